@@ -1,0 +1,91 @@
+//! A question about a call and the answers it offers.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::call::Details;
+use crate::id::{ApprovalId, CallId};
+
+/// How carefully a person should look, and which answers are offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    Normal,
+    /// Touches what configures Loggia, git or other programs: "always" is not offered.
+    High,
+}
+
+/// The stable name of an answer; the same on every wire and every screen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ChoiceId(pub String);
+
+impl ChoiceId {
+    pub const PROCEED_ONCE: &'static str = "proceed_once";
+    pub const PROCEED_ALWAYS: &'static str = "proceed_always";
+    pub const PROCEED_ALWAYS_PROJECT: &'static str = "proceed_always_project";
+    pub const CANCEL: &'static str = "cancel";
+    /// The answer to a question in words; the words travel in [`Edit::Text`].
+    pub const ANSWER: &'static str = "answer";
+
+    pub fn proceeds(&self) -> bool {
+        self.0 != Self::CANCEL
+    }
+}
+
+impl From<&str> for ChoiceId {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl std::fmt::Display for ChoiceId {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// One offered answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    pub id: ChoiceId,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// What the person changed while answering. It replaces the proposal; it can not move it elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Edit {
+    /// The file's new content. The path stays what was shown.
+    File { content: String },
+    /// The command line to run instead.
+    Command { command: String },
+    /// The answer to a question, in words.
+    Text { text: String },
+}
+
+/// Which question an answer is for. Some wires name the approval, some only the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    Approval(ApprovalId),
+    Call(CallId),
+}
+
+impl Details {
+    /// SHA-256 of what was shown. An answer that names another digest was given to something else.
+    pub fn digest(&self) -> String {
+        let bytes = serde_json::to_vec(self).unwrap_or_default();
+        hex(&Sha256::digest(&bytes))
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

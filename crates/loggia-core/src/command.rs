@@ -1,0 +1,187 @@
+//! What a client or the running agent may want, and why it may not have it.
+
+use serde_json::Value;
+
+use crate::approval::{ChoiceId, Edit, Question};
+use crate::call::{Access, CallOutcome, Details};
+use crate::content::Content;
+use crate::event::{Amendment, CloseReason, Level, Source, Step, TurnOutcome, Usage};
+use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, TaskId, TurnId};
+use crate::origin::Origin;
+use crate::settings::{AgentName, ModelName, Settings, Workspace};
+
+/// A wish. It carries its own id where a retry must be recognised.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    Open {
+        workspace: Workspace,
+        settings: Settings,
+        agent: AgentName,
+    },
+    Prompt {
+        prompt: PromptId,
+        task: TaskChoice,
+        content: Content,
+    },
+    Answer {
+        to: Question,
+        choice: ChoiceId,
+        edit: Option<Edit>,
+        /// The digest of what the person saw, where the client sends one.
+        digest: Option<String>,
+    },
+    Cancel {
+        what: Cancel,
+    },
+    Configure {
+        settings: Settings,
+    },
+    Amend {
+        amendment: Amendment,
+    },
+    Notice {
+        level: Level,
+        text: String,
+    },
+    Close {
+        reason: CloseReason,
+    },
+    /// Only the runner of the turn sends these.
+    Report {
+        turn: TurnId,
+        report: Report,
+    },
+}
+
+/// Which task a prompt belongs to. The dialect picks; the refusals differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskChoice {
+    /// A new task with an id of ours.
+    New,
+    /// A new task with the client's own id.
+    Named(TaskId),
+    /// An existing task that is not over.
+    Continue(TaskId),
+    /// An existing task, over or not.
+    Reopen(TaskId),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cancel {
+    Turn,
+    Prompt(PromptId),
+    Task(TaskId),
+}
+
+/// What the running agent tells the writer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Report {
+    Text {
+        message: MessageId,
+        text: String,
+    },
+    Thought {
+        message: MessageId,
+        subject: String,
+        text: String,
+    },
+    Plan {
+        steps: Vec<Step>,
+    },
+    Cite {
+        sources: Vec<Source>,
+    },
+    Usage {
+        model: ModelName,
+        usage: Usage,
+    },
+    Notice {
+        level: Level,
+        text: String,
+    },
+    Propose {
+        call: CallId,
+        proposal: Proposal,
+    },
+    /// A call that can not even be proposed: unknown tool, unreadable input.
+    Invalid {
+        call: CallId,
+        message: MessageId,
+        tool: String,
+        input: Value,
+        outcome: CallOutcome,
+    },
+    Output {
+        call: CallId,
+        text: String,
+        skipped: u64,
+    },
+    End {
+        call: CallId,
+        outcome: CallOutcome,
+    },
+    Finish {
+        outcome: TurnOutcome,
+    },
+}
+
+/// A call the agent would like to make, with the preview everybody is shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    pub message: MessageId,
+    pub tool: String,
+    pub title: String,
+    pub access: Access,
+    pub input: Value,
+    pub details: Details,
+}
+
+/// What makes a decision pure: time, origin and ids come from outside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stamped<C> {
+    pub command: C,
+    pub at: Millis,
+    pub origin: Origin,
+    pub fresh: Fresh,
+}
+
+/// Why not. Each variant is something a client does differently; the text is for people.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    #[error("already answered: {choice} by {by}")]
+    AlreadyAnswered { choice: ChoiceId, by: Origin, at: Millis },
+    #[error("this question is no longer open: {why}")]
+    Withdrawn { why: String, at: Millis },
+    #[error("there is no such question in this session")]
+    UnknownQuestion,
+    #[error("`{given}` is not one of the offered choices: {}", offered.join(", "))]
+    NotAChoice { given: String, offered: Vec<String> },
+    #[error("this answer does not fit the question: {why}")]
+    UnfitEdit { why: String },
+    #[error("what was shown has changed since: look again and answer again")]
+    DetailsChanged,
+    #[error("there is no such task in this session")]
+    UnknownTask,
+    #[error("this session already has a task with that id")]
+    TaskExists,
+    #[error("this task is over")]
+    TaskOver,
+    #[error("nothing is running that could be cancelled")]
+    NothingToCancel,
+    #[error("{queued} prompts are waiting already: try again when some are done")]
+    QueueFull { queued: usize },
+    #[error("there is no such rule in this session")]
+    UnknownRule,
+    #[error("this turn is over")]
+    StaleTurn,
+    #[error("this call is not running")]
+    StaleCall,
+    #[error("a call with this id exists already")]
+    DuplicateCall,
+    #[error("this session was opened before")]
+    AlreadyOpen,
+    #[error("this session was never opened")]
+    NotOpen,
+    #[error("this session is closed")]
+    SessionClosed,
+}

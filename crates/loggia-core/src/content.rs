@@ -1,0 +1,60 @@
+//! What a prompt holds: text, files, structured data. Numbers in data come back as they were sent.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Content {
+    pub parts: Vec<Part>,
+    /// The client's own name for its message, echoed back to it. Not an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+}
+
+/// A value that was written is there, even if it is null: what is read back is what was meant.
+pub(crate) fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    Text {
+        text: String,
+    },
+    /// Inline bytes (base64) or an address, never both; the decoder sees to that.
+    File {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        media_type: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base64: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        uri: Option<String>,
+    },
+    Data {
+        data: Value,
+    },
+}
+
+impl Content {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { parts: vec![Part::Text { text: text.into() }], ..Self::default() }
+    }
+
+    /// All text parts, one after the other, separated by newlines.
+    pub fn to_text(&self) -> String {
+        let texts: Vec<&str> = self
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                Part::File { .. } | Part::Data { .. } => None,
+            })
+            .collect();
+        texts.join("\n")
+    }
+}

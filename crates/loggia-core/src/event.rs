@@ -1,0 +1,276 @@
+//! The facts. Past tense, immutable, self-contained, additive only: a released variant or field
+//! keeps its meaning for ever, new ones may appear, and a fold ignores what it does not know.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approval::{Choice, ChoiceId, Edit, Risk};
+use crate::call::{Access, CallOutcome, Details};
+use crate::content::Content;
+use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, RuleId, Seq, TaskId, TurnId};
+use crate::origin::Origin;
+use crate::policy::Rule;
+use crate::settings::{AgentName, ModelName, Settings, Workspace};
+
+/// One fact of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    // the session
+    SessionOpened {
+        workspace: Workspace,
+        settings: Settings,
+        agent: AgentName,
+    },
+    SettingsChanged {
+        settings: Settings,
+    },
+    PolicyAmended {
+        amendment: Amendment,
+    },
+    SessionClosed {
+        reason: CloseReason,
+    },
+    // prompts and turns
+    PromptAccepted {
+        prompt: PromptId,
+        task: TaskId,
+        content: Content,
+    },
+    PromptWithdrawn {
+        prompt: PromptId,
+    },
+    TurnStarted {
+        turn: TurnId,
+        prompt: PromptId,
+        task: TaskId,
+    },
+    TurnEnded {
+        turn: TurnId,
+        outcome: TurnOutcome,
+    },
+    // what the agent says
+    TextAppended {
+        turn: TurnId,
+        message: MessageId,
+        text: String,
+    },
+    ThoughtAppended {
+        turn: TurnId,
+        message: MessageId,
+        subject: String,
+        text: String,
+    },
+    PlanUpdated {
+        turn: TurnId,
+        steps: Vec<Step>,
+    },
+    SourcesCited {
+        turn: TurnId,
+        sources: Vec<Source>,
+    },
+    UsageReported {
+        turn: TurnId,
+        model: ModelName,
+        usage: Usage,
+    },
+    // what the agent does
+    CallProposed {
+        turn: TurnId,
+        /// The model's reply this call belongs to.
+        message: MessageId,
+        call: CallId,
+        tool: String,
+        title: String,
+        access: Access,
+        input: Value,
+        details: Details,
+    },
+    ApprovalAsked {
+        approval: ApprovalId,
+        call: CallId,
+        choices: Vec<Choice>,
+        risk: Risk,
+    },
+    /// Who answered is the envelope's origin.
+    ApprovalAnswered {
+        approval: ApprovalId,
+        call: CallId,
+        choice: ChoiceId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edit: Option<Edit>,
+        /// The details as edited: what every screen shows and what will run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        details: Option<Details>,
+    },
+    CallStarted {
+        call: CallId,
+        authority: Authority,
+    },
+    CallOutput {
+        call: CallId,
+        text: String,
+        /// Bytes of output left out just before this text.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        skipped: u64,
+    },
+    CallEnded {
+        call: CallId,
+        outcome: CallOutcome,
+    },
+    // housekeeping
+    NoticeRaised {
+        level: Level,
+        text: String,
+    },
+    /// A fact of a newer version. Kept in the log, ignored by every fold.
+    #[serde(other)]
+    Unknown,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// A fact with its place, time and cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    pub seq: Seq,
+    pub at: Millis,
+    pub origin: Origin,
+    pub event: Event,
+}
+
+/// What a power cut may take: nothing of a decision, at most the end of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    Stream,
+    Decision,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum TurnOutcome {
+    Completed,
+    Failed {
+        message: String,
+    },
+    Cancelled,
+    /// A crash cut the turn; its calls are not run again.
+    Interrupted,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Authority {
+    /// A mode or a rule let it pass; the text names which.
+    Rule {
+        rule: String,
+    },
+    Approval {
+        approval: ApprovalId,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Amendment {
+    Added { rule: Rule },
+    Revoked { rule: RuleId },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CloseReason {
+    Requested,
+    Replaced,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    Info,
+    Warning,
+    Error,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    pub text: String,
+    pub state: StepState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepState {
+    Pending,
+    InProgress,
+    Completed,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    pub title: String,
+    pub uri: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    #[serde(default)]
+    pub thought_tokens: u64,
+    #[serde(default)]
+    pub cached_tokens: u64,
+}
+
+impl Event {
+    pub fn durability(&self) -> Durability {
+        match self {
+            Event::TextAppended { .. }
+            | Event::ThoughtAppended { .. }
+            | Event::PlanUpdated { .. }
+            | Event::SourcesCited { .. }
+            | Event::UsageReported { .. }
+            | Event::CallOutput { .. }
+            | Event::NoticeRaised { .. }
+            | Event::Unknown => Durability::Stream,
+            Event::SessionOpened { .. }
+            | Event::SettingsChanged { .. }
+            | Event::PolicyAmended { .. }
+            | Event::SessionClosed { .. }
+            | Event::PromptAccepted { .. }
+            | Event::PromptWithdrawn { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnEnded { .. }
+            | Event::CallProposed { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::CallStarted { .. }
+            | Event::CallEnded { .. } => Durability::Decision,
+        }
+    }
+
+    /// Adds `next` to this event where both are pieces of one stream and the sum stays under
+    /// `limit` bytes. Readers may see one piece or two; every fold comes out the same (law L6).
+    #[must_use]
+    pub fn absorb(&mut self, next: &Event, limit: usize) -> bool {
+        match (self, next) {
+            (
+                Event::TextAppended { message: a, text, .. },
+                Event::TextAppended { message: b, text: more, .. },
+            ) if a == b && text.len() + more.len() <= limit => text.push_str(more),
+            (
+                Event::ThoughtAppended { message: a, subject: s, text, .. },
+                Event::ThoughtAppended { message: b, subject: t, text: more, .. },
+            ) if a == b && s == t && text.len() + more.len() <= limit => text.push_str(more),
+            (
+                Event::CallOutput { call: a, text, .. },
+                Event::CallOutput { call: b, text: more, skipped: 0 },
+            ) if a == b && text.len() + more.len() <= limit => text.push_str(more),
+            _ => return false,
+        }
+        true
+    }
+}

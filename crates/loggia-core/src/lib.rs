@@ -1,0 +1,45 @@
+//! The session as pure functions over facts.
+//!
+//! A session is an append-only log of [`Event`]s. [`Session::decide`] turns a command into events
+//! or a refusal, [`Session::apply`] folds an event into state, [`effects`] says what the outside
+//! world has to do once the event is durable, and [`Session::recover`] says what to append when a
+//! log is reopened after a crash.
+//!
+//! What must not be here: a runtime, a clock, a file, a socket, a lock, a channel, randomness, and
+//! any type of anybody's protocol. Time, origin and the seed for fresh ids arrive with the command
+//! ([`Stamped`]); the same log always folds to the same state.
+
+pub mod approval;
+pub mod call;
+pub mod command;
+pub mod content;
+pub mod event;
+pub mod id;
+pub mod origin;
+pub mod policy;
+pub mod session;
+pub mod settings;
+pub mod shell;
+pub mod task;
+pub mod transcript;
+
+pub use approval::{Choice, ChoiceId, Edit, Question, Risk};
+pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
+pub use command::{Cancel, Command, Proposal, Refusal, Report, Stamped, TaskChoice};
+pub use content::{Content, Part};
+pub use event::{
+    Amendment, Authority, CloseReason, Durability, Envelope, Event, Level, Source, Step, StepState,
+    TurnOutcome, Usage,
+};
+pub use id::{
+    ApprovalId, CallId, ClientId, Fresh, MessageId, Millis, PromptId, RuleId, Seq, SessionId,
+    TaskId, TurnId,
+};
+pub use origin::{Origin, Surface};
+pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
+pub use session::effect::{Effect, effects};
+pub use session::{OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
+pub use settings::{AgentName, Limits, ModelName, Settings, Workspace};
+pub use task::TaskState;
+pub use task::view::{Exchange, TaskArtifact, TaskView, Tasks};
+pub use transcript::{CallCell, Cell, CellBody, Transcript};

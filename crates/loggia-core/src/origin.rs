@@ -1,0 +1,72 @@
+//! Who did it: the surface a fact came through, the client, and the principal behind it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::ClientId;
+
+/// The kind of client, or the part of Loggia, that caused a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Surface {
+    Cli,
+    Tui,
+    A2a,
+    Acp,
+    Web,
+    Sdlc,
+    Legacy,
+    Agent,
+    Policy,
+    System,
+}
+
+impl Surface {
+    /// The word people see in front of a message that came from elsewhere: `[A2A]`.
+    pub fn label(self) -> &'static str {
+        match self {
+            Surface::Cli => "CLI",
+            Surface::Tui => "TUI",
+            Surface::A2a => "A2A",
+            Surface::Acp => "ACP",
+            Surface::Web => "web",
+            Surface::Sdlc => "SDLC",
+            Surface::Legacy => "legacy",
+            Surface::Agent => "agent",
+            Surface::Policy => "policy",
+            Surface::System => "loggia",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Origin {
+    pub surface: Surface,
+    pub client: ClientId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+}
+
+impl Origin {
+    pub fn new(surface: Surface, client: impl Into<ClientId>) -> Self {
+        Self { surface, client: client.into(), principal: None }
+    }
+
+    pub fn agent() -> Self {
+        Self::new(Surface::Agent, "agent")
+    }
+
+    pub fn system() -> Self {
+        Self::new(Surface::System, "loggia")
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.principal {
+            Some(principal) => write!(out, "{}:{principal}", self.surface.label()),
+            None => write!(out, "{}:{}", self.surface.label(), self.client),
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The state a session decides by: the open turn, its calls, the queue, the policy, and what was
+//! recently asked and answered. Small, and bounded wherever clients could make it grow.
+
+pub mod apply;
+pub mod decide;
+pub mod effect;
+pub mod recover;
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approval::{Choice, ChoiceId, Edit, Risk};
+use crate::call::{Access, CallState, Details};
+use crate::content::Content;
+use crate::event::{CloseReason, Usage};
+use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
+use crate::origin::Origin;
+use crate::policy::{Policy, Rule};
+use crate::settings::{AgentName, Settings, Workspace};
+use crate::task::TaskState;
+
+/// Prompts that may wait behind a running turn.
+pub const QUEUE_LIMIT: usize = 32;
+/// How many past prompts, answers and turns are remembered for retries, late answers and context.
+pub const RECENT: usize = 1024;
+pub const RECENT_TURNS: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Session {
+    pub(crate) head: Seq,
+    pub(crate) opened: Option<Opened>,
+    pub(crate) closed: Option<CloseReason>,
+    pub(crate) session_rules: Vec<Rule>,
+    pub(crate) policy: Policy,
+    pub(crate) turn: Option<OpenTurn>,
+    pub(crate) queue: VecDeque<Queued>,
+    pub(crate) tasks: HashMap<TaskId, KnownTask>,
+    pub(crate) prompts: Recent<PromptId, TaskId>,
+    /// Every call proposed lately: an id names one call, or a late answer could reach another.
+    pub(crate) calls: Recent<CallId, ()>,
+    pub(crate) closed_questions: Recent<CallId, ClosedQuestion>,
+    pub(crate) turns: VecDeque<(TurnId, Seq)>,
+    pub(crate) turn_count: u64,
+    pub(crate) title: String,
+    pub(crate) updated: Millis,
+    pub(crate) created: Millis,
+    pub(crate) usage: Usage,
+    pub(crate) last_task: Option<TaskId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opened {
+    /// Whose session it is, where clients have names.
+    pub principal: Option<String>,
+    pub workspace: Workspace,
+    pub settings: Settings,
+    pub agent: AgentName,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenTurn {
+    pub id: TurnId,
+    pub prompt: PromptId,
+    pub task: TaskId,
+    pub content: Content,
+    pub started: Seq,
+    /// Calls that have not ended, in the order they were proposed.
+    pub calls: Vec<OpenCall>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenCall {
+    pub id: CallId,
+    pub message: MessageId,
+    pub tool: String,
+    pub title: String,
+    pub access: Access,
+    pub input: Value,
+    /// As proposed, or as edited by the person who approved it.
+    pub details: Details,
+    pub edit: Option<Edit>,
+    pub choice: Option<ChoiceId>,
+    pub state: CallState,
+    pub approval: Option<OpenApproval>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenApproval {
+    pub id: ApprovalId,
+    pub choices: Vec<Choice>,
+    pub risk: Risk,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Queued {
+    pub accepted: Seq,
+    pub prompt: PromptId,
+    pub task: TaskId,
+    pub content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KnownTask {
+    /// Prompts of this task that wait or run.
+    pub waiting: usize,
+    pub last: Option<TaskState>,
+}
+
+/// How a question stopped being open.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ClosedQuestion {
+    pub approval: ApprovalId,
+    pub at: Millis,
+    pub how: Closing,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Closing {
+    Answered { choice: ChoiceId, edit: Option<Edit>, by: Origin },
+    Withdrawn { why: String },
+}
+
+/// What a listing shows of a session, kept beside the log so that a list need not fold it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub title: String,
+    pub workspace: String,
+    pub model: String,
+    pub created: Millis,
+    pub updated: Millis,
+    pub turns: u64,
+    /// A turn is open: after a crash, somebody has to recover this session.
+    pub busy: bool,
+    pub waiting_for_answer: bool,
+    pub closed: bool,
+}
+
+impl Session {
+    pub fn head(&self) -> Seq {
+        self.head
+    }
+    pub fn opened(&self) -> Option<&Opened> {
+        self.opened.as_ref()
+    }
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+    pub fn turn(&self) -> Option<&OpenTurn> {
+        self.turn.as_ref()
+    }
+    pub fn queue(&self) -> impl ExactSizeIterator<Item = &Queued> {
+        self.queue.iter()
+    }
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+    /// The task a client means when it names none: of the current turn, or of the last.
+    pub fn current_task(&self) -> Option<&TaskId> {
+        self.turn.as_ref().map(|turn| &turn.task).or(self.last_task.as_ref())
+    }
+    pub fn task_of(&self, prompt: &PromptId) -> Option<&TaskId> {
+        self.prompts.get(prompt)
+    }
+    /// Where the context of a new turn begins: the prompt of the oldest of the recent turns.
+    pub fn recent_from(&self) -> Seq {
+        self.turns.front().map_or(Seq::ZERO, |(_, seq)| *seq)
+    }
+    pub fn open_call(&self, call: &CallId) -> Option<&OpenCall> {
+        self.turn.as_ref()?.calls.iter().find(|open| open.id == *call)
+    }
+    pub fn open_approvals(&self) -> impl Iterator<Item = (&OpenCall, &OpenApproval)> {
+        let calls = self.turn.as_ref().map_or(&[][..], |turn| &turn.calls);
+        calls.iter().filter_map(|call| Some((call, call.approval.as_ref()?)))
+    }
+
+    pub fn summary(&self) -> Summary {
+        let opened = self.opened.as_ref();
+        Summary {
+            title: self.title.clone(),
+            workspace: opened.map_or(String::new(), |opened| opened.workspace.path().to_owned()),
+            model: opened.map_or(String::new(), |opened| opened.settings.model.0.clone()),
+            created: self.created,
+            updated: self.updated,
+            turns: self.turn_count,
+            busy: self.turn.is_some() || !self.queue.is_empty(),
+            waiting_for_answer: self.open_approvals().next().is_some(),
+            closed: self.closed.is_some(),
+        }
+    }
+}
+
+/// A map that forgets its oldest entries.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Recent<K: Eq + std::hash::Hash, V> {
+    entries: HashMap<K, V>,
+    order: VecDeque<K>,
+}
+
+impl<K: Eq + std::hash::Hash, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<K: Clone + Eq + std::hash::Hash, V> Recent<K, V> {
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.entries.get(key)
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter()
+    }
+
+    pub fn insert(&mut self, key: K, value: V) {
+        if self.entries.insert(key.clone(), value).is_none() {
+            self.order.push_back(key);
+        }
+        if self.order.len() > RECENT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.entries.remove(&oldest);
+        }
+    }
+}

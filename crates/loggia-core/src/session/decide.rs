@@ -1,0 +1,425 @@
+//! Every decision of a session, among them the only place where an approval is answered.
+//!
+//! A decision looks at the state and says which facts follow, or why none do. It changes nothing
+//! and asks nobody: two clients that race are two commands, one after the other.
+
+use crate::approval::{ChoiceId, Edit, Question};
+use crate::call::{Access, CallOutcome, CallState, Details};
+use crate::command::{Cancel, Command, Proposal, Refusal, Report, Stamped, TaskChoice};
+use crate::content::Content;
+use crate::event::{Amendment, Authority, CloseReason, Event, TurnOutcome};
+use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
+use crate::origin::Origin;
+use crate::policy::{self, Rule, Scope, Verdict};
+use crate::session::{ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, Session};
+
+type Decision = Result<Vec<Event>, Refusal>;
+
+// Positions in a command's supply of fresh ids, so that one decision never gives two things one id.
+const TASK: u64 = 0;
+const TURN: u64 = 1;
+const APPROVAL: u64 = 2;
+const RULE: u64 = 3;
+
+impl Session {
+    pub fn decide(&self, stamped: &Stamped<Command>) -> Decision {
+        let Stamped { command, origin, fresh, .. } = stamped;
+        match (command, &self.opened) {
+            (Command::Open { .. }, Some(_)) => return Err(Refusal::AlreadyOpen),
+            (Command::Open { .. }, None) => {}
+            (_, None) => return Err(Refusal::NotOpen),
+            (_, Some(_)) if self.closed.is_some() => return Err(Refusal::SessionClosed),
+            (_, Some(_)) => {}
+        }
+        match command {
+            Command::Open { workspace, settings, agent } => Ok(vec![Event::SessionOpened {
+                workspace: workspace.clone(),
+                settings: settings.clone(),
+                agent: agent.clone(),
+            }]),
+            Command::Prompt { prompt, task, content } => self.prompt(prompt, task, content, fresh),
+            Command::Answer { to, choice, edit, digest } => {
+                self.answer(to, choice, edit.as_ref(), digest.as_deref(), origin, fresh)
+            }
+            Command::Cancel { what } => self.cancel(what, origin, fresh),
+            Command::Configure { settings } => {
+                let same = self.opened.as_ref().is_some_and(|opened| opened.settings == *settings);
+                let changed = Event::SettingsChanged { settings: settings.clone() };
+                Ok(if same { Vec::new() } else { vec![changed] })
+            }
+            Command::Amend { amendment } => self.amendment(amendment),
+            Command::Notice { level, text } => {
+                Ok(vec![Event::NoticeRaised { level: *level, text: text.clone() }])
+            }
+            Command::Close { reason } => Ok(self.close(*reason, origin)),
+            Command::Report { turn, report } => {
+                let open = self.turn.as_ref().filter(|open| open.id == *turn);
+                self.report(open.ok_or(Refusal::StaleTurn)?, report, fresh)
+            }
+        }
+    }
+
+    fn prompt(
+        &self,
+        prompt: &PromptId,
+        choice: &TaskChoice,
+        content: &Content,
+        fresh: &Fresh,
+    ) -> Decision {
+        if self.prompts.get(prompt).is_some() {
+            return Ok(Vec::new());
+        }
+        if self.queue.len() >= QUEUE_LIMIT {
+            return Err(Refusal::QueueFull { queued: self.queue.len() });
+        }
+        let task = self.choose_task(choice, fresh)?;
+        let accepted = Event::PromptAccepted {
+            prompt: prompt.clone(),
+            task: task.clone(),
+            content: content.clone(),
+        };
+        if self.turn.is_some() || !self.queue.is_empty() {
+            return Ok(vec![accepted]);
+        }
+        let started =
+            Event::TurnStarted { turn: fresh.id(TURN).into(), prompt: prompt.clone(), task };
+        Ok(vec![accepted, started])
+    }
+
+    fn choose_task(&self, choice: &TaskChoice, fresh: &Fresh) -> Result<TaskId, Refusal> {
+        match choice {
+            TaskChoice::New => Ok(fresh.id(TASK).into()),
+            TaskChoice::Named(task) if self.tasks.contains_key(task) => Err(Refusal::TaskExists),
+            TaskChoice::Named(task) => Ok(task.clone()),
+            TaskChoice::Continue(task) => match self.task_state(task) {
+                None => Err(Refusal::UnknownTask),
+                Some(state) if state.is_over() => Err(Refusal::TaskOver),
+                Some(_) => Ok(task.clone()),
+            },
+            TaskChoice::Reopen(task) if self.tasks.contains_key(task) => Ok(task.clone()),
+            TaskChoice::Reopen(_) => Err(Refusal::UnknownTask),
+        }
+    }
+
+    fn answer(
+        &self,
+        to: &Question,
+        choice: &ChoiceId,
+        edit: Option<&Edit>,
+        digest: Option<&str>,
+        origin: &Origin,
+        fresh: &Fresh,
+    ) -> Decision {
+        let asked = self.open_approvals().find(|(call, approval)| match to {
+            Question::Approval(id) => approval.id == *id,
+            Question::Call(id) => call.id == *id,
+        });
+        let Some((call, approval)) = asked else {
+            return self.answer_too_late(to, choice, edit, origin);
+        };
+        if !approval.choices.iter().any(|offered| offered.id == *choice) {
+            return Err(Refusal::NotAChoice {
+                given: choice.0.chars().take(64).collect(),
+                offered: approval.choices.iter().map(|offered| offered.id.0.clone()).collect(),
+            });
+        }
+        if digest.is_some_and(|digest| digest != call.details.digest()) {
+            return Err(Refusal::DetailsChanged);
+        }
+        let details = edited(call, choice, edit)?;
+        let mut events = vec![Event::ApprovalAnswered {
+            approval: approval.id.clone(),
+            call: call.id.clone(),
+            choice: choice.clone(),
+            edit: edit.cloned(),
+            details: details.clone(),
+        }];
+        if !choice.proceeds() {
+            events.push(Event::CallEnded {
+                call: call.id.clone(),
+                outcome: CallOutcome::Cancelled { reason: format!("refused by {origin}") },
+            });
+            return Ok(events);
+        }
+        let shown = details.as_ref().unwrap_or(&call.details);
+        // Deny beats a person's yes, too: the edit, or the policy since, may forbid what would run.
+        if let Verdict::Deny(why) = self.policy.judge(&call.tool, call.access, shown) {
+            return Err(Refusal::UnfitEdit { why });
+        }
+        events.extend(remembered(choice, &call.tool, shown, fresh));
+        events.push(Event::CallStarted {
+            call: call.id.clone(),
+            authority: Authority::Approval { approval: approval.id.clone() },
+        });
+        Ok(events)
+    }
+
+    /// The question is not open: tell the loser who won, or recognise the winner's retry.
+    fn answer_too_late(
+        &self,
+        to: &Question,
+        choice: &ChoiceId,
+        edit: Option<&Edit>,
+        origin: &Origin,
+    ) -> Decision {
+        let closed = match to {
+            Question::Call(call) => self.closed_questions.get(call),
+            Question::Approval(approval) => self
+                .closed_questions
+                .values()
+                .find(|(_, closed)| closed.approval == *approval)
+                .map(|(_, closed)| closed),
+        };
+        let Some(ClosedQuestion { at, how, .. }) = closed else {
+            return Err(Refusal::UnknownQuestion);
+        };
+        match how {
+            Closing::Answered { choice: won, edit: with, by }
+                if by == origin && won == choice && with.as_ref() == edit =>
+            {
+                Ok(Vec::new())
+            }
+            Closing::Answered { choice, by, .. } => {
+                Err(Refusal::AlreadyAnswered { choice: choice.clone(), by: by.clone(), at: *at })
+            }
+            Closing::Withdrawn { why } => Err(Refusal::Withdrawn { why: why.clone(), at: *at }),
+        }
+    }
+
+    fn cancel(&self, what: &Cancel, origin: &Origin, fresh: &Fresh) -> Decision {
+        let running =
+            |wanted: &dyn Fn(&OpenTurn) -> bool| self.turn.as_ref().filter(|turn| wanted(turn));
+        let (turn, prompts): (Option<&OpenTurn>, Vec<&PromptId>) = match what {
+            Cancel::Turn => (self.turn.as_ref(), Vec::new()),
+            Cancel::Prompt(prompt) => (
+                running(&|turn| turn.prompt == *prompt),
+                self.queue.iter().map(|queued| &queued.prompt).filter(|id| *id == prompt).collect(),
+            ),
+            Cancel::Task(task) => {
+                if !self.tasks.contains_key(task) {
+                    return Err(Refusal::UnknownTask);
+                }
+                let queued = self.queue.iter().filter(|queued| queued.task == *task);
+                (running(&|turn| turn.task == *task), queued.map(|queued| &queued.prompt).collect())
+            }
+        };
+        if turn.is_none() && prompts.is_empty() {
+            return Err(Refusal::NothingToCancel);
+        }
+        let withdrawn: Vec<PromptId> = prompts.into_iter().cloned().collect();
+        let mut events: Vec<Event> = withdrawn
+            .iter()
+            .map(|prompt| Event::PromptWithdrawn { prompt: prompt.clone() })
+            .collect();
+        if let Some(turn) = turn {
+            events.extend(end_turn(
+                turn,
+                TurnOutcome::Cancelled,
+                &format!("cancelled by {origin}"),
+            ));
+            events.extend(self.start_next(fresh, &withdrawn));
+        }
+        Ok(events)
+    }
+
+    fn amendment(&self, amendment: &Amendment) -> Decision {
+        if let Amendment::Revoked { rule } = amendment
+            && !self.policy.rules.iter().any(|known| known.id == *rule)
+        {
+            return Err(Refusal::UnknownRule);
+        }
+        Ok(vec![Event::PolicyAmended { amendment: amendment.clone() }])
+    }
+
+    fn close(&self, reason: CloseReason, origin: &Origin) -> Vec<Event> {
+        let withdrawn = self
+            .queue
+            .iter()
+            .map(|queued| Event::PromptWithdrawn { prompt: queued.prompt.clone() });
+        let ended = self.turn.iter().flat_map(|turn| {
+            end_turn(turn, TurnOutcome::Cancelled, &format!("session closed by {origin}"))
+        });
+        withdrawn.chain(ended).chain([Event::SessionClosed { reason }]).collect()
+    }
+
+    fn report(&self, turn: &OpenTurn, report: &Report, fresh: &Fresh) -> Decision {
+        let id = || turn.id.clone();
+        Ok(match report {
+            Report::Text { message, text } => {
+                vec![Event::TextAppended {
+                    turn: id(),
+                    message: message.clone(),
+                    text: text.clone(),
+                }]
+            }
+            Report::Thought { message, subject, text } => vec![Event::ThoughtAppended {
+                turn: id(),
+                message: message.clone(),
+                subject: subject.clone(),
+                text: text.clone(),
+            }],
+            Report::Plan { steps } => vec![Event::PlanUpdated { turn: id(), steps: steps.clone() }],
+            Report::Cite { sources } => {
+                vec![Event::SourcesCited { turn: id(), sources: sources.clone() }]
+            }
+            Report::Usage { model, usage } => {
+                vec![Event::UsageReported { turn: id(), model: model.clone(), usage: *usage }]
+            }
+            Report::Notice { level, text } => {
+                vec![Event::NoticeRaised { level: *level, text: text.clone() }]
+            }
+            Report::Propose { call, proposal } => self.propose(turn, call, proposal, fresh)?,
+            Report::Invalid { call, message, tool, input, outcome } => {
+                let proposal = Proposal {
+                    message: message.clone(),
+                    tool: tool.clone(),
+                    title: tool.clone(),
+                    access: Access::Other,
+                    input: input.clone(),
+                    details: Details::Generic { text: "a call that could not be read".into() },
+                };
+                self.no_duplicate(call)?;
+                vec![
+                    proposed(turn, call, &proposal),
+                    Event::CallEnded { call: call.clone(), outcome: outcome.clone() },
+                ]
+            }
+            Report::Output { call, text, skipped } => {
+                running_call(turn, call)?;
+                vec![Event::CallOutput {
+                    call: call.clone(),
+                    text: text.clone(),
+                    skipped: *skipped,
+                }]
+            }
+            Report::End { call, outcome } => {
+                running_call(turn, call)?;
+                vec![Event::CallEnded { call: call.clone(), outcome: outcome.clone() }]
+            }
+            Report::Finish { outcome } => {
+                let mut events = end_turn(turn, outcome.clone(), "the turn ended");
+                events.extend(self.start_next(fresh, &[]));
+                events
+            }
+        })
+    }
+
+    fn propose(
+        &self,
+        turn: &OpenTurn,
+        call: &CallId,
+        proposal: &Proposal,
+        fresh: &Fresh,
+    ) -> Decision {
+        self.no_duplicate(call)?;
+        let mut events = vec![proposed(turn, call, proposal)];
+        let verdict = self.policy.judge(&proposal.tool, proposal.access, &proposal.details);
+        events.push(match verdict {
+            Verdict::Allow(rule) => {
+                Event::CallStarted { call: call.clone(), authority: Authority::Rule { rule } }
+            }
+            Verdict::Deny(reason) => {
+                Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
+            }
+            Verdict::Ask(risk) => Event::ApprovalAsked {
+                approval: fresh.id(APPROVAL).into(),
+                call: call.clone(),
+                choices: policy::choices(&proposal.tool, &proposal.details, risk),
+                risk,
+            },
+        });
+        Ok(events)
+    }
+
+    fn no_duplicate(&self, call: &CallId) -> Result<(), Refusal> {
+        match self.open_call(call).is_some() || self.calls.get(call).is_some() {
+            true => Err(Refusal::DuplicateCall),
+            false => Ok(()),
+        }
+    }
+
+    /// The turn for the prompt that has waited longest, leaving out those just withdrawn.
+    pub(super) fn start_next(&self, fresh: &Fresh, withdrawn: &[PromptId]) -> Option<Event> {
+        let next = self.queue.iter().find(|queued| !withdrawn.contains(&queued.prompt))?;
+        Some(Event::TurnStarted {
+            turn: fresh.id(TURN).into(),
+            prompt: next.prompt.clone(),
+            task: next.task.clone(),
+        })
+    }
+}
+
+fn proposed(turn: &OpenTurn, call: &CallId, proposal: &Proposal) -> Event {
+    Event::CallProposed {
+        turn: turn.id.clone(),
+        message: proposal.message.clone(),
+        call: call.clone(),
+        tool: proposal.tool.clone(),
+        title: proposal.title.clone(),
+        access: proposal.access,
+        input: proposal.input.clone(),
+        details: proposal.details.clone(),
+    }
+}
+
+fn running_call(turn: &OpenTurn, call: &CallId) -> Result<(), Refusal> {
+    let running = |open: &OpenCall| open.id == *call && open.state == CallState::Started;
+    match turn.calls.iter().any(running) {
+        true => Ok(()),
+        false => Err(Refusal::StaleCall),
+    }
+}
+
+/// Every call ends before its turn does.
+fn end_turn(turn: &OpenTurn, outcome: TurnOutcome, why: &str) -> Vec<Event> {
+    let ended = turn.calls.iter().map(|call| Event::CallEnded {
+        call: call.id.clone(),
+        outcome: CallOutcome::Cancelled { reason: why.to_owned() },
+    });
+    ended.chain([Event::TurnEnded { turn: turn.id.clone(), outcome }]).collect()
+}
+
+/// The details with the person's change in them. A change may replace content, never move it.
+fn edited(
+    call: &OpenCall,
+    choice: &ChoiceId,
+    edit: Option<&Edit>,
+) -> Result<Option<Details>, Refusal> {
+    let unfit = |why: &str| Refusal::UnfitEdit { why: why.to_owned() };
+    match (&call.details, edit) {
+        (Details::Question { .. }, None) if choice.0 == ChoiceId::ANSWER => {
+            Err(unfit("the answer's text is missing"))
+        }
+        (_, None) => Ok(None),
+        (_, Some(_)) if !choice.proceeds() => Err(unfit("a refusal changes nothing")),
+        (Details::Edit(diff), Some(Edit::File { content })) => {
+            Ok(Some(Details::Edit(diff.with_new(content))))
+        }
+        (Details::Execute { directory, .. }, Some(Edit::Command { command })) => {
+            Ok(Some(Details::Execute { command: command.clone(), directory: directory.clone() }))
+        }
+        (Details::Question { .. }, Some(Edit::Text { .. })) => Ok(None),
+        (_, Some(Edit::File { .. })) => {
+            Err(unfit("it changes a file, and no file edit was asked about"))
+        }
+        (_, Some(Edit::Command { .. })) => {
+            Err(unfit("it changes a command, and no command was asked about"))
+        }
+        (_, Some(Edit::Text { .. })) => {
+            Err(unfit("it answers in words, and no question was asked"))
+        }
+    }
+}
+
+/// The rule that "always" adds, for what was approved, edits included.
+fn remembered(choice: &ChoiceId, tool: &str, details: &Details, fresh: &Fresh) -> Option<Event> {
+    let scope = match choice.0.as_str() {
+        ChoiceId::PROCEED_ALWAYS => Scope::Session,
+        ChoiceId::PROCEED_ALWAYS_PROJECT => Scope::Project,
+        _ => return None,
+    };
+    let matcher = policy::rule_for(tool, details)?;
+    let id = RuleId::from(fresh.id(RULE));
+    let rule = Rule { id, matcher, allow: true, scope };
+    Some(Event::PolicyAmended { amendment: Amendment::Added { rule } })
+}

@@ -1,0 +1,43 @@
+//! What the outside world has to do once an event is durable.
+
+use crate::call::CallOutcome;
+use crate::event::Event;
+use crate::id::{CallId, TurnId};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Run the agent on this turn.
+    StartTurn(TurnId),
+    /// Hand out the permit for this call.
+    Grant(CallId),
+    /// Tell whoever waits for a permit that none will come.
+    Deny(CallId, CallOutcome),
+    /// The turn is over: whatever still runs for it must stop.
+    StopTurn(TurnId),
+}
+
+pub fn effects(event: &Event) -> Option<Effect> {
+    match event {
+        Event::TurnStarted { turn, .. } => Some(Effect::StartTurn(turn.clone())),
+        Event::CallStarted { call, .. } => Some(Effect::Grant(call.clone())),
+        Event::CallEnded { call, outcome } => Some(Effect::Deny(call.clone(), outcome.clone())),
+        Event::TurnEnded { turn, .. } => Some(Effect::StopTurn(turn.clone())),
+        Event::SessionOpened { .. }
+        | Event::SettingsChanged { .. }
+        | Event::PolicyAmended { .. }
+        | Event::SessionClosed { .. }
+        | Event::PromptAccepted { .. }
+        | Event::PromptWithdrawn { .. }
+        | Event::TextAppended { .. }
+        | Event::ThoughtAppended { .. }
+        | Event::PlanUpdated { .. }
+        | Event::SourcesCited { .. }
+        | Event::UsageReported { .. }
+        | Event::CallProposed { .. }
+        | Event::ApprovalAsked { .. }
+        | Event::ApprovalAnswered { .. }
+        | Event::CallOutput { .. }
+        | Event::NoticeRaised { .. }
+        | Event::Unknown => None,
+    }
+}

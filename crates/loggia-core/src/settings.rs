@@ -1,0 +1,76 @@
+//! How a session is set up: where it works, with which model, under which policy and limits.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::policy::{Mode, Rule};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModelName(pub String);
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AgentName(pub String);
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// Where the session works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Workspace {
+    Local { path: String },
+}
+
+impl Workspace {
+    pub fn path(&self) -> &str {
+        match self {
+            Workspace::Local { path } => path,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    pub model: ModelName,
+    pub mode: Mode,
+    /// Rules from configuration and from earlier sessions of the project.
+    #[serde(default)]
+    pub rules: Vec<Rule>,
+    /// The tools the agent is given; None means all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// Bounds of one turn, enforced by the agent; a value beyond them is a sentence in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// Replies of the model in one turn.
+    pub replies: u32,
+    /// Calls in one reply.
+    pub calls: u32,
+    /// Bytes of text and thoughts in one turn.
+    pub text_bytes: u64,
+    pub turn_seconds: u64,
+    pub call_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            replies: 200,
+            calls: 64,
+            text_bytes: 8 * 1024 * 1024,
+            turn_seconds: 6 * 60 * 60,
+            call_seconds: 600,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Task state as clients know it, derived from the session, never stored.
+
+pub mod view;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::TurnOutcome;
+use crate::id::TaskId;
+use crate::session::Session;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskState {
+    Submitted,
+    Working,
+    InputRequired,
+    Completed,
+    Failed,
+    Canceled,
+}
+
+impl TaskState {
+    pub fn of_outcome(outcome: &TurnOutcome) -> Self {
+        match outcome {
+            TurnOutcome::Completed => TaskState::Completed,
+            TurnOutcome::Failed { .. } | TurnOutcome::Interrupted => TaskState::Failed,
+            TurnOutcome::Cancelled => TaskState::Canceled,
+        }
+    }
+
+    pub fn is_over(self) -> bool {
+        matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Canceled)
+    }
+}
+
+impl Session {
+    /// accepted → submitted, turn started → working, open question → input-required, ended → how.
+    pub fn task_state(&self, task: &TaskId) -> Option<TaskState> {
+        let known = self.tasks.get(task)?;
+        if let Some(turn) = self.turn().filter(|turn| turn.task == *task) {
+            let asked = turn.calls.iter().any(|call| call.approval.is_some());
+            return Some(if asked { TaskState::InputRequired } else { TaskState::Working });
+        }
+        Some(match known.last {
+            Some(ended) if known.waiting == 0 => ended,
+            Some(_) | None => TaskState::Submitted,
+        })
+    }
+}

@@ -1,0 +1,359 @@
+//! Tasks as clients poll them: state, what was said, what came out. A fold of the whole log.
+//!
+//! Says the same about a task's state as [`Session::task_state`](crate::Session::task_state), and
+//! knows besides what a decision does not need: the words and the results. Holds facts only; how a
+//! question is worded or a result is shown belongs to whoever shows it.
+
+use std::collections::HashMap;
+
+use crate::approval::{ChoiceId, Edit};
+use crate::call::{Artifact, CallOutcome, Details, Output};
+use crate::content::{Content, Part};
+use crate::event::{Envelope, Event, Source, TurnOutcome};
+use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, TaskId, TurnId};
+use crate::origin::Origin;
+use crate::task::TaskState;
+
+/// Every task of one session, in the order they began.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tasks {
+    views: HashMap<TaskId, TaskView>,
+    order: Vec<TaskId>,
+    /// Prompts that wait for their turn.
+    queued: HashMap<PromptId, TaskId>,
+    turn: Option<Running>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Running {
+    turn: TurnId,
+    task: TaskId,
+    /// Calls that have not ended.
+    calls: Vec<RunningCall>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct RunningCall {
+    id: CallId,
+    /// What a question about this call is about.
+    subject: String,
+    asked: Option<ApprovalId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskView {
+    pub id: TaskId,
+    pub state: TaskState,
+    pub created: Millis,
+    /// The last fact about this task.
+    pub updated: Millis,
+    /// What was said, in order.
+    pub history: Vec<Exchange>,
+    pub artifacts: Vec<TaskArtifact>,
+    /// Why the last turn failed.
+    pub failure: Option<String>,
+    /// Prompts of this task that wait or run.
+    waiting: usize,
+    last: Option<TaskState>,
+}
+
+/// One thing said, by either side.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Exchange {
+    Prompt { prompt: PromptId, content: Content, origin: Origin, at: Millis },
+    Reply { turn: TurnId, message: MessageId, text: String, at: Millis },
+    Sources { turn: TurnId, sources: Vec<Source>, at: Millis },
+    Question { approval: ApprovalId, call: CallId, subject: String, at: Millis },
+    Answer { approval: ApprovalId, choice: ChoiceId, text: Option<String>, by: Origin, at: Millis },
+}
+
+/// One thing that came out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TaskArtifact {
+    /// The agent's words of one turn; they stand in the history.
+    Response { turn: TurnId, complete: bool },
+    /// Published by the agent under a name.
+    Published { id: String, name: String, parts: Vec<Part>, complete: bool },
+    /// A file that a call changed.
+    Change { call: CallId, path: String, unified: String },
+}
+
+impl Tasks {
+    pub fn get(&self, task: &TaskId) -> Option<&TaskView> {
+        self.views.get(task)
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &TaskView> {
+        self.order.iter().filter_map(|task| self.views.get(task))
+    }
+
+    /// The task of a prompt that waits for its turn.
+    pub fn waiting(&self, prompt: &PromptId) -> Option<&TaskId> {
+        self.queued.get(prompt)
+    }
+
+    /// The task whose turn is open.
+    pub fn running(&self) -> Option<&TaskId> {
+        self.turn.as_ref().map(|running| &running.task)
+    }
+
+    pub fn apply(&mut self, envelope: &Envelope) {
+        let at = envelope.at;
+        match &envelope.event {
+            Event::PromptAccepted { prompt, task, content } => {
+                self.queued.insert(prompt.clone(), task.clone());
+                let said = Exchange::Prompt {
+                    prompt: prompt.clone(),
+                    content: content.clone(),
+                    origin: envelope.origin.clone(),
+                    at,
+                };
+                self.accept(task, said, at);
+            }
+            Event::PromptWithdrawn { prompt } => {
+                if let Some(task) = self.queued.remove(prompt) {
+                    self.settle(&task, TaskState::Canceled, None, at);
+                }
+            }
+            Event::TurnStarted { turn, prompt, task } => {
+                self.queued.remove(prompt);
+                self.turn =
+                    Some(Running { turn: turn.clone(), task: task.clone(), calls: Vec::new() });
+                self.touch(at, |_| {});
+            }
+            Event::TurnEnded { outcome, .. } => self.end_turn(outcome, at),
+            Event::TextAppended { turn, message, text } => {
+                self.touch(at, |view| view.reply(turn, message, text, at));
+            }
+            Event::SourcesCited { turn, sources } => self.touch(at, |view| {
+                let (turn, sources) = (turn.clone(), sources.clone());
+                view.respond(&turn);
+                view.history.push(Exchange::Sources { turn, sources, at });
+            }),
+            Event::CallProposed { call, title, details, .. } => {
+                if let Some(running) = &mut self.turn {
+                    let subject = subject_of(title, details);
+                    running.calls.push(RunningCall { id: call.clone(), subject, asked: None });
+                }
+                self.touch(at, |_| {});
+            }
+            Event::ApprovalAsked { approval, call, .. } => self.ask(approval, call, at),
+            Event::ApprovalAnswered { approval, call, choice, edit, .. } => {
+                let said = Exchange::Answer {
+                    approval: approval.clone(),
+                    choice: choice.clone(),
+                    text: edit.as_ref().and_then(words_of),
+                    by: envelope.origin.clone(),
+                    at,
+                };
+                if let Some(open) = self.call_mut(call) {
+                    open.asked = None;
+                }
+                self.touch(at, |view| view.history.push(said));
+            }
+            Event::CallEnded { call, outcome } => self.end_call(call, outcome, at),
+            Event::ThoughtAppended { .. }
+            | Event::PlanUpdated { .. }
+            | Event::UsageReported { .. }
+            | Event::CallStarted { .. }
+            | Event::CallOutput { .. } => self.touch(at, |_| {}),
+            Event::SessionOpened { .. }
+            | Event::SettingsChanged { .. }
+            | Event::PolicyAmended { .. }
+            | Event::SessionClosed { .. }
+            | Event::NoticeRaised { .. }
+            | Event::Unknown => {}
+        }
+    }
+
+    fn accept(&mut self, task: &TaskId, said: Exchange, at: Millis) {
+        let view = self.views.entry(task.clone()).or_insert_with(|| {
+            self.order.push(task.clone());
+            TaskView::new(task.clone(), at)
+        });
+        view.waiting += 1;
+        view.history.push(said);
+        view.updated = at;
+        self.restate(task);
+    }
+
+    fn settle(&mut self, task: &TaskId, state: TaskState, failure: Option<String>, at: Millis) {
+        if let Some(view) = self.views.get_mut(task) {
+            view.waiting = view.waiting.saturating_sub(1);
+            view.last = Some(state);
+            view.failure = failure;
+            view.updated = at;
+        }
+        self.restate(task);
+    }
+
+    fn end_turn(&mut self, outcome: &TurnOutcome, at: Millis) {
+        let Some(running) = self.turn.take() else { return };
+        if let Some(view) = self.views.get_mut(&running.task) {
+            view.complete_response(&running.turn);
+        }
+        let failure = match outcome {
+            TurnOutcome::Failed { message } => Some(message.clone()),
+            TurnOutcome::Interrupted => {
+                Some("interrupted: Loggia stopped while this turn was running".to_owned())
+            }
+            TurnOutcome::Completed | TurnOutcome::Cancelled => None,
+        };
+        self.settle(&running.task, TaskState::of_outcome(outcome), failure, at);
+    }
+
+    fn ask(&mut self, approval: &ApprovalId, call: &CallId, at: Millis) {
+        let Some(open) = self.call_mut(call) else { return };
+        open.asked = Some(approval.clone());
+        let (approval, call, subject) = (approval.clone(), call.clone(), open.subject.clone());
+        self.touch(at, |view| {
+            view.history.push(Exchange::Question { approval, call, subject, at });
+        });
+    }
+
+    fn end_call(&mut self, call: &CallId, outcome: &CallOutcome, at: Millis) {
+        if let Some(running) = &mut self.turn {
+            running.calls.retain(|open| open.id != *call);
+        }
+        self.touch(at, |view| match outcome {
+            CallOutcome::Succeeded { output } => view.keep(call, output),
+            CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. } => {}
+        });
+    }
+
+    /// Changes the task whose turn is open, and derives its state anew.
+    fn touch(&mut self, at: Millis, change: impl FnOnce(&mut TaskView)) {
+        let Some(task) = self.running().cloned() else { return };
+        if let Some(view) = self.views.get_mut(&task) {
+            view.updated = at;
+            change(view);
+        }
+        self.restate(&task);
+    }
+
+    fn restate(&mut self, task: &TaskId) {
+        let running = self.turn.as_ref().filter(|running| running.task == *task);
+        let asked = running.map(|running| running.calls.iter().any(|call| call.asked.is_some()));
+        if let Some(view) = self.views.get_mut(task) {
+            view.state = match (asked, view.last) {
+                (Some(true), _) => TaskState::InputRequired,
+                (Some(false), _) => TaskState::Working,
+                (None, Some(ended)) if view.waiting == 0 => ended,
+                (None, Some(_) | None) => TaskState::Submitted,
+            };
+        }
+    }
+
+    fn call_mut(&mut self, call: &CallId) -> Option<&mut RunningCall> {
+        self.turn.as_mut()?.calls.iter_mut().find(|open| open.id == *call)
+    }
+}
+
+impl TaskView {
+    fn new(id: TaskId, at: Millis) -> Self {
+        Self {
+            id,
+            state: TaskState::Submitted,
+            created: at,
+            updated: at,
+            history: Vec::new(),
+            artifacts: Vec::new(),
+            failure: None,
+            waiting: 0,
+            last: None,
+        }
+    }
+
+    fn reply(&mut self, turn: &TurnId, message: &MessageId, more: &str, at: Millis) {
+        self.respond(turn);
+        let spoken = |said: &&mut Exchange| {
+            matches!(said, Exchange::Reply { .. } | Exchange::Sources { .. })
+        };
+        if let Some(Exchange::Reply { turn: in_turn, message: id, text, .. }) =
+            self.history.iter_mut().rev().find(spoken)
+            && in_turn == turn
+            && id == message
+        {
+            text.push_str(more);
+            return;
+        }
+        self.history.push(Exchange::Reply {
+            turn: turn.clone(),
+            message: message.clone(),
+            text: more.to_owned(),
+            at,
+        });
+    }
+
+    fn respond(&mut self, turn: &TurnId) {
+        let known = self.artifacts.iter().any(
+            |artifact| matches!(artifact, TaskArtifact::Response { turn: id, .. } if id == turn),
+        );
+        if !known {
+            self.artifacts.push(TaskArtifact::Response { turn: turn.clone(), complete: false });
+        }
+    }
+
+    fn complete_response(&mut self, ended: &TurnId) {
+        for artifact in &mut self.artifacts {
+            if let TaskArtifact::Response { turn, complete } = artifact
+                && turn == ended
+            {
+                *complete = true;
+            }
+        }
+    }
+
+    fn keep(&mut self, call: &CallId, output: &Output) {
+        if let Some(diff) = &output.diff {
+            let (path, unified) = (diff.path.clone(), diff.unified.clone());
+            self.artifacts.push(TaskArtifact::Change { call: call.clone(), path, unified });
+        }
+        if let Some(published) = &output.artifact {
+            self.publish(published);
+        }
+    }
+
+    fn publish(&mut self, piece: &Artifact) {
+        let known = self.artifacts.iter_mut().find_map(|artifact| match artifact {
+            TaskArtifact::Published { id, name, parts, complete } => {
+                (*id == piece.id).then_some((name, parts, complete))
+            }
+            TaskArtifact::Response { .. } | TaskArtifact::Change { .. } => None,
+        });
+        match known {
+            Some((name, parts, complete)) => {
+                if !piece.append {
+                    parts.clear();
+                }
+                parts.extend(piece.parts.iter().cloned());
+                name.clone_from(&piece.name);
+                *complete = piece.last;
+            }
+            None => self.artifacts.push(TaskArtifact::Published {
+                id: piece.id.clone(),
+                name: piece.name.clone(),
+                parts: piece.parts.clone(),
+                complete: piece.last,
+            }),
+        }
+    }
+}
+
+fn subject_of(title: &str, details: &Details) -> String {
+    match details {
+        Details::Question { text, .. } => text.clone(),
+        Details::Execute { .. }
+        | Details::Edit(_)
+        | Details::Mcp { .. }
+        | Details::Generic { .. } => title.to_owned(),
+    }
+}
+
+/// What a person said in their own words; a changed file or command is no word of theirs.
+fn words_of(edit: &Edit) -> Option<String> {
+    match edit {
+        Edit::Text { text } => Some(text.clone()),
+        Edit::File { .. } | Edit::Command { .. } => None,
+    }
+}

@@ -1,0 +1,204 @@
+//! The session as people read it: a list of cells with stable ids, folded from the log.
+//!
+//! Knows nothing of screens. A terminal, a page and an export render the same cells; a cell's text
+//! is the original, so whoever prints it must make it printable first.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::approval::ChoiceId;
+use crate::call::{CallOutcome, CallState, Details};
+use crate::event::{Envelope, Event, Level, Source, Step, TurnOutcome};
+use crate::id::{CallId, Millis, PromptId, Seq};
+use crate::origin::Origin;
+
+/// How much of a call's live output a cell keeps.
+pub const LIVE_TAIL: usize = 16 * 1024;
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// The sequence number of the fact that made the cell; never changes.
+    pub id: Seq,
+    pub at: Millis,
+    pub origin: Origin,
+    pub body: CellBody,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CellBody {
+    Prompt { text: String, queued: bool, withdrawn: bool },
+    Text { text: String },
+    Thought { subject: String, text: String },
+    Plan { steps: Vec<Step> },
+    Sources { sources: Vec<Source> },
+    Call(Box<CallCell>),
+    Notice { level: Level, text: String },
+    TurnEnd { outcome: TurnOutcome },
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallCell {
+    pub call: CallId,
+    pub tool: String,
+    pub title: String,
+    pub details: Details,
+    pub state: CallState,
+    pub answered: Option<(ChoiceId, Origin)>,
+    /// The end of what the call has printed so far.
+    pub live: String,
+    pub outcome: Option<CallOutcome>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Transcript {
+    cells: Vec<Cell>,
+    calls: HashMap<CallId, usize>,
+    /// Prompts that wait for their turn, by cell.
+    queued: HashMap<PromptId, usize>,
+    /// Index of the text or thought cell that the next piece of the same message joins.
+    open: Option<(String, usize)>,
+}
+
+impl Transcript {
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    pub fn apply(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::PromptAccepted { prompt, content, .. } => {
+                self.queued.insert(prompt.clone(), self.cells.len());
+                let text = content.to_text();
+                self.push(envelope, CellBody::Prompt { text, queued: true, withdrawn: false });
+            }
+            Event::PromptWithdrawn { prompt } => self.unqueue(prompt, true),
+            Event::TurnStarted { prompt, .. } => self.unqueue(prompt, false),
+            Event::TextAppended { message, text, .. } => {
+                let key = format!("text {message}");
+                match self.joined(&key) {
+                    Some(CellBody::Text { text: whole }) => whole.push_str(text),
+                    _ => self.push_open(envelope, key, CellBody::Text { text: text.clone() }),
+                }
+            }
+            Event::ThoughtAppended { message, subject, text, .. } => {
+                let key = format!("thought {message} {subject}");
+                match self.joined(&key) {
+                    Some(CellBody::Thought { text: whole, .. }) => whole.push_str(text),
+                    _ => {
+                        let body =
+                            CellBody::Thought { subject: subject.clone(), text: text.clone() };
+                        self.push_open(envelope, key, body);
+                    }
+                }
+            }
+            Event::PlanUpdated { steps, .. } => {
+                self.push(envelope, CellBody::Plan { steps: steps.clone() });
+            }
+            Event::SourcesCited { sources, .. } => {
+                self.push(envelope, CellBody::Sources { sources: sources.clone() });
+            }
+            Event::CallProposed { call, tool, title, details, .. } => {
+                self.calls.insert(call.clone(), self.cells.len());
+                let body = CellBody::Call(Box::new(CallCell {
+                    call: call.clone(),
+                    tool: tool.clone(),
+                    title: title.clone(),
+                    details: details.clone(),
+                    state: CallState::Proposed,
+                    answered: None,
+                    live: String::new(),
+                    outcome: None,
+                }));
+                self.push(envelope, body);
+            }
+            Event::ApprovalAsked { call, .. } => {
+                self.call(call, |cell| cell.state = CallState::Asked)
+            }
+            Event::ApprovalAnswered { call, choice, details, .. } => {
+                let by = envelope.origin.clone();
+                self.call(call, |cell| {
+                    cell.answered = Some((choice.clone(), by));
+                    if let Some(details) = details {
+                        cell.details = details.clone();
+                    }
+                });
+            }
+            Event::CallStarted { call, .. } => {
+                self.call(call, |cell| cell.state = CallState::Started);
+            }
+            Event::CallOutput { call, text, .. } => self.call(call, |cell| {
+                cell.live.push_str(text);
+                keep_tail(&mut cell.live, LIVE_TAIL);
+            }),
+            Event::CallEnded { call, outcome } => {
+                self.call(call, |cell| {
+                    cell.state = CallState::Ended;
+                    cell.outcome = Some(outcome.clone());
+                });
+                self.calls.remove(call);
+            }
+            Event::NoticeRaised { level, text } => {
+                self.push(envelope, CellBody::Notice { level: *level, text: text.clone() });
+            }
+            Event::TurnEnded { outcome, .. } => {
+                self.push(envelope, CellBody::TurnEnd { outcome: outcome.clone() });
+            }
+            Event::SessionOpened { .. }
+            | Event::SettingsChanged { .. }
+            | Event::PolicyAmended { .. }
+            | Event::SessionClosed { .. }
+            | Event::UsageReported { .. }
+            | Event::Unknown => {}
+        }
+    }
+
+    fn push(&mut self, envelope: &Envelope, body: CellBody) {
+        self.open = None;
+        self.cells.push(Cell {
+            id: envelope.seq,
+            at: envelope.at,
+            origin: envelope.origin.clone(),
+            body,
+        });
+    }
+
+    fn push_open(&mut self, envelope: &Envelope, key: String, body: CellBody) {
+        self.push(envelope, body);
+        self.open = Some((key, self.cells.len() - 1));
+    }
+
+    fn joined(&mut self, key: &str) -> Option<&mut CellBody> {
+        let (open, index) = self.open.as_ref()?;
+        let index = (open == key).then_some(*index)?;
+        self.cells.get_mut(index).map(|cell| &mut cell.body)
+    }
+
+    fn call(&mut self, call: &CallId, change: impl FnOnce(&mut CallCell)) {
+        let cell = self.calls.get(call).and_then(|index| self.cells.get_mut(*index));
+        if let Some(Cell { body: CellBody::Call(cell), .. }) = cell {
+            change(cell);
+        }
+    }
+
+    fn unqueue(&mut self, prompt: &PromptId, gone: bool) {
+        let cell = self.queued.remove(prompt).and_then(|index| self.cells.get_mut(index));
+        if let Some(Cell { body: CellBody::Prompt { queued, withdrawn, .. }, .. }) = cell {
+            *queued = false;
+            *withdrawn = gone;
+        }
+    }
+}
+
+/// Drops text from the front until at most `limit` bytes are left, on a character boundary.
+pub fn keep_tail(text: &mut String, limit: usize) {
+    if text.len() <= limit {
+        return;
+    }
+    let mut cut = text.len() - limit;
+    while !text.is_char_boundary(cut) {
+        cut += 1;
+    }
+    text.drain(..cut);
+}

@@ -1,0 +1,18 @@
+//! The laws of the core, a simulation of everything around it, and golden logs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::string_slice,
+    reason = "tests"
+)]
+
+mod suite {
+    mod generate;
+    mod laws;
+    mod policy;
+    mod recovery;
+    mod scenarios;
+    mod simulation;
+    mod witness;
+}

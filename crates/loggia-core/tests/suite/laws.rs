@@ -1,0 +1,452 @@
+//! The laws of the architecture (§9), for arbitrary histories. L7 is about dialects and lives there.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use loggia_core::session::{QUEUE_LIMIT, RECENT};
+use loggia_core::{
+    CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin, Part, Question,
+    Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
+};
+use proptest::prelude::*;
+use proptest::test_runner::{FileFailurePersistence, TestRunner};
+use serde_json::json;
+
+use super::generate::{World, client, histories, moves, open, settings, texts};
+use super::witness::Witness;
+
+/// Histories that once broke a law are tried first, for ever.
+pub fn config() -> ProptestConfig {
+    let persistence = FileFailurePersistence::Direct("tests/regressions.txt");
+    ProptestConfig { failure_persistence: Some(Box::new(persistence)), ..ProptestConfig::default() }
+}
+
+pub fn fold<'a>(log: impl IntoIterator<Item = &'a Envelope>) -> Session {
+    let mut session = Session::default();
+    for envelope in log {
+        session.apply(envelope);
+    }
+    session
+}
+
+fn transcript<'a>(log: impl IntoIterator<Item = &'a Envelope>) -> Transcript {
+    let mut transcript = Transcript::default();
+    for envelope in log {
+        transcript.apply(envelope);
+    }
+    transcript
+}
+
+fn tasks<'a>(log: impl IntoIterator<Item = &'a Envelope>) -> Tasks {
+    let mut tasks = Tasks::default();
+    for envelope in log {
+        tasks.apply(envelope);
+    }
+    tasks
+}
+
+/// Through the form a log has on disk.
+pub fn stored(envelope: &Envelope) -> Envelope {
+    serde_json::from_str(&serde_json::to_string(envelope).unwrap()).unwrap()
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn l1_replaying_the_log_equals_the_live_state(world in histories()) {
+        prop_assert_eq!(&fold(&world.log), &world.session);
+        for envelope in &world.log {
+            prop_assert_eq!(&stored(envelope), envelope);
+        }
+        let reread: Vec<Envelope> = world.log.iter().map(stored).collect();
+        prop_assert_eq!(&fold(&reread), &world.session);
+        prop_assert_eq!(transcript(&reread), transcript(&world.log));
+        prop_assert_eq!(tasks(&reread), tasks(&world.log));
+    }
+
+    #[test]
+    fn l1_replaying_equals_the_live_state_after_every_single_step(
+        moves in prop::collection::vec(moves(), 0..60),
+    ) {
+        let mut world = World::default();
+        let mut replayed = Session::default();
+        world.submit(client(0), open(settings(Mode::Ask, Vec::new()))).unwrap();
+        let mut read = 0;
+        for moved in &moves {
+            let _ = world.make(moved);
+            for envelope in &world.log[read..] {
+                replayed.apply(&stored(envelope));
+            }
+            read = world.log.len();
+            prop_assert_eq!(&replayed, &world.session);
+        }
+    }
+
+    #[test]
+    fn l2_l3_l4_one_answer_per_approval_one_turn_at_a_time_every_call_ends_in_its_turn(
+        world in histories(),
+    ) {
+        let witness = Witness::of(&world.log).map_err(TestCaseError::fail)?;
+        let open = world.session.turn().map(|turn| turn.id.clone());
+        prop_assert_eq!(witness.turn.as_ref().map(|turn| turn.id.clone()), open);
+        let asked: Vec<_> =
+            world.session.open_approvals().map(|(_, open)| open.id.clone()).collect();
+        prop_assert_eq!(witness.open_approvals().cloned().collect::<Vec<_>>(), asked);
+        let queued: Vec<_> = world.session.queue().map(|queued| queued.prompt.clone()).collect();
+        prop_assert_eq!(witness.waiting_prompts().cloned().collect::<Vec<_>>(), &queued[..]);
+        prop_assert!(queued.is_empty() || witness.turn.is_some(), "prompts wait for nothing");
+    }
+
+    /// That a decision takes `&self` makes half of this law a matter of types; the other half is
+    /// that a refusal is one, whoever asks and however often.
+    #[test]
+    fn l5_a_refused_command_appends_nothing(world in histories()) {
+        let mut replay = World::default();
+        for taken in &world.steps {
+            let before = (replay.session.clone(), replay.log.len());
+            let first = replay.session.decide(&taken.stamped);
+            prop_assert_eq!(&replay.session.decide(&taken.stamped), &first);
+            prop_assert_eq!(&replay.session, &before.0);
+            match (&taken.outcome, first) {
+                (Ok(range), Ok(events)) => {
+                    prop_assert_eq!(range.len(), events.len());
+                    for event in events {
+                        replay.append(taken.stamped.at, taken.stamped.origin.clone(), event);
+                    }
+                }
+                (Err(expected), Err(refusal)) => {
+                    prop_assert_eq!(expected, &refusal);
+                    prop_assert!(!refusal.to_string().is_empty());
+                    prop_assert_eq!(replay.log.len(), before.1);
+                }
+                (expected, other) => prop_assert!(false, "{expected:?} became {other:?}"),
+            }
+        }
+        prop_assert_eq!(&replay.log, &world.log);
+    }
+
+    /// Coalescing moves facts to other places, so both sides are told the same places: the
+    /// original is folded with each fact numbered (and, for "last updated", timed) as the piece it
+    /// became part of. Then everything must be equal, nothing left out.
+    #[test]
+    fn l6_folding_a_coalesced_log_equals_folding_the_original(
+        world in histories(),
+        batches in prop::collection::vec(1..12usize, 1..20),
+        limit in prop_oneof![Just(64 * 1024), 0..40usize],
+    ) {
+        let (coalesced, places) = coalesce(&world.log, &batches, limit);
+        let moved: Vec<Envelope> = world
+            .log
+            .iter()
+            .zip(&places)
+            .map(|(envelope, place)| {
+                Envelope { seq: coalesced[*place].seq, ..envelope.clone() }
+            })
+            .collect();
+        prop_assert_eq!(transcript(&coalesced), transcript(&moved));
+        let timed: Vec<Envelope> = moved
+            .iter()
+            .zip(&places)
+            .map(|(envelope, place)| Envelope { at: coalesced[*place].at, ..envelope.clone() })
+            .collect();
+        prop_assert_eq!(fold(&coalesced), fold(&timed));
+        prop_assert_eq!(tasks(&coalesced), tasks(&timed));
+        Witness::of(&coalesced).map_err(TestCaseError::fail)?;
+
+        let said = |log: &[Envelope]| -> String { log.iter().filter_map(words).collect() };
+        prop_assert_eq!(said(&coalesced), said(&world.log));
+        prop_assert_eq!(skips(&coalesced), skips(&world.log));
+        for envelope in &coalesced {
+            let bytes = words(envelope).map_or(0, str::len);
+            let whole = world.log.iter().any(|original| original.event == envelope.event);
+            prop_assert!(whole || bytes <= limit, "{bytes} bytes were put together");
+        }
+    }
+
+    #[test]
+    fn l8_a_retried_prompt_changes_nothing(world in histories(), text in texts(), by in 0..4u8) {
+        prop_assume!(!world.session.is_closed());
+        let mut world = world;
+        for prompt in world.prompts.clone() {
+            let task = world.session.task_of(&prompt).cloned();
+            let command = Command::Prompt {
+                prompt: prompt.clone(),
+                task: TaskChoice::New,
+                content: Content::text(text.clone()),
+            };
+            let stamped = world.stamp(client(by), command);
+            prop_assert_eq!(world.session.decide(&stamped), Ok(Vec::new()));
+            prop_assert_eq!(world.session.task_of(&prompt).cloned(), task);
+        }
+    }
+
+    #[test]
+    fn l8_the_winners_retry_changes_nothing_and_every_loser_learns_who_won(world in histories()) {
+        prop_assume!(!world.session.is_closed());
+        let mut world = world;
+        let witness = Witness::of(&world.log).map_err(TestCaseError::fail)?;
+        for (approval, asked) in &witness.approvals {
+            let Some(won) = &asked.answer else { continue };
+            for to in [Question::Approval(approval.clone()), Question::Call(asked.call.clone())] {
+                let answer = |choice: &str, edit| Command::Answer {
+                    to: to.clone(),
+                    choice: choice.into(),
+                    edit,
+                    digest: None,
+                };
+                let lost = Err(Refusal::AlreadyAnswered {
+                    choice: won.choice.clone(),
+                    by: won.by.clone(),
+                    at: won.at,
+                });
+                let again = answer(&won.choice.0, won.edit.clone());
+                let retry = world.stamp(won.by.clone(), again.clone());
+                prop_assert_eq!(world.session.decide(&retry), Ok(Vec::new()));
+                let late = world.stamp(Origin::new(Surface::Sdlc, "somebody else"), again);
+                prop_assert_eq!(&world.session.decide(&late), &lost);
+                let other = answer("another choice", won.edit.clone());
+                let changed = world.stamp(won.by.clone(), other);
+                prop_assert_eq!(&world.session.decide(&changed), &lost);
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_events_are_ignored_wherever_they_stand(
+        world in histories(),
+        places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+    ) {
+        let line = json!({
+            "seq": 0, "at": 0, "origin": { "surface": "system", "client": "loggia" },
+            "event": { "type": "some_future_event", "turn": "t", "fields": [1, { "deep": null }] },
+        });
+        let unknown: Envelope = serde_json::from_value(line).unwrap();
+        prop_assert_eq!(&unknown.event, &Event::Unknown);
+        let mut mixed: Vec<Option<&Envelope>> = world.log.iter().map(Some).collect();
+        for place in places {
+            mixed.insert(place.index(mixed.len() + 1), None);
+        }
+        // As in L6, both sides are told the same places; and both get the same last fact, because
+        // the head and the time of the last fact are the log's, not the fold's.
+        let numbered: Vec<(bool, Envelope)> = mixed
+            .iter()
+            .zip(1..)
+            .map(|(it, seq)| {
+                (it.is_some(), Envelope { seq: Seq(seq), ..it.unwrap_or(&unknown).clone() })
+            })
+            .collect();
+        let last = Envelope {
+            seq: Seq(numbered.len() as u64 + 1),
+            at: Millis(0),
+            origin: Origin::system(),
+            event: Event::NoticeRaised { level: Level::Info, text: "the end".into() },
+        };
+        let all: Vec<&Envelope> = numbered.iter().map(|(_, it)| it).chain([&last]).collect();
+        let known: Vec<&Envelope> =
+            numbered.iter().filter(|(known, _)| *known).map(|(_, it)| it).chain([&last]).collect();
+        prop_assert_eq!(fold(all.iter().copied()), fold(known.iter().copied()));
+        prop_assert_eq!(tasks(all.iter().copied()), tasks(known.iter().copied()));
+        prop_assert_eq!(transcript(all), transcript(known));
+    }
+
+    #[test]
+    fn the_task_state_is_what_a_naive_reading_of_the_log_says(world in histories()) {
+        let mut session = Session::default();
+        let mut witness = Witness::default();
+        let mut tasks = Tasks::default();
+        for envelope in &world.log {
+            session.apply(envelope);
+            tasks.apply(envelope);
+            witness.read(envelope).map_err(TestCaseError::fail)?;
+            for task in world.tasks.iter().chain([&"no-task".into()]) {
+                let state = witness.task_state(task);
+                prop_assert_eq!(session.task_state(task), state);
+                prop_assert_eq!(tasks.get(task).map(|view| view.state), state);
+            }
+            prop_assert_eq!(tasks.running(), witness.turn.as_ref().map(|turn| &turn.task));
+            if let Some(turn) = &witness.turn {
+                prop_assert_eq!(session.current_task(), Some(&turn.task));
+            }
+        }
+    }
+}
+
+/// The log as a writer with these batch sizes would have written it, and for each original fact
+/// the index of the envelope it ended up in.
+fn coalesce(log: &[Envelope], batches: &[usize], limit: usize) -> (Vec<Envelope>, Vec<usize>) {
+    let mut sizes = batches.iter().cycle();
+    let mut left = 0;
+    let mut coalesced: Vec<Envelope> = Vec::new();
+    let mut places = Vec::new();
+    for envelope in log {
+        let starts = left == 0;
+        if starts {
+            left = *sizes.next().unwrap();
+        }
+        left -= 1;
+        let joined = !starts
+            && coalesced.last_mut().is_some_and(|last| {
+                last.origin == envelope.origin && last.event.absorb(&envelope.event, limit)
+            });
+        if !joined {
+            let seq = Seq(coalesced.len() as u64 + 1);
+            coalesced.push(Envelope { seq, ..envelope.clone() });
+        }
+        places.push(coalesced.len() - 1);
+    }
+    (coalesced, places)
+}
+
+fn words(envelope: &Envelope) -> Option<&str> {
+    match &envelope.event {
+        Event::TextAppended { text, .. }
+        | Event::ThoughtAppended { text, .. }
+        | Event::CallOutput { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// What was left out of each call's output, and after how much of it.
+fn skips(log: &[Envelope]) -> Vec<(CallId, usize, u64)> {
+    let mut printed: HashMap<&CallId, usize> = HashMap::new();
+    let mut skips = Vec::new();
+    for envelope in log {
+        if let Event::CallOutput { call, text, skipped } = &envelope.event {
+            let before = printed.entry(call).or_default();
+            if *skipped > 0 {
+                skips.push((call.clone(), *before, *skipped));
+            }
+            *before += text.len();
+        }
+    }
+    skips
+}
+
+/// Otherwise every law above could hold for the reason that nothing happens.
+#[test]
+fn the_generator_reaches_deep_states() {
+    #[derive(Debug, Default)]
+    struct Reached {
+        approvals_at_once: usize,
+        calls_at_once: usize,
+        queued: usize,
+        events: usize,
+        answered: usize,
+        edited: usize,
+        late: usize,
+        withdrawn: usize,
+        retried: usize,
+        closed: usize,
+        stale: usize,
+        duplicate: usize,
+        coalesced: usize,
+    }
+    let reached = RefCell::new(Reached::default());
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(Default::default()),
+    );
+    runner
+        .run(&histories(), |world| {
+            let mut reached = reached.borrow_mut();
+            let mut session = Session::default();
+            for envelope in &world.log {
+                session.apply(envelope);
+                let calls = session.turn().map_or(0, |turn| turn.calls.len());
+                reached.calls_at_once = reached.calls_at_once.max(calls);
+                reached.approvals_at_once =
+                    reached.approvals_at_once.max(session.open_approvals().count());
+                reached.queued = reached.queued.max(session.queue().len());
+                if let Event::ApprovalAnswered { edit, .. } = &envelope.event {
+                    reached.answered += 1;
+                    reached.edited += usize::from(edit.is_some());
+                }
+            }
+            reached.events = reached.events.max(world.log.len());
+            reached.closed += usize::from(world.session.is_closed());
+            reached.coalesced += world.log.len() - coalesce(&world.log, &[1000], 64).0.len();
+            for taken in &world.steps {
+                match (&taken.stamped.command, &taken.outcome) {
+                    (_, Err(Refusal::AlreadyAnswered { .. })) => reached.late += 1,
+                    (_, Err(Refusal::Withdrawn { .. })) => reached.withdrawn += 1,
+                    (_, Err(Refusal::StaleTurn)) => reached.stale += 1,
+                    (_, Err(Refusal::DuplicateCall)) => reached.duplicate += 1,
+                    (Command::Prompt { .. }, Ok(range)) if range.is_empty() => {
+                        reached.retried += 1;
+                    }
+                    _ => {}
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    let reached = reached.into_inner();
+    let deep = reached.approvals_at_once >= 4
+        && reached.calls_at_once >= 6
+        && reached.queued >= 5
+        && reached.events >= 60
+        && reached.closed >= 10
+        && [
+            reached.answered,
+            reached.edited,
+            reached.late,
+            reached.withdrawn,
+            reached.retried,
+            reached.stale,
+            reached.duplicate,
+            reached.coalesced,
+        ]
+        .iter()
+        .all(|count| *count >= 50);
+    assert!(deep, "{reached:#?}");
+}
+
+fn opened() -> World {
+    let mut world = World::default();
+    world.submit(client(0), open(settings(Mode::Ask, Vec::new()))).unwrap();
+    world
+}
+
+fn prompt(id: &str) -> Command {
+    Command::Prompt { prompt: id.into(), task: TaskChoice::New, content: Content::text(id) }
+}
+
+#[test]
+fn the_queue_is_bounded_and_a_retry_is_welcome_even_when_it_is_full() {
+    let mut world = opened();
+    for number in 0..=QUEUE_LIMIT {
+        world.submit(client(0), prompt(&format!("prompt-{number}"))).unwrap();
+    }
+    let refused = world.submit(client(1), prompt("one too many"));
+    assert_eq!(refused, Err(Refusal::QueueFull { queued: QUEUE_LIMIT }));
+    let retried = world.submit(client(0), prompt("prompt-7"));
+    assert!(retried.is_ok_and(|range| range.is_empty()));
+}
+
+#[test]
+fn the_last_thousand_prompts_are_remembered_for_retries() {
+    let mut world = opened();
+    for number in 0..RECENT {
+        world.submit(client(0), prompt(&format!("prompt-{number}"))).unwrap();
+        let turn = world.session.turn().unwrap().id.clone();
+        let report = loggia_core::Report::Finish { outcome: loggia_core::TurnOutcome::Completed };
+        world.submit(Origin::agent(), Command::Report { turn, report }).unwrap();
+    }
+    let first = world.submit(client(0), prompt("prompt-0"));
+    assert!(first.is_ok_and(|range| range.is_empty()), "the first of {RECENT} is forgotten");
+}
+
+/// A parser of JSON stops at 128 levels; whoever lets deeper data in must not let it into the log.
+#[test]
+fn data_of_a_hundred_levels_survives_the_log() {
+    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let mut world = opened();
+    let content = Content { parts: vec![Part::Data { data: deep.clone() }], ..Content::default() };
+    let prompt = Command::Prompt { prompt: "deep".into(), task: TaskChoice::New, content };
+    world.submit(client(0), prompt).unwrap();
+    for envelope in &world.log {
+        assert_eq!(&stored(envelope), envelope);
+    }
+}

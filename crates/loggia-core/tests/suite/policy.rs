@@ -1,0 +1,276 @@
+//! What passes, what asks, what is denied: the table, and what no rule can do.
+
+use loggia_core::policy::{choices, protects};
+use loggia_core::shell::{CommandPattern, plain_commands};
+use loggia_core::{
+    Access, ChoiceId, Details, Event, FileDiff, Matcher, Mode, Policy, Risk, Rule, Scope, Session,
+    Verdict,
+};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::generate::{details, histories, rules};
+use super::laws::config;
+
+const MODES: [Mode; 4] = [Mode::Ask, Mode::Edits, Mode::All, Mode::Plan];
+
+/// What is called, which rule there is, and the verdict in each mode. `ask!` is a careful look:
+/// "always" is not offered.
+const TABLE: &str = "
+    call                 rule                   ask     edits   all     plan
+
+    read a file          -                      allow   allow   allow   allow
+    read a file          deny tool              deny    deny    deny    deny
+    read a file          deny edits             allow   allow   allow   allow
+    update the plan      -                      allow   allow   allow   allow
+
+    edit a file          -                      ask     allow   allow   deny
+    edit a file          allow edits            allow   allow   allow   deny
+    edit a file          allow tool             ask     allow   allow   deny
+    edit a file          allow git log          ask     allow   allow   deny
+    edit a file          deny edits             deny    deny    deny    deny
+    edit a file          deny tool              deny    deny    deny    deny
+    edit a file          deny git log           ask     allow   allow   deny
+    edit a file          allow+deny edits       deny    deny    deny    deny
+
+    edit a hook          -                      ask!    ask!    allow   deny
+    edit a hook          allow edits            ask!    ask!    allow   deny
+    edit a hook          deny edits             deny    deny    deny    deny
+    mcp edits a hook     -                      ask!    ask!    allow   deny
+    mcp edits a hook     allow edits            ask!    ask!    allow   deny
+
+    run git log          -                      ask     ask     allow   deny
+    run git log          allow git log          allow   allow   allow   deny
+    run git log          allow git *            allow   allow   allow   deny
+    run git log          allow git log -p       ask     ask     allow   deny
+    run git log          allow edits            ask     ask     allow   deny
+    run git log          allow tool             ask     ask     allow   deny
+    run git log          deny git log           deny    deny    deny    deny
+    run git log          deny git *             deny    deny    deny    deny
+    run git log          deny git push          ask     ask     allow   deny
+    run git log          allow+deny git log     deny    deny    deny    deny
+    run two commands     allow git log          ask     ask     allow   deny
+    run two commands     allow git *            allow   allow   allow   deny
+    run two commands     deny git push          deny    deny    deny    deny
+    run a script         allow git *            ask     ask     allow   deny
+    run a script         deny git push          deny    deny    deny    deny
+
+    call mcp             -                      ask     ask     allow   deny
+    call mcp             allow tool             allow   allow   allow   deny
+    call mcp             allow another tool     ask     ask     allow   deny
+    call mcp             allow edits            ask     ask     allow   deny
+    call mcp             deny tool              deny    deny    deny    deny
+
+    ask a person         -                      ask     ask     ask     ask
+    ask a person         allow tool             ask     ask     ask     ask
+    ask a person         deny tool              deny    deny    deny    deny
+";
+
+fn call(name: &str) -> (Access, Details) {
+    let execute = |command: &str| {
+        let directory = "/work/project".into();
+        (Access::Execute, Details::Execute { command: command.into(), directory })
+    };
+    let edit = |path: &str| Details::Edit(FileDiff::between(path, path, Some("old"), "new"));
+    match name {
+        "read a file" => (Access::Read, Details::Generic { text: "src/main.rs".into() }),
+        "update the plan" => (Access::Session, Details::Generic { text: "a plan".into() }),
+        "edit a file" => (Access::Edit, edit("src/main.rs")),
+        "edit a hook" => (Access::Edit, edit(".git/hooks/pre-commit")),
+        "mcp edits a hook" => (Access::Other, edit(".git/hooks/pre-commit")),
+        "run git log" => execute("git log"),
+        "run two commands" => execute("git log && git push"),
+        "run a script" => execute("for i in 1 2; do git push; done"),
+        "call mcp" => (Access::Other, Details::Mcp { server: "a".into(), tool: "b".into() }),
+        "ask a person" => {
+            (Access::Ask, Details::Question { text: "which?".into(), options: Vec::new() })
+        }
+        unknown => panic!("no such call: {unknown}"),
+    }
+}
+
+fn rules_named(name: &str) -> Vec<Rule> {
+    let Some((verb, what)) = name.split_once(' ') else {
+        return Vec::new();
+    };
+    let matcher = match what {
+        "edits" => Matcher::Edits,
+        "tool" => Matcher::Tool("the_tool".into()),
+        "another tool" => Matcher::Tool("another_tool".into()),
+        command => Matcher::Command(CommandPattern::parse(command).unwrap()),
+    };
+    let rule = |allow: bool| Rule {
+        id: "rule".into(),
+        matcher: matcher.clone(),
+        allow,
+        scope: Scope::Configured,
+    };
+    match verb {
+        "allow" => vec![rule(true)],
+        "deny" => vec![rule(false)],
+        "allow+deny" => vec![rule(true), rule(false)],
+        unknown => panic!("no such rule: {unknown}"),
+    }
+}
+
+fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow(_) => "allow",
+        Verdict::Ask(Risk::Normal) => "ask",
+        Verdict::Ask(Risk::High) => "ask!",
+        Verdict::Deny(_) => "deny",
+    }
+}
+
+#[test]
+fn the_table_of_calls_and_rules_and_modes() {
+    let (mut rows, mut wrong) = (0, Vec::new());
+    for line in TABLE.lines().skip(2).map(str::trim).filter(|line| !line.is_empty()) {
+        let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
+        let (name, rule) = (columns.next().unwrap(), columns.next().unwrap());
+        let expected: Vec<&str> = columns.collect();
+        let (access, details) = call(name);
+        let found = MODES.map(|mode| {
+            word(&Policy { mode, rules: rules_named(rule) }.judge("the_tool", access, &details))
+        });
+        if found != expected[..] {
+            wrong.push(format!("{name}, {rule}: {found:?}"));
+        }
+        rows += 1;
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!(rows, 40);
+}
+
+#[test]
+fn a_person_who_looks_carefully_is_not_offered_always() {
+    for name in ["edit a hook", "run two commands", "run a script", "ask a person"] {
+        let (access, details) = call(name);
+        let Verdict::Ask(risk) = Policy::default().judge("the_tool", access, &details) else {
+            panic!("{name} does not ask");
+        };
+        let offered = choices("the_tool", &details, risk);
+        let always = [ChoiceId::PROCEED_ALWAYS, ChoiceId::PROCEED_ALWAYS_PROJECT];
+        assert!(offered.iter().all(|choice| !always.contains(&choice.id.0.as_str())), "{name}");
+        assert!(offered.iter().any(|choice| choice.id.0 == ChoiceId::CANCEL), "{name}");
+    }
+}
+
+#[test]
+fn files_that_configure_git_and_loggia_and_ci_are_protected_wherever_they_are() {
+    for path in
+        [".git/config", "sub/.GIT/hooks/x", ".github/workflows/ci.yml", "a/.loggia/b", ".envrc"]
+    {
+        assert!(protects(path), "{path}");
+    }
+    for path in ["src/git/config", "gitignore", "a.git.rs", "", "/"] {
+        assert!(!protects(path), "{path}");
+    }
+}
+
+/// Pieces of command lines, most of them harmless alone.
+fn lines() -> impl Strategy<Value = String> {
+    let piece = select(vec![
+        "git", "log", "ls", "a.txt", "-n", "3", " ", " ", " ", "\t", ";", "&&", "||", "|", "&",
+        ">", "<", "$(", ")", "`", "$HOME", "${IFS}", "'", "\"", "\\", "*", "?", "[a]", "{a,b}",
+        "~", "!", "#", "=", "A=1", "env", "sudo", "if", "(", "\n", "\r", "\u{200b}", "\u{202e}",
+        "日", "%1", "<<", "\0",
+    ]);
+    prop_oneof![
+        8 => prop::collection::vec(piece, 1..10).prop_map(|pieces| pieces.concat()),
+        1 => any::<String>(),
+    ]
+}
+
+/// Rules as generous as anybody could write them, and some that nobody should.
+fn generous(line: &str) -> Vec<Rule> {
+    let rule = |matcher| Rule { id: "rule".into(), matcher, allow: true, scope: Scope::Session };
+    let words = line.split_whitespace();
+    let mut patterns: Vec<Vec<String>> = words.map(|word| vec![word.to_owned()]).collect();
+    patterns.extend(["git", "ls", "log", "a.txt", "", " "].map(|word| vec![word.to_owned()]));
+    patterns.push(vec![line.to_owned()]);
+    patterns.push(line.split(' ').map(str::to_owned).collect());
+    patterns.push(Vec::new());
+    let open = patterns.into_iter().map(|words| CommandPattern { words, open: true });
+    let commands = open.map(|pattern| rule(Matcher::Command(pattern)));
+    commands.chain([rule(Matcher::Edits), rule(Matcher::Tool("shell".into()))]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, ..config() })]
+
+    #[test]
+    fn no_line_that_is_not_plain_is_allowed_by_any_rule(
+        line in lines(),
+        mode in select(vec![Mode::Ask, Mode::Edits]),
+    ) {
+        let details = Details::Execute { command: line.clone(), directory: "/work".into() };
+        let judge =
+            |rules| Policy { mode, rules }.judge("shell", Access::Execute, &details);
+        match plain_commands(&line) {
+            Err(_) => prop_assert_eq!(judge(generous(&line)), Verdict::Ask(Risk::Normal)),
+            Ok(commands) => {
+                let exact = commands.iter().map(|command| Rule {
+                    id: "rule".into(),
+                    matcher: Matcher::Command(CommandPattern::exact(command)),
+                    allow: true,
+                    scope: Scope::Session,
+                });
+                let exact: Vec<Rule> = exact.collect();
+                prop_assert_eq!(word(&judge(exact.clone())), "allow");
+                let others: Vec<Rule> =
+                    exact.iter().filter(|rule| rule.matcher != exact[0].matcher).cloned().collect();
+                prop_assert_eq!(word(&judge(others)), "ask");
+            }
+        }
+    }
+
+    #[test]
+    fn a_denying_rule_wins_over_every_other_rule_and_every_mode(
+        (access, details) in details(),
+        mode in select(MODES.to_vec()),
+        mut rules in prop::collection::vec(rules(), 0..6),
+        place in any::<prop::sample::Index>(),
+    ) {
+        let matcher = match &details {
+            Details::Edit(_) => Matcher::Edits,
+            _ => Matcher::Tool("the_tool".into()),
+        };
+        let denying = Rule { id: "no".into(), matcher, allow: false, scope: Scope::Configured };
+        rules.insert(place.index(rules.len() + 1), denying);
+        let verdict = Policy { mode, rules }.judge("the_tool", access, &details);
+        prop_assert_eq!(word(&verdict), "deny");
+    }
+
+    #[test]
+    fn a_protected_file_always_asks_where_anything_asks(
+        path in select(vec![".git/hooks/pre-push", ".GitHub/ci.yml", "sub/.envrc", ".loggia/x"]),
+        mode in select(vec![Mode::Ask, Mode::Edits]),
+        access in select(vec![Access::Edit, Access::Execute, Access::Other]),
+        mut rules in prop::collection::vec(rules(), 0..6),
+    ) {
+        rules.retain(|rule| rule.allow);
+        let details = Details::Edit(FileDiff::between(path, path, None, "new"));
+        let verdict = Policy { mode, rules }.judge("the_tool", access, &details);
+        prop_assert_eq!(verdict, Verdict::Ask(Risk::High));
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Deny beats a person's yes as well: neither an edit nor a rule added meanwhile lets a call
+    /// start that would be denied if it were proposed as it now is.
+    #[test]
+    fn what_the_policy_denies_never_starts(world in histories()) {
+        let mut session = Session::default();
+        for envelope in &world.log {
+            if let Event::CallStarted { call, .. } = &envelope.event {
+                let open = session.open_call(call).unwrap();
+                let verdict = session.policy().judge(&open.tool, open.access, &open.details);
+                prop_assert_ne!(word(&verdict), "deny", "{} runs {:?}", call, open.details);
+            }
+            session.apply(envelope);
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! Small scripts whose logs are kept as `tests/golden/*.jsonl`, byte for byte: the fixtures of
+//! every dialect's transcripts, and the proof that old logs stay readable.
+//!
+//! Time and seeds are fixed. Turns, tasks, approvals and rules get their ids from `Fresh`; what
+//! clients and agents name themselves is named so that people can follow it. `UPDATE_GOLDEN=1`
+//! writes the files anew.
+
+mod script;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use loggia_core::shell::CommandPattern;
+use loggia_core::{
+    Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
+    Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Rule, Scope,
+    Source, Step, StepState, TaskChoice, TurnOutcome,
+};
+use serde_json::json;
+
+use super::laws::fold;
+use super::witness::Witness;
+use script::{Script, browser, edit_of, editor, ide, shell, tui};
+
+macro_rules! scenarios {
+    ($($test:ident => $name:ident),* $(,)?) => {
+        /// Every scenario, by the name of its golden log.
+        const ALL: &[(&str, fn() -> Script)] = &[$((stringify!($name), $name)),*];
+
+        $(#[test]
+        fn $test() {
+            check(stringify!($name), &$name());
+        })*
+    };
+}
+
+scenarios! {
+    a_person_says_hello_and_the_agent_answers => hello,
+    a_rule_lets_a_command_pass => tool_allowed,
+    somebody_else_approves_an_edit => approved,
+    a_person_refuses_a_command_and_the_agent_goes_on => denied,
+    a_person_changes_the_edit_before_approving_it => edited,
+    two_questions_are_open_at_once => two_approvals,
+    a_turn_is_cancelled_while_its_tool_runs => cancel_mid_tool,
+    the_model_fails => failure,
+    prompts_wait_for_their_turn => queue,
+    the_agent_asks_a_question_and_gets_an_answer => question,
+    a_crash_is_survived => crash_and_resume,
+    a_tool_prints_more_than_anybody_reads => long_output,
+    always_means_always => always_allow,
+    a_plan_is_made_before_anything_is_changed => plan_and_settings,
+}
+
+fn hello() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Say hello.");
+    script.think("message-1", "Greeting", "A short greeting is enough.");
+    script.say("message-1", &["Hello! ", "What shall we ", "work on?"]);
+    script.usage(812, 14);
+    script.finish();
+    script
+}
+
+fn tool_allowed() -> Script {
+    let matcher = Matcher::Command(CommandPattern::parse("cargo test *").unwrap());
+    let rule = Rule { id: "rule-tests".into(), matcher, allow: true, scope: Scope::Configured };
+    let mut script = Script::open(Mode::Ask, vec![rule]);
+    script.prompt(ide(), "prompt-1", TaskChoice::Named("task-1".into()), "Do the tests pass?");
+    script.say("message-1", &["I run the tests."]);
+    script.propose("message-1", "call-1", shell("cargo test --quiet"));
+    script.output("call-1", "running 12 tests\n............\n", 0);
+    script.output("call-1", "test result: ok. 12 passed; 0 failed\n", 0);
+    script.succeed("call-1", Output::text("test result: ok. 12 passed; 0 failed"));
+    script.say("message-2", &["Yes: all 12 tests pass."]);
+    script.usage(1_530, 48);
+    script.finish();
+    script
+}
+
+fn approved() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Fix the greeting in src/main.rs.");
+    script.say("message-1", &["The greeting has a typo; ", "I correct it."]);
+    let edit = edit_of("src/main.rs", OLD_MAIN, NEW_MAIN);
+    script.propose("message-1", "call-1", edit.clone());
+    script.answer(ide(), "call-1", ChoiceId::PROCEED_ONCE, None);
+    // The terminal answers a moment later, and learns who was first.
+    let late = script.refused(tui(), "call-1", ChoiceId::CANCEL);
+    assert!(matches!(late, Refusal::AlreadyAnswered { by, .. } if by == ide()));
+    let Details::Edit(diff) = edit.details else { unreachable!() };
+    let output = Output { diff: Some(diff), ..Output::text("src/main.rs: 1 line changed") };
+    script.succeed("call-1", output);
+    script.say("message-2", &["Done."]);
+    script.usage(2_104, 131);
+    script.finish();
+    script
+}
+
+fn denied() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(browser(), "prompt-1", TaskChoice::New, "Clean up the build directory.");
+    script.propose("message-1", "call-1", shell("rm -rf target && rm -rf ~/.cargo/registry"));
+    script.answer(browser(), "call-1", ChoiceId::CANCEL, None);
+    script.say("message-2", &["I left everything as it is. ", "`cargo clean` would be safer."]);
+    script.finish();
+    script
+}
+
+fn edited() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Fix the greeting, then show the log.");
+    let edit = edit_of("src/main.rs", OLD_MAIN, NEW_MAIN);
+    script.propose("message-1", "call-1", edit.clone());
+    let content = NEW_MAIN.replace("Hello, world!", "Hello, Loggia!");
+    let change = Edit::File { content: content.clone() };
+    script.answer(editor(), "call-1", ChoiceId::PROCEED_ONCE, Some(change));
+    let Details::Edit(diff) = edit.details else { unreachable!() };
+    let output = Output {
+        diff: Some(diff.with_new(&content)),
+        ..Output::text("src/main.rs: 1 line changed")
+    };
+    script.succeed("call-1", output);
+    script.propose("message-2", "call-2", shell("git log"));
+    let change = Edit::Command { command: "git log --oneline -n 1".into() };
+    script.answer(tui(), "call-2", ChoiceId::PROCEED_ONCE, Some(change));
+    script.output("call-2", "1f2e3d4 greet\n", 0);
+    script.succeed("call-2", Output::text("1f2e3d4 greet"));
+    script.say("message-3", &["The greeting is as you wrote it; the last commit is 1f2e3d4."]);
+    script.finish();
+    script
+}
+
+fn two_approvals() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "Update the changelog and tag the release.");
+    script.say("message-1", &["Two steps: the file, then the tag."]);
+    let edit = edit_of("CHANGELOG.md", "# Changes\n", "# Changes\n\n## 0.2.0\n\n- greeting\n");
+    script.propose("message-1", "call-1", edit);
+    script.propose("message-1", "call-2", shell("git tag v0.2.0"));
+    script.answer(tui(), "call-2", ChoiceId::CANCEL, None);
+    script.answer(browser(), "call-1", ChoiceId::PROCEED_ONCE, None);
+    script.succeed("call-1", Output::text("CHANGELOG.md: 4 lines changed"));
+    script.say("message-2", &["The changelog is updated. I did not tag the release."]);
+    script.finish();
+    script
+}
+
+fn cancel_mid_tool() -> Script {
+    let mut script = Script::open(Mode::All, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Run the long benchmark.");
+    script.propose("message-1", "call-1", shell("cargo bench"));
+    script.output("call-1", "Benchmarking fold/10k events: warming up\n", 0);
+    script.output("call-1", "Benchmarking fold/10k events: collecting\n", 0);
+    script.submit(browser(), Command::Cancel { what: Cancel::Turn });
+    let prompt = "Then only the first one.";
+    let task = TaskChoice::Reopen(script.task().clone());
+    script.prompt(tui(), "prompt-2", task, prompt);
+    script.say("message-2", &["The first one takes 1.2 ms."]);
+    script.finish();
+    script
+}
+
+fn failure() -> Script {
+    let mut script = Script::open(Mode::All, Vec::new());
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "Build it.");
+    script.propose("message-1", "call-1", shell("cargo build"));
+    script.output("call-1", "error[E0425]: cannot find value `greting`\n", 0);
+    let failed = CallFailure { code: Some(101), ..CallFailure::new("exit", "exit status 101") };
+    script.end("call-1", CallOutcome::Failed { failure: failed });
+    script.invalid("message-2", "call-2", "fix_everything", "there is no tool fix_everything");
+    script.notice(Level::Warning, "the model is overloaded (529); trying again in 1.0 s");
+    let message = "the model is overloaded (529)".to_owned();
+    script.finish_with(TurnOutcome::Failed { message });
+    script
+}
+
+fn queue() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Explain src/main.rs.");
+    script.prompt(ide(), "prompt-2", TaskChoice::Named("task-ide".into()), "Write a test for it.");
+    script.prompt(browser(), "prompt-3", TaskChoice::New, "Rename the crate.");
+    let running = TaskChoice::Continue(script.task().clone());
+    script.prompt(tui(), "prompt-4", running, "In two sentences.");
+    // Sent again because the reply got lost: nothing happens twice.
+    script.prompt(ide(), "prompt-2", TaskChoice::Named("task-ide".into()), "Write a test for it.");
+    script.submit(browser(), Command::Cancel { what: Cancel::Prompt("prompt-3".into()) });
+    script.say("message-1", &["It prints a greeting."]);
+    script.finish();
+    script.say("message-2", &["The test is in tests/greeting.rs."]);
+    script.finish();
+    script.say("message-3", &["It prints a greeting. ", "It takes no arguments."]);
+    script.finish();
+    script
+}
+
+fn question() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "Add logging.");
+    let ask = |text: &str, options: &[&str]| loggia_core::Proposal {
+        message: "".into(),
+        tool: "ask".into(),
+        title: text.to_owned(),
+        access: Access::Ask,
+        input: json!({ "options": options, "question": text }),
+        details: Details::Question {
+            text: text.to_owned(),
+            options: options.iter().map(|option| (*option).to_owned()).collect(),
+        },
+    };
+    script.propose("message-1", "call-1", ask("Which crate?", &["tracing", "log"]));
+    script.answer(tui(), "call-1", "option_1", None);
+    script.succeed("call-1", Output::text("tracing"));
+    script.propose("message-2", "call-2", ask("Which level by default?", &[]));
+    let words = Edit::Text { text: "info, and debug for our own crates".into() };
+    script.answer(browser(), "call-2", ChoiceId::ANSWER, Some(words));
+    script.succeed("call-2", Output::text("info, and debug for our own crates"));
+    script.say("message-3", &["I set up tracing with `info,loggia=debug`."]);
+    script.finish();
+    script
+}
+
+fn crash_and_resume() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Run the tests and fix what fails.");
+    script.prompt(ide(), "prompt-2", TaskChoice::New, "Then format the code.");
+    script.propose("message-1", "call-1", shell("cargo test"));
+    let edit = edit_of("src/main.rs", OLD_MAIN, NEW_MAIN);
+    script.propose("message-1", "call-2", edit);
+    script.answer(tui(), "call-1", ChoiceId::PROCEED_ONCE, None);
+    script.output("call-1", "running 12 tests\n", 0);
+    script.crash();
+    // The question survived; the agent runs again on the same history and waits for it.
+    script.answer(ide(), "call-2", ChoiceId::PROCEED_ONCE, None);
+    script.succeed("call-2", Output::text("src/main.rs: 1 line changed"));
+    script.say("message-2", &["The tests were interrupted, so I only fixed the greeting."]);
+    script.finish();
+    script.say("message-3", &["Formatting"]);
+    // Nothing was asked this time: the turn is over.
+    script.crash();
+    script.prompt(ide(), "prompt-3", TaskChoice::New, "Then format the code, please.");
+    script.say("message-4", &["It was formatted already."]);
+    script.finish();
+    script
+}
+
+fn long_output() -> Script {
+    let mut script = Script::open(Mode::All, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "List all files.");
+    script.propose("message-1", "call-1", shell("find / -name '*.rs'"));
+    let lines = |from: usize| -> String {
+        (from..from + 40).map(|n| format!("/work/project/src/file_{n:06}.rs\n")).collect()
+    };
+    script.output("call-1", &lines(1), 0);
+    script.output("call-1", &lines(41), 0);
+    script.output("call-1", &lines(52_000), 1_610_412);
+    script.output("call-1", &lines(99_961), 1_485_693);
+    script.succeed("call-1", Output::text("100000 files; 3096105 bytes of output were left out"));
+    script.say("message-2", &["There are 100,000 files."]);
+    script.finish();
+    script
+}
+
+fn always_allow() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "What changed lately?");
+    script.propose("message-1", "call-1", shell("git log --oneline -n 3"));
+    script.answer(tui(), "call-1", ChoiceId::PROCEED_ALWAYS, None);
+    script.output("call-1", "1f2e3d4 greet\n9a8b7c6 begin\n", 0);
+    script.succeed("call-1", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
+    script.propose("message-2", "call-2", shell("git log --oneline -n 3"));
+    script.succeed("call-2", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
+    // One word more is another command, and asks again.
+    script.propose("message-3", "call-3", shell("git log --oneline -n 3 --all"));
+    script.answer(ide(), "call-3", ChoiceId::PROCEED_ALWAYS_PROJECT, None);
+    script.succeed("call-3", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
+    script.say("message-4", &["Two commits: the greeting, and the beginning."]);
+    script.finish();
+    script
+}
+
+fn plan_and_settings() -> Script {
+    let mut script = Script::open(Mode::Plan, Vec::new());
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "Port the parser to winnow.");
+    let step = |text: &str, state| Step { text: text.to_owned(), state };
+    script.plan(vec![
+        step("read the parser", StepState::InProgress),
+        step("write it anew", StepState::Pending),
+    ]);
+    script.propose("message-1", "call-1", edit_of("src/main.rs", OLD_MAIN, NEW_MAIN));
+    script.cite(vec![Source {
+        title: "winnow tutorial".into(),
+        uri: "https://docs.rs/winnow/latest/winnow/_tutorial/index.html".into(),
+    }]);
+    script.plan(vec![
+        step("read the parser", StepState::Completed),
+        step("write it anew", StepState::Cancelled),
+    ]);
+    script.say("message-2", &["This is the plan; I changed nothing."]);
+    script.finish();
+    script.configure(tui(), Mode::Edits);
+    let matcher = Matcher::Command(CommandPattern::parse_denied("git push *").unwrap());
+    let rule = Rule { id: "rule-no-push".into(), matcher, allow: false, scope: Scope::Session };
+    script.submit(tui(), Command::Amend { amendment: Amendment::Added { rule } });
+    let content = Content {
+        parts: vec![
+            Part::Text { text: "Go on, with this example.".into() },
+            Part::File {
+                name: Some("example.txt".into()),
+                media_type: Some("text/plain".into()),
+                base64: Some("MSArIDI=".into()),
+                uri: None,
+            },
+            Part::Data { data: json!({ "limit": 1, "ratio": 1.5 }) },
+        ],
+        message: Some("msg-2".into()),
+        metadata: Some(json!({ "trace": "abc" })),
+    };
+    let task = TaskChoice::Reopen(script.task().clone());
+    script.submit(ide(), Command::Prompt { prompt: "prompt-2".into(), task, content });
+    script.propose("message-3", "call-2", edit_of("src/main.rs", OLD_MAIN, NEW_MAIN));
+    let artifact = Artifact {
+        id: "artifact-1".into(),
+        name: "port.md".into(),
+        parts: vec![Part::Text { text: "# What was ported\n".into() }],
+        append: false,
+        last: true,
+    };
+    let output = Output { artifact: Some(artifact), ..Output::text("src/main.rs: 1 line changed") };
+    script.succeed("call-2", output);
+    script.propose("message-4", "call-3", shell("git push origin main"));
+    script.submit(tui(), Command::Close { reason: CloseReason::Requested });
+    script
+}
+
+const OLD_MAIN: &str = "fn main() {\n    println!(\"Helo, world!\");\n}\n";
+const NEW_MAIN: &str = "fn main() {\n    println!(\"Hello, world!\");\n}\n";
+
+// ---------------------------------------------------------------------------------------- checks
+
+fn golden() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test is told by hand to write its golden logs")]
+fn updates() -> bool {
+    std::env::var("UPDATE_GOLDEN").is_ok_and(|value| value == "1")
+}
+
+fn check(name: &str, script: &Script) {
+    let path = golden().join(format!("{name}.jsonl"));
+    let lines = script.to_jsonl();
+    if updates() {
+        fs::write(&path, &lines).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    for (number, (kept, line)) in kept.lines().zip(lines.lines()).enumerate() {
+        assert_eq!(kept, line, "{name}.jsonl, line {}: UPDATE_GOLDEN=1 if meant", number + 1);
+    }
+    assert_eq!(kept, lines, "{name}.jsonl: UPDATE_GOLDEN=1 if meant");
+}
+
+/// Each with its name and text; while other tests are writing them, as they will be.
+fn golden_logs() -> Vec<(String, String)> {
+    if updates() {
+        return ALL.iter().map(|(name, make)| ((*name).to_owned(), make().to_jsonl())).collect();
+    }
+    let files = fs::read_dir(golden()).unwrap().map(|entry| entry.unwrap().path());
+    let named = files.map(|path| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, fs::read_to_string(&path).unwrap())
+    });
+    named.collect()
+}
+
+#[test]
+fn every_golden_log_has_its_scenario() {
+    let expected: BTreeSet<&str> = ALL.iter().map(|(name, _)| *name).collect();
+    let logs = golden_logs();
+    let found: BTreeSet<&str> = logs.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn golden_logs_keep_the_laws_and_are_written_as_they_were_read() {
+    for (name, text) in golden_logs() {
+        let log: Vec<Envelope> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        Witness::of(&log).unwrap_or_else(|why| panic!("{name}: {why}"));
+        let written: String = log.iter().map(script::to_line).collect();
+        assert_eq!(written, text, "{name}");
+        let (_, make) = ALL.iter().find(|(known, _)| *known == name).unwrap();
+        assert_eq!(fold(&log), make().session, "{name}");
+    }
+}
+
+#[test]
+fn every_kind_of_event_is_in_some_golden_log() {
+    let kind = |line: &str| {
+        let value: serde_json::Value = serde_json::from_str(line).unwrap();
+        value["event"]["type"].as_str().unwrap().to_owned()
+    };
+    let logs = golden_logs();
+    let found: BTreeSet<String> =
+        logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
+    let all = "approval_answered approval_asked call_ended call_output call_proposed call_started \
+        notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
+        session_opened settings_changed sources_cited text_appended thought_appended turn_ended \
+        turn_started usage_reported";
+    let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(found, all);
+}

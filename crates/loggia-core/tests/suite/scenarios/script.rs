@@ -1,0 +1,229 @@
+//! A session told as a script: who does what, a moment after the last thing.
+
+use loggia_core::{
+    Access, AgentName, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Edit,
+    Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
+    Proposal, Question, Refusal, Report, Rule, Session, Settings, Source, Stamped, Step, Surface,
+    TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
+};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+/// Monday, 2026-01-05, 09:00 UTC.
+const MORNING: i64 = 1_767_603_600_000;
+
+pub struct Script {
+    pub session: Session,
+    log: Vec<Envelope>,
+    now: i64,
+    seeds: u64,
+}
+
+pub fn tui() -> Origin {
+    Origin::new(Surface::Tui, "terminal-1")
+}
+
+pub fn ide() -> Origin {
+    Origin { principal: Some("ada".into()), ..Origin::new(Surface::A2a, "ide-1") }
+}
+
+pub fn editor() -> Origin {
+    Origin::new(Surface::Acp, "editor-1")
+}
+
+pub fn browser() -> Origin {
+    Origin { principal: Some("grace".into()), ..Origin::new(Surface::Web, "browser-1") }
+}
+
+pub fn shell(command: &str) -> Proposal {
+    Proposal {
+        message: "".into(),
+        tool: "shell".into(),
+        title: format!("Run `{command}`"),
+        access: Access::Execute,
+        input: json!({ "command": command }),
+        details: Details::Execute {
+            command: command.to_owned(),
+            directory: "/work/project".into(),
+        },
+    }
+}
+
+pub fn edit_of(path: &str, old: &str, new: &str) -> Proposal {
+    let absolute = format!("/work/project/{path}");
+    let digest = Sha256::digest(old.as_bytes());
+    let diff = FileDiff {
+        old_digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        ..FileDiff::between(path, &absolute, Some(old), new)
+    };
+    Proposal {
+        message: "".into(),
+        tool: "edit".into(),
+        title: format!("Edit {path}"),
+        access: Access::Edit,
+        input: json!({ "new": new, "old": old, "path": path }),
+        details: Details::Edit(diff),
+    }
+}
+
+pub fn to_line(envelope: &Envelope) -> String {
+    serde_json::to_string(envelope).unwrap() + "\n"
+}
+
+impl Script {
+    pub fn open(mode: Mode, rules: Vec<Rule>) -> Self {
+        let session = Session::default();
+        let mut script = Self { session, log: Vec::new(), now: MORNING, seeds: 0 };
+        let open = Command::Open {
+            workspace: Workspace::Local { path: "/work/project".into() },
+            settings: settings(mode, rules),
+            agent: AgentName("native".into()),
+        };
+        script.submit(tui(), open);
+        script
+    }
+
+    pub fn to_jsonl(&self) -> String {
+        self.log.iter().map(to_line).collect()
+    }
+
+    /// The task of the turn that runs, or ran last.
+    pub fn task(&self) -> &TaskId {
+        self.session.current_task().unwrap()
+    }
+
+    pub fn submit(&mut self, origin: Origin, command: Command) {
+        let stamped = self.stamp(origin, command);
+        let events = self.session.decide(&stamped);
+        let events = events.unwrap_or_else(|refusal| panic!("{:?}: {refusal}", stamped.command));
+        self.append(stamped.at, &stamped.origin, events);
+    }
+
+    pub fn prompt(&mut self, origin: Origin, prompt: &str, task: TaskChoice, text: &str) {
+        let content = Content::text(text);
+        self.submit(origin, Command::Prompt { prompt: prompt.into(), task, content });
+    }
+
+    pub fn answer(&mut self, origin: Origin, call: &str, choice: &str, edit: Option<Edit>) {
+        self.submit(origin, answer(call, choice, edit));
+    }
+
+    pub fn refused(&mut self, origin: Origin, call: &str, choice: &str) -> Refusal {
+        let stamped = self.stamp(origin, answer(call, choice, None));
+        self.session.decide(&stamped).unwrap_err()
+    }
+
+    pub fn configure(&mut self, origin: Origin, mode: Mode) {
+        let settings = settings(mode, Vec::new());
+        self.submit(origin, Command::Configure { settings });
+    }
+
+    /// The process dies, and the next one opens the log eleven seconds later.
+    pub fn crash(&mut self) {
+        self.now += 11_000;
+        self.seeds += 1;
+        let at = Millis(self.now);
+        let events = self.session.recover(&Fresh::new(self.seeds, at));
+        self.append(at, &Origin::system(), events);
+    }
+
+    pub fn say(&mut self, message: &str, pieces: &[&str]) {
+        for piece in pieces {
+            self.report(Report::Text { message: message.into(), text: (*piece).to_owned() });
+        }
+    }
+
+    pub fn think(&mut self, message: &str, subject: &str, text: &str) {
+        let (subject, text) = (subject.to_owned(), text.to_owned());
+        self.report(Report::Thought { message: message.into(), subject, text });
+    }
+
+    pub fn plan(&mut self, steps: Vec<Step>) {
+        self.report(Report::Plan { steps });
+    }
+
+    pub fn cite(&mut self, sources: Vec<Source>) {
+        self.report(Report::Cite { sources });
+    }
+
+    pub fn usage(&mut self, input_tokens: u64, output_tokens: u64) {
+        let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
+        self.report(Report::Usage { model: ModelName("scripted".into()), usage });
+    }
+
+    pub fn notice(&mut self, level: Level, text: &str) {
+        self.report(Report::Notice { level, text: text.to_owned() });
+    }
+
+    pub fn propose(&mut self, message: &str, call: &str, proposal: Proposal) {
+        let proposal = Proposal { message: message.into(), ..proposal };
+        self.report(Report::Propose { call: call.into(), proposal });
+    }
+
+    pub fn invalid(&mut self, message: &str, call: &str, tool: &str, why: &str) {
+        self.report(Report::Invalid {
+            call: call.into(),
+            message: message.into(),
+            tool: tool.to_owned(),
+            input: json!({}),
+            outcome: CallOutcome::Failed { failure: CallFailure::new("unknown_tool", why) },
+        });
+    }
+
+    pub fn output(&mut self, call: &str, text: &str, skipped: u64) {
+        self.report(Report::Output { call: call.into(), text: text.to_owned(), skipped });
+    }
+
+    pub fn succeed(&mut self, call: &str, output: Output) {
+        self.end(call, CallOutcome::Succeeded { output });
+    }
+
+    pub fn end(&mut self, call: &str, outcome: CallOutcome) {
+        self.report(Report::End { call: call.into(), outcome });
+    }
+
+    pub fn finish(&mut self) {
+        self.finish_with(TurnOutcome::Completed);
+    }
+
+    pub fn finish_with(&mut self, outcome: TurnOutcome) {
+        self.report(Report::Finish { outcome });
+    }
+
+    fn report(&mut self, report: Report) {
+        let turn = self.session.turn().unwrap().id.clone();
+        self.submit(Origin::agent(), Command::Report { turn, report });
+    }
+
+    fn stamp(&mut self, origin: Origin, command: Command) -> Stamped<Command> {
+        self.seeds += 1;
+        // People take longer than programs.
+        self.now += if origin.surface == Surface::Agent { 120 } else { 1_800 };
+        let at = Millis(self.now);
+        Stamped { command, at, origin, fresh: Fresh::new(self.seeds, at) }
+    }
+
+    fn append(&mut self, at: Millis, origin: &Origin, events: Vec<Event>) {
+        for event in events {
+            let seq = self.session.head().next();
+            let envelope = Envelope { seq, at, origin: origin.clone(), event };
+            self.session.apply(&envelope);
+            self.log.push(envelope);
+        }
+    }
+}
+
+fn answer(call: &str, choice: &str, edit: Option<Edit>) -> Command {
+    let choice: ChoiceId = choice.into();
+    Command::Answer { to: Question::Call(call.into()), choice, edit, digest: None }
+}
+
+fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
+    Settings {
+        model: ModelName("scripted".into()),
+        mode,
+        rules,
+        tools: None,
+        limits: Limits::default(),
+    }
+}

@@ -1,0 +1,222 @@
+//! An agent on one turn: says things, proposes calls, runs those it has a permit for, ends.
+
+use loggia_core::shell::CommandPattern;
+use loggia_core::{
+    Access, CallFailure, CallId, CallOutcome, Details, FileDiff, Level, Matcher, MessageId,
+    ModelName, Output, Proposal, Report, Rule, RuleId, Scope, Source, Step, StepState, TurnId,
+    TurnOutcome, Usage,
+};
+use serde_json::json;
+
+use super::rng::Rng;
+
+pub struct Agent {
+    pub turn: TurnId,
+    pub calls: Vec<(CallId, Phase)>,
+    /// Replies of the model still to come, and pieces left of the current one.
+    replies: usize,
+    pieces: usize,
+    message: usize,
+    pub gone: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Phase {
+    /// For a rule or a person.
+    Waiting,
+    /// A permit for exactly this.
+    Permitted(Details),
+    /// With so many pieces of output still to come.
+    Running(usize),
+    Over,
+}
+
+/// What an agent does between two awaits.
+pub enum Doing {
+    Report(Report),
+    /// The tool is started: from here on the outside world may have changed.
+    Run(CallId, Details),
+    Wait,
+}
+
+impl Agent {
+    /// On a new turn, or again on one that a crash left waiting for answers.
+    pub fn on(turn: TurnId, pending: Vec<CallId>, rng: &mut Rng) -> Self {
+        Self {
+            turn,
+            calls: pending.into_iter().map(|call| (call, Phase::Waiting)).collect(),
+            replies: rng.below(3),
+            pieces: rng.below(5),
+            message: 0,
+            gone: false,
+        }
+    }
+
+    pub fn permit(&mut self, call: &CallId, details: &Details) {
+        self.settle(call, Phase::Permitted(details.clone()));
+    }
+
+    pub fn deny(&mut self, call: &CallId) {
+        self.settle(call, Phase::Over);
+    }
+
+    fn settle(&mut self, call: &CallId, phase: Phase) {
+        if let Some((_, known)) = self.calls.iter_mut().find(|(id, _)| id == call) {
+            *known = phase;
+        }
+    }
+
+    pub fn step(&mut self, rng: &mut Rng, names: &mut u64) -> Vec<Doing> {
+        let movable: Vec<usize> = (0..self.calls.len())
+            .filter(|index| matches!(self.calls[*index].1, Phase::Permitted(_) | Phase::Running(_)))
+            .collect();
+        if let Some(index) = rng.maybe_pick(&movable)
+            && rng.percent(70)
+        {
+            let (call, phase) = &mut self.calls[*index];
+            return vec![work(call, phase, rng)];
+        }
+        if self.calls.iter().any(|(_, phase)| *phase != Phase::Over) {
+            return if rng.percent(15) { vec![self.say(rng)] } else { vec![Doing::Wait] };
+        }
+        if self.pieces > 0 {
+            self.pieces -= 1;
+            return vec![self.say(rng)];
+        }
+        if self.replies > 0 {
+            self.replies -= 1;
+            self.pieces = rng.below(3);
+            let proposed = (0..1 + rng.below(4)).map(|_| self.propose(rng, names)).collect();
+            self.message += 1;
+            return proposed;
+        }
+        self.gone = true;
+        let outcome = match rng.below(8) {
+            0 => TurnOutcome::Failed { message: "the model is gone".into() },
+            _ => TurnOutcome::Completed,
+        };
+        vec![Doing::Report(Report::Finish { outcome })]
+    }
+
+    /// A panic in the turn, caught at its boundary.
+    pub fn crash(&mut self) -> [Doing; 2] {
+        self.gone = true;
+        let message = "internal error".to_owned();
+        [
+            Doing::Report(Report::Notice { level: Level::Error, text: message.clone() }),
+            Doing::Report(Report::Finish { outcome: TurnOutcome::Failed { message } }),
+        ]
+    }
+
+    /// What no agent should do: name a call that is none of its, propose one twice, end one that
+    /// still waits for its permit.
+    pub fn misbehave(&self, rng: &mut Rng) -> Doing {
+        let own = rng.maybe_pick(&self.calls).map(|(call, _)| call.clone());
+        let own = own.unwrap_or("call-of-nobody".into());
+        let waits = self.calls.iter().find(|(_, phase)| *phase == Phase::Waiting);
+        let not_running = waits.map_or("call-of-nobody".into(), |(call, _)| call.clone());
+        Doing::Report(match rng.below(4) {
+            0 => Report::Propose { call: own, proposal: proposal("message-x".into(), rng) },
+            1 => Report::Output { call: not_running, text: "?".into(), skipped: 0 },
+            2 => Report::End {
+                call: not_running,
+                outcome: CallOutcome::Succeeded { output: Output::text("done") },
+            },
+            _ => Report::Invalid {
+                call: own,
+                message: "message-x".into(),
+                tool: "no_such_tool".into(),
+                input: json!({}),
+                outcome: CallOutcome::Failed {
+                    failure: CallFailure::new("unknown_tool", "there is no such tool"),
+                },
+            },
+        })
+    }
+
+    fn message(&self) -> MessageId {
+        MessageId::new(format!("{}.{}", self.turn, self.message))
+    }
+
+    fn say(&mut self, rng: &mut Rng) -> Doing {
+        let message = self.message();
+        let text =
+            (*rng.pick(&["ok, ", "so ", "ä", "日本", "a longer piece of text. "])).to_owned();
+        Doing::Report(match rng.below(12) {
+            0..6 => Report::Text { message, text },
+            6..9 => {
+                let subject = (*rng.pick(&["", "Plan"])).to_owned();
+                Report::Thought { message, subject, text }
+            }
+            9 => Report::Plan { steps: vec![Step { text, state: StepState::InProgress }] },
+            10 => Report::Cite { sources: vec![Source { title: text, uri: "file:a".into() }] },
+            _ => {
+                let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
+                Report::Usage { model: ModelName("scripted".into()), usage }
+            }
+        })
+    }
+
+    fn propose(&mut self, rng: &mut Rng, names: &mut u64) -> Doing {
+        *names += 1;
+        let call = CallId::new(format!("call-{names}"));
+        self.calls.push((call.clone(), Phase::Waiting));
+        Doing::Report(Report::Propose { call, proposal: proposal(self.message(), rng) })
+    }
+}
+
+fn work(call: &CallId, phase: &mut Phase, rng: &mut Rng) -> Doing {
+    match std::mem::replace(phase, Phase::Over) {
+        Phase::Permitted(details) => {
+            *phase = Phase::Running(rng.below(4));
+            Doing::Run(call.clone(), details)
+        }
+        Phase::Running(0) => {
+            let outcome = match rng.below(5) {
+                0 => CallOutcome::Failed { failure: CallFailure::new("exit", "exit status 1") },
+                _ => CallOutcome::Succeeded { output: Output::text("done") },
+            };
+            Doing::Report(Report::End { call: call.clone(), outcome })
+        }
+        Phase::Running(left) => {
+            *phase = Phase::Running(left - 1);
+            let text = (*rng.pick(&["line\n", "ü\n", "a long line of output\n"])).to_owned();
+            let skipped = if rng.percent(10) { 4096 } else { 0 };
+            Doing::Report(Report::Output { call: call.clone(), text, skipped })
+        }
+        Phase::Waiting | Phase::Over => Doing::Wait,
+    }
+}
+
+fn proposal(message: MessageId, rng: &mut Rng) -> Proposal {
+    let edit = |path: &str| Details::Edit(FileDiff::between(path, path, Some("old\n"), "new\n"));
+    let execute = |command: &str| Details::Execute {
+        command: command.into(),
+        directory: "/work/project".into(),
+    };
+    let (access, details) = match rng.below(16) {
+        0..6 => (Access::Edit, edit("src/main.rs")),
+        6 => (Access::Edit, edit(".git/hooks/pre-commit")),
+        7..9 => (Access::Execute, execute("git log")),
+        9 => (Access::Execute, execute("git log; rm -rf /")),
+        10 => (Access::Read, Details::Generic { text: "README.md".into() }),
+        11..13 => {
+            let options = vec!["yes".into(), "no".into()];
+            (Access::Ask, Details::Question { text: "go on?".into(), options })
+        }
+        _ => (Access::Other, Details::Mcp { server: "a".into(), tool: "b".into() }),
+    };
+    let tool = "a.b".to_owned();
+    Proposal { message, tool, title: "a call".into(), access, input: json!({ "a": 1 }), details }
+}
+
+/// Rules that meet what agents here propose.
+pub fn rule(rng: &mut Rng) -> Rule {
+    let matcher = match rng.below(3) {
+        0 => Matcher::Edits,
+        1 => Matcher::Tool("a.b".into()),
+        _ => Matcher::Command(CommandPattern { words: vec!["git".into()], open: true }),
+    };
+    let id = RuleId::new(format!("rule-{}", rng.below(4)));
+    Rule { id, matcher, allow: rng.percent(70), scope: Scope::Session }
+}
