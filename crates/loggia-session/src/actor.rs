@@ -1,0 +1,400 @@
+//! The writer of one session: the only task that decides, appends and acts.
+//!
+//! Each step: wait for a message, drain what else is there, decide, append, publish, answer, act.
+//! In that order, always: durable, then visible, then acted on. A failed append stops the actor;
+//! opening the session again is the repair.
+
+use std::collections::{HashMap, HashSet};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::FutureExt;
+use loggia_core::{
+    CallId, CallOutcome, CallState, Command, Effect, Fresh, Level, Millis, Origin, Refusal, Report,
+    Session, SessionId, Stamped, TurnId, TurnOutcome, effects,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::batch::Batch;
+use crate::handle::{Ack, Control, Look, SessionHandle, SubmitError};
+use crate::log::{self, Log, Publisher};
+use crate::ports::{Agent, Lease, Store, StoreError, TurnOver};
+use crate::turn::{FromAgent, PendingCall, Permit, Turn, TurnContext, Waiter};
+
+const CONTROL_INBOX: usize = 64;
+const REPORT_INBOX: usize = 256;
+const CONTROL_DRAIN: usize = 32;
+const REPORT_DRAIN: usize = 64;
+/// How long the next turn waits for the last one's agent to leave.
+const AGENT_GRACE: Duration = Duration::from_secs(5);
+
+type Reply = oneshot::Sender<Result<Ack, SubmitError>>;
+type Verdict = Result<Permit, CallOutcome>;
+
+pub(crate) struct Actor {
+    id: SessionId,
+    session: Session,
+    /// Dropped before `publisher`: whoever sees the log closed finds the session free.
+    lease: Lease,
+    store: Arc<dyn Store>,
+    agent: Arc<dyn Agent>,
+    publisher: Publisher,
+    log: Log,
+    control: mpsc::Receiver<Control>,
+    reports: mpsc::Receiver<FromAgent>,
+    report_sender: mpsc::Sender<FromAgent>,
+    running: Option<Running>,
+    /// Agents waiting in `propose`, by call.
+    waiters: HashMap<CallId, Waiter>,
+    /// Calls that an earlier owner left open, until the agent has claimed them: their answer may
+    /// come before the agent asks for it.
+    inherited: HashSet<CallId>,
+    unclaimed: HashMap<CallId, Verdict>,
+    seeds: u64,
+    stopping: bool,
+}
+
+struct Running {
+    turn: TurnId,
+    stop: CancellationToken,
+    /// Stops the agent even if this writer ends in a panic.
+    _guard: DropGuard,
+    task: JoinHandle<()>,
+}
+
+/// One drained step before it is durable.
+#[derive(Default)]
+struct Step {
+    batch: Batch,
+    replies: Vec<(Reply, Result<Ack, SubmitError>)>,
+    looks: Vec<Look>,
+    effects: Vec<Effect>,
+}
+
+impl Actor {
+    /// Takes over an open log: recovers what the last owner left, then serves.
+    pub async fn start(
+        session: Session,
+        lease: Lease,
+        store: Arc<dyn Store>,
+        agent: Arc<dyn Agent>,
+    ) -> Result<SessionHandle, StoreError> {
+        let id = lease.session.clone();
+        let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
+        // Full: the caller is told busy (handle.rs). Full: the agent waits (turn.rs).
+        let (control_sender, control) = mpsc::channel(CONTROL_INBOX);
+        let (report_sender, reports) = mpsc::channel(REPORT_INBOX);
+        let mut actor = Actor {
+            id: id.clone(),
+            session,
+            lease,
+            store,
+            agent,
+            publisher,
+            log: log.clone(),
+            control,
+            reports,
+            report_sender,
+            running: None,
+            waiters: HashMap::new(),
+            inherited: HashSet::new(),
+            unclaimed: HashMap::new(),
+            seeds: uuid::Uuid::now_v7().as_u64_pair().1,
+            stopping: false,
+        };
+        actor.recover().await?;
+        tokio::spawn(actor.run());
+        Ok(SessionHandle { id, control: control_sender, log })
+    }
+
+    async fn recover(&mut self) -> Result<(), StoreError> {
+        let at = now();
+        let fresh = self.fresh(at);
+        let mut step = Step::default();
+        for event in self.session.recover(&fresh) {
+            step.effects.extend(effects(&event));
+            step.batch.push(&mut self.session, at, &Origin::system(), event);
+        }
+        let resumed = match self.session.turn() {
+            Some(turn)
+                if !step.effects.iter().any(|effect| matches!(effect, Effect::StartTurn(_))) =>
+            {
+                self.inherited = turn.calls.iter().map(|call| call.id.clone()).collect();
+                Some(Effect::StartTurn(turn.id.clone()))
+            }
+            _ => None,
+        };
+        step.effects.extend(resumed);
+        self.commit(step).await
+    }
+
+    async fn run(mut self) {
+        while !self.stopping {
+            let mut step = Step::default();
+            tokio::select! {
+                biased; // control first: a cancel or an answer must not wait behind a stream
+                message = self.control.recv() => match message {
+                    Some(message) => self.take_control(message, &mut step),
+                    None => break, // every handle is gone: nobody can reach this session any more
+                },
+                Some(message) = self.reports.recv() => self.take_report(message, &mut step),
+            }
+            self.drain(&mut step);
+            if let Err(error) = self.commit(step).await {
+                tracing::error!(session = %self.id, %error, "the session stops: its log cannot grow");
+                break;
+            }
+        }
+        self.leave().await;
+    }
+
+    fn drain(&mut self, step: &mut Step) {
+        for _ in 0..CONTROL_DRAIN {
+            let Ok(message) = self.control.try_recv() else { break };
+            self.take_control(message, step);
+        }
+        for _ in 0..REPORT_DRAIN {
+            let Ok(message) = self.reports.try_recv() else { break };
+            self.take_report(message, step);
+        }
+    }
+
+    fn take_control(&mut self, message: Control, step: &mut Step) {
+        match message {
+            Control::Submit { command, origin, reply } => {
+                let prompt = match &command {
+                    Command::Prompt { prompt, .. } => Some(prompt.clone()),
+                    _ => None,
+                };
+                let before = self.session.head();
+                let result = self.decide(command, &origin, step).map(|()| Ack {
+                    after: before,
+                    seq: self.session.head(),
+                    task: prompt.and_then(|prompt| self.session.task_of(&prompt).cloned()),
+                });
+                step.replies.push((reply, result.map_err(SubmitError::from)));
+            }
+            Control::Inspect(look) => step.looks.push(look),
+            Control::Stop => self.stopping = true,
+        }
+    }
+
+    fn take_report(&mut self, message: FromAgent, step: &mut Step) {
+        match message {
+            FromAgent::Report { turn, report, waiter } => {
+                let proposed = match &report {
+                    Report::Propose { call, .. } => Some(call.clone()),
+                    _ => None,
+                };
+                let command = Command::Report { turn, report };
+                match self.decide(command, &Origin::agent(), step) {
+                    Ok(()) => {
+                        if let (Some(call), Some(waiter)) = (proposed, waiter) {
+                            self.waiters.insert(call, waiter);
+                        }
+                    }
+                    // A finished turn's last words. Dropping the waiter tells the agent.
+                    Err(refusal) => tracing::debug!(session = %self.id, %refusal, "report refused"),
+                }
+            }
+            FromAgent::Await { turn, call, waiter } => {
+                self.inherited.remove(&call);
+                let asked = |open: &loggia_core::OpenCall| open.state == CallState::Asked;
+                if let Some(verdict) = self.unclaimed.remove(&call) {
+                    // The agent left in between: then its turn is over and the call with it.
+                    let _ = waiter.send(verdict);
+                } else if self.session.turn().is_some_and(|open| open.id == turn)
+                    && self.session.open_call(&call).is_some_and(asked)
+                {
+                    self.waiters.insert(call, waiter);
+                }
+            }
+        }
+    }
+
+    /// Decides one command and folds what follows into the private state.
+    fn decide(
+        &mut self,
+        command: Command,
+        origin: &Origin,
+        step: &mut Step,
+    ) -> Result<(), Refusal> {
+        let at = now();
+        let fresh = self.fresh(at);
+        let stamped = Stamped { command, at, origin: origin.clone(), fresh };
+        for event in self.session.decide(&stamped)? {
+            step.effects.extend(effects(&event));
+            step.batch.push(&mut self.session, at, origin, event);
+        }
+        Ok(())
+    }
+
+    async fn commit(&mut self, step: Step) -> Result<(), StoreError> {
+        let mut outcome = Ok(());
+        if !step.batch.is_empty() {
+            let append = step.batch.into_append(&self.session);
+            let events = append.events.clone();
+            outcome = self.store.append(&self.lease, append).await;
+            if outcome.is_ok() {
+                self.publisher.publish(&events);
+            } else {
+                // Closed before anybody is told, so that whoever opens it again gets a new one.
+                self.control.close();
+            }
+        }
+        for (reply, result) in step.replies {
+            let result = match &outcome {
+                Ok(()) => result,
+                Err(error) => Err(SubmitError::Store(error.clone())),
+            };
+            // A caller that has gone away does not need its answer.
+            let _ = reply.send(result);
+        }
+        outcome?;
+        for look in step.looks {
+            look(&self.session);
+        }
+        for effect in step.effects {
+            self.act(effect);
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, effect: Effect) {
+        match effect {
+            Effect::StartTurn(turn) => self.start_turn(&turn),
+            Effect::Grant(call) => {
+                let Some(running) = &self.running else { return };
+                // Ended again in the same step: the denial follows.
+                let Some(open) = self.session.open_call(&call) else { return };
+                let stop = running.stop.child_token();
+                let sender = self.report_sender.clone();
+                let opened = self.session.opened();
+                let limit = opened.map_or(0, |opened| opened.settings.limits.call_seconds);
+                let limit = Duration::from_secs(limit);
+                let permit = Permit::new(running.turn.clone(), open, limit, sender, stop);
+                self.settle(call, Ok(permit));
+            }
+            Effect::Deny(call, outcome) => self.settle(call, Err(outcome)),
+            Effect::StopTurn(turn) => {
+                if let Some(running) = self.running.as_ref().filter(|running| running.turn == turn)
+                {
+                    running.stop.cancel();
+                }
+                self.waiters.clear();
+                self.inherited.clear();
+                self.unclaimed.clear();
+            }
+        }
+    }
+
+    fn settle(&mut self, call: CallId, verdict: Verdict) {
+        if let Some(waiter) = self.waiters.remove(&call) {
+            // An agent that stopped waiting has been stopped; its call ends with the turn.
+            let _ = waiter.send(verdict);
+        } else if self.inherited.contains(&call) {
+            self.unclaimed.insert(call, verdict);
+        }
+    }
+
+    fn start_turn(&mut self, turn: &TurnId) {
+        // A turn that was cancelled in the step that started it needs no agent.
+        let Some(open) = self.session.turn().filter(|open| open.id == *turn) else { return };
+        let Some(opened) = self.session.opened() else { return };
+        let stop = CancellationToken::new();
+        let work = Turn {
+            context: TurnContext {
+                session: self.id.clone(),
+                turn: turn.clone(),
+                task: open.task.clone(),
+                prompt: open.prompt.clone(),
+                content: open.content.clone(),
+                settings: opened.settings.clone(),
+                workspace: opened.workspace.clone(),
+            },
+            pending: open.calls.iter().map(pending_call).collect(),
+            recent_from: self.session.recent_from(),
+            log: self.log.clone(),
+            sender: self.report_sender.clone(),
+            stop: stop.clone(),
+        };
+        let previous = self.running.take();
+        let task = tokio::spawn(drive(self.agent.clone(), work, previous));
+        let guard = stop.clone().drop_guard();
+        self.running = Some(Running { turn: turn.clone(), stop, _guard: guard, task });
+    }
+
+    /// The log stays as it is; the agent is told to go and given time to leave nothing behind.
+    async fn leave(mut self) {
+        self.control.close();
+        // Whoever waits for an answer is told now, not when the agent has left.
+        while self.control.try_recv().is_ok() {}
+        if let Some(running) = self.running.take() {
+            running.stop.cancel();
+            self.reports.close();
+            if tokio::time::timeout(AGENT_GRACE, running.task).await.is_err() {
+                tracing::warn!(session = %self.id, "the agent did not stop in time");
+            }
+        }
+    }
+
+    fn fresh(&mut self, at: Millis) -> Fresh {
+        self.seeds = self.seeds.wrapping_add(1);
+        Fresh::new(self.seeds, at)
+    }
+}
+
+fn pending_call(open: &loggia_core::OpenCall) -> PendingCall {
+    PendingCall { call: open.id.clone(), message: open.message.clone(), tool: open.tool.clone() }
+}
+
+/// Runs the agent on one turn and reports how it ended, through the same queue as everything else
+/// it said, so that the end comes last.
+async fn drive(agent: Arc<dyn Agent>, turn: Turn, previous: Option<Running>) {
+    if let Some(previous) = previous {
+        previous.stop.cancel();
+        // A tool of the last turn must be gone before the next turn touches the same files.
+        if tokio::time::timeout(AGENT_GRACE, previous.task).await.is_err() {
+            tracing::warn!("the last turn's agent did not stop in time");
+        }
+    }
+    let (id, sender, stop) = (turn.context().turn.clone(), turn.sender.clone(), turn.stop.clone());
+    if stop.is_cancelled() {
+        return; // cancelled while the last agent was leaving
+    }
+    let ended = AssertUnwindSafe(async { agent.run(turn).await }).catch_unwind().await;
+    if stop.is_cancelled() {
+        return;
+    }
+    let outcome = match ended {
+        Ok(Ok(())) => TurnOutcome::Completed,
+        Ok(Err(TurnOver::Failed(message))) => TurnOutcome::Failed { message },
+        Ok(Err(TurnOver::Stopped)) => {
+            TurnOutcome::Failed { message: "the agent stopped without a reason".into() }
+        }
+        Err(panic) => {
+            let message = format!("internal error: {}", panic_text(panic.as_ref()));
+            let report = Report::Notice { level: Level::Error, text: message.clone() };
+            let notice = FromAgent::Report { turn: id.clone(), report, waiter: None };
+            // A closed queue means that the session is gone, and with it everybody who could care.
+            let _ = sender.send(notice).await;
+            TurnOutcome::Failed { message }
+        }
+    };
+    let report = Report::Finish { outcome };
+    let _ = sender.send(FromAgent::Report { turn: id, report, waiter: None }).await;
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic".to_owned())
+}
+
+/// The wall clock, for people; order never depends on it.
+pub(crate) fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

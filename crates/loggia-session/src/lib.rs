@@ -1,0 +1,27 @@
+//! Runs sessions: one writer each, a durable log, readers that pull.
+//!
+//! The [`Hub`] finds and opens sessions. Each open session is one actor task that owns its state,
+//! decides with `loggia-core`, appends to the [`Store`], and only then shows and acts. Clients hold
+//! a [`SessionHandle`]; the running agent holds a [`Turn`].
+//!
+//! What must not be here: any protocol, any model, any tool, any terminal.
+
+mod actor;
+mod batch;
+pub mod client;
+pub mod handle;
+pub mod hub;
+pub mod log;
+pub mod output;
+pub mod ports;
+pub mod store;
+pub mod turn;
+
+pub use client::{LocalClient, SessionClient};
+pub use handle::{Ack, SessionHandle, SubmitError};
+pub use hub::{Hub, HubError, NewSession};
+pub use log::Follower;
+pub use ports::{Agent, Append, Document, Lease, Listed, Owner, Store, StoreError, TurnOver};
+pub use store::memory::MemoryStore;
+pub use store::sqlite::SqliteStore;
+pub use turn::{Denied, PendingCall, Permit, Turn, TurnContext};

@@ -1,0 +1,180 @@
+//! The log as readers see it: a cursor, a watch of the head, and a read.
+//!
+//! There is no subscribe-then-snapshot, no queue to overflow, nothing to lose: a reader asks for
+//! what comes after its cursor and waits if that is nothing yet. The newest events are served from
+//! memory, the rest from the store, and nobody can tell which.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use futures::Stream;
+use loggia_core::{Envelope, Seq, SessionId};
+use tokio::sync::{OnceCell, watch};
+
+use crate::ports::{Store, StoreError};
+
+/// How many of the newest events stay in memory.
+pub const TAIL: usize = 1024;
+/// Events in one read.
+pub const BATCH: usize = 256;
+/// Reads of the store that are remembered, for the others who fell behind together with one.
+const SHARED: usize = 4;
+
+/// [`BATCH`] events of the store, by their place in the log.
+type Block = (u64, Arc<OnceCell<Vec<Arc<Envelope>>>>);
+
+#[derive(Clone)]
+pub struct Log {
+    session: SessionId,
+    store: Arc<dyn Store>,
+    tail: Arc<RwLock<VecDeque<Arc<Envelope>>>>,
+    /// A lock, not a task: held for a look at a few entries.
+    shared: Arc<Mutex<VecDeque<Block>>>,
+    head: watch::Receiver<Seq>,
+}
+
+/// The writer's end: what it publishes is durable already.
+pub(crate) struct Publisher {
+    tail: Arc<RwLock<VecDeque<Arc<Envelope>>>>,
+    head: watch::Sender<Seq>,
+}
+
+pub(crate) fn log(session: SessionId, store: Arc<dyn Store>, head: Seq) -> (Publisher, Log) {
+    // A lock, not a task: readers outnumber writes by far, and the guard lives for a few clones.
+    let tail = Arc::new(RwLock::new(VecDeque::with_capacity(TAIL)));
+    let (sender, receiver) = watch::channel(head);
+    let publisher = Publisher { tail: tail.clone(), head: sender };
+    (publisher, Log { session, store, tail, shared: Arc::default(), head: receiver })
+}
+
+impl Publisher {
+    pub fn publish(&self, events: &[Arc<Envelope>]) {
+        let Some(last) = events.last() else { return };
+        {
+            let mut tail = self.tail.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let excess = (tail.len() + events.len()).saturating_sub(TAIL).min(tail.len());
+            tail.drain(..excess);
+            let newest = events.iter().skip(events.len().saturating_sub(TAIL));
+            tail.extend(newest.cloned());
+        }
+        self.head.send_replace(last.seq);
+    }
+}
+
+impl Log {
+    pub fn head(&self) -> Seq {
+        *self.head.borrow()
+    }
+
+    /// True when nothing will be published any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.head.has_changed().is_err()
+    }
+
+    pub(crate) async fn closed(&self) {
+        let mut head = self.head.clone();
+        while head.changed().await.is_ok() {}
+    }
+
+    /// Up to [`BATCH`] events after `after`; empty only at the head.
+    pub async fn read(&self, after: Seq) -> Result<Vec<Arc<Envelope>>, StoreError> {
+        if after >= self.head() {
+            return Ok(Vec::new());
+        }
+        match self.newest_after(after) {
+            Some(events) => Ok(events),
+            None => self.stored_after(after).await,
+        }
+    }
+
+    /// From the store, together with all others who are at the same place: a crowd that fell
+    /// behind costs one read a block, not one each.
+    async fn stored_after(&self, after: Seq) -> Result<Vec<Arc<Envelope>>, StoreError> {
+        let size = BATCH as u64;
+        let start = Seq(after.0 - after.0 % size);
+        // Only a block that is full stays as it is.
+        if self.head().0 >= start.0 + size {
+            let block = self.block(start);
+            let read = || self.store.read(&self.session, start, BATCH);
+            let events = block.get_or_try_init(read).await?;
+            let skip = usize::try_from(after.0 - start.0).unwrap_or(BATCH);
+            let rest: Vec<_> = events.iter().skip(skip).cloned().collect();
+            if !rest.is_empty() {
+                return Ok(rest);
+            }
+        }
+        self.store.read(&self.session, after, BATCH).await
+    }
+
+    fn block(&self, start: Seq) -> Arc<OnceCell<Vec<Arc<Envelope>>>> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = shared.iter().find(|(at, _)| *at == start.0) {
+            return block.clone();
+        }
+        if shared.len() == SHARED {
+            shared.pop_front();
+        }
+        let block = Arc::default();
+        shared.push_back((start.0, Arc::clone(&block)));
+        block
+    }
+
+    fn newest_after(&self, after: Seq) -> Option<Vec<Arc<Envelope>>> {
+        let tail = self.tail.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let first = tail.front()?.seq;
+        let skip = (after.0 + 1).checked_sub(first.0)?;
+        let skip = usize::try_from(skip).ok()?;
+        Some(tail.iter().skip(skip).take(BATCH).cloned().collect())
+    }
+
+    /// Everything after `after`, then whatever comes, in order and without gaps.
+    pub fn follow(&self, after: Seq) -> Follower {
+        Follower { log: self.clone(), head: self.head.clone(), cursor: after }
+    }
+}
+
+/// One reader. Costs a cursor while it is behind, nothing while it sleeps.
+pub struct Follower {
+    log: Log,
+    head: watch::Receiver<Seq>,
+    cursor: Seq,
+}
+
+impl Follower {
+    pub fn cursor(&self) -> Seq {
+        self.cursor
+    }
+
+    /// The next events, or None when the session has stopped and all of it was read.
+    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Envelope>>>, StoreError> {
+        loop {
+            let cursor = self.cursor;
+            // The head is looked at before the wait, so a change in between wakes the wait.
+            let open = self.head.wait_for(|head| *head > cursor).await.is_ok();
+            let events = self.log.read(cursor).await?;
+            if let Some(last) = events.last() {
+                self.cursor = last.seq;
+                return Ok(Some(events));
+            }
+            if !open {
+                return Ok(None);
+            }
+        }
+    }
+
+    pub fn into_stream(self) -> impl Stream<Item = Result<Arc<Envelope>, StoreError>> + Send {
+        use futures::StreamExt;
+        futures::stream::unfold(Some(self), |follower| async move {
+            let mut follower = follower?;
+            match follower.next().await {
+                Ok(Some(events)) => {
+                    let items: Vec<_> = events.into_iter().map(Ok).collect();
+                    Some((futures::stream::iter(items), Some(follower)))
+                }
+                Ok(None) => None,
+                Err(error) => Some((futures::stream::iter(vec![Err(error)]), None)),
+            }
+        })
+        .flatten()
+    }
+}

@@ -1,0 +1,315 @@
+//! The embedded store: one SQLite file, one writer thread, a few readers.
+//!
+//! Appends of all sessions meet in the writer thread and are committed in groups. A group that
+//! holds a decision commits with `synchronous=FULL`, so that it survives power loss; a group of
+//! stream events commits with `NORMAL`, which survives the process. Records are chained by
+//! checksums, and every read verifies what it returns.
+
+mod lease;
+mod read;
+mod schema;
+mod wal;
+mod writer;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use loggia_core::{Envelope, Seq, SessionId, TaskId};
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
+use lease::Locks;
+use read::{READS, Readers};
+use writer::{Job, Writer};
+
+/// How long a statement waits for another program's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Copies of damaged files that are kept; the first ones matter most.
+const KEPT_COPIES: usize = 4;
+
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+    /// Reads at a time. The others wait their turn: a thread and a connection for each would cost
+    /// more than the wait.
+    reads: Arc<Semaphore>,
+    writer: Writer,
+    /// What was wrong with the files when they were opened, in sentences.
+    findings: Vec<String>,
+}
+
+struct Inner {
+    path: PathBuf,
+    readers: Readers,
+    locks: Locks,
+    copied: AtomicBool,
+}
+
+impl SqliteStore {
+    /// Opens or creates `loggia.db` in a directory that only its owner may enter.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        make_private(directory)?;
+        let path = directory.join("loggia.db");
+        let locks = Locks::open(&directory.join("loggia.lock"))?;
+        let mut findings = Vec::new();
+        // Alone, the write-ahead log stands still and can be checked before SQLite reads it: SQLite
+        // itself would silently end the log at the first damaged frame.
+        if locks.alone()?
+            && let Some(damage) = wal::examine(&path)
+        {
+            let copy = keep_copy(&path);
+            findings.push(format!("{damage}{}", copy_sentence(copy.as_deref())));
+        }
+        locks.join()?;
+        create_private(&path)?;
+        let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::migrate(&mut connection, &path)?;
+        let inner = Arc::new(Inner {
+            readers: Readers::new(path.clone()),
+            locks,
+            copied: AtomicBool::new(false),
+            path,
+        });
+        let writer = Writer::start(connection, inner.path.clone())?;
+        Ok(Self { inner, reads: Arc::new(Semaphore::new(READS)), writer, findings })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Damage found while opening, each a sentence for the user.
+    pub fn findings(&self) -> &[String] {
+        &self.findings
+    }
+
+    /// SQLite's own check of the whole file; slow on a large one.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.read_with(|connection, path| {
+            let verdict: String = connection
+                .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+                .map_err(|error| describe(error, path))?;
+            match verdict.as_str() {
+                "ok" => Ok(()),
+                _ => Err(StoreError::Damaged { file: path.display().to_string(), detail: verdict }),
+            }
+        })
+        .await
+    }
+
+    async fn read_with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, &Path) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = self.inner.clone();
+        let turn = self.reads.clone().acquire_owned().await;
+        let turn = turn.map_err(|error| StoreError::Io(error.to_string()))?;
+        let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn; // until the work is done, also if nobody waits for it any more
+            let result = inner.readers.with(|connection| work(connection, &inner.path));
+            if let Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) = &result
+                && !inner.copied.swap(true, Ordering::Relaxed)
+            {
+                keep_copy(&inner.path);
+            }
+            result
+        });
+        done.await.map_err(|error| StoreError::Io(error.to_string()))?
+    }
+
+    async fn write<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.writer.send(job(reply)).await?;
+        answer.await.map_err(|_| StoreError::Io("the database writer has stopped".into()))?
+    }
+}
+
+impl Store for SqliteStore {
+    fn acquire(
+        &self,
+        session: &SessionId,
+        owner: Owner,
+    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        let session = session.clone();
+        Box::pin(async move {
+            let (row, last) =
+                self.write(|reply| Job::Row { session: session.clone(), reply }).await?;
+            let Some(guard) = self.inner.locks.take(row)? else {
+                let owner = last.unwrap_or(Owner {
+                    pid: 0,
+                    program: "unknown".into(),
+                    since: loggia_core::Millis(0),
+                });
+                return Err(StoreError::Busy { session, owner });
+            };
+            let epoch = self.write(|reply| Job::Own { row, owner, reply }).await?;
+            Ok(Lease::new(session, epoch, row, Box::new(guard)))
+        })
+    }
+
+    fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {
+        let job = writer::AppendJob::encode(lease, &append);
+        Box::pin(async move {
+            let job = job?;
+            self.write(|reply| Job::Append { job, reply }).await
+        })
+    }
+
+    fn read(
+        &self,
+        session: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
+        let session = session.clone();
+        Box::pin(self.read_with(move |connection, path| {
+            read::events(connection, path, &session, after, limit)
+        }))
+    }
+
+    fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
+        let session = session.clone();
+        Box::pin(self.read_with(move |connection, path| read::head(connection, path, &session)))
+    }
+
+    fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
+        let task = task.clone();
+        Box::pin(self.read_with(move |connection, path| read::locate(connection, path, &task)))
+    }
+
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+        Box::pin(self.read_with(move |connection, path| read::list(connection, path, limit)))
+    }
+
+    fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.write(|reply| Job::Delete { row: lease.row, reply }).await })
+    }
+
+    fn document(
+        &self,
+        collection: &str,
+        key: &str,
+    ) -> BoxFuture<'_, Result<Option<String>, StoreError>> {
+        let (collection, key) = (collection.to_owned(), key.to_owned());
+        Box::pin(
+            self.read_with(move |connection, path| {
+                read::document(connection, path, &collection, &key)
+            }),
+        )
+    }
+
+    fn documents(
+        &self,
+        collection: &str,
+        prefix: &str,
+    ) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>> {
+        let (collection, prefix) = (collection.to_owned(), prefix.to_owned());
+        Box::pin(self.read_with(move |connection, path| {
+            read::documents(connection, path, &collection, &prefix)
+        }))
+    }
+
+    fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move { self.write(|reply| Job::Put { document, reply }).await })
+    }
+}
+
+fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
+    let open = || -> Result<Connection, rusqlite::Error> {
+        let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "cell_size_check", true)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    };
+    open().map_err(|error| describe(error, path))
+}
+
+/// SQLite's error as the sentence a user can act on.
+fn describe(error: rusqlite::Error, path: &Path) -> StoreError {
+    use rusqlite::ErrorCode;
+    let file = path.display().to_string();
+    match &error {
+        // A value of another kind than was written, or tables that are not ours.
+        rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::Utf8Error(..)
+        | rusqlite::Error::SqlInputError { .. } => {
+            return StoreError::Damaged { file, detail: error.to_string() };
+        }
+        _ => {}
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { file },
+        Some(ErrorCode::DiskFull) => StoreError::Full { file },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StoreError::Damaged { file, detail: error.to_string() }
+        }
+        _ => StoreError::Io(format!("{file}: {error}")),
+    }
+}
+
+fn io(path: &Path, error: &std::io::Error) -> StoreError {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => StoreError::Full { file: path.display().to_string() },
+        _ => StoreError::Io(format!("{}: {error}", path.display())),
+    }
+}
+
+fn make_private(directory: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::DirBuilderExt;
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(directory).map_err(|error| io(directory, &error))
+}
+
+/// Makes the database's file. One that exists is not even opened: a process that closes any
+/// descriptor of a file loses all its POSIX locks on it, those of SQLite's connections too.
+fn create_private(path: &Path) -> Result<(), StoreError> {
+    match create(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(io(path, &error)),
+    }
+}
+
+fn create(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Puts the files aside as they are, for whoever wants to rescue more than Loggia can.
+fn keep_copy(path: &Path) -> Option<PathBuf> {
+    let kept = path.parent()?.join("damaged");
+    make_private(&kept).ok()?;
+    if std::fs::read_dir(&kept).ok()?.count() >= KEPT_COPIES {
+        return None;
+    }
+    let directory = kept.join(crate::actor::now().0.to_string());
+    make_private(&directory).ok()?;
+    for suffix in ["", "-wal"] {
+        let name = format!("loggia.db{suffix}");
+        // A file that is not there needs no copy.
+        let _ = copy(&path.with_file_name(&name), &directory.join(&name));
+    }
+    Some(directory)
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let (mut source, mut target) = (File::open(from)?, create(to)?);
+    let copied = std::io::copy(&mut source, &mut target);
+    // Never closed, see `create_private`. It happens a few times in a damaged database's life.
+    std::mem::forget(source);
+    copied.map(drop)
+}
+
+fn copy_sentence(copy: Option<&Path>) -> String {
+    copy.map_or(String::new(), |copy| format!("; a copy is kept in {}", copy.display()))
+}

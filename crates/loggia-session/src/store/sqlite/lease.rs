@@ -1,0 +1,100 @@
+//! One owner per session, across processes: a byte-range lock on one file, a byte a session.
+//!
+//! The kernel drops the lock with its process, however that ends, so a lease needs no time-out and
+//! no heartbeat. Open-file-description locks, because the classic ones vanish when any other
+//! descriptor of the file is closed.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+
+use super::io;
+use crate::ports::StoreError;
+
+/// The byte that says "this database is open"; sessions have the bytes from 1 on.
+const PRESENCE: i64 = 0;
+
+pub struct Locks {
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
+struct Shared {
+    file: File,
+    /// Locks of one file description do not exclude each other, so this process keeps its own list.
+    /// A lock, not a task: held for one insert or remove.
+    held: Mutex<HashSet<i64>>,
+}
+
+pub struct Guard {
+    shared: Arc<Shared>,
+    row: i64,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // Unlocking can only fail for a bad descriptor, which cannot be while `file` lives.
+        let _ = change(&self.shared.file, libc::F_UNLCK, self.row);
+        self.shared.held.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.row);
+    }
+}
+
+impl Locks {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(path).map_err(|error| io(path, &error))?;
+        let shared = Arc::new(Shared { file, held: Mutex::default() });
+        Ok(Self { shared, path: path.to_owned() })
+    }
+
+    /// True when no other process has this database open. Holds everybody else off until `join`.
+    pub fn alone(&self) -> Result<bool, StoreError> {
+        self.locked(change(&self.shared.file, libc::F_WRLCK, PRESENCE))
+    }
+
+    /// Says that this process has the database open, beside others.
+    pub fn join(&self) -> Result<(), StoreError> {
+        // Another process may be checking right now; it takes milliseconds.
+        let wait = FcntlArg::F_OFD_SETLKW(&region(libc::F_RDLCK, PRESENCE));
+        self.locked(fcntl(&self.shared.file, wait).map(drop)).map(drop)
+    }
+
+    /// The lock of one session, or None while somebody else has it.
+    pub fn take(&self, row: i64) -> Result<Option<Guard>, StoreError> {
+        let mut held = self.shared.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.contains(&row) || !self.locked(change(&self.shared.file, libc::F_WRLCK, row))? {
+            return Ok(None);
+        }
+        held.insert(row);
+        Ok(Some(Guard { shared: self.shared.clone(), row }))
+    }
+
+    fn locked(&self, outcome: Result<(), Errno>) -> Result<bool, StoreError> {
+        match outcome {
+            Ok(()) => Ok(true),
+            Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
+            Err(error) => Err(io(&self.path, &error.into())),
+        }
+    }
+}
+
+fn change(file: &File, kind: i32, offset: i64) -> Result<(), Errno> {
+    fcntl(file, FcntlArg::F_OFD_SETLK(&region(kind, offset))).map(drop)
+}
+
+fn region(kind: i32, offset: i64) -> libc::flock {
+    libc::flock {
+        l_type: i16::try_from(kind).unwrap_or_default(),
+        l_whence: 0, // from the start of the file
+        l_start: offset,
+        l_len: 1,
+        l_pid: 0,
+    }
+}

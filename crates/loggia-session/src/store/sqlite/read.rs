@@ -1,0 +1,311 @@
+//! Reading: a small pool of connections, and queries that verify what they return.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loggia_core::{Envelope, Seq, SessionId, TaskId};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+
+use super::{connect, describe};
+use crate::ports::{Listed, StoreError};
+use crate::store::checksum::{self, Sum};
+
+/// Reads at a time, and connections that are kept for them.
+pub const READS: usize = 4;
+
+pub struct Readers {
+    path: PathBuf,
+    /// A lock, not a task: held for a push or a pop.
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, idle: Mutex::default() }
+    }
+
+    pub fn with<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => connect(&self.path, OpenFlags::SQLITE_OPEN_READ_ONLY)?,
+        };
+        let result = work(&connection);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READS {
+            idle.push(connection);
+        }
+        result
+    }
+}
+
+struct Known {
+    row: i64,
+    head: Seq,
+    sum: Vec<u8>,
+}
+
+fn known(
+    connection: &Connection,
+    path: &Path,
+    session: &SessionId,
+) -> Result<Option<Known>, StoreError> {
+    let find = |query: &str| -> Result<Option<Known>, rusqlite::Error> {
+        let mut statement = connection.prepare_cached(query)?;
+        let known = |row: &rusqlite::Row<'_>| {
+            Ok(Known { row: row.get(0)?, head: Seq(row.get(1)?), sum: row.get(2)? })
+        };
+        statement.query_row([session.as_str()], known).optional()
+    };
+    let explain = |error| describe(error, path);
+    let known = find("SELECT row, head, sum FROM sessions WHERE id = ?1").map_err(explain)?;
+    // Not in the index; a damaged index must not pass for a session that never was.
+    let unindexed = "SELECT row, head, sum FROM sessions NOT INDEXED WHERE id = ?1";
+    if known.is_none() && find(unindexed).map_err(explain)?.is_some() {
+        let detail = format!("session {session} is missing in an index");
+        return Err(StoreError::Damaged { file: path.display().to_string(), detail });
+    }
+    Ok(known)
+}
+
+pub fn head(
+    connection: &Connection,
+    path: &Path,
+    session: &SessionId,
+) -> Result<Option<Seq>, StoreError> {
+    Ok(known(connection, path, session)?.map(|known| known.head))
+}
+
+/// One record as it lies in the file.
+struct Stored {
+    seq: Seq,
+    body: Vec<u8>,
+    sum: Vec<u8>,
+}
+
+pub fn events(
+    connection: &Connection,
+    path: &Path,
+    session: &SessionId,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<Arc<Envelope>>, StoreError> {
+    // One read transaction: the head and the records must be of the same moment.
+    let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
+    let Some(known) = known(&transaction, path, session)? else {
+        return Err(StoreError::Unknown(session.clone()));
+    };
+    if after > known.head {
+        return Ok(Vec::new());
+    }
+    let wanted = (known.head.0 - after.0).min(limit as u64);
+    let (stored, failure) = stored(&transaction, known.row, after, wanted);
+    let check = Check { session, path, head: known.head, head_sum: &known.sum };
+    match (check.chain(after, stored, wanted), failure) {
+        (Ok(events), _) => Ok(events),
+        // What comes before the damage is good: hand it out, the next read reports the damage.
+        (Err((good, _)), _) if !good.is_empty() => Ok(good),
+        (Err(_), Some(failure)) => Err(damaged(describe(failure, path), session, after.next())),
+        (Err((_, error)), None) => Err(error),
+    }
+}
+
+/// The records after `after`, with the one at `after` first: its sum starts the chain. With an
+/// error, they are those before it.
+fn stored(
+    connection: &Connection,
+    row: i64,
+    after: Seq,
+    wanted: u64,
+) -> (Vec<Stored>, Option<rusqlite::Error>) {
+    let mut records = Vec::new();
+    let mut read = || -> Result<(), rusqlite::Error> {
+        let mut statement = connection.prepare_cached(
+            "SELECT seq, body, sum FROM events WHERE session = ?1 AND seq >= ?2 AND seq <= ?3 ORDER BY seq",
+        )?;
+        let rows = statement.query_map(params![row, after.0, after.0 + wanted], |row| {
+            Ok(Stored { seq: Seq(row.get(0)?), body: row.get(1)?, sum: row.get(2)? })
+        })?;
+        for record in rows {
+            records.push(record?);
+        }
+        Ok(())
+    };
+    let failure = read().err();
+    (records, failure)
+}
+
+fn damaged(error: StoreError, session: &SessionId, seq: Seq) -> StoreError {
+    match error {
+        StoreError::Damaged { file, detail } => {
+            StoreError::Corrupt { session: session.clone(), seq, file, detail }
+        }
+        other => other,
+    }
+}
+
+struct Check<'a> {
+    session: &'a SessionId,
+    path: &'a Path,
+    head: Seq,
+    head_sum: &'a [u8],
+}
+
+type Good = Vec<Arc<Envelope>>;
+
+impl Check<'_> {
+    fn chain(
+        &self,
+        after: Seq,
+        stored: Vec<Stored>,
+        wanted: u64,
+    ) -> Result<Good, (Good, StoreError)> {
+        let mut good = Vec::with_capacity(stored.len());
+        let mut records = stored.into_iter().peekable();
+        let mut expected = after.next();
+        let mut previous = checksum::origin(self.session);
+        if after > Seq::ZERO {
+            match records
+                .next_if(|record| record.seq == after)
+                .map(|record| Sum::try_from(record.sum))
+            {
+                Some(Ok(sum)) => previous = sum,
+                Some(Err(_)) | None => {
+                    return Err((good, self.corrupt(after, "its record is missing")));
+                }
+            }
+        }
+        if after == self.head && previous.as_slice() != self.head_sum {
+            let last = after.max(Seq(1));
+            return Err((good, self.corrupt(last, "it is not the last event that was written")));
+        }
+        for _ in 0..wanted {
+            let Some(record) = records.next_if(|record| record.seq == expected) else {
+                return Err((good, self.corrupt(expected, "its record is missing")));
+            };
+            let sum = checksum::next(&previous, record.seq, &record.body);
+            if sum.as_slice() != record.sum {
+                return Err((
+                    good,
+                    self.corrupt(expected, "its checksum does not match its content"),
+                ));
+            }
+            let Ok(envelope) = serde_json::from_slice::<Envelope>(&record.body) else {
+                return Err((good, self.corrupt(expected, "its content cannot be read")));
+            };
+            if record.seq == self.head && sum.as_slice() != self.head_sum {
+                return Err((
+                    good,
+                    self.corrupt(expected, "it is not the last event that was written"),
+                ));
+            }
+            good.push(Arc::new(envelope));
+            previous = sum;
+            expected = expected.next();
+        }
+        Ok(good)
+    }
+
+    fn corrupt(&self, seq: Seq, detail: &str) -> StoreError {
+        StoreError::Corrupt {
+            session: self.session.clone(),
+            seq,
+            file: self.path.display().to_string(),
+            detail: detail.to_owned(),
+        }
+    }
+}
+
+pub fn locate(
+    connection: &Connection,
+    path: &Path,
+    task: &TaskId,
+) -> Result<Option<SessionId>, StoreError> {
+    connection
+        .prepare_cached(
+            "SELECT sessions.id FROM tasks JOIN sessions ON sessions.row = tasks.session WHERE task = ?1",
+        )
+        .and_then(|mut statement| {
+            statement
+                .query_row([task.as_str()], |row| row.get::<_, String>(0))
+                .optional()
+        })
+        .map(|found| found.map(SessionId::new))
+        .map_err(|error| describe(error, path))
+}
+
+pub fn list(connection: &Connection, path: &Path, limit: usize) -> Result<Vec<Listed>, StoreError> {
+    let query = || -> Result<Vec<Listed>, rusqlite::Error> {
+        let mut statement = connection.prepare_cached(
+            "SELECT id, head, summary, owner FROM sessions WHERE summary IS NOT NULL
+             ORDER BY updated DESC, id DESC LIMIT ?1",
+        )?;
+        let rows = statement.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
+            let summary: String = row.get(2)?;
+            let owner: Option<String> = row.get(3)?;
+            Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, summary, owner))
+        })?;
+        let listed = rows.filter_map(Result::ok).filter_map(|(id, head, summary, owner)| {
+            Some(Listed {
+                session: SessionId::new(id),
+                head: Seq(head),
+                summary: serde_json::from_str(&summary).ok()?,
+                owner: owner.and_then(|owner| serde_json::from_str(&owner).ok()),
+            })
+        });
+        Ok(listed.collect())
+    };
+    query().map_err(|error| describe(error, path))
+}
+
+pub fn document(
+    connection: &Connection,
+    path: &Path,
+    collection: &str,
+    key: &str,
+) -> Result<Option<String>, StoreError> {
+    let exactly = "SELECT key, value, sum FROM documents WHERE collection = ?1 AND key = ?2";
+    let found = verified(connection, path, exactly, collection, key)?;
+    Ok(found.into_iter().next().map(|(_, value)| value))
+}
+
+pub fn documents(
+    connection: &Connection,
+    path: &Path,
+    collection: &str,
+    prefix: &str,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let beginning = "SELECT key, value, sum FROM documents
+        WHERE collection = ?1 AND substr(key, 1, length(?2)) = ?2 ORDER BY key";
+    verified(connection, path, beginning, collection, prefix)
+}
+
+fn verified(
+    connection: &Connection,
+    path: &Path,
+    query: &str,
+    collection: &str,
+    key: &str,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let query = || -> Result<Vec<(String, String, Vec<u8>)>, rusqlite::Error> {
+        let mut statement = connection.prepare_cached(query)?;
+        let rows = statement
+            .query_map([collection, key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        rows.collect()
+    };
+    let found = query().map_err(|error| describe(error, path))?;
+    let verified = found.into_iter().map(|(key, value, sum)| {
+        let expected = checksum::of(&[collection.as_bytes(), key.as_bytes(), value.as_bytes()]);
+        if expected.as_slice() == sum {
+            return Ok((key, value));
+        }
+        Err(StoreError::Damaged {
+            file: path.display().to_string(),
+            detail: format!("the checksum of {collection} `{key}` does not match"),
+        })
+    });
+    verified.collect()
+}

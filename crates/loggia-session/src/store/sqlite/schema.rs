@@ -1,0 +1,42 @@
+//! The tables, as numbered steps. A released step never changes; a new one is added behind it.
+
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::describe;
+use crate::ports::StoreError;
+
+const STEPS: &[&str] = &[include_str!("../../../migrations/0001_sessions.sql")];
+
+/// Brings the file to the newest format in one transaction, or refuses one from the future.
+pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let known = STEPS.len() as i64;
+    let explain = |error| describe(error, path);
+    connection.pragma_update(None, "journal_mode", "wal").map_err(explain)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4000).map_err(explain)?;
+    let found = version(connection).map_err(explain)?;
+    if found > known {
+        return Err(StoreError::Newer { file: path.display().to_string(), found, known });
+    }
+    if found == known {
+        return Ok(());
+    }
+    let migrate = || -> Result<(), rusqlite::Error> {
+        let transaction =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        // Somebody else may have migrated while this one waited for the lock.
+        let done = usize::try_from(version(&transaction)?).unwrap_or(0);
+        for step in STEPS.iter().skip(done) {
+            transaction.execute_batch(step)?;
+        }
+        transaction.pragma_update(None, "user_version", known)?;
+        transaction.commit()
+    };
+    let mut migrate = migrate;
+    migrate().map_err(explain)
+}
+
+fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {
+    connection.query_row("PRAGMA user_version", [], |row| row.get(0))
+}

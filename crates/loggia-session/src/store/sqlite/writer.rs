@@ -1,0 +1,316 @@
+//! The one thread that writes: takes what is waiting, commits it together, answers everybody.
+
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use loggia_core::{Durability, Seq, SessionId};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use tokio::sync::{mpsc, oneshot};
+
+use super::describe;
+use crate::ports::{Append, Document, Lease, Owner, StoreError};
+use crate::store::checksum::{self, Sum};
+
+/// Jobs that may wait. Full: the session's writer waits, and with it its agent.
+const INBOX: usize = 1024;
+/// Jobs committed together at most.
+const GROUP: usize = 256;
+
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+pub enum Job {
+    /// The session's row, made if it is new, and who owned it last.
+    Row {
+        session: SessionId,
+        reply: Reply<(i64, Option<Owner>)>,
+    },
+    /// Records a new owner; the answer is its epoch.
+    Own {
+        row: i64,
+        owner: Owner,
+        reply: Reply<u64>,
+    },
+    Append {
+        job: AppendJob,
+        reply: Reply<()>,
+    },
+    Delete {
+        row: i64,
+        reply: Reply<()>,
+    },
+    Put {
+        document: Document,
+        reply: Reply<()>,
+    },
+}
+
+/// An append with its records encoded by the caller, so that the one writer only writes.
+pub struct AppendJob {
+    row: i64,
+    epoch: u64,
+    session: SessionId,
+    expected: Seq,
+    records: Vec<(Seq, Vec<u8>)>,
+    durability: Durability,
+    updated: i64,
+    summary: String,
+    tasks: Vec<String>,
+    documents: Vec<Document>,
+}
+
+impl AppendJob {
+    pub fn encode(lease: &Lease, append: &Append) -> Result<Self, StoreError> {
+        let encode = |error: serde_json::Error| StoreError::Io(error.to_string());
+        let records = append
+            .events
+            .iter()
+            .map(|envelope| serde_json::to_vec(envelope.as_ref()).map(|body| (envelope.seq, body)));
+        Ok(Self {
+            row: lease.row,
+            epoch: lease.epoch,
+            session: lease.session.clone(),
+            expected: append.expected,
+            records: records.collect::<Result<_, _>>().map_err(encode)?,
+            durability: append.durability,
+            updated: append.summary.updated.0,
+            summary: serde_json::to_string(&append.summary).map_err(encode)?,
+            tasks: append.tasks.iter().map(|task| task.as_str().to_owned()).collect(),
+            documents: append.documents.clone(),
+        })
+    }
+}
+
+pub struct Writer {
+    /// None only while dropping.
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub fn start(connection: Connection, path: PathBuf) -> Result<Self, StoreError> {
+        let (jobs, inbox) = mpsc::channel(INBOX);
+        let thread = std::thread::Builder::new()
+            .name("loggia-store".into())
+            .spawn(move || run(connection, &path, inbox))
+            .map_err(|error| StoreError::Io(error.to_string()))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    pub async fn send(&self, job: Job) -> Result<(), StoreError> {
+        let stopped = || StoreError::Io("the database writer has stopped".into());
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job).await.map_err(|_| stopped())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // It finishes what it was given, then closes the file in order.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(mut connection: Connection, path: &Path, mut inbox: mpsc::Receiver<Job>) {
+    let mut synchronous = None;
+    let mut group = Vec::with_capacity(GROUP);
+    while let Some(first) = inbox.blocking_recv() {
+        group.push(first);
+        while group.len() < GROUP
+            && let Ok(next) = inbox.try_recv()
+        {
+            group.push(next);
+        }
+        let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
+        commit(&mut connection, path, &mut group, durability, &mut synchronous);
+    }
+}
+
+fn durability(job: &Job) -> Durability {
+    match job {
+        Job::Append { job, .. } => job.durability,
+        Job::Put { .. } | Job::Delete { .. } => Durability::Decision,
+        // A lost owner or an empty session costs nothing: the first append makes it count.
+        Job::Row { .. } | Job::Own { .. } => Durability::Stream,
+    }
+}
+
+/// Commits a group and answers its jobs. A job that is refused (a lost lease) writes nothing and
+/// leaves the others alone; an error of the database fails them all.
+fn commit(
+    connection: &mut Connection,
+    path: &Path,
+    group: &mut Vec<Job>,
+    durability: Durability,
+    synchronous: &mut Option<Durability>,
+) {
+    let mut work = || -> Result<Vec<Box<dyn FnOnce()>>, rusqlite::Error> {
+        if *synchronous != Some(durability) {
+            let level = match durability {
+                Durability::Decision => "FULL",
+                Durability::Stream => "NORMAL",
+            };
+            connection.pragma_update(None, "synchronous", level)?;
+            *synchronous = Some(durability);
+        }
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut answers: Vec<Box<dyn FnOnce()>> = Vec::with_capacity(group.len());
+        let mut results = Vec::with_capacity(group.len());
+        for job in group.iter() {
+            results.push(perform(&transaction, path, job)?);
+        }
+        transaction.commit()?;
+        for (job, result) in group.drain(..).zip(results) {
+            answers.push(answer(job, result));
+        }
+        Ok(answers)
+    };
+    match work() {
+        Ok(answers) => answers.into_iter().for_each(|answer| answer()),
+        Err(error) => {
+            let error = describe(error, path);
+            for job in group.drain(..) {
+                answer(job, Err(error.clone()))();
+            }
+        }
+    }
+}
+
+/// What a job found out; only the reply's own kind is looked at.
+enum Done {
+    Row(i64, Option<Owner>),
+    Epoch(u64),
+    Nothing,
+}
+
+fn answer(job: Job, result: Result<Done, StoreError>) -> Box<dyn FnOnce()> {
+    // Whoever asked may have gone; the work is done all the same.
+    Box::new(move || match job {
+        Job::Row { reply, .. } => {
+            let _ = reply.send(result.map(|done| match done {
+                Done::Row(row, owner) => (row, owner),
+                Done::Epoch(_) | Done::Nothing => (0, None),
+            }));
+        }
+        Job::Own { reply, .. } => {
+            let _ = reply.send(result.map(|done| match done {
+                Done::Epoch(epoch) => epoch,
+                Done::Row(..) | Done::Nothing => 0,
+            }));
+        }
+        Job::Append { reply, .. } | Job::Delete { reply, .. } | Job::Put { reply, .. } => {
+            let _ = reply.send(result.map(|_| ()));
+        }
+    })
+}
+
+fn perform(
+    transaction: &Transaction<'_>,
+    path: &Path,
+    job: &Job,
+) -> Result<Result<Done, StoreError>, rusqlite::Error> {
+    match job {
+        Job::Row { session, .. } => {
+            let origin = checksum::origin(session);
+            transaction
+                .prepare_cached("INSERT OR IGNORE INTO sessions (id, sum) VALUES (?1, ?2)")?
+                .execute(params![session.as_str(), origin.as_slice()])?;
+            let (row, owner): (i64, Option<String>) = transaction
+                .prepare_cached("SELECT row, owner FROM sessions WHERE id = ?1")?
+                .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(Ok(Done::Row(row, owner.and_then(|owner| serde_json::from_str(&owner).ok()))))
+        }
+        Job::Own { row, owner, .. } => {
+            let owner = serde_json::to_string(owner).unwrap_or_default();
+            let epoch: u64 = transaction
+                .prepare_cached(
+                    "UPDATE sessions SET epoch = epoch + 1, owner = ?2 WHERE row = ?1 RETURNING epoch",
+                )?
+                .query_row(params![row, owner], |row| row.get(0))?;
+            Ok(Ok(Done::Epoch(epoch)))
+        }
+        Job::Append { job, .. } => append(transaction, path, job),
+        Job::Delete { row, .. } => {
+            for statement in [
+                "DELETE FROM events WHERE session = ?1",
+                "DELETE FROM tasks WHERE session = ?1",
+                "DELETE FROM sessions WHERE row = ?1",
+            ] {
+                transaction.prepare_cached(statement)?.execute([row])?;
+            }
+            Ok(Ok(Done::Nothing))
+        }
+        Job::Put { document, .. } => {
+            put(transaction, document)?;
+            Ok(Ok(Done::Nothing))
+        }
+    }
+}
+
+fn append(
+    transaction: &Transaction<'_>,
+    path: &Path,
+    job: &AppendJob,
+) -> Result<Result<Done, StoreError>, rusqlite::Error> {
+    let state: Option<(u64, u64, Vec<u8>)> = transaction
+        .prepare_cached("SELECT epoch, head, sum FROM sessions WHERE row = ?1")?
+        .query_row([job.row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    let Some((epoch, head, sum)) = state else {
+        return Ok(Err(StoreError::Unknown(job.session.clone())));
+    };
+    if epoch != job.epoch || Seq(head) != job.expected {
+        let (session, expected) = (job.session.clone(), job.expected);
+        return Ok(Err(StoreError::Conflict { session, expected, found: Seq(head) }));
+    }
+    let Ok(mut sum) = Sum::try_from(sum) else {
+        return Ok(Err(StoreError::Corrupt {
+            session: job.session.clone(),
+            seq: Seq(head),
+            file: path.display().to_string(),
+            detail: "the sum of its last event is not readable".into(),
+        }));
+    };
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut last = job.expected;
+    for (seq, body) in &job.records {
+        sum = checksum::next(&sum, *seq, body);
+        insert.execute(params![job.row, seq.0, body, sum.as_slice()])?;
+        last = *seq;
+    }
+    transaction
+        .prepare_cached(
+            "UPDATE sessions SET head = ?2, sum = ?3, updated = ?4, summary = ?5 WHERE row = ?1",
+        )?
+        .execute(params![job.row, last.0, sum.as_slice(), job.updated, job.summary])?;
+    for task in &job.tasks {
+        transaction
+            .prepare_cached("INSERT OR IGNORE INTO tasks (task, session) VALUES (?1, ?2)")?
+            .execute(params![task, job.row])?;
+    }
+    for document in &job.documents {
+        put(transaction, document)?;
+    }
+    Ok(Ok(Done::Nothing))
+}
+
+fn put(transaction: &Transaction<'_>, document: &Document) -> Result<(), rusqlite::Error> {
+    let Document { collection, key, value } = document;
+    match value {
+        Some(value) => {
+            let sum = checksum::of(&[collection.as_bytes(), key.as_bytes(), value.as_bytes()]);
+            transaction
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO documents (collection, key, value, sum) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![collection, key, value, sum.as_slice()])?
+        }
+        None => transaction
+            .prepare_cached("DELETE FROM documents WHERE collection = ?1 AND key = ?2")?
+            .execute([collection, key])?,
+    };
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! The session crate from outside: stores under one contract, the writer under faults, readers
+//! under load.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test code: a failed expectation is a failed test"
+)]
+
+mod suite {
+    mod actor;
+    mod contract;
+    mod damage;
+    mod faults;
+    mod followers;
+    mod hub;
+    mod output;
+    mod race;
+    mod resume;
+    mod sqlite;
+}

@@ -1,0 +1,224 @@
+//! The store fails at every place, in every way: callers are told, readers end, the hub opens the
+//! session again, and what was acknowledged is there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use loggia_core::{
+    CallFailure, CallOutcome, Envelope, Event, Level, Mode, Seq, SessionId, TurnOutcome,
+};
+use loggia_session::{Hub, MemoryStore, SessionHandle, StoreError, SubmitError};
+use loggia_testkit::client::{self, Reader};
+use loggia_testkit::{Act, Fault, FaultyStore, Journal, ScriptAgent};
+
+fn full() -> StoreError {
+    StoreError::Full { file: "loggia.db".into() }
+}
+
+/// What a client has been told and has seen over all attempts.
+#[derive(Default)]
+struct Told {
+    acked: BTreeSet<Seq>,
+    seen: Vec<Vec<Arc<Envelope>>>,
+}
+
+/// Prompts, answers what is asked, and reads to the end of the turn.
+async fn attempt(handle: &SessionHandle, told: &mut Told) -> Result<TurnOutcome, SubmitError> {
+    told.seen.push(Vec::new());
+    told.acked.insert(client::prompt(handle, "go").await?.seq);
+    let mut follower = handle.follow(Seq::ZERO);
+    while let Some(events) = follower.next().await? {
+        told.seen.last_mut().unwrap().extend(events.iter().cloned());
+        for envelope in events {
+            match &envelope.event {
+                Event::ApprovalAsked { approval, .. } => {
+                    match client::answer(handle, approval, "proceed_once").await {
+                        Ok(ack) => _ = told.acked.insert(ack.seq),
+                        Err(SubmitError::Refused(_)) => {} // of an earlier attempt
+                        Err(error) => return Err(error),
+                    }
+                }
+                Event::TurnEnded { outcome, .. } => return Ok(outcome.clone()),
+                _ => {}
+            }
+        }
+    }
+    Err(SubmitError::Stopped)
+}
+
+async fn create(hub: &Hub) -> SessionHandle {
+    let new = || loggia_session::NewSession {
+        workspace: loggia_core::Workspace::Local { path: "/workspace".into() },
+        settings: client::settings(Mode::Ask),
+        agent: loggia_core::AgentName("script".into()),
+    };
+    match hub.create(new(), client::origin("tester")).await {
+        Ok(handle) => handle,
+        Err(_) => hub.create(new(), client::origin("tester")).await.expect("one fault only"),
+    }
+}
+
+/// One turn with one question and one call, with one append that goes wrong. Says whether one did.
+async fn check(fault: &Fault, name: &str, append: u64) -> bool {
+    let what = format!("{name} at append {append}");
+    let journal = Journal::default();
+    let memory = Arc::new(MemoryStore::default());
+    let store = FaultyStore::new(memory.clone(), journal.clone());
+    store.at(append, fault.clone());
+    let script = vec![
+        Act::say("let me see"),
+        Act::execute("make"),
+        Act::output("compiling"),
+        Act::succeed("built"),
+        Act::say("done"),
+    ];
+    let hub = client::hub(store.clone(), ScriptAgent::new(journal.clone(), [script]));
+    let id = create(&hub).await.id().clone();
+    let mut told = Told::default();
+    let mut outcome = None;
+    for _ in 0..3 {
+        let handle = hub.open(&id).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+        match attempt(&handle, &mut told).await {
+            Ok(ended) => {
+                outcome = Some(ended);
+                break;
+            }
+            Err(SubmitError::Store(_) | SubmitError::Stopped) => {}
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    assert!(outcome.is_some(), "{what}: the turn never ended:\n{journal}");
+    hub.stop().await;
+
+    let log = client::log(&*memory, &id).await;
+    client::assert_dense(&log, 1);
+    for seen in &told.seen {
+        assert!(log.starts_with(seen), "{what}: somebody saw what is not in the log");
+    }
+    assert!(told.acked.iter().all(|seq| seq.0 <= log.len() as u64), "{what}: an ack was lost");
+    let count = |fits: &dyn Fn(&Event) -> bool| log.iter().filter(|e| fits(&e.event)).count();
+    assert_eq!(count(&|event| matches!(event, Event::PromptAccepted { .. })), 1, "{what}");
+    assert_eq!(count(&|event| matches!(event, Event::TurnEnded { .. })), 1, "{what}");
+    assert!(count(&|event| matches!(event, Event::CallStarted { .. })) <= 1, "{what}");
+    let permits = journal.notes().iter().filter(|note| *note == "permit make").count();
+    assert!(permits <= 1, "{what}: the call ran twice");
+    store.begun() >= append
+}
+
+async fn check_everywhere(fault: Fault, name: &str) {
+    let mut append = 1;
+    while check(&fault, name, append).await {
+        append += 1;
+    }
+    assert!(append > 5, "{name}: only {append} appends were tried");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_that_fails() {
+    check_everywhere(Fault::Fail(full()), "fails").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_that_fails_after_it_has_written() {
+    check_everywhere(Fault::FailAfter(full()), "fails after writing").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_lost() {
+    check_everywhere(Fault::LoseLease, "loses the lease").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_append_that_panics() {
+    check_everywhere(Fault::Panic, "panics").await;
+}
+
+async fn open_session(script: Vec<Act>) -> (Journal, Arc<FaultyStore>, Hub, SessionHandle) {
+    let journal = Journal::default();
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), journal.clone());
+    let agent = ScriptAgent::new(journal.clone(), [script, vec![]]);
+    let hub = client::hub(store.clone(), agent);
+    let handle = client::create_in(&hub, Mode::All).await;
+    (journal, store, hub, handle)
+}
+
+fn notice() -> loggia_core::Command {
+    loggia_core::Command::Notice { level: Level::Info, text: "note".into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_caller_of_a_failed_step_gets_the_store_error_and_readers_end() {
+    let (_, store, hub, handle) = open_session(vec![]).await;
+    let mut reader = Reader::new(&handle);
+    let gate = loggia_testkit::Gate::default();
+    let held = store.next(Fault::Hold(gate.clone()));
+    store.at(held + 1, Fault::Fail(full()));
+    let submit = || {
+        let handle = handle.clone();
+        tokio::spawn(async move { handle.submit(notice(), client::origin("tester")).await })
+    };
+    let first = submit();
+    store.until_begun(held).await;
+    let rest: Vec<_> = (0..10).map(|_| submit()).collect();
+    tokio::task::yield_now().await;
+    gate.open();
+    assert_eq!(first.await.unwrap().unwrap().seq, Seq(2));
+    for submitted in rest {
+        assert_eq!(submitted.await.unwrap(), Err(SubmitError::Store(full())));
+    }
+    assert_eq!(handle.submit(notice(), client::origin("tester")).await, Err(SubmitError::Stopped));
+    assert_eq!(reader.to_end().await.len(), 2);
+
+    let again = hub.open(handle.id()).await.expect("opened again at once");
+    assert_eq!(again.head(), Seq(2));
+    assert_eq!(again.submit(notice(), client::origin("tester")).await.unwrap().seq, Seq(3));
+    assert!(handle.is_stopped(), "the old handle stays stopped");
+}
+
+/// Breaks the store while a tool runs; whoever opens the session next must not find it running.
+async fn check_running_tool(fault: Fault) {
+    let script = vec![
+        Act::execute("make"),
+        Act::note("running"),
+        Act::WaitForCancel,
+        Act::note("tool stopped"),
+    ];
+    let (journal, store, hub, handle) = open_session(script).await;
+    client::prompt(&handle, "go").await.unwrap();
+    journal.until("running").await;
+    store.next(fault);
+    let told = handle.submit(notice(), client::origin("tester")).await;
+    assert!(matches!(told, Err(SubmitError::Store(_) | SubmitError::Stopped)), "{told:?}");
+    let handle = hub.open(handle.id()).await.expect("opened again");
+    journal.until("tool stopped").await;
+    let mut reader = Reader::new(&handle);
+    let ended = reader.until(|event| matches!(event, Event::CallEnded { .. })).await;
+    let Event::CallEnded { outcome, .. } = &ended.event else { panic!("{ended:?}") };
+    assert_eq!(*outcome, CallOutcome::Failed { failure: CallFailure::interrupted() });
+    assert_eq!(reader.until_over().await, TurnOutcome::Interrupted);
+    client::prompt(&handle, "next").await.unwrap();
+    assert_eq!(reader.until_over().await, TurnOutcome::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_append_stops_the_running_tool() {
+    check_running_tool(Fault::Fail(full())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_writer_stops_the_running_tool() {
+    check_running_tool(Fault::Panic).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_session_leaves_its_neighbours_alone() {
+    let (_, store, hub, broken) = open_session(vec![]).await;
+    let sound = client::create(&hub).await;
+    store.next(Fault::Panic);
+    assert!(broken.submit(notice(), client::origin("tester")).await.is_err());
+    sound.submit(notice(), client::origin("tester")).await.expect("not hurt");
+    assert!(!sound.is_stopped());
+    let unknown = SessionId::from("unknown");
+    let Err(error) = hub.open(&unknown).await else { panic!("it does not exist") };
+    assert_eq!(error, StoreError::Unknown(unknown).into());
+}

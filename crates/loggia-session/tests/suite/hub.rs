@@ -1,0 +1,183 @@
+//! Opening, stopping and deleting sessions.
+
+use std::sync::Arc;
+
+use loggia_core::{Amendment, Command, Matcher, Mode, Rule, RuleId, Scope, Seq, SessionId};
+use loggia_session::hub::{forget_rule, project_rules};
+use loggia_session::{HubError, MemoryStore, Store, StoreError};
+use loggia_testkit::client::{self, Reader};
+use loggia_testkit::store_contract::owner;
+use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
+
+#[tokio::test(start_paused = true)]
+async fn asking_twice_gives_the_same_session() {
+    let hub = client::memory_hub(ScriptAgent::idle());
+    let handle = client::create(&hub).await;
+    let (a, b) = tokio::join!(hub.open(handle.id()), hub.open(handle.id()));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    client::prompt(&a, "go").await.unwrap();
+    assert_eq!(a.head(), b.head());
+    handle.stop().await;
+    let (a, b) = tokio::join!(hub.open(handle.id()), hub.open(handle.id()));
+    let (a, b) = (a.unwrap(), b.unwrap());
+    client::prompt(&a, "again").await.unwrap();
+    assert_eq!(a.head(), b.head(), "after reopening, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opening_that_fails_does_not_hide_one_that_succeeds() {
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+    let hub = client::hub(store.clone(), ScriptAgent::idle());
+    let handle = client::create(&hub).await;
+    handle.stop().await;
+    let failure = StoreError::Io("a moment of weakness".into());
+    store.refuse_acquire(failure.clone());
+    let (first, second) = tokio::join!(hub.open(handle.id()), hub.open(handle.id()));
+    assert!(matches!(first, Err(HubError::Store(error)) if error == failure));
+    let second = second.expect("the second tries itself");
+    let third = hub.open(handle.id()).await.expect("the same session, not a second owner");
+    client::prompt(&third, "go").await.unwrap();
+    assert_eq!(second.head(), third.head());
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_stop_returns_the_agent_has_left_and_the_session_is_free() {
+    let store = Arc::new(MemoryStore::default());
+    let script = vec![Act::execute("make"), Act::note("running"), Act::WaitForCancel];
+    let agent = ScriptAgent::new(Journal::default(), [script]);
+    let journal = agent.journal().clone();
+    let hub = client::hub(store.clone(), agent);
+    let handle = client::create_in(&hub, Mode::All).await;
+    client::prompt(&handle, "go").await.unwrap();
+    journal.until("running").await;
+    handle.stop().await;
+    assert!(journal.has("turn go leaves"), "\n{journal}");
+    assert!(handle.is_stopped());
+    let lease = store.acquire(handle.id(), owner("somebody else")).await;
+    assert!(lease.is_ok(), "{:?}", lease.err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn reopening_waits_until_the_old_writer_is_gone() {
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+    let door = Gate::default();
+    let script = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(door.clone())];
+    let agent = ScriptAgent::new(Journal::default(), [script, vec![]]);
+    let journal = agent.journal().clone();
+    let hub = Arc::new(client::hub(store.clone(), agent));
+    let handle = client::create(&hub).await;
+    client::prompt(&handle, "go").await.unwrap();
+    journal.until("running").await;
+    store.next(Fault::Fail(StoreError::Full { file: "loggia.db".into() }));
+    assert!(client::prompt(&handle, "next").await.is_err());
+    let (opening, id) = (hub.clone(), handle.id().clone());
+    let opening = tokio::spawn(async move { opening.open(&id).await });
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert!(!opening.is_finished(), "the last agent may still touch files");
+    door.open();
+    let handle = opening.await.unwrap().expect("opened");
+    assert!(journal.has("turn go leaves"));
+    client::prompt(&handle, "next").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_works_can_be_deleted_by_its_own_hub() {
+    let hub = client::memory_hub(ScriptAgent::doing([Act::WaitForCancel]));
+    let handle = client::create(&hub).await;
+    let task = client::prompt(&handle, "go").await.unwrap().task.unwrap();
+    let mut reader = Reader::new(&handle);
+    assert_eq!(hub.locate(&task).await, Ok(Some(handle.id().clone())));
+    hub.delete(handle.id()).await.expect("deleted");
+    reader.to_end().await;
+    assert_eq!(hub.list(10).await, Ok(Vec::new()));
+    assert_eq!(hub.locate(&task).await, Ok(None));
+    let unknown = HubError::Store(StoreError::Unknown(handle.id().clone()));
+    assert_eq!(hub.delete(handle.id()).await, Err(unknown.clone()));
+    let Err(error) = hub.open(handle.id()).await else { panic!("it is gone") };
+    assert_eq!(error, unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_somebody_else_works_in_is_not_deleted() {
+    let store = Arc::new(MemoryStore::default());
+    let here = client::hub(store.clone(), ScriptAgent::idle());
+    let there = client::hub(store.clone(), ScriptAgent::idle());
+    let handle = client::create(&here).await;
+    let refused = there.delete(handle.id()).await;
+    assert!(matches!(refused, Err(HubError::Store(StoreError::Busy { .. }))), "{refused:?}");
+    let refused = there.open(handle.id()).await.err();
+    assert!(matches!(refused, Some(HubError::Store(StoreError::Busy { .. }))), "{refused:?}");
+    client::prompt(&handle, "go").await.expect("not disturbed");
+    here.stop().await;
+    there.open(handle.id()).await.expect("free now");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopped_hub_leaves_every_log_as_it_is() {
+    let hub = client::memory_hub(ScriptAgent::doing([Act::say("hello"), Act::WaitForCancel]));
+    let mut sessions = Vec::new();
+    for number in 0..5 {
+        let handle = client::create(&hub).await;
+        client::prompt(&handle, &format!("prompt {number}")).await.unwrap();
+        let mut reader = Reader::new(&handle);
+        reader.until_seq(Seq(4)).await;
+        sessions.push((handle, reader));
+    }
+    hub.stop().await;
+    for (handle, mut reader) in sessions {
+        assert!(handle.is_stopped());
+        assert_eq!(reader.to_end().await.len(), 4, "nothing is added for a goodbye");
+        let log = client::log(&**hub.store(), handle.id()).await;
+        assert_eq!(log.len(), 4);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn agents_that_do_not_leave_hold_up_the_stop_together_not_in_turn() {
+    let agent = ScriptAgent::doing([Act::note("running"), Act::WaitFor(Gate::default())]);
+    let hub = client::memory_hub(agent.clone());
+    for number in 0..20 {
+        let handle = client::create(&hub).await;
+        client::prompt(&handle, &format!("{number}")).await.unwrap();
+        agent.journal().until(&format!("turn {number} starts")).await;
+    }
+    let started = tokio::time::Instant::now();
+    hub.stop().await;
+    let waited = started.elapsed();
+    assert!((5..6).contains(&waited.as_secs()), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_for_the_project_outlives_its_session() {
+    let hub = client::memory_hub(ScriptAgent::idle());
+    let handle = client::create(&hub).await;
+    let rule = |id: &str, scope| Rule {
+        id: RuleId::from(id),
+        matcher: Matcher::Edits,
+        allow: true,
+        scope,
+    };
+    for rule in [rule("project", Scope::Project), rule("session", Scope::Session)] {
+        let command = Command::Amend { amendment: Amendment::Added { rule } };
+        handle.submit(command, client::origin("tester")).await.unwrap();
+    }
+    let store = hub.store();
+    let rules = project_rules(&**store, "/workspace").await.unwrap();
+    assert_eq!(rules, [rule("project", Scope::Project)]);
+    assert_eq!(project_rules(&**store, "/work").await, Ok(Vec::new()), "another workspace");
+    let amendment = Amendment::Revoked { rule: RuleId::from("project") };
+    handle.submit(Command::Amend { amendment }, client::origin("tester")).await.unwrap();
+    assert_eq!(project_rules(&**store, "/workspace").await, Ok(Vec::new()));
+    forget_rule(&**store, "/workspace", "never there").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_never_opened_takes_no_prompt() {
+    let store = Arc::new(MemoryStore::default());
+    let session = SessionId::from("empty");
+    drop(store.acquire(&session, owner("crashed before its first event")).await.unwrap());
+    let hub = client::hub(store, ScriptAgent::idle());
+    let handle = hub.open(&session).await.unwrap();
+    let refused = client::prompt(&handle, "go").await;
+    assert_eq!(refused, Err(loggia_core::Refusal::NotOpen.into()));
+}

@@ -1,0 +1,336 @@
+//! What only the SQLite store promises: files, modes, versions, locks, groups.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use loggia_core::{Durability, Seq, SessionId};
+use loggia_session::{SqliteStore, Store, StoreError};
+use loggia_testkit::client::{self, Reader};
+use loggia_testkit::store_contract::{owner, step, text_event, texts};
+use loggia_testkit::{Act, ScriptAgent};
+use rusqlite::Connection;
+use tokio::task::JoinSet;
+
+fn raw(directory: &Path) -> Connection {
+    Connection::open(directory.join("loggia.db")).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn a_thousand_events_survive_reopening() {
+    let directory = client::directory();
+    let session = SessionId::from("one");
+    {
+        let store = client::sqlite(directory.path());
+        let lease = store.acquire(&session, owner("first")).await.unwrap();
+        for first in (1..=1_000).step_by(10) {
+            let mut append = step(texts(first, 10));
+            append.durability = Durability::Stream;
+            store.append(&lease, append).await.unwrap();
+        }
+    }
+    let store = client::sqlite(directory.path());
+    assert_eq!(store.findings(), [""; 0]);
+    assert_eq!(client::log(&*store, &session).await, texts(1, 1_000));
+    let lease = store.acquire(&session, owner("second")).await.unwrap();
+    store.append(&lease, step(texts(1_001, 1))).await.unwrap();
+    assert_eq!(store.check().await, Ok(()));
+}
+
+#[tokio::test]
+async fn files_are_for_their_owner_only() {
+    let parent = client::directory();
+    let directory = parent.path().join("state/loggia");
+    let store = SqliteStore::open(&directory).unwrap();
+    let session = SessionId::from("one");
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    store.append(&lease, step(texts(1, 2))).await.unwrap();
+    raw(&directory).execute("UPDATE events SET body = x'00' WHERE seq = 1", []).unwrap();
+    assert!(store.read(&session, Seq::ZERO, 10).await.is_err());
+    for private in [&directory, &parent.path().join("state"), &directory.join("damaged")] {
+        assert_eq!(mode(private), 0o700, "{}", private.display());
+    }
+    let copies = std::fs::read_dir(directory.join("damaged")).unwrap().map(|copy| copy.unwrap());
+    let copies: Vec<_> = copies.map(|copy| copy.path()).collect();
+    assert_eq!(copies.len(), 1);
+    assert_eq!(mode(&copies[0]), 0o700);
+    let mut files = 0;
+    for directory in [&directory, &copies[0]] {
+        for file in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if file.is_file() {
+                assert_eq!(mode(&file), 0o600, "{}", file.display());
+                files += 1;
+            }
+        }
+    }
+    assert_eq!(files, 4 + 2, "loggia.db, -wal, -shm, loggia.lock; a copy of the first two");
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_in_a_sentence_and_left_alone() {
+    let directory = client::directory();
+    drop(client::sqlite(directory.path()));
+    raw(directory.path()).pragma_update(None, "user_version", 99).unwrap();
+    let before = std::fs::read(directory.path().join("loggia.db")).unwrap();
+    let Err(error) = SqliteStore::open(directory.path()) else { panic!("it was opened") };
+    let file = directory.path().join("loggia.db").display().to_string();
+    let sentence = format!("{file} was written by a newer Loggia (format 99, this one knows 1)");
+    assert_eq!(error.to_string(), sentence);
+    assert_eq!(error, StoreError::Newer { file, found: 99, known: 1 });
+    assert!(std::fs::read(directory.path().join("loggia.db")).unwrap() == before);
+}
+
+#[tokio::test]
+async fn a_second_store_is_told_who_has_the_session() {
+    let directory = client::directory();
+    let (first, second) = (client::sqlite(directory.path()), client::sqlite(directory.path()));
+    let session = SessionId::from("one");
+    let lease = first.acquire(&session, owner("loggia chat")).await.unwrap();
+    first.append(&lease, step(texts(1, 3))).await.unwrap();
+    let Err(busy) = second.acquire(&session, owner("loggia serve")).await else {
+        panic!("two owners of one session");
+    };
+    let sentence = format!("session one is in use by process {} (loggia chat)", std::process::id());
+    assert_eq!(busy.to_string(), sentence);
+    assert_eq!(client::log(&*second, &session).await, texts(1, 3), "reading needs no lease");
+    let other = SessionId::from("other");
+    assert!(second.acquire(&other, owner("loggia serve")).await.is_ok(), "other sessions are free");
+
+    drop(lease);
+    let lease = second.acquire(&session, owner("loggia serve")).await.unwrap();
+    second.append(&lease, step(texts(4, 1))).await.unwrap();
+    let Err(busy) = first.acquire(&session, owner("loggia chat")).await else {
+        panic!("two owners of one session");
+    };
+    assert!(busy.to_string().contains("loggia serve"), "{busy}");
+    drop(second);
+    drop(lease);
+    assert_eq!(client::log(&*first, &session).await, texts(1, 4));
+}
+
+#[tokio::test]
+async fn closing_one_store_leaves_the_other_its_locks() {
+    let directory = client::directory();
+    let first = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    let lease = first.acquire(&session, owner("first")).await.unwrap();
+    first.append(&lease, step(texts(1, 3))).await.unwrap();
+    // Closing any descriptor of a file drops all POSIX locks of the process on it, SQLite's too.
+    // Then another process that closes the database takes itself for the last one and removes the
+    // write-ahead log under the feet of this one.
+    drop(client::sqlite(directory.path()));
+    assert_shared_lock(directory.path());
+    raw(directory.path()).execute("UPDATE events SET body = x'00' WHERE seq = 2", []).unwrap();
+    assert!(first.read(&session, Seq(1), 10).await.is_err());
+    assert!(directory.path().join("damaged").exists());
+    assert_shared_lock(directory.path());
+    first.append(&lease, step(texts(4, 1))).await.unwrap();
+}
+
+/// Fails the test unless some connection of this process holds its shared lock on the database.
+fn assert_shared_lock(directory: &Path) {
+    use std::os::unix::fs::MetadataExt;
+    let inode = directory.join("loggia.db").metadata().unwrap().ino();
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    let suffix = format!(":{inode} ");
+    let held = locks.lines().any(|line| line.contains(&suffix) && line.contains("POSIX"));
+    assert!(held, "SQLite's lock on inode {inode} is gone:\n{locks}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_waits_while_another_program_writes() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    let other = raw(directory.path());
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let (store_, session_) = (store.clone(), session.clone());
+    let append = tokio::spawn(async move {
+        let result = store_.append(&lease, step(texts(1, 3))).await;
+        (result, store_.head(&session_).await, Instant::now())
+    });
+    // The lock is held for a while on purpose; there is nothing to wait for.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    let released = Instant::now();
+    other.execute_batch("COMMIT").unwrap();
+    let (result, head, appended) = append.await.unwrap();
+    assert_eq!(result, Ok(()));
+    assert_eq!(head, Ok(Some(Seq(3))));
+    assert!(appended > released, "it was appended while the database was locked");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_held_too_long_is_said_and_nothing_is_lost() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let hub = client::hub(store.clone(), ScriptAgent::doing([Act::say("done")]));
+    let handle = client::create(&hub).await;
+    client::prompt(&handle, "before").await.unwrap();
+    let mut reader = Reader::new(&handle);
+    reader.until_over().await;
+
+    let other = raw(directory.path());
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let started = Instant::now();
+    let refused = client::prompt(&handle, "during").await;
+    let waited = started.elapsed();
+    let file = store.path().display().to_string();
+    assert_eq!(refused, Err(StoreError::Locked { file }.into()));
+    assert!(waited >= Duration::from_secs(5), "it gave up after {waited:?}");
+    assert!(waited < Duration::from_secs(8), "it waited for {waited:?}");
+    reader.to_end().await;
+    other.execute_batch("ROLLBACK").unwrap();
+
+    let handle = hub.open(handle.id()).await.expect("the hub opens it again");
+    assert_eq!(client::log(&*store, handle.id()).await, reader.seen());
+    client::prompt(&handle, "during").await.expect("the same prompt is accepted now");
+    let mut reader = Reader::after(&handle, reader.seen().last().unwrap().seq);
+    reader.until_over().await;
+    client::assert_dense(&client::log(&*store, handle.id()).await, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_that_append_together_are_committed_together() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let mut leases = Vec::new();
+    for number in 0..50 {
+        let session = SessionId::new(format!("session {number}"));
+        leases.push(store.acquire(&session, owner("test")).await.unwrap());
+    }
+    // While another program holds the lock, everybody queues up behind it.
+    let other = raw(directory.path());
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let before = commits(directory.path());
+    let mut appends = JoinSet::new();
+    let mut queued = Vec::new();
+    for lease in leases {
+        let store = store.clone();
+        let (sent, was_sent) = tokio::sync::oneshot::channel();
+        queued.push(was_sent);
+        appends.spawn(async move {
+            let mut append = std::pin::pin!(store.append(&lease, step(texts(1, 2))));
+            // One poll puts the append into the writer's queue.
+            assert!(futures::poll!(&mut append).is_pending());
+            sent.send(()).unwrap();
+            append.await.unwrap();
+            lease.session
+        });
+    }
+    for sent in queued {
+        sent.await.unwrap();
+    }
+    other.execute_batch("ROLLBACK").unwrap();
+    let sessions = appends.join_all().await;
+    let commits = commits(directory.path()) - before;
+    assert!((1..=2).contains(&commits), "50 appends took {commits} commits");
+    for session in sessions {
+        assert_eq!(client::log(&*store, &session).await, texts(1, 2));
+    }
+}
+
+/// Transactions in the write-ahead log: frames that say how large the database is after them.
+fn commits(directory: &Path) -> usize {
+    let wal = std::fs::read(directory.join("loggia.db-wal")).unwrap();
+    let page = u32::from_be_bytes(wal[8..12].try_into().unwrap()) as usize;
+    wal[32..].chunks_exact(24 + page).filter(|frame| frame[4..8] != [0; 4]).count()
+}
+
+#[tokio::test]
+async fn one_refused_append_of_a_group_hurts_no_other() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let (a, b) = (SessionId::from("a"), SessionId::from("b"));
+    let lease_a = store.acquire(&a, owner("test")).await.unwrap();
+    let lease_b = store.acquire(&b, owner("test")).await.unwrap();
+    let (wrong, right) = tokio::join!(
+        store.append(&lease_a, step(texts(7, 1))),
+        store.append(&lease_b, step(texts(1, 1))),
+    );
+    assert!(matches!(wrong, Err(StoreError::Conflict { .. })));
+    assert_eq!(right, Ok(()));
+    assert_eq!(store.head(&a).await, Ok(Some(Seq::ZERO)));
+}
+
+#[tokio::test]
+async fn readers_and_the_writer_do_not_wait_for_each_other() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    store.append(&lease, step(texts(1, 10))).await.unwrap();
+    let reader = raw(directory.path());
+    let count = |reader: &Connection| -> i64 {
+        reader.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap()
+    };
+    reader.execute_batch("BEGIN").unwrap();
+    assert_eq!(count(&reader), 10);
+    store.append(&lease, step(vec![text_event(11, "while somebody reads")])).await.unwrap();
+    assert_eq!(count(&reader), 10, "a reader keeps the moment it began at");
+    reader.execute_batch("COMMIT").unwrap();
+    assert_eq!(count(&reader), 11);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_closed_in_the_middle_of_appends_keeps_all_that_returned() {
+    let directory = client::directory();
+    let session = SessionId::from("one");
+    let store = client::sqlite(directory.path());
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    let (count, mut counted) = tokio::sync::watch::channel(0);
+    let writing = tokio::spawn(async move {
+        for seq in 1.. {
+            let mut append = step(texts(seq, 1));
+            append.durability = Durability::Stream;
+            if store.append(&lease, append).await.is_err() {
+                break;
+            }
+            count.send_replace(seq);
+        }
+    });
+    counted.wait_for(|count| *count > 200).await.unwrap();
+    writing.abort();
+    assert!(writing.await.unwrap_err().is_cancelled());
+    let returned = *counted.borrow();
+    let store = client::sqlite(directory.path());
+    let log = client::log(&*store, &session).await;
+    assert!(log.len() as u64 >= returned, "{} of {returned}", log.len());
+    assert_eq!(log, texts(1, log.len() as u64));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_of_readers_shares_a_few_connections() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    store.append(&lease, step(texts(1, 2_000))).await.unwrap();
+    let mut readers = JoinSet::new();
+    for after in 0..400 {
+        let (store, session) = (store.clone(), session.clone());
+        readers.spawn(async move { store.read(&session, Seq(after), 256).await.unwrap().len() });
+    }
+    let (path, done) =
+        (store.path().to_owned(), Arc::new(std::sync::atomic::AtomicBool::new(false)));
+    let watching = done.clone();
+    let most = std::thread::spawn(move || {
+        let mut most = 0;
+        while !watching.load(std::sync::atomic::Ordering::Relaxed) {
+            let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+            let open = open.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == path));
+            most = most.max(open.count());
+        }
+        most
+    });
+    let read = readers.join_all().await;
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(read.iter().all(|read| *read == 256));
+    let most = most.join().unwrap();
+    assert!(most <= 8, "{most} connections for 400 readers");
+}

@@ -1,0 +1,208 @@
+//! Agents that do what a script says, without a model and without tools.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use loggia_core::{Access, CallFailure, CallOutcome, Details, Output, Proposal};
+use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
+
+use crate::journal::{Gate, Journal};
+
+/// One thing an agent does in a turn.
+#[derive(Clone)]
+pub enum Act {
+    Say(String),
+    Think(String, String),
+    /// That many texts, each of its own message, so that no two become one event.
+    Flood(usize),
+    /// Waits for a verdict. The permit stays at hand; a refusal is noted and the script goes on.
+    /// A call that an earlier owner of the session left open is taken up instead of a new one.
+    Propose(Details),
+    /// Output of the call at hand.
+    Output(Vec<u8>),
+    /// Ends the call at hand; without one, nothing.
+    End(CallOutcome),
+    /// Writes a note into the journal.
+    Note(String),
+    WaitForCancel,
+    WaitFor(Gate),
+    Fail(String),
+    Panic(String),
+}
+
+impl Act {
+    pub fn say(text: impl Into<String>) -> Self {
+        Act::Say(text.into())
+    }
+
+    pub fn note(text: impl Into<String>) -> Self {
+        Act::Note(text.into())
+    }
+
+    /// A command that asks in every mode but `All`.
+    pub fn execute(command: &str) -> Self {
+        Act::Propose(Details::Execute {
+            command: command.to_owned(),
+            directory: "/workspace".to_owned(),
+        })
+    }
+
+    pub fn output(text: &str) -> Self {
+        Act::Output(text.as_bytes().to_vec())
+    }
+
+    pub fn succeed(text: &str) -> Self {
+        Act::End(CallOutcome::Succeeded { output: Output::text(text) })
+    }
+
+    pub fn break_down(kind: &str) -> Self {
+        Act::End(CallOutcome::Failed { failure: CallFailure::new(kind, kind) })
+    }
+}
+
+/// Follows one script a turn, in the order given; the last one is repeated.
+///
+/// Notes `turn <prompt> starts`, `turn <prompt> leaves`, `permit <command>`, `refused <command>`,
+/// `stopped` where something was refused because the turn is over.
+#[derive(Clone)]
+pub struct ScriptAgent {
+    scripts: Arc<Mutex<VecDeque<Vec<Act>>>>,
+    journal: Journal,
+}
+
+impl ScriptAgent {
+    pub fn new(journal: Journal, scripts: impl IntoIterator<Item = Vec<Act>>) -> Arc<Self> {
+        let scripts = Arc::new(Mutex::new(scripts.into_iter().collect()));
+        Arc::new(Self { scripts, journal })
+    }
+
+    /// An agent whose every turn does the same.
+    pub fn doing(acts: impl IntoIterator<Item = Act>) -> Arc<Self> {
+        Self::new(Journal::default(), [acts.into_iter().collect()])
+    }
+
+    /// An agent that has nothing to do.
+    pub fn idle() -> Arc<Self> {
+        Self::doing([])
+    }
+
+    pub fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    fn script(&self) -> Vec<Act> {
+        let mut scripts = self.scripts.lock().unwrap();
+        match scripts.len() {
+            0 => Vec::new(),
+            1 => scripts[0].clone(),
+            _ => scripts.pop_front().unwrap_or_default(),
+        }
+    }
+}
+
+impl Agent for ScriptAgent {
+    fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
+        let (script, journal) = (self.script(), self.journal.clone());
+        Box::pin(async move {
+            let prompt = turn.context().content.to_text();
+            journal.note(format!("turn {prompt} starts"));
+            let result = follow(&turn, script, &journal).await;
+            if result == Err(TurnOver::Stopped) {
+                journal.note("stopped");
+            }
+            journal.note(format!("turn {prompt} leaves"));
+            result
+        })
+    }
+}
+
+async fn follow(turn: &Turn, script: Vec<Act>, journal: &Journal) -> Result<(), TurnOver> {
+    let message = turn.message();
+    let mut left_open = turn.pending().iter();
+    let mut permit: Option<Permit> = None;
+    for act in script {
+        match act {
+            Act::Say(text) => turn.say(&message, text).await?,
+            Act::Think(subject, text) => turn.think(&message, subject, text).await?,
+            Act::Flood(pieces) => {
+                for piece in 0..pieces {
+                    turn.say(&turn.message(), format!("piece {piece}")).await?;
+                }
+            }
+            Act::Propose(details) => {
+                let title = title(&details);
+                let answer = match left_open.next() {
+                    Some(left) => turn.resume(&left.call).await,
+                    None => {
+                        turn.propose(uuid::Uuid::now_v7().into(), proposal(turn, details)).await
+                    }
+                };
+                permit = verdict(&title, answer, journal)?;
+            }
+            Act::Output(bytes) => {
+                if let Some(permit) = &mut permit {
+                    permit.output(&bytes).await?;
+                }
+            }
+            Act::End(outcome) => {
+                if let Some(permit) = permit.take() {
+                    permit.end(outcome).await?;
+                }
+            }
+            Act::Note(text) => journal.note(text),
+            Act::WaitForCancel => match &permit {
+                Some(permit) => permit.stop().cancelled().await,
+                None => turn.stop().cancelled().await,
+            },
+            Act::WaitFor(gate) => gate.passed().await,
+            Act::Fail(message) => return Err(TurnOver::Failed(message)),
+            Act::Panic(message) => panic!("{message}"),
+        }
+    }
+    Ok(())
+}
+
+fn verdict(
+    title: &str,
+    verdict: Result<Permit, Denied>,
+    journal: &Journal,
+) -> Result<Option<Permit>, TurnOver> {
+    match verdict {
+        Ok(permit) => {
+            journal.note(format!("permit {title}"));
+            Ok(Some(permit))
+        }
+        Err(Denied::Refused(_)) => {
+            journal.note(format!("refused {title}"));
+            Ok(None)
+        }
+        Err(Denied::Over(over)) => Err(over),
+    }
+}
+
+fn title(details: &Details) -> String {
+    match details {
+        Details::Execute { command, .. } => command.clone(),
+        Details::Edit(diff) => diff.path.clone(),
+        Details::Mcp { tool, .. } => tool.clone(),
+        Details::Question { text, .. } | Details::Generic { text } => text.clone(),
+    }
+}
+
+fn proposal(turn: &Turn, details: Details) -> Proposal {
+    let (tool, access) = match &details {
+        Details::Execute { .. } => ("shell", Access::Execute),
+        Details::Edit(_) => ("edit", Access::Edit),
+        Details::Question { .. } => ("ask", Access::Ask),
+        Details::Mcp { .. } | Details::Generic { .. } => ("other", Access::Other),
+    };
+    Proposal {
+        message: turn.message(),
+        tool: tool.to_owned(),
+        title: title(&details),
+        access,
+        input: serde_json::Value::Null,
+        details,
+    }
+}

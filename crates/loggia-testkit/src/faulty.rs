@@ -1,0 +1,206 @@
+//! A store that fails when the test says so.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use loggia_core::{Envelope, Seq, SessionId, TaskId};
+use loggia_session::{Append, Document, Lease, Listed, Owner, Store, StoreError};
+use tokio::sync::watch;
+
+use crate::journal::{Gate, Journal, PATIENCE};
+
+/// What happens to one append.
+#[derive(Clone)]
+pub enum Fault {
+    /// Nothing is written.
+    Fail(StoreError),
+    /// Everything is written, and the caller is told that it was not.
+    FailAfter(StoreError),
+    /// Nothing is written, as if another process had taken the session over.
+    LoseLease,
+    /// Written at once; returns after a while.
+    Delay(Duration),
+    /// Written at once; returns when the gate is open.
+    Hold(Gate),
+    Panic,
+}
+
+/// Passes everything on to another store, except for the faults that were planned.
+///
+/// Notes `durable <seq>` for each event when its append returns.
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    planned: Mutex<HashMap<u64, Fault>>,
+    always: Mutex<Option<Fault>>,
+    refused_acquires: Mutex<VecDeque<StoreError>>,
+    /// Appends that were begun.
+    begun: watch::Sender<u64>,
+    reads: AtomicUsize,
+    journal: Journal,
+}
+
+impl FaultyStore {
+    pub fn new(inner: Arc<dyn Store>, journal: Journal) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            planned: Mutex::default(),
+            always: Mutex::default(),
+            refused_acquires: Mutex::default(),
+            begun: watch::Sender::new(0),
+            reads: AtomicUsize::new(0),
+            journal,
+        })
+    }
+
+    /// Plans a fault for the n-th append, counted from 1 over the store's life.
+    pub fn at(&self, append: u64, fault: Fault) {
+        self.planned.lock().unwrap().insert(append, fault);
+    }
+
+    /// Plans a fault for the next append, and says which number it has.
+    pub fn next(&self, fault: Fault) -> u64 {
+        let append = self.begun() + 1;
+        self.at(append, fault);
+        append
+    }
+
+    /// A fault for every append that has none of its own, or None to work again.
+    pub fn always(&self, fault: Option<Fault>) {
+        *self.always.lock().unwrap() = fault;
+    }
+
+    /// Refuses the next `acquire` that has not been refused yet.
+    pub fn refuse_acquire(&self, error: StoreError) {
+        self.refused_acquires.lock().unwrap().push_back(error);
+    }
+
+    pub fn begun(&self) -> u64 {
+        *self.begun.borrow()
+    }
+
+    /// How often events were read so far.
+    pub fn reads(&self) -> usize {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the n-th append has begun.
+    pub async fn until_begun(&self, append: u64) {
+        let mut begun = self.begun.subscribe();
+        let there = begun.wait_for(|begun| *begun >= append);
+        let came = tokio::time::timeout(PATIENCE, there).await.is_ok();
+        assert!(came, "append {append} did not begin, {} did", self.begun());
+    }
+
+    fn fault(&self, append: u64) -> Option<Fault> {
+        let planned = self.planned.lock().unwrap().remove(&append);
+        planned.or_else(|| self.always.lock().unwrap().clone())
+    }
+}
+
+impl Store for FaultyStore {
+    fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {
+        let mut number = 0;
+        self.begun.send_modify(|begun| {
+            *begun += 1;
+            number = *begun;
+        });
+        let fault = self.fault(number);
+        let (session, expected) = (lease.session.clone(), append.expected);
+        let events: Vec<Seq> = append.events.iter().map(|envelope| envelope.seq).collect();
+        let work = match fault {
+            Some(Fault::Fail(_) | Fault::LoseLease | Fault::Panic) => None,
+            _ => Some(self.inner.append(lease, append)),
+        };
+        Box::pin(async move {
+            let written = match work {
+                Some(work) => work.await,
+                None => Ok(()),
+            };
+            let result = match fault {
+                None => written,
+                Some(Fault::Fail(error) | Fault::FailAfter(error)) => Err(error),
+                Some(Fault::LoseLease) => {
+                    Err(StoreError::Conflict { session, expected, found: expected })
+                }
+                Some(Fault::Delay(time)) => {
+                    tokio::time::sleep(time).await;
+                    written
+                }
+                Some(Fault::Hold(gate)) => {
+                    gate.passed().await;
+                    written
+                }
+                Some(Fault::Panic) => panic!("the store panics in append {number}, as planned"),
+            };
+            if result.is_ok() {
+                events.iter().for_each(|seq| self.journal.note(format!("durable {seq}")));
+            }
+            result
+        })
+    }
+
+    fn acquire(
+        &self,
+        session: &SessionId,
+        owner: Owner,
+    ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        let refused = self.refused_acquires.lock().unwrap().pop_front();
+        match refused {
+            // Not at once: whoever else wants this session shall be waiting by then.
+            Some(error) => Box::pin(async move {
+                tokio::task::yield_now().await;
+                Err(error)
+            }),
+            None => self.inner.acquire(session, owner),
+        }
+    }
+
+    fn read(
+        &self,
+        session: &SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.inner.read(session, after, limit)
+    }
+
+    fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
+        self.inner.head(session)
+    }
+
+    fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
+        self.inner.locate(task)
+    }
+
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+        self.inner.list(limit)
+    }
+
+    fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.delete(lease)
+    }
+
+    fn document(
+        &self,
+        collection: &str,
+        key: &str,
+    ) -> BoxFuture<'_, Result<Option<String>, StoreError>> {
+        self.inner.document(collection, key)
+    }
+
+    fn documents(
+        &self,
+        collection: &str,
+        prefix: &str,
+    ) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>> {
+        self.inner.documents(collection, prefix)
+    }
+
+    fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.put(document)
+    }
+}
