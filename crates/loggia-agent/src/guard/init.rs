@@ -1,0 +1,46 @@
+//! The first process of a call's PID namespace. When it ends, the kernel ends everything else.
+
+use std::ffi::OsString;
+use std::io;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::watch::{Ending, Watched, any_closed};
+use super::{GRACE, limits, namespace};
+
+pub(super) fn init(command: &[OsString]) -> io::Result<u8> {
+    let _ = rustix::process::setsid();
+    namespace::settle();
+    let leash = rustix::stdio::stdin();
+    // Set after the last change of capabilities, which would clear it. Should the guard have died
+    // before this line, its end of the leash is closed.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    if any_closed(&[leash], None, Duration::ZERO)? {
+        return Ok(super::FAILED);
+    }
+    limits::apply(limits::Processes::Counted);
+    let mut command = Watched::start(command)?;
+    let code = match command.wait(&[leash])? {
+        Ending::Exited(code) => code,
+        Ending::Cut => 128 + Signal::SIGTERM as u8,
+    };
+    // Everybody in the namespace but this process.
+    let _ = kill(Pid::from_raw(-1), Signal::SIGTERM);
+    let deadline = Instant::now() + GRACE;
+    while command.reap() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(code)
+}
+
+/// Says what this namespace is like, for `guard probe`.
+pub(super) fn probe() -> io::Result<u8> {
+    use std::io::Write;
+    let settled = namespace::settle();
+    let first = rustix::process::getpid().as_raw_nonzero().get() == 1;
+    let answer = if first && settled { "own_proc" } else { "shared_proc" };
+    writeln!(std::io::stdout(), "{answer}")?;
+    Ok(u8::from(!first))
+}

@@ -1,0 +1,14 @@
+//! Does the work of a turn: asks a model, proposes calls, runs the permitted ones with real tools.
+//!
+//! [`NativeAgent`] is the agent; [`model::Model`] and [`tool::Tool`] are its two ports.
+//!
+//! What must not be here: clients, protocols that Loggia serves, storage.
+
+pub mod context;
+pub mod guard;
+pub mod model;
+pub mod native;
+pub mod tool;
+pub mod workspace;
+
+pub use native::NativeAgent;

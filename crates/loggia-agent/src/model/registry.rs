@@ -1,0 +1,35 @@
+//! Opens a model by the name that stands in configuration. The only place that knows all of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Model;
+use super::offline::{self, OfflineModel};
+use super::scripted::{self, ScriptError, ScriptedModel};
+
+/// Why no model can be had under a name: a sentence for the person who wrote the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelConfigError {
+    #[error(
+        "there is no model `{name}`: this version has `offline` and `scripted:FILE`, and no real \
+         providers yet; set `model = \"offline\"` in config.toml"
+    )]
+    Unknown { name: String },
+    #[error("`scripted:` needs a file after the colon, such as `scripted:examples/tour.toml`")]
+    NoFile,
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
+/// `offline`, or `scripted:FILE` with the file relative to `directory`. Blocks on the file system.
+pub fn open(name: &str, directory: &Path) -> Result<Arc<dyn Model>, ModelConfigError> {
+    let name = name.trim();
+    if name == offline::NAME {
+        return Ok(Arc::new(OfflineModel));
+    }
+    match name.strip_prefix(scripted::PREFIX).map(str::trim) {
+        Some("") => Err(ModelConfigError::NoFile),
+        Some(file) => Ok(Arc::new(ScriptedModel::open(file, directory)?)),
+        None => Err(ModelConfigError::Unknown { name: super::play::start(name) }),
+    }
+}

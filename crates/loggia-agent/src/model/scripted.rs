@@ -1,0 +1,84 @@
+//! A model that plays a file: rules on the prompt's text, each with the steps of its replies.
+//!
+//! For demonstrations, tests and conformance kits: it can stream slowly, think, call tools, break,
+//! and do any of it a million times. How far a prompt has come is counted from the replies since
+//! then. The one thing it remembers is how often an error step with `attempts` has fired, because a
+//! repeated request looks like the first one.
+//!
+//! Must not know the tools it names or whether they exist.
+
+mod form;
+mod load;
+mod perform;
+mod placeholder;
+mod rule;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::stream::BoxStream;
+use loggia_core::ModelName;
+
+pub use self::load::{Place, ScriptError};
+use self::perform::Performance;
+use self::placeholder::Placeholders;
+use self::rule::Rule;
+use super::play::{self, Action, Actions};
+use super::{Delta, Model, ModelError, ModelRequest};
+
+/// What a name of a scripted model starts with; the file follows.
+pub const PREFIX: &str = "scripted:";
+
+pub struct ScriptedModel {
+    /// As the user wrote it, for sentences.
+    file: String,
+    rules: Vec<Arc<Rule>>,
+}
+
+impl ScriptedModel {
+    /// Reads the file at `directory`/`file`; blocks on the file system.
+    pub fn open(file: &str, directory: &Path) -> Result<Self, ScriptError> {
+        let text = load::read(file, &directory.join(file))?;
+        Self::parse(file, &text)
+    }
+
+    /// Takes the text as it stands; the ending of `file` says whether it is TOML or JSON.
+    pub fn parse(file: &str, text: &str) -> Result<Self, ScriptError> {
+        let rules = load::parse(file, text)?;
+        Ok(Self { file: file.to_owned(), rules: rules.into_iter().map(Arc::new).collect() })
+    }
+
+    fn actions(&self, request: &ModelRequest) -> Actions {
+        let (prompt, replies) = play::since_prompt(&request.messages);
+        let with_calls = replies.iter().filter(|reply| !reply.calls.is_empty());
+        let last = with_calls.clone().next_back().and_then(|reply| reply.calls.last());
+        let result = last.map_or("", |call| call.outcome.summary());
+        let matched = self.rules.iter().find_map(|rule| {
+            let placeholders = Placeholders::new(rule.captures(prompt.trim())?, result);
+            Some((Arc::clone(rule), placeholders))
+        });
+        match matched {
+            Some((rule, placeholders)) => {
+                Box::new(Performance::new(rule, with_calls.count() as u64, placeholders))
+            }
+            None => {
+                let text = format!("No rule of `{}` matches this prompt.", self.file);
+                Box::new([Delta::Text(text), Delta::Stop].into_iter().map(Action::Emit))
+            }
+        }
+    }
+}
+
+impl Model for ScriptedModel {
+    fn name(&self) -> ModelName {
+        ModelName(format!("{PREFIX}{}", self.file))
+    }
+
+    fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
+        play::stream(self.actions(&request))
+    }
+}
+
+#[cfg(test)]
+#[path = "scripted_tests.rs"]
+mod tests;

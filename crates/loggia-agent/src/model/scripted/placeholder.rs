@@ -1,0 +1,93 @@
+//! Fills `$1`, `${name}` and `$result` in the strings of a rule's steps.
+//!
+//! Anything else after a dollar stays as it is (`$HOME`, a group the rule does not have), and `$$`
+//! is one dollar. What is filled in is not looked at again.
+
+use regex::{Captures, Regex};
+
+use crate::model::play::{FILLED_BYTES, RESULT_BYTES, clip};
+
+/// The groups of a rule's regex in one prompt; none for other rules.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    groups: Vec<Group>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Group {
+    name: Option<String>,
+    /// Empty where the group took no part in the match.
+    text: String,
+}
+
+impl Captured {
+    pub fn of(regex: &Regex, found: &Captures<'_>) -> Self {
+        let groups = regex.capture_names().zip(found.iter()).map(|(name, text)| Group {
+            name: name.map(str::to_owned),
+            text: text.map_or_else(String::new, |text| text.as_str().to_owned()),
+        });
+        Self { groups: groups.collect() }
+    }
+
+    fn get(&self, key: &str) -> Option<&str> {
+        let group = match key.parse::<usize>() {
+            Ok(number) => self.groups.get(number),
+            Err(_) => self.groups.iter().find(|group| group.name.as_deref() == Some(key)),
+        };
+        group.map(|group| group.text.as_str())
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Placeholders {
+    captured: Captured,
+    result: String,
+}
+
+impl Placeholders {
+    pub fn new(captured: Captured, result: &str) -> Self {
+        Self { captured, result: clip(result, RESULT_BYTES).0.to_owned() }
+    }
+
+    pub fn fill(&self, template: &str) -> String {
+        let mut filled = String::new();
+        let mut rest = template;
+        while let Some((before, after)) = rest.split_once('$') {
+            filled.push_str(before);
+            let (value, remaining) = self.value(after).unwrap_or(("$", after));
+            filled.push_str(value);
+            rest = remaining;
+            if filled.len() > FILLED_BYTES {
+                break;
+            }
+        }
+        filled.push_str(rest);
+        filled.truncate(filled.floor_char_boundary(FILLED_BYTES));
+        filled
+    }
+
+    /// What stands for the text after a dollar, and what follows it.
+    fn value<'a>(&'a self, after: &'a str) -> Option<(&'a str, &'a str)> {
+        if let Some(rest) = after.strip_prefix('$') {
+            return Some(("$", rest));
+        }
+        if let Some(braced) = after.strip_prefix('{') {
+            let (key, rest) = braced.split_once('}')?;
+            return Some((self.named(key)?, rest));
+        }
+        let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let digits = split_while(after, |letter| letter.is_ascii_digit());
+        let (key, rest) = if digits.0.is_empty() { split_while(after, word) } else { digits };
+        // A bare word is more often a shell's variable than a group: groups need braces.
+        let bare = key == "result" || !digits.0.is_empty();
+        bare.then(|| self.named(key)).flatten().map(|value| (value, rest))
+    }
+
+    fn named(&self, key: &str) -> Option<&str> {
+        self.captured.get(key).or_else(|| (key == "result").then_some(self.result.as_str()))
+    }
+}
+
+fn split_while(text: &str, keep: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|letter| !keep(letter)).unwrap_or(text.len()))
+}

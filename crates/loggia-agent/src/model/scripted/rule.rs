@@ -1,0 +1,151 @@
+//! A rule as it is played: when it applies, its steps, and where each reply starts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use loggia_core::Usage;
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::placeholder::Captured;
+use crate::model::ModelErrorKind;
+
+#[derive(Debug)]
+pub struct Rule {
+    pub when: When,
+    pub steps: Vec<Repeated>,
+}
+
+#[derive(Debug)]
+pub enum When {
+    Always,
+    /// The whole text, but for space around it.
+    Prompt(String),
+    Contains(String),
+    Regex(Regex),
+}
+
+/// A step and how often it is played. Repeats of repeats are one number: nothing is unfolded.
+#[derive(Debug)]
+pub struct Repeated {
+    pub count: u64,
+    pub step: Step,
+}
+
+#[derive(Debug)]
+pub enum Step {
+    Text {
+        text: String,
+        delay: Option<Duration>,
+        chunk: Option<usize>,
+    },
+    Thought {
+        subject: String,
+        text: String,
+        delay: Option<Duration>,
+    },
+    Calls(Vec<CallForm>),
+    /// A call with an input that cannot be read.
+    Malformed {
+        tool: String,
+        text: String,
+    },
+    Usage(Usage),
+    Delay(Duration),
+    Error {
+        kind: ModelErrorKind,
+        message: String,
+        retry_after: Option<Duration>,
+        fires: Fires,
+    },
+    Cut,
+    Panic(String),
+}
+
+#[derive(Debug)]
+pub struct CallForm {
+    pub tool: String,
+    pub input: Map<String, Value>,
+}
+
+/// How often an error comes before the step lets the reply pass once.
+#[derive(Debug)]
+pub enum Fires {
+    Always,
+    /// Counts over the model's life and over all its sessions; starts again after each pass, so
+    /// that every prompt meets the same errors.
+    Times {
+        times: u64,
+        reached: AtomicU64,
+    },
+}
+
+impl Fires {
+    pub fn times(times: u64) -> Self {
+        Fires::Times { times, reached: AtomicU64::new(0) }
+    }
+
+    /// Counts: to be asked once each time the step is reached.
+    pub fn fires_now(&self) -> bool {
+        match self {
+            Fires::Always => true,
+            Fires::Times { times, reached } => {
+                let earlier = reached.fetch_add(1, Ordering::Relaxed);
+                earlier % times.saturating_add(1) < *times
+            }
+        }
+    }
+}
+
+impl Rule {
+    /// What the rule takes from the prompt, if it applies to it.
+    pub fn captures(&self, prompt: &str) -> Option<Captured> {
+        let applies = match &self.when {
+            When::Always => true,
+            When::Prompt(text) => text.trim() == prompt,
+            When::Contains(text) => prompt.contains(text.as_str()),
+            When::Regex(regex) => {
+                return regex.captures(prompt).map(|found| Captured::of(regex, &found));
+            }
+        };
+        applies.then(Captured::default)
+    }
+
+    /// The step that the reply after `replies` replies with calls starts at, and how many of its
+    /// repeats were played before.
+    pub fn position(&self, replies: u64) -> (usize, u64) {
+        if replies == 0 {
+            return (0, 0);
+        }
+        let mut left = replies;
+        for (index, repeated) in self.steps.iter().enumerate() {
+            if !repeated.step.ends_reply() {
+                continue;
+            }
+            if left < repeated.count {
+                return (index, left);
+            }
+            left -= repeated.count;
+            if left == 0 {
+                return (index + 1, 0);
+            }
+        }
+        (self.steps.len(), 0)
+    }
+}
+
+impl Step {
+    /// The model waits for the results, and is asked again.
+    pub fn ends_reply(&self) -> bool {
+        match self {
+            Step::Calls(_) | Step::Malformed { .. } => true,
+            Step::Text { .. }
+            | Step::Thought { .. }
+            | Step::Usage(_)
+            | Step::Delay(_)
+            | Step::Error { .. }
+            | Step::Cut
+            | Step::Panic(_) => false,
+        }
+    }
+}

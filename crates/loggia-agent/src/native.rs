@@ -1,0 +1,382 @@
+//! The turn loop: stream the model; say and think; propose each call; run it on its permit; stop
+//! when the model asks for nothing.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::future::{BoxFuture, join_all};
+use loggia_core::{CallFailure, CallId, CallOutcome, Edit, Level, Limits, MessageId, Proposal};
+use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
+use serde_json::Value;
+
+use crate::context::Conversation;
+use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, registry};
+use crate::tool::{Tool, ToolError, Toolbox};
+use crate::workspace::Workspace;
+
+/// Attempts at one reply while nothing of it has been said yet.
+const ATTEMPTS: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Replies in a row whose calls could not be read before the turn is given up.
+const UNREADABLE_REPLIES: u32 = 3;
+/// Bytes of one call's input.
+const INPUT_LIMIT: usize = 1024 * 1024;
+/// Levels of one call's input; what is deeper could be logged and never be read again.
+const INPUT_DEPTH: usize = 64;
+/// A tool gets this much beyond its own time limit before its future is dropped.
+const TOOL_GRACE: Duration = Duration::from_secs(5);
+
+const INSTRUCTIONS: &str = "You are Loggia, a coding agent. You work in one workspace with the tools you are given. \
+     Look before you change, change as little as the task needs, and say plainly what you did. \
+     A refused call is an answer: do not try to get around it.";
+
+#[derive(Clone)]
+pub struct NativeAgent {
+    tools: Toolbox,
+    /// Where relative paths in a model's name start.
+    base: PathBuf,
+}
+
+impl NativeAgent {
+    pub fn new(tools: Toolbox, base: PathBuf) -> Self {
+        Self { tools, base }
+    }
+}
+
+impl Agent for NativeAgent {
+    fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
+        let agent = self.clone();
+        Box::pin(async move {
+            let settings = &turn.context().settings;
+            let limit = Duration::from_secs(settings.limits.turn_seconds);
+            let agent = match &settings.tools {
+                Some(names) => NativeAgent { tools: agent.tools.only(names), ..agent },
+                None => agent,
+            };
+            let stop = turn.stop().clone();
+            tokio::select! {
+                biased; // a cancelled turn is over, whatever else is ready
+                () = stop.cancelled() => Err(TurnOver::Stopped),
+                done = tokio::time::timeout(limit, agent.work(&turn)) => done.unwrap_or_else(|_| {
+                    let limit = limit.as_secs();
+                    Err(TurnOver::Failed(format!("the turn reached its time limit of {limit} s")))
+                }),
+            }
+        })
+    }
+}
+
+/// One reply of the model, as far as the loop needs it.
+struct Heard {
+    message: MessageId,
+    calls: Vec<Requested>,
+    /// Calls beyond the limit, counted and left out.
+    surplus: usize,
+}
+
+struct Requested {
+    tool: String,
+    input: Result<Value, String>,
+}
+
+/// How one requested call went.
+struct Ran {
+    call: CallId,
+    tool: String,
+    input: Value,
+    outcome: CallOutcome,
+    /// False when the call could not even be read.
+    readable: bool,
+}
+
+impl NativeAgent {
+    async fn work(&self, turn: &Turn) -> Result<(), TurnOver> {
+        let context = turn.context();
+        let model = registry::open(&context.settings.model.0, &self.base)
+            .map_err(|error| TurnOver::Failed(error.to_string()))?;
+        let workspace = Workspace::open(context.workspace.path().as_ref())
+            .map_err(|error| TurnOver::Failed(error.to_string()))?;
+        let workspace = Arc::new(workspace);
+        let history = turn.history().await?;
+        let mut conversation = Conversation::from_log(&history, &context.turn, &context.content);
+        self.resume(turn, &workspace, &mut conversation).await?;
+
+        let limits = &context.settings.limits;
+        let mut text_left = limits.text_bytes;
+        let mut unreadable = 0;
+        for _ in 0..limits.replies {
+            let heard = self
+                .listen(turn, model.as_ref(), &mut conversation, limits, &mut text_left)
+                .await?;
+            if heard.calls.is_empty() {
+                return Ok(());
+            }
+            let message = heard.message.clone();
+            let ran = self.run_calls(turn, &workspace, heard).await?;
+            unreadable = if ran.iter().any(|ran| ran.readable) { 0 } else { unreadable + 1 };
+            for Ran { call, tool, input, outcome, .. } in ran {
+                conversation.propose(&message, call.clone(), tool, input);
+                conversation.end(&call, outcome);
+            }
+            if unreadable >= UNREADABLE_REPLIES {
+                let why = format!("the model made {unreadable} unreadable tool calls in a row");
+                return Err(TurnOver::Failed(why));
+            }
+        }
+        Err(TurnOver::Failed(format!("the turn reached its limit of {} replies", limits.replies)))
+    }
+
+    /// Waits for the calls that an earlier owner of the session left open, and runs them.
+    async fn resume(
+        &self,
+        turn: &Turn,
+        workspace: &Arc<Workspace>,
+        conversation: &mut Conversation,
+    ) -> Result<(), TurnOver> {
+        let waiting = turn.pending().iter().map(|pending| async {
+            let outcome = match (self.tools.find(&pending.tool), turn.resume(&pending.call).await) {
+                (Some(tool), Ok(permit)) => run_permitted(turn, tool, permit, workspace).await?,
+                (None, Ok(permit)) => {
+                    let outcome =
+                        failed("unknown_tool", format!("there is no tool {}", pending.tool));
+                    permit.end(outcome.clone()).await?;
+                    outcome
+                }
+                (_, Err(Denied::Refused(outcome))) => outcome,
+                (_, Err(Denied::Over(over))) => return Err(over),
+            };
+            Ok((pending.call.clone(), outcome))
+        });
+        for ended in join_all(waiting).await {
+            let (call, outcome) = ended?;
+            conversation.end(&call, outcome);
+        }
+        Ok(())
+    }
+
+    /// One reply, said as it comes. Tried again while nothing of it was said and the model allows.
+    async fn listen(
+        &self,
+        turn: &Turn,
+        model: &dyn Model,
+        conversation: &mut Conversation,
+        limits: &Limits,
+        text_left: &mut u64,
+    ) -> Result<Heard, TurnOver> {
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1.. {
+            let request = ModelRequest {
+                instructions: INSTRUCTIONS.to_owned(),
+                messages: conversation.messages(),
+                tools: self.tools.specs(),
+            };
+            let message = turn.message();
+            let mut said = false;
+            let heard =
+                hear(turn, model, request, &message, limits, text_left, &mut said, conversation);
+            let error = match heard.await? {
+                Ok(heard) => return Ok(heard),
+                Err(error) => error,
+            };
+            if said || !error.may_retry() || attempt >= ATTEMPTS {
+                return Err(TurnOver::Failed(error.message));
+            }
+            let wait = error.retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
+            let text = format!("{}; trying again in {:.1} s", error.message, wait.as_secs_f32());
+            turn.notice(Level::Warning, text).await?;
+            tokio::time::sleep(wait).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        Err(TurnOver::Stopped)
+    }
+
+    async fn run_calls(
+        &self,
+        turn: &Turn,
+        workspace: &Arc<Workspace>,
+        heard: Heard,
+    ) -> Result<Vec<Ran>, TurnOver> {
+        let Heard { message, calls, surplus } = heard;
+        if surplus > 0 {
+            let text =
+                format!("the model asked for {surplus} calls too many at once; they were left out");
+            turn.notice(Level::Warning, text).await?;
+        }
+        let running =
+            calls.into_iter().map(|requested| self.run_call(turn, workspace, &message, requested));
+        join_all(running).await.into_iter().collect()
+    }
+
+    async fn run_call(
+        &self,
+        turn: &Turn,
+        workspace: &Arc<Workspace>,
+        message: &MessageId,
+        requested: Requested,
+    ) -> Result<Ran, TurnOver> {
+        let Requested { tool: name, input } = requested;
+        let (tool, input) = match self.readable(&name, input) {
+            Ok(found) => found,
+            Err((input, outcome)) => {
+                let call = turn.invalid(message, &name, input.clone(), outcome.clone()).await?;
+                return Ok(Ran { call, tool: name, input, outcome, readable: false });
+            }
+        };
+        let spec = tool.spec();
+        let preview = match tool.preview(&input, workspace).await {
+            Ok(preview) => preview,
+            Err(ToolError::Stopped) => return Err(TurnOver::Stopped),
+            Err(ToolError::Failed(failure)) => {
+                let readable = failure.kind != "invalid_input";
+                let outcome = CallOutcome::Failed { failure };
+                let call = turn.invalid(message, &name, input.clone(), outcome.clone()).await?;
+                return Ok(Ran { call, tool: name, input, outcome, readable });
+            }
+        };
+        let proposal = Proposal {
+            message: message.clone(),
+            tool: name.clone(),
+            title: preview.title,
+            access: spec.access,
+            input: input.clone(),
+            details: preview.details,
+        };
+        let call = CallId::from(uuid::Uuid::now_v7());
+        let outcome = match turn.propose(call.clone(), proposal).await {
+            Ok(permit) => run_permitted(turn, tool, permit, workspace).await?,
+            Err(Denied::Refused(outcome)) => outcome,
+            Err(Denied::Over(over)) => return Err(over),
+        };
+        Ok(Ran { call, tool: name, input, outcome, readable: true })
+    }
+
+    /// The tool and a readable input, or what to tell the model instead.
+    #[expect(clippy::type_complexity, reason = "a pair of pairs, used once")]
+    fn readable(
+        &self,
+        name: &str,
+        input: Result<Value, String>,
+    ) -> Result<(&Arc<dyn Tool>, Value), (Value, CallOutcome)> {
+        let input = input.map_err(|raw| {
+            let shown: String = raw.chars().take(200).collect();
+            let why = format!("the input of {name} is not valid JSON: {shown}");
+            (Value::String(shown), failed("malformed_input", why))
+        })?;
+        if input.to_string().len() > INPUT_LIMIT {
+            let why = format!("the input of {name} is larger than {INPUT_LIMIT} bytes");
+            return Err((Value::Null, failed("input_too_large", why)));
+        }
+        if !is_shallow(&input, INPUT_DEPTH) {
+            let why = format!("the input of {name} is nested deeper than {INPUT_DEPTH} levels");
+            return Err((Value::Null, failed("input_too_deep", why)));
+        }
+        match self.tools.find(name) {
+            Some(tool) => Ok((tool, input)),
+            None => {
+                let known: Vec<String> =
+                    self.tools.specs().into_iter().map(|spec| spec.name).collect();
+                let why = format!("there is no tool {name}; there are {}", known.join(", "));
+                Err((input, failed("unknown_tool", why)))
+            }
+        }
+    }
+}
+
+/// Streams one attempt at a reply. The outer error ends the turn, the inner one is the model's.
+#[expect(clippy::too_many_arguments, reason = "the state of one reply, owned by the loop")]
+async fn hear(
+    turn: &Turn,
+    model: &dyn Model,
+    request: ModelRequest,
+    message: &MessageId,
+    limits: &Limits,
+    text_left: &mut u64,
+    said: &mut bool,
+    conversation: &mut Conversation,
+) -> Result<Result<Heard, ModelError>, TurnOver> {
+    let mut stream = model.stream(request);
+    let mut heard = Heard { message: message.clone(), calls: Vec::new(), surplus: 0 };
+    while let Some(delta) = stream.next().await {
+        let delta = match delta {
+            Ok(delta) => delta,
+            Err(error) => return Ok(Err(error)),
+        };
+        *said |= !matches!(delta, Delta::Usage(_) | Delta::Stop);
+        match delta {
+            Delta::Text(text) => {
+                spend(text_left, text.len(), limits)?;
+                conversation.say(message, &text);
+                turn.say(message, text).await?;
+            }
+            Delta::Thought { subject, text } => {
+                spend(text_left, text.len(), limits)?;
+                turn.think(message, subject, text).await?;
+            }
+            Delta::Call { tool, input } if heard.calls.len() < limits.calls as usize => {
+                heard.calls.push(Requested { tool, input });
+            }
+            Delta::Call { .. } => heard.surplus += 1,
+            Delta::Usage(usage) => turn.usage(model.name(), usage).await?,
+            Delta::Stop => return Ok(Ok(heard)),
+        }
+    }
+    Ok(Err(ModelError::new(ModelErrorKind::Transport, "the model's reply was cut off")))
+}
+
+fn spend(left: &mut u64, bytes: usize, limits: &Limits) -> Result<(), TurnOver> {
+    *left = left.checked_sub(bytes as u64).ok_or_else(|| {
+        TurnOver::Failed(format!(
+            "the model said more than {} bytes in one turn",
+            limits.text_bytes
+        ))
+    })?;
+    Ok(())
+}
+
+/// Runs a permitted call to its end and records how it went.
+async fn run_permitted(
+    turn: &Turn,
+    tool: &Arc<dyn Tool>,
+    mut permit: Permit,
+    workspace: &Arc<Workspace>,
+) -> Result<CallOutcome, TurnOver> {
+    let limit = Duration::from_secs(turn.context().settings.limits.call_seconds);
+    let edit = permit.answer().and_then(|(_, edit)| edit).and_then(|edit| match edit {
+        Edit::File { .. } => Some("The user changed the content before approving it.\n".to_owned()),
+        Edit::Command { command } => {
+            Some(format!("The user changed the command before approving it: {command}\n"))
+        }
+        Edit::Text { .. } => None,
+    });
+    let ran = tokio::time::timeout(limit + TOOL_GRACE, tool.run(&mut permit, workspace)).await;
+    let outcome = match ran {
+        Ok(Ok(mut output)) => {
+            // In front: an output may be cut short at its end, this must not be.
+            if let Some(edit) = edit {
+                output.text.insert_str(0, &edit);
+            }
+            CallOutcome::Succeeded { output }
+        }
+        Ok(Err(ToolError::Failed(failure))) => CallOutcome::Failed { failure },
+        Ok(Err(ToolError::Stopped)) => return Err(TurnOver::Stopped),
+        Err(_) => failed("timeout", format!("timed out after {} s", limit.as_secs())),
+    };
+    permit.end(outcome.clone()).await?;
+    Ok(outcome)
+}
+
+fn is_shallow(value: &Value, levels: usize) -> bool {
+    let Some(inner) = levels.checked_sub(1) else { return false };
+    match value {
+        Value::Array(items) => items.iter().all(|item| is_shallow(item, inner)),
+        Value::Object(members) => members.values().all(|member| is_shallow(member, inner)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+fn failed(kind: &str, message: String) -> CallOutcome {
+    CallOutcome::Failed { failure: CallFailure::new(kind, message) }
+}

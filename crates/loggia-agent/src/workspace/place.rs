@@ -1,0 +1,122 @@
+//! A path inside the workspace, judged by its letters alone.
+//!
+//! Must not know: the disk. Whether the letters really lead inside is for the kernel to say, on the
+//! descriptor that is then used.
+
+use std::path::{Component, Path};
+
+use super::error::{WorkspaceError, WorkspaceErrorKind, shown};
+
+/// Relative, `/` between components, no `.`, no `..`. Empty means the workspace itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(String);
+
+impl Place {
+    pub fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// For people and for the kernel: the workspace itself is `.`.
+    pub fn as_str(&self) -> &str {
+        if self.0.is_empty() { "." } else { &self.0 }
+    }
+
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn components(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+
+    /// The directory and the last name; None for the workspace itself.
+    pub fn split(&self) -> Option<(Place, &str)> {
+        match self.0.rsplit_once('/') {
+            Some((parent, name)) => Some((Place(parent.to_owned()), name)),
+            None if self.0.is_empty() => None,
+            None => Some((Place::root(), &self.0)),
+        }
+    }
+
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&shown(self.as_str()))
+    }
+}
+
+/// Reads a path as a tool was given it. `roots` are the names the workspace goes by, absolute.
+pub(super) fn locate(text: &str, roots: &[&Path]) -> Result<Place, WorkspaceError> {
+    plausible(text)?;
+    let outside = || {
+        let root = roots.first().map(|root| root.display().to_string()).unwrap_or_default();
+        WorkspaceError::new(
+            WorkspaceErrorKind::OutsideWorkspace,
+            format!("`{}` is outside the workspace {root}: name a path inside it", shown(text)),
+        )
+    };
+    let given = Path::new(text);
+    let parts = normal(given).ok_or_else(outside)?;
+    if !given.is_absolute() {
+        return Ok(Place(parts.join("/")));
+    }
+    // Whole components are compared: `/w/app-secret` does not start with `/w/app`.
+    for root in roots {
+        let root: Vec<&str> = normal(root).ok_or_else(outside)?;
+        if let Some(rest) = parts.strip_prefix(root.as_slice()) {
+            return Ok(Place(rest.join("/")));
+        }
+    }
+    Err(outside())
+}
+
+/// Mistakes that deserve their own sentence.
+fn plausible(text: &str) -> Result<(), WorkspaceError> {
+    let invalid = |why: String| Err(WorkspaceError::new(WorkspaceErrorKind::InvalidPath, why));
+    if text.is_empty() {
+        return invalid("the path is empty: name a file or directory in the workspace".into());
+    }
+    if text.contains('\0') {
+        return invalid(format!(
+            "`{}` holds a NUL character: no file has such a name",
+            shown(text)
+        ));
+    }
+    if text.len() > 4096 {
+        return invalid(format!(
+            "the path is {} bytes long, at most 4096 are possible",
+            text.len()
+        ));
+    }
+    if text.contains("://") || text.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("file:"))
+    {
+        return invalid(format!("`{}` is an address: give a path instead", shown(text)));
+    }
+    if text == "~" || text.starts_with("~/") {
+        return invalid(format!(
+            "`{}`: `~` is not expanded, give a path in the workspace",
+            shown(text)
+        ));
+    }
+    Ok(())
+}
+
+/// The components with `.` and `..` worked out; None where `..` climbs above the start.
+fn normal(path: &Path) -> Option<Vec<&str>> {
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::ParentDir => {
+                parts.pop()?;
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Some(parts)
+}

@@ -1,0 +1,161 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+fn kind(result: Result<impl Sized, WorkspaceError>) -> &'static str {
+    result.err().map_or("ok", |error| error.kind.name())
+}
+
+/// The same tree under both ways of resolving; the second is for old kernels and some containers.
+fn both(check: impl Fn(&Workspace, &Path)) {
+    for resolver in [Resolver::Kernel, Resolver::Stepwise] {
+        let outside = tempfile::tempdir().unwrap();
+        let root = outside.path().join("w");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(outside.path().join("secret"), "secret").unwrap();
+        fs::write(root.join("a/b/file"), "inside").unwrap();
+        symlink(outside.path(), root.join("out")).unwrap();
+        symlink("../secret", root.join("up")).unwrap();
+        symlink("a/b", root.join("in")).unwrap();
+        symlink("nowhere", root.join("dangling")).unwrap();
+        let mut workspace = Workspace::open(&root).unwrap();
+        assert_eq!(workspace.resolver, Resolver::Kernel, "this kernel has openat2");
+        workspace.resolver = resolver;
+        check(&workspace, &root);
+    }
+}
+
+#[test]
+fn nothing_outside_is_opened_either_way() {
+    both(|workspace, _| {
+        for path in ["out/secret", "up", "out", "in/../../secret"] {
+            let place = workspace.locate(path);
+            let opened = place.and_then(|place| workspace.open_file(&place));
+            let found = kind(opened);
+            assert!(["outside_workspace", "symlink"].contains(&found), "{path}: {found}");
+        }
+        let place = workspace.locate("a/b/file").unwrap();
+        let bytes = workspace.open_file(&place).unwrap().read_whole(&place, 100).unwrap();
+        assert_eq!(bytes, b"inside");
+    });
+}
+
+#[test]
+fn links_inside_are_followed_where_the_kernel_can() {
+    both(|workspace, _| {
+        let place = workspace.locate("in/file").unwrap();
+        let expected = if workspace.resolver == Resolver::Kernel { "ok" } else { "symlink" };
+        assert_eq!(kind(workspace.open_file(&place)), expected);
+    });
+}
+
+#[test]
+fn a_written_file_is_shown_under_its_real_name() {
+    both(|workspace, _| {
+        let real = |path: &str| workspace.real_file(&workspace.locate(path).unwrap());
+        assert_eq!(real("a/b/file").unwrap().as_str(), "a/b/file");
+        assert_eq!(real("new/deep/file").unwrap().as_str(), "new/deep/file");
+        if workspace.resolver == Resolver::Kernel {
+            assert_eq!(real("in/file").unwrap().as_str(), "a/b/file");
+            assert_eq!(real("in/x/y").unwrap().as_str(), "a/b/x/y");
+        } else {
+            assert_eq!(kind(real("in/file")), "symlink");
+        }
+        assert_eq!(kind(real("dangling/x")), "symlink");
+        assert_eq!(kind(real("a/b/file/x")), "not_a_directory");
+        assert!(["outside_workspace", "symlink"].contains(&kind(real("out/x"))));
+    });
+}
+
+#[test]
+fn a_file_is_replaced_in_one_step() {
+    both(|workspace, root| {
+        let place = workspace.locate("a/b/file").unwrap();
+        let version = workspace.version(&place).unwrap().unwrap();
+        workspace.replace(&place, &version.digest, b"new").unwrap();
+        assert_eq!(fs::read(root.join("a/b/file")).unwrap(), b"new");
+        assert_eq!(
+            kind(workspace.replace(&place, &version.digest, b"x")),
+            "changed_since_approval"
+        );
+        let fresh = workspace.locate("n/e/w").unwrap();
+        workspace.replace(&fresh, "", b"1").unwrap();
+        assert_eq!(kind(workspace.replace(&fresh, "", b"2")), "changed_since_approval");
+        assert_eq!(fs::read(root.join("n/e/w")).unwrap(), b"1");
+        let leftovers = fs::read_dir(root.join("n/e")).unwrap().count();
+        assert_eq!(leftovers, 1, "no temporary file stays");
+    });
+}
+
+#[test]
+fn a_new_file_does_not_replace_one_that_appeared() {
+    both(|workspace, root| {
+        let directory = workspace.open_real_directory(&Place::root()).unwrap();
+        let place = workspace.locate("late").unwrap();
+        let scratch = write::Scratch::write(&directory, &place, None, b"ours").unwrap();
+        fs::write(root.join("late"), "theirs").unwrap();
+        assert_eq!(kind(scratch.rename_to("late", &place, false)), "changed_since_approval");
+        assert_eq!(fs::read(root.join("late")).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(root).unwrap().count(), 6, "the scratch file is gone");
+    });
+}
+
+#[test]
+fn paths_are_read_by_their_letters() {
+    let roots = [Path::new("/w/app"), Path::new("/link/app")];
+    let place = |text: &str| place::locate(text, &roots);
+    for (text, inside) in [
+        ("x", "x"),
+        ("./x", "x"),
+        ("a/../x", "x"),
+        ("a//b/", "a/b"),
+        (".", "."),
+        ("/w/app", "."),
+        ("/w/app/x", "x"),
+        ("/w/./app/a/../x", "x"),
+        ("/link/app/x", "x"),
+        ("a/b/../..", "."),
+        ("..x", "..x"),
+        ("a:b", "a:b"),
+    ] {
+        assert_eq!(place(text).unwrap().as_str(), inside, "{text}");
+    }
+    for text in [
+        "..",
+        "../x",
+        "a/../../x",
+        "/",
+        "/w",
+        "/w/app/..",
+        "/w/app-secret/x",
+        "/w/app/../app-secret/x",
+        "/w/APP/..",
+        "/w/APP/x",
+        "/etc/passwd",
+        "/w/app/../../etc",
+        "/../w/app/x",
+    ] {
+        assert_eq!(kind(place(text)), "outside_workspace", "{text}");
+    }
+    let long = "x/".repeat(3000);
+    for text in ["", "a\0b", "file:///w/app/x", "FILE:x", "https://x/y", "~", "~/x", &long] {
+        assert_eq!(kind(place(text)), "invalid_path", "{text}");
+    }
+}
+
+#[test]
+fn a_workspace_given_by_a_relative_path_holds_no_more_than_itself() {
+    let workspace = Workspace::open(Path::new(".")).unwrap();
+    assert_eq!(kind(workspace.locate("/etc/passwd")), "outside_workspace");
+    let inside = workspace.path().join("x");
+    assert_eq!(workspace.locate(inside.to_str().unwrap()).unwrap().as_str(), "x");
+}
+
+#[test]
+fn names_are_shown_on_one_line_and_bounded() {
+    assert_eq!(shown("a\nb\u{1b}[2J"), "a\\nb\\u{1b}[2J");
+    assert_eq!(shown(&"x".repeat(1000)).chars().count(), 201);
+}

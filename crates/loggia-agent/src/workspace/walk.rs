@@ -1,0 +1,225 @@
+//! Walks the workspace: sorted, bounded, by descriptors, never through a symbolic link.
+//!
+//! Each directory is opened by name in its parent's descriptor, so a directory that turns into a
+//! link while the walk runs is skipped, not followed. That is why the walk is ours and only the
+//! ignore rules are the `ignore` crate's.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
+use tokio_util::sync::CancellationToken;
+
+use super::{Place, Workspace, WorkspaceError};
+
+/// Deeper directories are counted, not entered: each level holds a descriptor.
+const DEEPEST: usize = 100;
+/// Of an ignore file; what comes after is not read.
+const IGNORE_FILE: u64 = 256 * 1024;
+
+pub struct WalkLimits {
+    pub entries: usize,
+    pub deadline: Instant,
+    pub stop: CancellationToken,
+}
+
+/// One file or link on the way. Directories are entered, not shown.
+pub struct Entry<'a> {
+    /// Relative to where the walk began.
+    pub path: &'a Path,
+    pub kind: FileType,
+    directory: BorrowedFd<'a>,
+    name: &'a CStr,
+}
+
+impl Entry<'_> {
+    /// The file itself, if it is still a regular file.
+    pub fn open(&self) -> Option<File> {
+        open_regular(self.directory, self.name)
+    }
+}
+
+/// Why a walk ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalkEnd {
+    Complete,
+    /// The visitor had enough.
+    Enough,
+    Entries,
+    Time,
+    Stopped,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Walked {
+    pub end: WalkEnd,
+    /// Directories that could not be entered: not allowed, or too deep.
+    pub closed: usize,
+}
+
+impl Workspace {
+    /// Visits every file below `start` that no ignore file excludes. `.git` is never entered.
+    pub fn walk(
+        &self,
+        start: &Place,
+        limits: &WalkLimits,
+        visit: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
+    ) -> Result<Walked, WorkspaceError> {
+        let first = self.open_directory(start)?;
+        let mut walk = Walk { limits, visit, seen: 0, closed: 0, ignores: Vec::new() };
+        // Rules of the directories above the start hold below it, too.
+        let mut above = Place::root();
+        for name in start.components() {
+            if let Ok(fd) = self.open_directory(&above) {
+                walk.push_ignores(fd.as_fd(), PathBuf::from(above.as_str()));
+            }
+            above = above.child(name);
+        }
+        let from = PathBuf::from(start.as_str());
+        let end = match walk.directory(first, &from, Path::new(""), 0) {
+            ControlFlow::Break(end) => end,
+            ControlFlow::Continue(()) => WalkEnd::Complete,
+        };
+        Ok(Walked { end, closed: walk.closed })
+    }
+}
+
+struct Walk<'a> {
+    limits: &'a WalkLimits,
+    visit: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
+    seen: usize,
+    closed: usize,
+    /// From the workspace down; the last matching rule counts.
+    ignores: Vec<(PathBuf, Gitignore)>,
+}
+
+impl Walk<'_> {
+    fn directory(
+        &mut self,
+        fd: OwnedFd,
+        start: &Path,
+        path: &Path,
+        depth: usize,
+    ) -> ControlFlow<WalkEnd> {
+        let here = start.join(path);
+        let outer = self.ignores.len();
+        self.push_ignores(fd.as_fd(), here.clone());
+        for (name, kind) in self.entries(fd.as_fd())? {
+            let name_path = OsStr::from_bytes(name.to_bytes());
+            if self.ignored(&here.join(name_path), kind == FileType::Directory) {
+                continue;
+            }
+            let path = path.join(name_path);
+            if kind != FileType::Directory {
+                let entry = Entry { path: &path, kind, directory: fd.as_fd(), name: &name };
+                if (self.visit)(&entry).is_break() {
+                    return ControlFlow::Break(WalkEnd::Enough);
+                }
+                self.spend(0)?;
+            } else if name.to_bytes() != b".git" {
+                match open_directory(fd.as_fd(), &name).filter(|_| depth < DEEPEST) {
+                    Some(child) => self.directory(child, start, &path, depth + 1)?,
+                    None => self.closed += 1,
+                }
+            }
+        }
+        self.ignores.truncate(outer);
+        ControlFlow::Continue(())
+    }
+
+    /// Sorted by name, so that the same tree always reads the same.
+    fn entries(&mut self, fd: BorrowedFd<'_>) -> ControlFlow<WalkEnd, Vec<(CString, FileType)>> {
+        let mut entries = Vec::new();
+        if let Ok(directory) = Dir::read_from(fd) {
+            for entry in directory.map_while(Result::ok) {
+                let name = entry.file_name();
+                if name == c"." || name == c".." {
+                    continue;
+                }
+                self.spend(1)?;
+                entries.push((name.to_owned(), kind_of(fd, name, entry.file_type())));
+            }
+        }
+        entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+        ControlFlow::Continue(entries)
+    }
+
+    fn spend(&mut self, entries: usize) -> ControlFlow<WalkEnd> {
+        self.seen += entries;
+        if self.seen > self.limits.entries {
+            return ControlFlow::Break(WalkEnd::Entries);
+        }
+        if self.limits.stop.is_cancelled() {
+            return ControlFlow::Break(WalkEnd::Stopped);
+        }
+        if Instant::now() > self.limits.deadline {
+            return ControlFlow::Break(WalkEnd::Time);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn push_ignores(&mut self, fd: BorrowedFd<'_>, directory: PathBuf) {
+        // The later file wins, as it does for ripgrep.
+        let exclude = || {
+            let git = open_directory(fd, c".git")?;
+            let inner = open_directory(git.as_fd(), c"info")?;
+            open_regular(inner.as_fd(), c"exclude")
+        };
+        let files = [exclude(), open_regular(fd, c".gitignore"), open_regular(fd, c".ignore")];
+        for file in files.into_iter().flatten() {
+            let mut text = String::new();
+            if file.take(IGNORE_FILE).read_to_string(&mut text).is_err() {
+                continue;
+            }
+            let mut builder = GitignoreBuilder::new(".");
+            for line in text.lines() {
+                // A line that is no pattern excludes nothing.
+                let _ = builder.add_line(None, line);
+            }
+            if let Ok(rules) = builder.build() {
+                self.ignores.push((directory.clone(), rules));
+            }
+        }
+    }
+
+    fn ignored(&self, path: &Path, is_directory: bool) -> bool {
+        for (directory, rules) in self.ignores.iter().rev() {
+            let relative = path.strip_prefix(directory).unwrap_or(path);
+            match rules.matched(relative, is_directory) {
+                ignore::Match::None => {}
+                ignore::Match::Ignore(_) => return true,
+                ignore::Match::Whitelist(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// Some file systems do not tell the kind with the name.
+fn kind_of(fd: BorrowedFd<'_>, name: &CStr, kind: FileType) -> FileType {
+    if kind != FileType::Unknown {
+        return kind;
+    }
+    statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)
+        .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+fn open_directory(fd: BorrowedFd<'_>, name: &CStr) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(fd, name, flags, Mode::empty()).ok()
+}
+
+fn open_regular(fd: BorrowedFd<'_>, name: &CStr) -> Option<File> {
+    let flags =
+        OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat(fd, name, flags, Mode::empty()).ok()?;
+    let stat = fstat(&file).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then(|| File::from(file))
+}

@@ -1,0 +1,17 @@
+//! The built-in tools, run as whole turns: through the hub, the log and a permit, like the product.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+#[path = "tools/confinement.rs"]
+mod confinement;
+#[path = "tools/files.rs"]
+mod files;
+#[path = "tools/guard.rs"]
+mod guard;
+#[path = "tools/search.rs"]
+mod search;
+#[path = "tools/session.rs"]
+mod session;
+#[path = "tools/shell.rs"]
+mod shell;
+#[path = "tools/stage.rs"]
+mod stage;

@@ -1,0 +1,133 @@
+//! Files that are not what they seem (A29): each answers quickly, with a reason.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::stage::Stage;
+use crate::{alone, resident};
+
+/// A call that must be quick and must not fill the memory.
+async fn quick(stage: &mut Stage, tool: &str, input: serde_json::Value) -> String {
+    let (before, start) = (resident(), Instant::now());
+    let outcome = stage.call(tool, input.clone()).await;
+    let (time, grown) = (start.elapsed(), resident().saturating_sub(before));
+    assert!(time < Duration::from_secs(2), "{tool} {input}: {time:?}");
+    assert!(grown < 32 << 20, "{tool} {input}: {grown} bytes more");
+    outcome.summary().to_owned()
+}
+
+async fn everywhere(stage: &mut Stage, path: &str) -> String {
+    quick(stage, "list_directory", json!({})).await;
+    quick(stage, "glob", json!({ "pattern": "**" })).await;
+    quick(stage, "search_file_content", json!({ "pattern": "needle" })).await;
+    quick(stage, "read_file", json!({ "path": path })).await
+}
+
+#[tokio::test]
+async fn a_named_pipe_is_not_opened_for_ever() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    make_pipe(&stage.root().join("pipe"));
+    let text = everywhere(&mut stage, "pipe").await;
+    assert!(text.contains("a named pipe"), "{text}");
+    let text = quick(&mut stage, "write_file", json!({ "path": "pipe", "content": "x" })).await;
+    assert!(text.contains("a named pipe"), "{text}");
+}
+
+fn make_pipe(path: &std::path::Path) {
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+}
+
+#[tokio::test]
+async fn an_endless_device_is_not_read() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    symlink("/dev/zero", stage.root().join("zero")).unwrap();
+    let text = everywhere(&mut stage, "zero").await;
+    assert!(text.contains("outside the workspace"), "{text}");
+}
+
+#[tokio::test]
+async fn a_sparse_terabyte_is_binary() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    let file = fs::File::create(stage.root().join("sparse")).unwrap();
+    // Not every file system holds a terabyte in one file; then as much as it can.
+    let size = [1_u64 << 40, 1 << 34].into_iter().find(|size| file.set_len(*size).is_ok()).unwrap();
+    let text = everywhere(&mut stage, "sparse").await;
+    assert!(text.contains(&format!("a binary file of {size} bytes")), "{text}");
+    let text = quick(&mut stage, "write_file", json!({ "path": "sparse", "content": "x" })).await;
+    assert!(text.contains("at most"), "{text}");
+}
+
+#[tokio::test]
+async fn one_enormous_line_is_cut() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    stage.put("line", vec![b'x'; 64 << 20]);
+    let text = everywhere(&mut stage, "line").await;
+    assert!(text.ends_with("[line 1 is cut here: a window holds at most 1048576 bytes]"));
+    assert!(text.len() < (1 << 20) + 200);
+    let text = quick(&mut stage, "search_file_content", json!({ "pattern": "needle" })).await;
+    assert!(text.contains("1 file left out: unreadable, or a line is longer than 4 MiB"), "{text}");
+    let text = quick(&mut stage, "read_file", json!({ "path": "line", "offset": 2 })).await;
+    assert!(text.contains("has only 1 line:"), "{text}");
+}
+
+#[tokio::test]
+async fn a_line_far_into_a_large_file_is_found_or_refused_in_time() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    stage.put("large", "0123456789abcde\n".repeat(4 << 20));
+    let text =
+        quick(&mut stage, "read_file", json!({ "path": "large", "offset": 4_000_000, "limit": 1 }))
+            .await;
+    assert!(
+        text.starts_with("0123456789abcde\n[") || text.contains("too far into the file"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn names_with_line_breaks_stay_on_their_line() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    stage.put("a\nfake.rs (3 bytes)\u{1b}[2J", "needle");
+    let text = quick(&mut stage, "list_directory", json!({})).await;
+    assert_eq!(text, "a\\nfake.rs (3 bytes)\\u{1b}[2J (6 bytes)\n");
+    let text = quick(&mut stage, "search_file_content", json!({ "pattern": "needle" })).await;
+    assert!(text.starts_with("a\\nfake.rs (3 bytes)\\u{1b}[2J:1:needle\n"), "{text}");
+    let text = quick(&mut stage, "glob", json!({ "pattern": "**" })).await;
+    assert_eq!(text, "a\\nfake.rs (3 bytes)\\u{1b}[2J\n");
+}
+
+#[tokio::test]
+async fn a_long_name_is_refused() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    for name in ["x".repeat(300), "x".repeat(5000)] {
+        let failure = stage.fail("write_file", json!({ "path": name, "content": "" })).await;
+        assert_eq!(failure.kind, "invalid_path", "{}", failure.message);
+        assert!(failure.message.len() < 400);
+    }
+}
+
+#[tokio::test]
+async fn deep_directories_are_counted_and_not_entered() {
+    let _alone = alone().await;
+    let mut stage = Stage::open().await;
+    let deep = "d/".repeat(150);
+    stage.put(&format!("{deep}x"), "needle");
+    let text = quick(&mut stage, "search_file_content", json!({ "pattern": "needle" })).await;
+    assert!(text.contains("1 directory could not be entered"), "{text}");
+}

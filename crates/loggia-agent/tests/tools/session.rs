@@ -1,0 +1,81 @@
+//! Tools that change the session only: plans, artifacts, questions.
+
+use loggia_core::{CallOutcome, Details, Edit, Event, Part, Step, StepState};
+use serde_json::json;
+
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn a_plan_is_shown_to_everybody() {
+    let mut stage = Stage::open().await;
+    let todos = json!({ "todos": [
+        { "text": "look", "state": "completed" },
+        { "text": "leap", "state": "in_progress" },
+    ] });
+    stage.start("write_todos", todos).await;
+    let steps = stage
+        .until(|event| match event {
+            Event::PlanUpdated { steps, .. } => Some(steps.clone()),
+            _ => None,
+        })
+        .await;
+    let step = |text: &str, state| Step { text: text.into(), state };
+    assert_eq!(steps, [step("look", StepState::Completed), step("leap", StepState::InProgress)]);
+    let CallOutcome::Succeeded { output } = stage.outcome().await else { panic!() };
+    assert_eq!(output.text, "the plan has 2 steps");
+}
+
+#[tokio::test]
+async fn an_artifact_is_a_text_a_file_or_data() {
+    let mut stage = Stage::open().await;
+    let output = stage.succeed("publish_artifact", json!({ "name": "r.md", "text": "# hi" })).await;
+    assert_eq!(output.text, "published r.md (4 bytes)");
+    let artifact = output.artifact.unwrap();
+    assert_eq!((artifact.id.as_str(), artifact.append, artifact.last), ("r.md", false, true));
+    assert_eq!(artifact.parts, [Part::Text { text: "# hi".into() }]);
+
+    let more = json!({ "name": "r.md", "text": "more", "append": true, "last": false });
+    let artifact = stage.succeed("publish_artifact", more).await.artifact.unwrap();
+    assert_eq!((artifact.id.as_str(), artifact.append, artifact.last), ("r.md", true, false));
+
+    stage.put("p.png", b"\x89PNG");
+    let input = json!({ "name": "picture", "path": "p.png" });
+    let artifact = stage.succeed("publish_artifact", input).await.artifact.unwrap();
+    let file = Part::File {
+        name: Some("picture".into()),
+        media_type: Some("image/png".into()),
+        base64: Some("iVBORw==".into()),
+        uri: None,
+    };
+    assert_eq!(artifact.parts, [file]);
+
+    let input = json!({ "name": "d", "data": { "a": [1, 2.5] } });
+    let artifact = stage.succeed("publish_artifact", input).await.artifact.unwrap();
+    assert_eq!(artifact.parts, [Part::Data { data: json!({ "a": [1, 2.5] }) }]);
+
+    let input = json!({ "name": "x", "path": "../secret" });
+    assert_eq!(stage.fail("publish_artifact", input).await.kind, "outside_workspace");
+    stage.put("large", vec![b'x'; 1024 * 1024 + 1]);
+    let input = json!({ "name": "x", "path": "large" });
+    assert_eq!(stage.fail("publish_artifact", input).await.kind, "too_large");
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_choice_or_in_words() {
+    let mut stage = Stage::open().await;
+    let input = json!({ "question": "which?", "options": ["red", "blue"] });
+    for (choice, edit, answer) in
+        [("option_2", None, "blue"), ("answer", Some(Edit::Text { text: "green".into() }), "green")]
+    {
+        stage.start("ask_user", input.clone()).await;
+        let (call, details) = stage.question().await;
+        assert!(matches!(details, Details::Question { .. }), "a question asks in every mode");
+        stage.answer(&call, choice, edit).await;
+        let CallOutcome::Succeeded { output } = stage.outcome().await else { panic!() };
+        assert_eq!(output.text, answer);
+    }
+    stage.start("ask_user", input).await;
+    let (call, _) = stage.question().await;
+    stage.answer(&call, "cancel", None).await;
+    assert!(matches!(stage.outcome().await, CallOutcome::Cancelled { .. }));
+}

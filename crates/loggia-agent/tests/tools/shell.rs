@@ -1,0 +1,183 @@
+//! Commands as the model meets them: output, exit status, environment, limits.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use loggia_agent::tool::ToolConfig;
+use loggia_core::{CallOutcome, Details, Edit, Event, Mode};
+use serde_json::json;
+
+use crate::stage::{Stage, config, probe, processes};
+
+#[tokio::test]
+async fn a_command_prints_and_succeeds() {
+    let mut stage = Stage::open().await;
+    stage.put("sub/x", "");
+    let run = |command: &str| json!({ "command": command });
+    assert_eq!(stage.text("run_shell_command", run("echo out; echo err >&2")).await, "out\nerr\n");
+    assert_eq!(stage.text("run_shell_command", run("true")).await, "(no output)");
+    assert_eq!(stage.text("run_shell_command", run("cat")).await, "(no output)", "no input");
+    let text = stage.text("run_shell_command", run("pwd; ls")).await;
+    assert_eq!(text, format!("{}\nsub\n", stage.root().display()));
+    let input = json!({ "command": "ls", "directory": "sub" });
+    assert_eq!(stage.text("run_shell_command", input).await, "x\n");
+    let text = stage.text("run_shell_command", run("[[ a == a* ]] && echo bash")).await;
+    assert_eq!(text, "bash\n");
+    let text = stage.text("run_shell_command", run("printf 'caf\\xe9'")).await;
+    assert_eq!(text, "caf\u{fffd}");
+}
+
+#[tokio::test]
+async fn output_is_seen_while_the_command_runs() {
+    let mut stage = Stage::open().await;
+    stage
+        .start("run_shell_command", json!({ "command": "echo first; read -t 5 < <(sleep 5)" }))
+        .await;
+    let text = stage
+        .until(|event| match event {
+            Event::CallOutput { text, .. } => Some(text.clone()),
+            Event::CallEnded { .. } => Some("too late".into()),
+            _ => None,
+        })
+        .await;
+    assert_eq!(text, "first\n");
+    stage.cancel().await;
+}
+
+#[tokio::test]
+async fn a_command_fails_with_its_status_and_its_output() {
+    let mut stage = Stage::open().await;
+    for (command, code, message) in [
+        ("echo no; exit 3", 3, "no\nexit status 3"),
+        ("exit 255", 255, "exit status 255"),
+        ("kill -9 $$", 137, "exit status 137"),
+        ("kill -TERM $$", 143, "exit status 143"),
+        ("printf x; false", 1, "x\nexit status 1"),
+    ] {
+        let failure = stage.fail("run_shell_command", json!({ "command": command })).await;
+        assert_eq!((failure.kind.as_str(), failure.code), ("exit_status", Some(code)), "{command}");
+        assert_eq!(failure.message, message);
+    }
+    let failure = stage.fail("run_shell_command", json!({ "command": "no-such-program" })).await;
+    assert_eq!(failure.code, Some(127));
+}
+
+#[tokio::test]
+async fn a_command_that_takes_too_long_is_ended() {
+    let mut stage = Stage::open().await;
+    let start = Instant::now();
+    let input = json!({ "command": "echo begun; sleep 4711.1", "timeout_seconds": 1 });
+    let failure = stage.fail("run_shell_command", input).await;
+    assert_eq!(failure.kind, "timeout");
+    assert_eq!(failure.message, "begun\ntimed out after 1 s");
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert_eq!(processes("4711.1").count(), 0);
+}
+
+/// Whether the agent waits for the call or drops it: nothing of the command is left.
+#[tokio::test]
+async fn a_cancelled_command_is_gone_within_a_second() {
+    for (mut stage, marker) in
+        [(Stage::open().await, "4712.1"), (Stage::abandoning().await, "4712.2")]
+    {
+        let running = || processes(&format!("sleep\0{marker}\0")).count();
+        let command = format!(
+            "trap '' TERM; setsid bash -c 'trap \"\" TERM; setsid sleep {marker} & sleep {marker}' & \
+             echo ready; sleep {marker}; sleep {marker}"
+        );
+        stage.start("run_shell_command", json!({ "command": command })).await;
+        stage.until(|event| matches!(event, Event::CallOutput { .. }).then_some(())).await;
+        while running() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let start = Instant::now();
+        stage.cancel().await;
+        assert!(matches!(stage.outcome().await, CallOutcome::Cancelled { .. }));
+        while running() > 0 {
+            assert!(start.elapsed() < Duration::from_secs(1), "still running");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        println!("gone after {:?}", start.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn the_person_may_change_the_command() {
+    let mut stage = Stage::asking().await;
+    stage.start("run_shell_command", json!({ "command": "echo model" })).await;
+    let (call, details) = stage.question().await;
+    let directory = stage.root().to_str().unwrap().to_owned();
+    assert_eq!(details, Details::Execute { command: "echo model".into(), directory });
+    let edit = Edit::Command { command: "echo person".into() };
+    stage.answer(&call, "proceed_once", Some(edit)).await;
+    let CallOutcome::Succeeded { output } = stage.outcome().await else { panic!() };
+    assert_eq!(output.text, "person\n");
+}
+
+/// A37. The canaries are in the configuration's environment; this test's own environment, which
+/// cargo fills, stands for Loggia's.
+#[tokio::test]
+async fn secrets_of_the_environment_do_not_reach_commands() {
+    if !probe().own_proc {
+        return println!("not here: commands see everybody's /proc");
+    }
+    const CANARIES: &[&str] = &[
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GEMINI_API_KEY",
+        "AWS_SECRET_ACCESS_KEY",
+        "GITHUB_TOKEN",
+        "LOGGIA_TOKEN",
+        "LD_PRELOAD",
+        "GIT_SSH_COMMAND",
+        "SSH_AUTH_SOCK",
+        "BASH_ENV",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "DOCKER_HOST",
+    ];
+    let mut env: Vec<(OsString, OsString)> = config().env;
+    env.extend(CANARIES.iter().map(|name| ((*name).into(), "canary-value".into())));
+    env.extend([("LC_TIME".into(), "C".into()), ("MINE".into(), "passed".into())]);
+    let config = ToolConfig { env, pass_env: vec!["MINE".into()], ..config() };
+    let mut stage = Stage::with(Mode::All, config).await;
+    let command = "env; tr '\\0' '\\n' </proc/$PPID/environ; cat /proc/*/environ";
+    let text = stage.text("run_shell_command", json!({ "command": command })).await;
+    for name in CANARIES.iter().chain(&["canary-value", "CARGO_MANIFEST_DIR"]) {
+        assert!(!text.contains(name), "{name} in {text}");
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let fixed = ["LOGGIA=1", "TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0"];
+    for expected in fixed.iter().chain(&["LC_TIME=C", "MINE=passed"]) {
+        assert!(lines.contains(expected), "{expected}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_reaches_neither_its_guard_nor_loggia() {
+    if !probe().pid_namespace {
+        return println!("not here: the command would kill everything");
+    }
+    let mut stage = Stage::open().await;
+    let command = "kill -9 $PPID; kill -9 -1; echo alive";
+    let text = stage.text("run_shell_command", json!({ "command": command })).await;
+    assert!(text.ends_with("alive\n"), "{text}");
+}
+
+#[tokio::test]
+async fn a_missing_guard_or_shell_is_a_clear_failure() {
+    let config = ToolConfig { guard: Vec::new(), ..config() };
+    let mut stage = Stage::with(Mode::All, config).await;
+    let failure = stage.fail("run_shell_command", json!({ "command": "true" })).await;
+    assert_eq!(failure.kind, "cannot_start");
+    let config = ToolConfig { shell: Some("/no/such/shell".into()), ..crate::stage::config() };
+    let mut stage = Stage::with(Mode::All, config).await;
+    let failure = stage.fail("run_shell_command", json!({ "command": "true" })).await;
+    assert!(failure.message.contains("can not start /no/such/shell"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn too_long_a_command_is_refused_before_anybody_is_asked() {
+    let mut stage = Stage::asking().await;
+    let input = json!({ "command": "x".repeat(101 * 1024) });
+    assert_eq!(stage.fail("run_shell_command", input).await.kind, "invalid_input");
+}
