@@ -1,0 +1,186 @@
+//! A2A 1.0 requests to intents. `tenant` routes nothing here and is left alone.
+
+use loggia_core::{Part, TaskId, TaskState};
+use serde_json::Value;
+
+use crate::dialect::{Dialect, Extension, View};
+use crate::intent::{Asked, Delivery, HistoryLength, Intent, ListTasks, PushTarget, StatusFilter};
+use crate::read::{Fields, Read, violation};
+use crate::refuse::WireError;
+use crate::send::{self, Configuration, Draft, is_base64};
+use crate::time;
+
+const PAGE: usize = 50;
+const LARGEST_PAGE: usize = 100;
+
+pub(crate) fn asked(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+    let fields = Fields::of_params(params)?;
+    let intent = match method {
+        "SendMessage" => return message(&fields, None, extension),
+        "SendStreamingMessage" => return message(&fields, Some(Delivery::Stream), extension),
+        "GetTask" => Intent::GetTask { task: task(&fields, "id")?, history: history(&fields)? },
+        "ListTasks" => Intent::ListTasks(list(&fields)?),
+        "CancelTask" => Intent::Cancel { task: task(&fields, "id")? },
+        "SubscribeToTask" => Intent::Subscribe { task: task(&fields, "id")? },
+        "CreateTaskPushNotificationConfig" => {
+            Intent::SetPush { task: task(&fields, "taskId")?, target: push_target(&fields)? }
+        }
+        "GetTaskPushNotificationConfig" => Intent::GetPush {
+            task: task(&fields, "taskId")?,
+            config: Some(fields.needed_id("id")?.to_owned()),
+        },
+        "ListTaskPushNotificationConfigs" => Intent::ListPush { task: task(&fields, "taskId")? },
+        "DeleteTaskPushNotificationConfig" => Intent::DeletePush {
+            task: task(&fields, "taskId")?,
+            config: fields.needed_id("id")?.to_owned(),
+        },
+        "GetExtendedAgentCard" => Intent::GetExtendedCard,
+        _ => return Err(WireError::MethodNotFound),
+    };
+    Ok(Asked { view: View { dialect: Dialect::A2a1, extension }, intent })
+}
+
+fn task(fields: &Fields<'_>, name: &str) -> Read<TaskId> {
+    fields.needed_id(name).map(TaskId::from)
+}
+
+fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
+    Ok(fields.count("historyLength")?.map_or(HistoryLength::All, HistoryLength::Last))
+}
+
+fn list(fields: &Fields<'_>) -> Read<ListTasks> {
+    let page_size = fields.count("pageSize")?.unwrap_or(PAGE);
+    if !(1..=LARGEST_PAGE).contains(&page_size) {
+        return Err(violation("pageSize", "must be between 1 and 100"));
+    }
+    let since = match fields.text("statusTimestampAfter")? {
+        None => None,
+        Some(text) => Some(time::parse(text).ok_or_else(|| {
+            violation("statusTimestampAfter", "must be a moment such as 2026-01-31T12:00:00Z")
+        })?),
+    };
+    Ok(ListTasks {
+        // An empty string is how the protocol's default looks.
+        session: fields.text("contextId")?.filter(|id| !id.is_empty()).map(Into::into),
+        status: status(fields)?,
+        page_size,
+        page_token: fields.owned_text("pageToken")?.filter(|token| !token.is_empty()),
+        history: history(fields)?,
+        artifacts: fields.flag("includeArtifacts")?.unwrap_or(false),
+        since,
+    })
+}
+
+fn status(fields: &Fields<'_>) -> Read<StatusFilter> {
+    Ok(match fields.text("status")? {
+        None | Some("TASK_STATE_UNSPECIFIED") => StatusFilter::Any,
+        Some("TASK_STATE_SUBMITTED") => StatusFilter::Is(TaskState::Submitted),
+        Some("TASK_STATE_WORKING") => StatusFilter::Is(TaskState::Working),
+        Some("TASK_STATE_COMPLETED") => StatusFilter::Is(TaskState::Completed),
+        Some("TASK_STATE_FAILED") => StatusFilter::Is(TaskState::Failed),
+        Some("TASK_STATE_CANCELED") => StatusFilter::Is(TaskState::Canceled),
+        Some("TASK_STATE_INPUT_REQUIRED") => StatusFilter::Is(TaskState::InputRequired),
+        Some("TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED") => StatusFilter::Nothing,
+        Some(_) => return Err(violation("status", "must be a task state")),
+    })
+}
+
+fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
+    let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
+    match message.text("role")?.ok_or_else(|| message.missing("role"))? {
+        "ROLE_USER" | "ROLE_AGENT" => {}
+        _ => return Err(violation(message.path("role"), "must be ROLE_USER or ROLE_AGENT")),
+    }
+    let draft = Draft {
+        session: optional_id(&message, "contextId")?.map(Into::into),
+        task: optional_id(&message, "taskId")?.map(Into::into),
+        message: message.needed_id("messageId")?.to_owned(),
+        parts: parts(&message)?,
+        metadata: message.metadata("metadata")?,
+        extensions: message.texts("extensions")?,
+        references: message.ids("referenceTaskIds")?.into_iter().map(TaskId::from).collect(),
+        request_metadata: fields.metadata("metadata")?,
+        configuration: configuration(fields, stream)?,
+    };
+    send::asked(draft, Dialect::A2a1, extension)
+}
+
+/// An empty string is how the protocol's default looks.
+fn optional_id<'a>(fields: &Fields<'a>, name: &str) -> Read<Option<&'a str>> {
+    match fields.text(name)? {
+        Some("") => Ok(None),
+        Some(_) | None => fields.id(name),
+    }
+}
+
+/// A send waits, unless it is told to return immediately.
+fn configuration(fields: &Fields<'_>, stream: Option<Delivery>) -> Read<Configuration> {
+    let Some(given) = fields.object("configuration")? else {
+        return Ok(Configuration {
+            delivery: stream.unwrap_or(Delivery::WhenSettled),
+            push: None,
+            history: HistoryLength::All,
+            output_modes: Vec::new(),
+        });
+    };
+    let at_once = given.flag("returnImmediately")?.unwrap_or(false);
+    let unary = if at_once { Delivery::AtOnce } else { Delivery::WhenSettled };
+    let push = given.object("taskPushNotificationConfig")?;
+    Ok(Configuration {
+        delivery: stream.unwrap_or(unary),
+        push: push.map(|config| push_target(&config)).transpose()?,
+        history: history(&given)?,
+        output_modes: given.texts("acceptedOutputModes")?,
+    })
+}
+
+fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
+    let items = message.items("parts")?;
+    if items.is_empty() {
+        return Err(violation(message.path("parts"), "must hold at least one part"));
+    }
+    items.into_iter().map(|(at, value)| part(&Fields::of(at, value)?)).collect()
+}
+
+fn part(fields: &Fields<'_>) -> Read<Part> {
+    const CONTENT: [&str; 4] = ["text", "raw", "url", "data"];
+    let mut given = CONTENT.into_iter().filter(|name| fields.get(name).is_some());
+    let (first, second) = (given.next(), given.next());
+    if second.is_some() {
+        return Err(violation(fields.path("text"), "and raw, url and data exclude each other"));
+    }
+    let file = |base64: Option<String>, uri: Option<String>| -> Read<Part> {
+        Ok(Part::File {
+            name: fields.owned_text("filename")?,
+            media_type: fields.owned_text("mediaType")?,
+            base64,
+            uri,
+        })
+    };
+    match first {
+        Some("text") => Ok(Part::Text { text: fields.owned_text("text")?.unwrap_or_default() }),
+        Some("raw") => match fields.owned_text("raw")? {
+            Some(bytes) if is_base64(&bytes) => file(Some(bytes), None),
+            Some(_) | None => Err(violation(fields.path("raw"), "must be base64")),
+        },
+        Some("url") => file(None, fields.header_text("url", 64 * 1024)?),
+        Some("data") => Ok(Part::Data { data: fields.get("data").cloned().unwrap_or_default() }),
+        Some(_) | None => Err(violation(fields.path("text"), "or raw, url or data must be there")),
+    }
+}
+
+fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
+    let authentication = config.object("authentication")?;
+    let (mut scheme, mut credentials) = (None, None);
+    if let Some(given) = &authentication {
+        scheme = given.secret("scheme")?;
+        credentials = given.secret("credentials")?;
+    }
+    Ok(PushTarget {
+        id: optional_id(config, "id")?.map(str::to_owned),
+        url: config.url("url")?,
+        token: config.secret("token")?.filter(|token| !token.is_empty()),
+        scheme: scheme.filter(|scheme| !scheme.is_empty()),
+        credentials: credentials.filter(|credentials| !credentials.is_empty()),
+    })
+}

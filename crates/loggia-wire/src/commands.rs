@@ -1,0 +1,46 @@
+//! Slash commands on the wire: S1's tree, and the immediate answer to running one.
+
+use serde::Serialize;
+
+pub const GET: &str = "commands/get";
+pub const EXECUTE: &str = "command/execute";
+pub(crate) const METHODS: &[&str] = &[GET, EXECUTE];
+
+/// The answer to `commands/get`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct GetAllSlashCommandsResponse {
+    pub commands: Vec<SlashCommand>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct SlashCommand {
+    pub name: String,
+    pub description: String,
+    pub arguments: Vec<SlashCommandArgument>,
+    pub sub_commands: Vec<SlashCommand>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct SlashCommandArgument {
+    pub name: String,
+    pub description: String,
+    pub is_required: bool,
+}
+
+/// The answer to `command/execute`; what follows comes as frames of the task it names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExecuteSlashCommandResponse {
+    /// The task of this execution.
+    pub execution_id: String,
+    pub status: CommandExecutionStatus,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum CommandExecutionStatus {
+    Started,
+    FailedToStart,
+    AwaitingShellConfirmation,
+    AwaitingActionConfirmation,
+}

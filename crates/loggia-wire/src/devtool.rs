@@ -1,0 +1,145 @@
+//! The development-tool extension: its name, who speaks it, and what it writes beside an event.
+//!
+//! The schemas are in [`schema`], word for word; what clients send back is read in [`decode`].
+
+pub mod decode;
+pub mod schema;
+pub mod version;
+
+use serde_json::{Map, Value, json};
+
+use crate::dialect::Extension;
+use version::{Version, compatible, version_in};
+
+/// The extension's name; its version is part of it.
+pub const URI: &str =
+    "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
+/// Where clients that know the shipped Gemini CLI server look instead.
+pub const CODER_AGENT: &str = "coderAgent";
+/// What the card says about it.
+pub const DESCRIPTION: &str = "An extension for interactive development tasks, enabling features like code generation, tool usage, and real-time status updates.";
+
+/// Both spellings of the header that activates extensions, 1.0's first.
+pub const HEADERS: [&str; 2] = ["A2A-Extensions", "X-A2A-Extensions"];
+
+/// Whether this URI names our extension in a version that goes together with ours.
+pub fn is_ours(uri: &str) -> bool {
+    if uri == URI {
+        return true;
+    }
+    match (without_version(uri), without_version(URI), version_in(uri), version_in(URI)) {
+        (Some(theirs), Some(ours), Some(wanted), Some(offered)) => {
+            theirs == ours && compatible(&wanted, &offered)
+        }
+        (_, _, _, _) => false,
+    }
+}
+
+fn without_version(uri: &str) -> Option<Vec<&str>> {
+    let segments = uri.split('/');
+    let named: Vec<&str> =
+        segments.filter(|segment| Version::of_segment(segment).is_none()).collect();
+    (named.len() > 1).then_some(named)
+}
+
+/// The values of either header; each may hold several URIs, separated by commas.
+pub fn activated_by_header<'a>(values: impl IntoIterator<Item = &'a str>) -> Extension {
+    let mut uris = values.into_iter().flat_map(|value| value.split(',')).map(str::trim);
+    on_if(uris.any(is_ours))
+}
+
+/// What a message itself says: `extensions`, or a key of its metadata.
+pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> Extension {
+    let listed = extensions.iter().any(|uri| is_ours(uri));
+    let keyed = metadata
+        .and_then(Value::as_object)
+        .is_some_and(|map| map.keys().any(|key| key == CODER_AGENT || is_ours(key)));
+    on_if(listed || keyed)
+}
+
+fn on_if(active: bool) -> Extension {
+    if active { Extension::On } else { Extension::Off }
+}
+
+/// What an event is about; S1's `DevelopmentToolEventKind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    ToolCallUpdate,
+    TextContent,
+    StateChange,
+    Thought,
+}
+
+impl EventKind {
+    fn upper(self) -> &'static str {
+        match self {
+            EventKind::ToolCallUpdate => "TOOL_CALL_UPDATE",
+            EventKind::TextContent => "TEXT_CONTENT",
+            EventKind::StateChange => "STATE_CHANGE",
+            EventKind::Thought => "THOUGHT",
+        }
+    }
+
+    fn kebab(self) -> &'static str {
+        match self {
+            EventKind::ToolCallUpdate => "tool-call-update",
+            EventKind::TextContent => "text-content",
+            EventKind::StateChange => "state-change",
+            EventKind::Thought => "thought",
+        }
+    }
+}
+
+/// What stands beside an event for clients that speak the extension.
+#[derive(Debug, Clone, PartialEq)]
+pub struct About {
+    pub kind: EventKind,
+    pub error: Option<String>,
+    pub question: Option<AboutQuestion>,
+    pub answer: Option<AboutAnswer>,
+}
+
+/// Names the open question, so that an answer can say what it answers and what was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AboutQuestion {
+    pub correlation: String,
+    pub digest: String,
+}
+
+/// Who settled it, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AboutAnswer {
+    pub choice: String,
+    pub by: String,
+    /// The person changed what was proposed.
+    pub edited: bool,
+}
+
+impl About {
+    pub fn kind(kind: EventKind) -> Self {
+        Self { kind, error: None, question: None, answer: None }
+    }
+
+    /// S1's `DevelopmentToolEvent` under the extension's name and nothing more in it; the form of
+    /// the shipped server beside it; what S1 has no place for beside both.
+    pub fn metadata(&self, model: &str) -> Map<String, Value> {
+        let mut event = Map::new();
+        event.insert("kind".into(), self.kind.upper().into());
+        event.insert("model".into(), model.into());
+        if let Some(error) = &self.error {
+            event.insert("error".into(), error.as_str().into());
+        }
+        let mut metadata = Map::new();
+        metadata.insert(URI.into(), Value::Object(event));
+        metadata.insert(CODER_AGENT.into(), json!({ "kind": self.kind.kebab() }));
+        if let Some(AboutQuestion { correlation, digest }) = &self.question {
+            metadata.insert("correlationId".into(), correlation.as_str().into());
+            metadata.insert("detailsDigest".into(), digest.as_str().into());
+        }
+        if let Some(AboutAnswer { choice, by, edited }) = &self.answer {
+            let answer = json!({ "selectedOptionId": choice, "by": by, "edited": edited });
+            metadata.insert("answer".into(), answer);
+        }
+        metadata
+    }
+}

@@ -1,0 +1,205 @@
+//! What clients of the extension send: settings, confirmations, slash commands.
+//!
+//! The schemas are protocol buffers, whose JSON form may be spelled in two ways (`tool_call_id`,
+//! `toolCallId`); both are read, S1's own is written. A confirmation is read strictly: a member
+//! that is not known might be meant to change what is approved.
+
+use std::path::Path;
+
+use loggia_core::{ApprovalId, CallId, ChoiceId, Edit, Question};
+use serde_json::Value;
+
+use super::{CODER_AGENT, is_ours};
+use crate::commands;
+use crate::intent::{AgentSettings, Intent, RunSlash};
+use crate::read::{Fields, Read, violation};
+
+const PATH_LIMIT: usize = 4096;
+const COMMAND_DEPTH: usize = 16;
+
+/// One choice for one call, as S1's `ToolCallConfirmation` says it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Confirmation {
+    pub to: Question,
+    pub choice: ChoiceId,
+    pub edit: Option<Edit>,
+    pub digest: Option<String>,
+}
+
+/// Whether a data part means to be a confirmation, well-formed or not.
+pub(crate) fn is_confirmation(data: &Value) -> bool {
+    let members = ["tool_call_id", "toolCallId", "selected_option_id", "selectedOptionId"];
+    data.as_object().is_some_and(|map| members.iter().any(|name| map.contains_key(*name)))
+}
+
+/// `metadata` is the message's: the correlation id and the digest may stand there instead.
+pub(crate) fn confirmation(at: &str, data: &Value, metadata: Option<&Value>) -> Read<Confirmation> {
+    const KNOWN: [&str; 12] = [
+        "tool_call_id",
+        "toolCallId",
+        "selected_option_id",
+        "selectedOptionId",
+        "file_details",
+        "fileDetails",
+        "modified_details",
+        "modifiedDetails",
+        "correlation_id",
+        "correlationId",
+        "details_digest",
+        "detailsDigest",
+    ];
+    let fields = Fields::of(at, data)?;
+    if fields.names().any(|name| !KNOWN.contains(&name.as_str()) && name != "kind") {
+        return Err(violation(at, "holds a member that a confirmation does not have"));
+    }
+    let call = either(&fields, "tool_call_id", "toolCallId")?
+        .ok_or_else(|| fields.missing("tool_call_id"))?;
+    let choice = either(&fields, "selected_option_id", "selectedOptionId")?
+        .ok_or_else(|| fields.missing("selected_option_id"))?;
+    let beside = metadata.map(|metadata| Fields::of("message.metadata", metadata)).transpose()?;
+    let named = |snake, camel| -> Read<Option<String>> {
+        let inside = either(&fields, snake, camel)?;
+        let beside = beside.as_ref().map(|beside| either(beside, snake, camel)).transpose()?;
+        Ok(inside.or(beside.flatten()).map(str::to_owned))
+    };
+    let to = match named("correlation_id", "correlationId")? {
+        Some(approval) => Question::Approval(ApprovalId::from(approval.as_str())),
+        None => Question::Call(CallId::from(call)),
+    };
+    Ok(Confirmation {
+        to,
+        choice: ChoiceId::from(choice),
+        edit: edit(&fields)?,
+        digest: named("details_digest", "detailsDigest")?,
+    })
+}
+
+/// New content for the file that was shown, and nothing else: the path is not the client's to say.
+fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
+    let nested = both(fields, "modified_details", "modifiedDetails")?;
+    let direct = both(fields, "file_details", "fileDetails")?;
+    let details = match (nested, direct) {
+        (Some(_), Some(_)) => {
+            return Err(violation(fields.path("file_details"), "stands there twice"));
+        }
+        (Some(nested), None) => {
+            let only = |name: &String| ["file_details", "fileDetails"].contains(&name.as_str());
+            if !nested.names().all(only) {
+                let at = fields.path("modified_details");
+                return Err(violation(at, "may only hold file_details"));
+            }
+            both(&nested, "file_details", "fileDetails")?
+        }
+        (None, direct) => direct,
+    };
+    let Some(details) = details else { return Ok(None) };
+    if !details.names().all(|name| name == "new_content" || name == "newContent") {
+        let at = fields.path("file_details");
+        return Err(violation(at, "may only hold new_content: the file stays the one shown"));
+    }
+    let content = match details.text("new_content")? {
+        Some(content) => Some(content),
+        None => details.text("newContent")?,
+    };
+    let content = content.ok_or_else(|| details.missing("new_content"))?;
+    Ok(Some(Edit::File { content: content.to_owned() }))
+}
+
+/// Settings in a message's metadata, under the extension's name or in the shipped server's form.
+pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentSettings>> {
+    let Some(metadata) = metadata else { return Ok(None) };
+    let fields = Fields::of(at, metadata)?;
+    let keyed = fields.names().find(|name| is_ours(name)).cloned();
+    for name in [keyed, Some(CODER_AGENT.to_owned())].into_iter().flatten() {
+        // The key may well be a long URI; a complaint that repeats it helps nobody.
+        let Some(value) = fields.get(&name) else { continue };
+        if let Some(settings) = agent_settings(&Fields::of(format!("{at}.settings"), value)?)? {
+            return Ok(Some(settings));
+        }
+    }
+    Ok(None)
+}
+
+fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
+    let workspace_path = workspace_path(fields)?;
+    let mcp_servers = match both(fields, "mcp_servers", "mcpServers")? {
+        None => None,
+        Some(_) => fields.get("mcp_servers").or_else(|| fields.get("mcpServers")).cloned(),
+    };
+    let listed =
+        ["allowed_tools", "allowedTools"].into_iter().find(|name| fields.get(name).is_some());
+    let allowed_tools = listed.map(|name| fields.ids(name)).transpose()?;
+    let auto_execute = match fields.flag("auto_execute")? {
+        None => fields.flag("autoExecute")?,
+        given => given,
+    };
+    let settings = AgentSettings {
+        workspace_path,
+        mcp_servers,
+        allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
+        auto_execute,
+    };
+    Ok((settings != AgentSettings::default()).then_some(settings))
+}
+
+/// The metadata as everybody may see it: how to reach a client's tool servers may hold secrets, and
+/// what a prompt holds goes into the log and to every reader.
+pub(crate) fn without_servers(mut metadata: Value) -> Value {
+    let keyed = metadata.as_object_mut().into_iter().flat_map(|map| map.iter_mut());
+    let ours = keyed.filter(|(name, _)| *name == CODER_AGENT || is_ours(name));
+    for settings in ours.filter_map(|(_, value)| value.as_object_mut()) {
+        settings.retain(|name, _| !["mcp_servers", "mcpServers"].contains(&name.as_str()));
+    }
+    metadata
+}
+
+fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
+    let path = match fields.text("workspace_path")? {
+        None => fields.text("workspacePath")?,
+        given => given,
+    };
+    let Some(path) = path else { return Ok(None) };
+    let at = || fields.path("workspace_path");
+    if path.len() > PATH_LIMIT || path.chars().any(char::is_control) {
+        return Err(violation(at(), "must be a path of at most 4096 bytes"));
+    }
+    match Path::new(path).is_absolute() {
+        true => Ok(Some(path.to_owned())),
+        false => Err(violation(at(), "must be an absolute path")),
+    }
+}
+
+/// `commands/get` and `command/execute`.
+pub(crate) fn slash(method: &str, params: &Value) -> Read<Intent> {
+    let fields = Fields::of_params(params)?;
+    let session = either(&fields, "context_id", "contextId")?.map(Into::into);
+    if method == commands::GET {
+        return Ok(Intent::ListSlash { session });
+    }
+    let listed =
+        ["command_path", "commandPath"].into_iter().find(|name| fields.get(name).is_some());
+    let path = fields.ids(listed.unwrap_or("command_path"))?;
+    if !(1..=COMMAND_DEPTH).contains(&path.len()) {
+        return Err(violation("command_path", "must name a command"));
+    }
+    Ok(Intent::RunSlash(RunSlash {
+        session,
+        path: path.into_iter().map(str::to_owned).collect(),
+        args: fields.owned_text("args")?.unwrap_or_default(),
+        settings: settings("metadata", fields.metadata("metadata")?.as_ref())?,
+    }))
+}
+
+fn either<'a>(fields: &Fields<'a>, snake: &str, camel: &str) -> Read<Option<&'a str>> {
+    match fields.id(snake)? {
+        None => fields.id(camel),
+        given => Ok(given),
+    }
+}
+
+fn both<'a>(fields: &Fields<'a>, snake: &str, camel: &str) -> Read<Option<Fields<'a>>> {
+    match fields.object(snake)? {
+        None => fields.object(camel),
+        given => Ok(given),
+    }
+}

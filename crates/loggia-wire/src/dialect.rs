@@ -1,0 +1,101 @@
+//! Which protocol a request speaks, told by its method's name, and whether the development-tool
+//! extension is on. `A2A-Version` checks a request; it does not route it.
+
+use crate::intent::Asked;
+use crate::jsonrpc::Call;
+use crate::refuse::WireError;
+use crate::{a2a1, a2a03, commands, devtool};
+
+/// A protocol as Loggia speaks it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Dialect {
+    /// A2A 0.3, JSON-RPC: `kind` on everything, `final` on status updates.
+    A2a03,
+    /// A2A 1.0, JSON-RPC.
+    A2a1,
+}
+
+/// Whether a client speaks the development-tool extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Extension {
+    On,
+    #[default]
+    Off,
+}
+
+impl Extension {
+    #[must_use]
+    pub fn or(self, other: Extension) -> Extension {
+        if self == Extension::On { self } else { other }
+    }
+}
+
+/// What decides how the log looks to a reader: readers with the same view share frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct View {
+    pub dialect: Dialect,
+    pub extension: Extension,
+}
+
+impl View {
+    pub const ALL: [View; 4] = [
+        View { dialect: Dialect::A2a03, extension: Extension::On },
+        View { dialect: Dialect::A2a03, extension: Extension::Off },
+        View { dialect: Dialect::A2a1, extension: Extension::On },
+        View { dialect: Dialect::A2a1, extension: Extension::Off },
+    ];
+}
+
+/// The dialect a method belongs to, or None for a method nobody knows.
+pub fn dialect_of(method: &str) -> Option<Dialect> {
+    if a2a03::METHODS.contains(&method) || commands::METHODS.contains(&method) {
+        Some(Dialect::A2a03)
+    } else if a2a1::METHODS.contains(&method) {
+        Some(Dialect::A2a1)
+    } else {
+        None
+    }
+}
+
+/// Whether the answer to this method is a stream of frames.
+pub fn streams(method: &str) -> bool {
+    a2a03::STREAMING.contains(&method) || a2a1::STREAMING.contains(&method)
+}
+
+/// The `A2A-Version` header or query parameter. Absent and empty fit both dialects; the patch
+/// number is never looked at.
+pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
+    let given = given.map(str::trim).unwrap_or_default();
+    let fits = match dialect {
+        Dialect::A2a03 => [0, 3],
+        Dialect::A2a1 => [1, 0],
+    };
+    match given.is_empty() || major_minor(given) == Some(fits) {
+        true => Ok(()),
+        false => Err(WireError::VersionNotSupported),
+    }
+}
+
+pub(crate) fn major_minor(version: &str) -> Option<[u32; 2]> {
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
+    let (major, minor) = (numbers.next()??, numbers.next()??);
+    match (numbers.next(), numbers.next()) {
+        (None | Some(Some(_)), None) => Some([major, minor]),
+        (Some(None), _) | (_, Some(_)) => None,
+    }
+}
+
+/// What a request wants. `extension` is what the transport says: a header, or the WebSocket, where
+/// the extension is always on; the message itself may turn it on too.
+pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
+    let dialect = dialect_of(&call.method).ok_or(WireError::MethodNotFound)?;
+    if commands::METHODS.contains(&call.method.as_str()) {
+        // Nobody calls a method of the extension without speaking it.
+        let view = View { dialect, extension: Extension::On };
+        return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
+    }
+    match dialect {
+        Dialect::A2a03 => a2a03::decode::asked(&call.method, &call.params, extension),
+        Dialect::A2a1 => a2a1::decode::asked(&call.method, &call.params, extension),
+    }
+}

@@ -1,0 +1,189 @@
+//! Everything a client can ask, in one enum that names no dialect.
+//!
+//! An intent is checked for shape and size and for nothing else: whether the task exists, whether
+//! the client may, whether the workspace is allowed is decided where that is known.
+
+use loggia_core::{
+    CallId, Choice, ChoiceId, Content, Details, Edit, Millis, Part, Question, SessionId,
+    TaskChoice, TaskId, TaskState,
+};
+use serde_json::Value;
+
+use crate::dialect::View;
+use crate::words::words_to_choice;
+
+/// A decoded request, and how its answer has to look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub view: View,
+    pub intent: Intent,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Intent {
+    Prompt(Box<Prompt>),
+    Answer(Box<Answer>),
+    Cancel { task: TaskId },
+    Subscribe { task: TaskId },
+    GetTask { task: TaskId, history: HistoryLength },
+    ListTasks(ListTasks),
+    SetPush { task: TaskId, target: PushTarget },
+    GetPush { task: TaskId, config: Option<String> },
+    ListPush { task: TaskId },
+    DeletePush { task: TaskId, config: String },
+    GetExtendedCard,
+    ListSlash { session: Option<SessionId> },
+    RunSlash(RunSlash),
+}
+
+/// A message for the agent. To a task with an open question it may be an answer in words: see
+/// [`Prompt::answering`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    /// None: the shared session, or a new one.
+    pub session: Option<SessionId>,
+    /// `Reopen` with the extension, where a finished task goes on; `Continue` without.
+    pub task: TaskChoice,
+    pub content: Content,
+    pub settings: Option<AgentSettings>,
+    pub delivery: Delivery,
+    pub push: Option<PushTarget>,
+    pub history: HistoryLength,
+    /// Media types the client can show; empty means any.
+    pub output_modes: Vec<String>,
+    /// Tasks the message refers to.
+    pub references: Vec<TaskId>,
+}
+
+/// One choice for one question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    pub session: Option<SessionId>,
+    /// The task the client believes the question belongs to.
+    pub task: Option<TaskId>,
+    pub to: Question,
+    pub choice: ChoiceId,
+    pub edit: Option<Edit>,
+    /// The digest of what the person saw.
+    pub digest: Option<String>,
+    pub delivery: Delivery,
+    pub history: HistoryLength,
+}
+
+/// When and how the result of a message is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Frames, until the task is over or asks.
+    Stream,
+    /// The task, once it is over or asks.
+    WhenSettled,
+    /// The task as it is now.
+    AtOnce,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HistoryLength {
+    #[default]
+    All,
+    /// The newest; zero means no history at all.
+    Last(usize),
+}
+
+/// How a client would like a session to be set up. A request within the server's policy, no more.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AgentSettings {
+    /// Absolute.
+    pub workspace_path: Option<String>,
+    /// As given: an object by server name.
+    pub mcp_servers: Option<Value>,
+    pub allowed_tools: Option<Vec<String>>,
+    pub auto_execute: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListTasks {
+    pub session: Option<SessionId>,
+    pub status: StatusFilter,
+    /// 1 to 100.
+    pub page_size: usize,
+    pub page_token: Option<String>,
+    pub history: HistoryLength,
+    pub artifacts: bool,
+    /// Only tasks that changed after this.
+    pub since: Option<Millis>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StatusFilter {
+    #[default]
+    Any,
+    Is(TaskState),
+    /// A state of the protocol that no task of ours is ever in.
+    Nothing,
+}
+
+impl StatusFilter {
+    pub fn admits(self, state: TaskState) -> bool {
+        match self {
+            StatusFilter::Any => true,
+            StatusFilter::Is(wanted) => wanted == state,
+            StatusFilter::Nothing => false,
+        }
+    }
+}
+
+/// Where to call back. The secrets in it go to that address and nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PushTarget {
+    pub id: Option<String>,
+    pub url: String,
+    pub token: Option<String>,
+    /// For the `Authorization` header.
+    pub scheme: Option<String>,
+    pub credentials: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunSlash {
+    pub session: Option<SessionId>,
+    /// `["memory", "add"]` for `/memory add`.
+    pub path: Vec<String>,
+    pub args: String,
+    pub settings: Option<AgentSettings>,
+}
+
+impl Prompt {
+    /// The task this message names.
+    pub fn named_task(&self) -> Option<&TaskId> {
+        match &self.task {
+            TaskChoice::New => None,
+            TaskChoice::Named(task) | TaskChoice::Continue(task) | TaskChoice::Reopen(task) => {
+                Some(task)
+            }
+        }
+    }
+
+    /// This message read as the answer to an open question: what a client without the extension
+    /// sends. None where it holds more than words, or words that are no answer.
+    pub fn answering(
+        &self,
+        call: &CallId,
+        choices: &[Choice],
+        details: &Details,
+    ) -> Option<Answer> {
+        let only_words = self.content.parts.iter().all(|part| matches!(part, Part::Text { .. }));
+        let text = self.content.to_text();
+        let (choice, edit) =
+            only_words.then(|| words_to_choice(&text, choices, details)).flatten()?;
+        Some(Answer {
+            session: self.session.clone(),
+            task: self.named_task().cloned(),
+            to: Question::Call(call.clone()),
+            choice,
+            edit,
+            digest: None,
+            delivery: self.delivery,
+            history: self.history,
+        })
+    }
+}

@@ -1,0 +1,238 @@
+//! JSON-RPC 2.0 envelopes: bytes in, calls out, answers spliced together.
+//!
+//! Limits come before work: depth is counted before anything recurses, ids and batches are bounded,
+//! and an id is echoed exactly as it came or not at all. The size of a body is for whoever reads
+//! it from the network.
+
+mod scan;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::dialect::{Dialect, dialect_of, streams};
+use crate::read::violation;
+use crate::refuse::{ErrorObject, WireError};
+
+/// How deep a body may nest, the envelope included.
+pub const DEPTH_LIMIT: usize = 64;
+pub const BATCH_LIMIT: usize = 100;
+/// Bytes of an id as it stands in the body.
+pub const ID_LIMIT: usize = 256;
+const METHOD_LIMIT: usize = 256;
+
+/// The id of a request, word for word. A request without one is answered under `null`: A2A has no
+/// notifications, and a client that forgot its id should still learn what was wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Id(Cow<'static, str>);
+
+impl Id {
+    pub const NULL: Id = Id(Cow::Borrowed("null"));
+
+    /// As JSON.
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub id: Id,
+    pub method: String,
+    /// Null when absent.
+    pub params: Value,
+}
+
+/// A request that is none, and under which id and in which dialect to say so.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rejected {
+    pub id: Id,
+    pub dialect: Dialect,
+    pub error: WireError,
+}
+
+impl Rejected {
+    fn nameless(error: WireError) -> Self {
+        Self { id: Id::NULL, dialect: Dialect::A2a03, error }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    One(Call),
+    /// Each is answered by itself, in this order, in one array.
+    Batch(Vec<Result<Call, Rejected>>),
+}
+
+/// Reads the body of a request.
+pub fn parse(bytes: &[u8]) -> Result<Body, Rejected> {
+    let nameless = Rejected::nameless;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| nameless(WireError::Parse("it is not valid UTF-8")))?;
+    if !scan::is_shallow(bytes, DEPTH_LIMIT) {
+        return Err(nameless(WireError::Parse("it is nested too deep")));
+    }
+    if text.trim_start().starts_with('[') { batch(text) } else { one(text).map(Body::One) }
+}
+
+fn batch(text: &str) -> Result<Body, Rejected> {
+    let nameless = Rejected::nameless;
+    let items = read_batch(text).map_err(|_| nameless(MALFORMED))?;
+    match items.len() {
+        0 => Err(nameless(WireError::InvalidRequest("a batch must not be empty"))),
+        1..=BATCH_LIMIT => Ok(Body::Batch(
+            items
+                .into_iter()
+                .map(|item| {
+                    let call = one(item.get())?;
+                    if streams(&call.method) {
+                        let error = WireError::InvalidRequest("a stream can not be in a batch");
+                        let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+                        return Err(Rejected { id: call.id, dialect, error });
+                    }
+                    Ok(call)
+                })
+                .collect(),
+        )),
+        _ => Err(nameless(WireError::InvalidRequest("a batch must hold at most 100 requests"))),
+    }
+}
+
+const MALFORMED: WireError = WireError::Parse("it is malformed");
+
+fn one(text: &str) -> Result<Call, Rejected> {
+    let nameless = Rejected::nameless;
+    let members = read_members(text).map_err(|_| nameless(MALFORMED))?;
+    let members = members
+        .ok_or_else(|| nameless(WireError::InvalidRequest("a request must be an object")))?;
+    let id = members.id.map_or(Ok(Id::NULL), read_id).map_err(nameless)?;
+    let method = members.method.and_then(as_text).unwrap_or_default();
+    let dialect = dialect_of(&method).unwrap_or(Dialect::A2a03);
+    let named = |error| Rejected { id: id.clone(), dialect, error };
+    if members.twice {
+        return Err(named(WireError::InvalidRequest("a member stands there twice")));
+    }
+    let version: Option<Cow<'_, str>> = members.jsonrpc.and_then(as_text);
+    if version.as_deref() != Some("2.0") {
+        return Err(named(WireError::InvalidRequest("jsonrpc must be \"2.0\"")));
+    }
+    if !(1..=METHOD_LIMIT).contains(&method.len()) {
+        return Err(named(WireError::InvalidRequest("method must be a short string")));
+    }
+    let params = members.params.map_or(Ok(Value::Null), read_params).map_err(named)?;
+    Ok(Call { id, method: method.into_owned(), params })
+}
+
+fn as_text(raw: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn read_id(raw: &RawValue) -> Result<Id, WireError> {
+    const SHAPE: WireError =
+        WireError::InvalidRequest("id must be a string, a number or null of at most 256 bytes");
+    let text = raw.get();
+    let fits = |first: char| first.is_ascii_digit() || "\"-n".contains(first);
+    if text.len() > ID_LIMIT || !text.starts_with(fits) {
+        return Err(SHAPE);
+    }
+    // What can not be read again must not be sent back.
+    serde_json::from_str::<Value>(text).map_err(|_| MALFORMED)?;
+    Ok(Id(Cow::Owned(text.to_owned())))
+}
+
+fn read_params(raw: &RawValue) -> Result<Value, WireError> {
+    if !scan::fits_64_bits(raw.get()) {
+        return Err(violation("params", "must hold no whole number of more than 64 bits"));
+    }
+    serde_json::from_str(raw.get()).map_err(|_| MALFORMED)
+}
+
+/// The members of an envelope, unread.
+#[derive(Default)]
+struct Members<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    twice: bool,
+}
+
+/// None: well-formed, but no object.
+fn read_members(text: &str) -> Result<Option<Members<'_>>, serde_json::Error> {
+    struct Envelope;
+    impl<'de> Visitor<'de> for Envelope {
+        type Value = Members<'de>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("an envelope")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+            let mut members = Members::default();
+            while let Some(name) = map.next_key::<String>()? {
+                let slot = match name.as_str() {
+                    "jsonrpc" => &mut members.jsonrpc,
+                    "id" => &mut members.id,
+                    "method" => &mut members.method,
+                    "params" => &mut members.params,
+                    _ => {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                };
+                members.twice |= slot.is_some();
+                *slot = Some(map.next_value()?);
+            }
+            Ok(members)
+        }
+    }
+    if !text.trim_start().starts_with('{') {
+        return serde_json::from_str::<&RawValue>(text).map(|_| None);
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let members = reader.deserialize_map(Envelope)?;
+    reader.end()?;
+    Ok(Some(members))
+}
+
+/// The items of a batch, unread, and no more of them than it takes to see that they are too many.
+fn read_batch(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
+    struct Items;
+    impl<'de> Visitor<'de> for Items {
+        type Value = Vec<&'de RawValue>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("a batch")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut items = Vec::new();
+            while items.len() <= BATCH_LIMIT
+                && let Some(item) = seq.next_element()?
+            {
+                items.push(item);
+            }
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(items)
+        }
+    }
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let items = reader.deserialize_seq(Items)?;
+    reader.end()?;
+    Ok(items)
+}
+
+/// The answer to a call. `result` is JSON, encoded once and shared by all who get it.
+pub fn response(id: &Id, result: &str) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", id.as_json())
+}
+
+pub fn error_response(id: &Id, error: &ErrorObject) -> String {
+    let error = serde_json::to_string(error).unwrap_or_else(|_| INTERNAL.to_owned());
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}", id.as_json())
+}
+
+const INTERNAL: &str = r#"{"code":-32603,"message":"Internal error"}"#;

@@ -1,0 +1,64 @@
+//! Two looks at JSON text before anything parses it: how deep it nests, and whether its whole
+//! numbers can be kept. Neither recurses nor allocates; neither cares whether the text is valid.
+
+/// Whether arrays and objects nest at most `limit` deep.
+pub fn is_shallow(json: &[u8], limit: usize) -> bool {
+    let mut depth = 0usize;
+    let mut quoted = Quoted::default();
+    for &byte in json {
+        if quoted.swallows(byte) {
+            continue;
+        }
+        match byte {
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > limit {
+                    return false;
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Whether every whole number is one that can be kept exactly. A number with a point or an
+/// exponent is a double by its nature and always fits.
+pub fn fits_64_bits(json: &str) -> bool {
+    let mut quoted = Quoted::default();
+    let of_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
+    let outside = json.split(|c: char| {
+        let inside = u8::try_from(c).map_or(quoted.open, |byte| quoted.swallows(byte));
+        inside || !of_number(c)
+    });
+    outside.filter(|token| !token.is_empty()).all(|token| {
+        let whole = token.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        !whole || token == "-" || token.parse::<i64>().is_ok() || token.parse::<u64>().is_ok()
+    })
+}
+
+/// Where a reader of JSON stands: in a string or not.
+#[derive(Default)]
+struct Quoted {
+    open: bool,
+    escaped: bool,
+}
+
+impl Quoted {
+    /// Whether this byte belongs to a string, its quotes included.
+    fn swallows(&mut self, byte: u8) -> bool {
+        if !self.open {
+            self.open = byte == b'"';
+            return self.open;
+        }
+        if self.escaped {
+            self.escaped = false;
+        } else if byte == b'\\' {
+            self.escaped = true;
+        } else if byte == b'"' {
+            self.open = false;
+        }
+        true
+    }
+}

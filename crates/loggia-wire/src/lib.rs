@@ -1,0 +1,42 @@
+//! Speak: decode and project, per dialect.
+//!
+//! A dialect is two functions. [`decode`] turns a request into an [`Intent`], which names no
+//! dialect; [`Projector::project`] turns an event into [`Frame`]s, which are nothing but the
+//! dialect. Between them stands one table, [`refuse`], that words every refusal.
+//!
+//! What must not be here: a socket, a runtime, a clock, a file, a decision. The same log gives the
+//! same frames with the same ids, however often and from wherever it is read; that is what makes
+//! resuming a stream exact and sharing one projection among all its readers possible.
+//!
+//! ```text
+//! bytes ─ jsonrpc::parse ─► Call ─ decode ─► Asked { view, intent }        (or a WireError)
+//! log   ─ Projector::project ─► Frame { id: "<seq>.<k>", task, body, ends }
+//! WireError ─ refuse ─► ErrorObject { code, message, data }
+//! ```
+
+pub mod a2a03;
+pub mod a2a1;
+pub mod card;
+pub mod commands;
+pub mod devtool;
+pub mod dialect;
+pub mod intent;
+pub mod jsonrpc;
+pub mod project;
+mod read;
+pub mod refuse;
+pub mod reply;
+mod send;
+pub mod time;
+pub mod words;
+
+pub use card::{CardFacts, CardKind, card, card_kind};
+pub use dialect::{Dialect, Extension, View, check_version, decode, dialect_of, streams};
+pub use intent::{
+    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,
+    RunSlash, StatusFilter,
+};
+pub use jsonrpc::{Body, Call, Id};
+pub use project::{End, Frame, FrameId, Projector, Shown};
+pub use refuse::{Condition, ErrorObject, Violation, WireError, refuse};
+pub use words::words_to_choice;

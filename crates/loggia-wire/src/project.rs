@@ -1,0 +1,382 @@
+//! The log as a reader of one view sees it: one fold of the whole session, frames out.
+//!
+//! Deterministic: the same log gives the same frames under the same ids, so one projector serves
+//! all readers of a view, and a reader that comes back with the id of its last frame goes on after
+//! it without a gap. A reader of one task picks the frames of that task.
+
+mod calls;
+mod plain;
+mod question;
+pub(crate) mod snapshot;
+mod tool;
+pub(crate) mod update;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::str::FromStr;
+
+use loggia_core::{
+    ApprovalId, CallId, CallOutcome, Envelope, Event, MessageId, PromptId, Question, Seq,
+    SessionId, TaskArtifact, TaskId, TaskState, TaskView, Tasks, TurnId,
+};
+use serde_json::Value;
+
+use crate::dialect::{Dialect, Extension, View};
+use crate::intent::HistoryLength;
+use crate::{a2a1, a2a03};
+use calls::Calls;
+use update::{Place, Update};
+
+/// The place of a frame: the event it comes from, and which of that event's frames it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct FrameId {
+    pub seq: Seq,
+    pub k: u32,
+}
+
+impl fmt::Display for FrameId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}.{}", self.seq, self.k)
+    }
+}
+
+impl FromStr for FrameId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (seq, k) = text.trim().split_once('.').ok_or(())?;
+        Ok(Self { seq: Seq(seq.parse().map_err(|_| ())?), k: k.parse().map_err(|_| ())? })
+    }
+}
+
+/// One piece of a dialect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    pub id: FrameId,
+    pub task: TaskId,
+    /// The `result` of a JSON-RPC response.
+    pub body: Value,
+    pub ends: Option<End>,
+}
+
+/// Why a request's stream may end here. In 0.3 either is `final: true`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The task waits for an answer. A stream that merely watches goes on.
+    InputRequired,
+    /// The task is over.
+    Terminal,
+}
+
+impl End {
+    fn of(state: TaskState) -> Option<End> {
+        match state {
+            TaskState::Submitted | TaskState::Working => None,
+            TaskState::InputRequired => Some(End::InputRequired),
+            TaskState::Completed | TaskState::Failed | TaskState::Canceled => Some(End::Terminal),
+        }
+    }
+}
+
+/// How many requests of a kind a projector remembers.
+const REMEMBERED: usize = 256;
+
+/// How much of a task to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    pub history: HistoryLength,
+    pub artifacts: bool,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self { history: HistoryLength::All, artifacts: true }
+    }
+}
+
+/// The fold of one session for one view.
+#[derive(Debug, Clone)]
+pub struct Projector {
+    view: View,
+    session: SessionId,
+    model: String,
+    tasks: Tasks,
+    calls: Calls,
+    /// Where the response of the open turn stands; None until its first word.
+    spoken: Option<Spoken>,
+    /// By task, the frame that last ended its requests' streams with a question.
+    questions: HashMap<TaskId, FrameId>,
+    /// The latest prompts and answers, and which frame their streams begin after.
+    prompts: VecDeque<(PromptId, FrameId)>,
+    answers: VecDeque<(ApprovalId, CallId, FrameId)>,
+    last: FrameId,
+}
+
+/// The last thing that went into a turn's response. What comes from somewhere else begins a
+/// paragraph of its own.
+#[derive(Debug, Clone, PartialEq)]
+enum Spoken {
+    Reply(MessageId),
+    Sources,
+}
+
+/// One event and all that its frames are made of, the event already folded in.
+struct Step<'a> {
+    envelope: &'a Envelope,
+    dialect: Dialect,
+    task: &'a TaskView,
+    calls: &'a mut Calls,
+    spoken: &'a mut Option<Spoken>,
+    /// The task's turn is open.
+    running: bool,
+    /// The turn that this event belongs to, or ends.
+    turn: Option<&'a TurnId>,
+    /// An artifact of the name that this event publishes was there before.
+    published_before: bool,
+}
+
+impl Projector {
+    pub fn new(session: SessionId, view: View) -> Self {
+        Self {
+            view,
+            session,
+            model: String::new(),
+            tasks: Tasks::default(),
+            calls: Calls::default(),
+            spoken: None,
+            questions: HashMap::new(),
+            prompts: VecDeque::new(),
+            answers: VecDeque::new(),
+            last: FrameId::default(),
+        }
+    }
+
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// The last event folded in.
+    pub fn head(&self) -> Seq {
+        self.last.seq
+    }
+
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// Folds the next event and gives its frames.
+    pub fn project(&mut self, envelope: &Envelope) -> Vec<Frame> {
+        let Some((task, updates)) = self.step(envelope) else { return Vec::new() };
+        let frames = updates.iter().map(|(id, update)| Frame {
+            id: *id,
+            task: task.clone(),
+            body: self.render(&task, envelope, update),
+            ends: update.ends(),
+        });
+        frames.collect()
+    }
+
+    /// Folds the next event silently.
+    pub fn fold(&mut self, envelope: &Envelope) {
+        // What it would have said is of no interest; what it changed is.
+        let _ = self.step(envelope);
+    }
+
+    /// Folds the next event and gives those of its frames that come after `after`: what a reader
+    /// that has seen everything up to there is still to see.
+    pub fn resume(&mut self, envelope: &Envelope, after: FrameId) -> Vec<Frame> {
+        if envelope.seq < after.seq {
+            self.fold(envelope);
+            return Vec::new();
+        }
+        let mut frames = self.project(envelope);
+        frames.retain(|frame| frame.id > after);
+        frames
+    }
+
+    /// The frame that the stream of a prompt begins after; the next one of its task is the task
+    /// itself. None for a prompt that is not among the latest.
+    pub fn prompted_after(&self, prompt: &PromptId) -> Option<FrameId> {
+        self.prompts.iter().rev().find(|(id, _)| id == prompt).map(|(_, after)| *after)
+    }
+
+    /// The frame that the stream of an answer goes on from: where the stream before it ended,
+    /// whatever has happened since. None for an answer that is not among the latest.
+    pub fn answered_after(&self, to: &Question) -> Option<FrameId> {
+        let named = |(approval, call, _): &&(ApprovalId, CallId, FrameId)| match to {
+            Question::Approval(id) => approval == id,
+            Question::Call(id) => call == id,
+        };
+        self.answers.iter().rev().find(named).map(|(_, _, after)| *after)
+    }
+
+    /// The task as it is now: what a poll gets.
+    pub fn snapshot(&self, task: &TaskId, shown: Shown) -> Option<Value> {
+        let shape = self.shape(self.tasks.get(task)?, shown);
+        Some(match self.view.dialect {
+            Dialect::A2a03 => a2a03::project::task(&shape),
+            Dialect::A2a1 => a2a1::project::task(&shape),
+        })
+    }
+
+    /// The task as it is now, as the first frame of a stream that goes on with what comes next.
+    pub fn opening(&self, task: &TaskId) -> Option<Frame> {
+        let view = self.tasks.get(task)?;
+        let body = self.opened(view);
+        Some(Frame { id: self.last, task: task.clone(), body, ends: End::of(view.state) })
+    }
+
+    fn opened(&self, view: &TaskView) -> Value {
+        let shape = self.shape(view, Shown::default());
+        match self.view.dialect {
+            Dialect::A2a03 => a2a03::project::task(&shape),
+            Dialect::A2a1 => a2a1::project::streamed_task(&shape),
+        }
+    }
+
+    fn shape<'a>(&'a self, view: &'a TaskView, shown: Shown) -> snapshot::Shape<'a> {
+        snapshot::shape(&self.session, view, &self.calls, self.view.extension, &self.model, shown)
+    }
+
+    fn render(&self, task: &TaskId, envelope: &Envelope, update: &Update) -> Value {
+        let place = Place { session: &self.session, task, at: envelope.at, model: &self.model };
+        match (update, self.view.dialect) {
+            (Update::Task, _) => self.tasks.get(task).map_or(Value::Null, |view| self.opened(view)),
+            (Update::Status(status), Dialect::A2a03) => a2a03::project::status(&place, status),
+            (Update::Status(status), Dialect::A2a1) => a2a1::project::status(&place, status),
+            (Update::Piece(piece), Dialect::A2a03) => a2a03::project::piece(&place, piece),
+            (Update::Piece(piece), Dialect::A2a1) => a2a1::project::piece(&place, piece),
+        }
+    }
+
+    /// The one place where state moves. None where the event is about no task.
+    fn step(&mut self, envelope: &Envelope) -> Option<(TaskId, Vec<(FrameId, Update)>)> {
+        self.last = FrameId { seq: envelope.seq, k: 0 };
+        let before = self.tasks.running().cloned();
+        let published_before = self.has_published(envelope);
+        let task = self.task_of(envelope).or(before);
+        self.fold_session(envelope);
+        self.tasks.apply(envelope);
+        self.calls.apply(envelope);
+        let task = task?;
+        self.note_request(&task, envelope);
+        let updates = self.tasks.get(&task).map(|view| {
+            let mut step = Step {
+                envelope,
+                dialect: self.view.dialect,
+                task: view,
+                calls: &mut self.calls,
+                spoken: &mut self.spoken,
+                running: self.tasks.running() == Some(&task),
+                turn: turn_of(&envelope.event),
+                published_before,
+            };
+            match self.view.extension {
+                Extension::On => tool::updates(&mut step),
+                Extension::Off => plain::updates(&mut step),
+            }
+        });
+        self.calls.forget(envelope);
+        if matches!(envelope.event, Event::TurnEnded { .. }) {
+            self.spoken = None;
+        }
+        Some((task.clone(), self.number(&task, envelope.seq, updates?)))
+    }
+
+    /// Gives updates their places, and remembers the last of them.
+    fn number(&mut self, task: &TaskId, seq: Seq, updates: Vec<Update>) -> Vec<(FrameId, Update)> {
+        let ids = (0..).map(|k| FrameId { seq, k });
+        let numbered: Vec<(FrameId, Update)> = ids.zip(updates).collect();
+        for (id, update) in &numbered {
+            self.last = *id;
+            if update.ends() == Some(End::InputRequired) {
+                self.questions.insert(task.clone(), *id);
+            }
+        }
+        numbered
+    }
+
+    /// Remembers where the stream of a request that this event records begins.
+    fn note_request(&mut self, task: &TaskId, envelope: &Envelope) {
+        let before = FrameId { seq: Seq(envelope.seq.0.saturating_sub(1)), k: u32::MAX };
+        if let Event::PromptAccepted { prompt, .. } = &envelope.event {
+            remember(&mut self.prompts, (prompt.clone(), before));
+        }
+        if let Event::ApprovalAnswered { approval, call, .. } = &envelope.event {
+            let after = self.questions.get(task).copied().unwrap_or(before);
+            remember(&mut self.answers, (approval.clone(), call.clone(), after));
+        }
+        if matches!(envelope.event, Event::TurnEnded { .. }) {
+            self.questions.remove(task);
+        }
+    }
+
+    fn fold_session(&mut self, envelope: &Envelope) {
+        if let Event::SessionOpened { settings, .. } | Event::SettingsChanged { settings } =
+            &envelope.event
+        {
+            self.model.clone_from(&settings.model.0);
+        }
+    }
+
+    /// The task an event names by itself; every other event belongs to the open turn.
+    fn task_of(&self, envelope: &Envelope) -> Option<TaskId> {
+        match &envelope.event {
+            Event::PromptAccepted { task, .. } | Event::TurnStarted { task, .. } => {
+                Some(task.clone())
+            }
+            Event::PromptWithdrawn { prompt } => self.tasks.waiting(prompt).cloned(),
+            Event::SessionOpened { .. }
+            | Event::SettingsChanged { .. }
+            | Event::PolicyAmended { .. }
+            | Event::SessionClosed { .. }
+            | Event::TurnEnded { .. }
+            | Event::TextAppended { .. }
+            | Event::ThoughtAppended { .. }
+            | Event::PlanUpdated { .. }
+            | Event::SourcesCited { .. }
+            | Event::UsageReported { .. }
+            | Event::CallProposed { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::CallStarted { .. }
+            | Event::CallOutput { .. }
+            | Event::CallEnded { .. }
+            | Event::NoticeRaised { .. }
+            | Event::Unknown => None,
+        }
+    }
+
+    fn has_published(&self, envelope: &Envelope) -> bool {
+        let Event::CallEnded { outcome: CallOutcome::Succeeded { output }, .. } = &envelope.event
+        else {
+            return false;
+        };
+        let view = self.tasks.running().and_then(|task| self.tasks.get(task));
+        match (&output.artifact, view) {
+            (Some(artifact), Some(view)) => view.artifacts.iter().any(
+                |known| matches!(known, TaskArtifact::Published { id, .. } if *id == artifact.id),
+            ),
+            (None, _) | (_, None) => false,
+        }
+    }
+}
+
+fn remember<T>(kept: &mut VecDeque<T>, item: T) {
+    kept.push_back(item);
+    if kept.len() > REMEMBERED {
+        kept.pop_front();
+    }
+}
+
+/// The turn of the events for which frames need to know it.
+fn turn_of(event: &Event) -> Option<&TurnId> {
+    if let Event::TextAppended { turn, .. }
+    | Event::SourcesCited { turn, .. }
+    | Event::TurnEnded { turn, .. } = event
+    {
+        Some(turn)
+    } else {
+        None
+    }
+}

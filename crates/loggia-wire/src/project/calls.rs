@@ -1,0 +1,168 @@
+//! The calls of the open turn: what is asked, what runs, and how much of its output is shown.
+//!
+//! A client is told a call's output whole each time, so it is told at most ten times a second, by
+//! the log's own clock. What is held back goes out with the next event that comes late enough, and
+//! in any case before the call ends.
+
+use loggia_core::transcript::{LIVE_TAIL, keep_tail};
+use loggia_core::{ApprovalId, CallId, Choice, Details, Envelope, Event, Millis};
+use serde_json::Value;
+
+use crate::devtool::AboutAnswer;
+
+const LIVE_PAUSE: i64 = 100;
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Calls {
+    /// In the order they were proposed.
+    open: Vec<OpenCall>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OpenCall {
+    pub id: CallId,
+    pub tool: String,
+    pub title: String,
+    pub input: Value,
+    /// As proposed, or as edited by whoever approved it.
+    pub details: Details,
+    pub asked: Option<Asked>,
+    pub answer: Option<AboutAnswer>,
+    pub started: bool,
+    pub ended: bool,
+    /// Clients know of it.
+    pub announced: bool,
+    live: Live,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Asked {
+    pub approval: ApprovalId,
+    pub choices: Vec<Choice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Live {
+    tail: String,
+    shown: Option<Millis>,
+    held: bool,
+}
+
+impl OpenCall {
+    pub fn is_open_question(&self) -> bool {
+        self.asked.is_some() && self.answer.is_none() && !self.ended
+    }
+
+    pub fn live(&self) -> Option<&str> {
+        (!self.live.tail.is_empty()).then_some(self.live.tail.as_str())
+    }
+
+    /// Whether output is waiting to be shown and may be shown now. Then it counts as shown.
+    pub fn shows_live(&mut self, at: Millis) -> bool {
+        // A clock that went back must not silence a call.
+        let pause = self.live.shown.map(|shown| at.0.saturating_sub(shown.0));
+        let due = pause.is_none_or(|pause| !(0..LIVE_PAUSE).contains(&pause));
+        let shows = self.live.held && due;
+        if shows {
+            self.live.shown = Some(at);
+            self.live.held = false;
+        }
+        shows
+    }
+
+    /// The same at the end of the call, when there is no later.
+    pub fn shows_last_live(&mut self) -> bool {
+        std::mem::take(&mut self.live.held)
+    }
+
+    fn print(&mut self, text: &str, skipped: u64) {
+        if skipped > 0 {
+            self.live.tail.push_str(&format!("\n[{skipped} bytes left out]\n"));
+        }
+        self.live.tail.push_str(text);
+        keep_tail(&mut self.live.tail, LIVE_TAIL);
+        self.live.held = true;
+    }
+}
+
+impl Calls {
+    pub fn get_mut(&mut self, call: &CallId) -> Option<&mut OpenCall> {
+        self.open.iter_mut().find(|open| open.id == *call)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut OpenCall> {
+        self.open.iter_mut()
+    }
+
+    pub fn open_questions(&self) -> impl Iterator<Item = &OpenCall> {
+        self.open.iter().filter(|call| call.is_open_question())
+    }
+
+    pub fn apply(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::CallProposed { call, tool, title, input, details, .. } => {
+                self.open.push(OpenCall {
+                    id: call.clone(),
+                    tool: tool.clone(),
+                    title: title.clone(),
+                    input: input.clone(),
+                    details: details.clone(),
+                    asked: None,
+                    answer: None,
+                    started: false,
+                    ended: false,
+                    announced: false,
+                    live: Live::default(),
+                });
+            }
+            Event::ApprovalAsked { approval, call, choices, .. } => self.change(call, |open| {
+                open.asked = Some(Asked { approval: approval.clone(), choices: choices.clone() });
+                open.answer = None;
+            }),
+            Event::ApprovalAnswered { call, choice, edit, details, .. } => {
+                let by = envelope.origin.to_string();
+                self.change(call, |open| {
+                    let edited = edit.is_some() && details.is_some();
+                    open.answer = Some(AboutAnswer { choice: choice.0.clone(), by, edited });
+                    if let Some(details) = details {
+                        open.details = details.clone();
+                    }
+                });
+            }
+            Event::CallStarted { call, .. } => self.change(call, |open| open.started = true),
+            Event::CallOutput { call, text, skipped } => {
+                self.change(call, |open| open.print(text, *skipped));
+            }
+            Event::CallEnded { call, .. } => self.change(call, |open| open.ended = true),
+            Event::SessionOpened { .. }
+            | Event::SettingsChanged { .. }
+            | Event::PolicyAmended { .. }
+            | Event::SessionClosed { .. }
+            | Event::PromptAccepted { .. }
+            | Event::PromptWithdrawn { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnEnded { .. }
+            | Event::TextAppended { .. }
+            | Event::ThoughtAppended { .. }
+            | Event::PlanUpdated { .. }
+            | Event::SourcesCited { .. }
+            | Event::UsageReported { .. }
+            | Event::NoticeRaised { .. }
+            | Event::Unknown => {}
+        }
+    }
+
+    /// Drops what ended, once its frames are made.
+    pub fn forget(&mut self, envelope: &Envelope) {
+        if matches!(envelope.event, Event::TurnEnded { .. }) {
+            self.open.clear();
+        }
+        self.open.retain(|call| !call.ended);
+    }
+
+    fn change(&mut self, call: &CallId, change: impl FnOnce(&mut OpenCall)) {
+        if let Some(open) = self.get_mut(call) {
+            change(open);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A task as it is now, before a dialect writes it down.
+
+use loggia_core::{Exchange, Millis, Part, SessionId, TaskArtifact, TaskId, TaskState, TaskView};
+
+use super::calls::Calls;
+use super::question::{response_id, response_text, sources_text};
+use super::update::{Piece, Said, Speaker};
+use super::{Shown, plain, tool};
+use crate::devtool::{About, EventKind};
+use crate::dialect::Extension;
+use crate::intent::HistoryLength;
+
+pub(crate) struct Shape<'a> {
+    pub task: &'a TaskId,
+    pub session: &'a SessionId,
+    pub state: TaskState,
+    pub said: Option<Said>,
+    pub at: Millis,
+    /// None: left out.
+    pub history: Option<Vec<Said>>,
+    pub artifacts: Option<Vec<Piece>>,
+}
+
+pub(super) fn shape<'a>(
+    session: &'a SessionId,
+    view: &'a TaskView,
+    calls: &Calls,
+    extension: Extension,
+    model: &str,
+    shown: Shown,
+) -> Shape<'a> {
+    Shape {
+        task: &view.id,
+        session,
+        state: view.state,
+        said: said(view, calls, extension, model),
+        at: view.updated,
+        history: history(view, shown.history),
+        artifacts: shown.artifacts.then(|| artifacts(view)),
+    }
+}
+
+/// What belongs to the state: the open question, or why it failed.
+fn said(view: &TaskView, calls: &Calls, extension: Extension, model: &str) -> Option<Said> {
+    match (view.state, extension) {
+        (TaskState::InputRequired, Extension::Off) => plain::open_question(calls),
+        (TaskState::InputRequired, Extension::On) => tool::open_questions(calls).map(|said| {
+            let question = tool::first_question(calls);
+            let about = About { question, ..About::kind(EventKind::ToolCallUpdate) };
+            Said { metadata: Some(about.metadata(model).into()), ..said }
+        }),
+        (TaskState::Failed, _) => {
+            let why = view.failure.as_deref()?;
+            Some(Said::text(format!("failure-{}", view.id), why))
+        }
+        (
+            TaskState::Submitted | TaskState::Working | TaskState::Completed | TaskState::Canceled,
+            _,
+        ) => None,
+    }
+}
+
+fn history(view: &TaskView, length: HistoryLength) -> Option<Vec<Said>> {
+    let skipped = match length {
+        HistoryLength::All => 0,
+        HistoryLength::Last(0) => return None,
+        HistoryLength::Last(length) => view.history.len().saturating_sub(length),
+    };
+    Some(view.history.iter().skip(skipped).map(exchange).collect())
+}
+
+fn exchange(said: &Exchange) -> Said {
+    let by_user = |id: String, parts: Vec<Part>, metadata| Said {
+        id,
+        by: Speaker::User,
+        parts: if parts.is_empty() { vec![Part::Text { text: String::new() }] } else { parts },
+        metadata,
+    };
+    match said {
+        Exchange::Prompt { prompt, content, .. } => {
+            let id = content.message.clone().unwrap_or_else(|| prompt.to_string());
+            by_user(id, content.parts.clone(), content.metadata.clone())
+        }
+        Exchange::Reply { message, text, .. } => Said::text(message.as_str(), text),
+        Exchange::Sources { turn, sources, .. } => {
+            Said::text(format!("{turn}-sources"), sources_text(sources))
+        }
+        Exchange::Question { approval, subject, .. } => Said::text(approval.as_str(), subject),
+        Exchange::Answer { approval, choice, text, .. } => {
+            let text = text.clone().unwrap_or_else(|| choice.to_string());
+            by_user(format!("{approval}-answer"), vec![Part::Text { text }], None)
+        }
+    }
+}
+
+/// What was published on purpose comes first, then what was said, then which files changed.
+fn artifacts(view: &TaskView) -> Vec<Piece> {
+    let mut ordered: Vec<&TaskArtifact> = view.artifacts.iter().collect();
+    ordered.sort_by_key(|artifact| match artifact {
+        TaskArtifact::Published { .. } => 0,
+        TaskArtifact::Response { .. } => 1,
+        TaskArtifact::Change { .. } => 2,
+    });
+    let whole = |id: String, name: &str, parts: Vec<Part>, last: bool| Piece {
+        id,
+        name: name.to_owned(),
+        parts,
+        append: false,
+        last,
+    };
+    let pieces = ordered.into_iter().map(|artifact| match artifact {
+        TaskArtifact::Published { id, name, parts, complete } => {
+            whole(id.clone(), name, parts.clone(), *complete)
+        }
+        TaskArtifact::Response { turn, complete } => {
+            let parts = vec![Part::Text { text: response_text(view, turn) }];
+            whole(response_id(turn), "response", parts, *complete)
+        }
+        TaskArtifact::Change { call, path, unified } => {
+            let parts = vec![Part::Text { text: unified.clone() }];
+            whole(plain::change_id(call), path, parts, true)
+        }
+    });
+    pieces.collect()
+}

@@ -1,0 +1,195 @@
+//! Reading parameters: a JSON object that knows where it stands, so that a complaint names the
+//! field. Null counts as absent, unknown members are left alone, nothing is converted.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use crate::refuse::{Violation, WireError};
+
+/// Ids, names of choices, tokens of a page.
+pub(crate) const ID_LIMIT: usize = 256;
+/// One metadata object, as JSON.
+const METADATA_LIMIT: usize = 64 * 1024;
+const URL_LIMIT: usize = 2048;
+const SECRET_LIMIT: usize = 8 * 1024;
+
+pub(crate) type Read<T> = Result<T, WireError>;
+
+pub(crate) fn violation(field: impl Into<String>, why: impl Into<String>) -> WireError {
+    WireError::Invalid(Violation { field: field.into(), why: why.into() })
+}
+
+pub(crate) struct Fields<'a> {
+    at: String,
+    /// None: there is nothing to read, and nothing wrong with that.
+    map: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> Fields<'a> {
+    pub fn of(at: impl Into<String>, value: &'a Value) -> Read<Self> {
+        let at = at.into();
+        match value.as_object() {
+            Some(map) => Ok(Self { at, map: Some(map) }),
+            None => Err(violation(at, "must be an object")),
+        }
+    }
+
+    /// The parameters of a request. Absent parameters are an empty object.
+    pub fn of_params(params: &'a Value) -> Read<Self> {
+        match params {
+            Value::Null => Ok(Self { at: String::new(), map: None }),
+            Value::Object(map) => Ok(Self { at: String::new(), map: Some(map) }),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(violation("params", "must be an object"))
+            }
+        }
+    }
+
+    /// Where a member of this object stands.
+    pub fn path(&self, name: &str) -> String {
+        if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.map?.get(name).filter(|value| !value.is_null())
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &'a String> {
+        self.map.into_iter().flat_map(Map::keys)
+    }
+
+    pub fn missing(&self, name: &str) -> WireError {
+        violation(self.path(name), "is missing")
+    }
+
+    pub fn text(&self, name: &str) -> Read<Option<&'a str>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(violation(self.path(name), "must be a string")),
+        }
+    }
+
+    pub fn owned_text(&self, name: &str) -> Read<Option<String>> {
+        Ok(self.text(name)?.map(str::to_owned))
+    }
+
+    /// A short name: 1 to 256 bytes.
+    pub fn id(&self, name: &str) -> Read<Option<&'a str>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match text.len() {
+            1..=ID_LIMIT => Ok(Some(text)),
+            _ => Err(violation(self.path(name), format!("must have 1 to {ID_LIMIT} bytes"))),
+        }
+    }
+
+    pub fn needed_id(&self, name: &str) -> Read<&'a str> {
+        self.id(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    pub fn ids(&self, name: &str) -> Read<Vec<&'a str>> {
+        self.items(name)?
+            .into_iter()
+            .map(|(at, value)| match value.as_str() {
+                Some(text) if (1..=ID_LIMIT).contains(&text.len()) => Ok(text),
+                Some(_) => Err(violation(at, format!("must have 1 to {ID_LIMIT} bytes"))),
+                None => Err(violation(at, "must be a string")),
+            })
+            .collect()
+    }
+
+    pub fn texts(&self, name: &str) -> Read<Vec<String>> {
+        self.items(name)?
+            .into_iter()
+            .map(|(at, value)| match value.as_str() {
+                Some(text) => Ok(text.to_owned()),
+                None => Err(violation(at, "must be a string")),
+            })
+            .collect()
+    }
+
+    pub fn flag(&self, name: &str) -> Read<Option<bool>> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(violation(self.path(name), "must be true or false")),
+        }
+    }
+
+    /// A whole number that is not negative.
+    pub fn count(&self, name: &str) -> Read<Option<usize>> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let count = value.as_u64().and_then(|number| usize::try_from(number).ok());
+        match count {
+            Some(count) => Ok(Some(count)),
+            None => Err(violation(self.path(name), "must be a whole number, zero or more")),
+        }
+    }
+
+    pub fn object(&self, name: &str) -> Read<Option<Fields<'a>>> {
+        self.get(name).map(|value| Fields::of(self.path(name), value)).transpose()
+    }
+
+    /// The elements of an array with their places; an absent array is empty.
+    pub fn items(&self, name: &str) -> Read<Vec<(String, &'a Value)>> {
+        let at = self.path(name);
+        match self.get(name) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(items)) => {
+                Ok(items.iter().enumerate().map(|(n, item)| (format!("{at}[{n}]"), item)).collect())
+            }
+            Some(_) => Err(violation(at, "must be an array")),
+        }
+    }
+
+    pub fn metadata(&self, name: &str) -> Read<Option<Value>> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        if !value.is_object() {
+            return Err(violation(self.path(name), "must be an object"));
+        }
+        if json_length(value) > METADATA_LIMIT {
+            let why = format!("must have at most {METADATA_LIMIT} bytes");
+            return Err(violation(self.path(name), why));
+        }
+        Ok(Some(value.clone()))
+    }
+
+    /// A value that becomes part of an HTTP request: no control characters.
+    pub fn header_text(&self, name: &str, limit: usize) -> Read<Option<String>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        if text.len() > limit {
+            return Err(violation(self.path(name), format!("must have at most {limit} bytes")));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(violation(self.path(name), "must hold no control characters"));
+        }
+        Ok(Some(text.to_owned()))
+    }
+
+    pub fn secret(&self, name: &str) -> Read<Option<String>> {
+        self.header_text(name, SECRET_LIMIT)
+    }
+
+    pub fn url(&self, name: &str) -> Read<String> {
+        match self.header_text(name, URL_LIMIT)? {
+            Some(url) if !url.is_empty() => Ok(url),
+            Some(_) | None => Err(self.missing(name)),
+        }
+    }
+}
+
+/// How many bytes a value has as JSON, without writing it down.
+fn json_length(value: &Value) -> usize {
+    struct Counted(usize);
+    impl fmt::Write for Counted {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0 += text.len();
+            Ok(())
+        }
+    }
+    let mut counted = Counted(0);
+    // Counting can not fail.
+    let _ = fmt::Write::write_fmt(&mut counted, format_args!("{value}"));
+    counted.0
+}

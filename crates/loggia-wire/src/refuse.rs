@@ -1,0 +1,311 @@
+//! Why not, in the words of each dialect. One table: every way in which a request can fail has one
+//! row here and no other place.
+//!
+//! A message is a sentence for people. It holds no path, no name of a type, and never more than a
+//! few bytes of what a client sent.
+
+use loggia_core::Refusal;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::dialect::Dialect;
+use crate::time::rfc3339;
+
+/// A request that gets an error. The server's own conditions travel the same way as refusals.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum WireError {
+    #[error("Invalid JSON payload: {0}")]
+    Parse(&'static str),
+    #[error("Request payload validation error: {0}")]
+    InvalidRequest(&'static str),
+    #[error("Method not found")]
+    MethodNotFound,
+    #[error("Invalid parameters: {} {}", .0.field, .0.why)]
+    Invalid(Violation),
+    #[error("This protocol version is not supported; supported are 1.0 and 0.3")]
+    VersionNotSupported,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Condition(#[from] Condition),
+}
+
+/// A field that is not as it must be. The name is ours, never the client's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    pub field: String,
+    pub why: String,
+}
+
+/// What only the server knows.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Condition {
+    /// Also for somebody else's task: whoever may not see it can not tell.
+    #[error("Task not found")]
+    TaskNotFound,
+    #[error("There is no such context")]
+    UnknownContext,
+    #[error("The task belongs to another context")]
+    ContextMismatch,
+    #[error("This question belongs to another task")]
+    QuestionElsewhere,
+    #[error("The task is over; there is nothing to follow")]
+    NothingToFollow,
+    #[error("The server is busy: try again in a moment")]
+    Busy,
+    #[error("Too many streams are open: close one and try again")]
+    TooManyStreams,
+    #[error("The session is being restarted: try again in a moment")]
+    Restarting,
+    #[error("The log can not be written: nothing was changed")]
+    Storage,
+    #[error("Authentication is required")]
+    Unauthenticated,
+    #[error("Not permitted: {0}")]
+    Forbidden(Forbidden),
+    #[error("The body is larger than {limit} bytes")]
+    BodyTooLarge { limit: usize },
+    #[error("A request's body must be application/json")]
+    NotJson,
+    #[error("Content of this media type is not supported")]
+    ContentType,
+    #[error("This workspace is not allowed: {why}")]
+    WorkspaceRefused { why: &'static str },
+    #[error("The session works in another workspace")]
+    WorkspaceDiffers,
+    #[error("This setting is not allowed: {setting}")]
+    SettingRefused { setting: &'static str },
+    #[error("Push notifications are not supported")]
+    PushNotSupported,
+    #[error("This address can not be called back: {why}")]
+    PushTargetRefused { why: &'static str },
+    #[error("There is no such push notification configuration for this task")]
+    UnknownPushConfig,
+    #[error("Streaming is not supported")]
+    StreamingNotSupported,
+    #[error("There is no extended card")]
+    ExtendedCardNotSupported,
+    #[error("The extended card is not configured")]
+    ExtendedCardNotConfigured,
+    #[error("This agent needs an extension that the request does not activate")]
+    ExtensionRequired,
+    #[error("The message was rejected: {why}")]
+    Rejected { why: String },
+    #[error("Internal error")]
+    Internal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Forbidden {
+    #[error("a call of this agent can not speak for a person")]
+    ToolDescendant,
+    #[error("this connection belongs to another user")]
+    OtherUser,
+    #[error("the credentials do not reach this far")]
+    Scope,
+    #[error("requests from other origins are refused")]
+    Origin,
+}
+
+/// A JSON-RPC error. `http` is the status of the 1.0.1 HTTP binding, for whoever needs one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ErrorObject {
+    pub code: i32,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    #[serde(skip)]
+    pub http: u16,
+}
+
+/// One row: the code, what A2A calls it, what exactly it was, and the HTTP status.
+struct Row {
+    code: i32,
+    /// None: JSON-RPC's own codes, for which A2A has no name.
+    named: Option<&'static str>,
+    cause: &'static str,
+    http: u16,
+}
+
+const PARAMS: i32 = -32602;
+const INTERNAL: i32 = -32603;
+/// JSON-RPC leaves -32000 to servers and A2A leaves it alone.
+const NOT_PERMITTED: i32 = -32000;
+
+pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
+    let row = row(error);
+    let newer_than_03 = matches!(row.code, -32008 | -32009);
+    let code = if dialect == Dialect::A2a03 && newer_than_03 { INTERNAL } else { row.code };
+    // Who wrote what can not be read may speak either dialect; the code says it all.
+    let unread = matches!(
+        error,
+        WireError::Parse(_) | WireError::InvalidRequest(_) | WireError::MethodNotFound
+    );
+    let data = (!unread).then(|| match dialect {
+        Dialect::A2a03 => free_form(error, &row),
+        Dialect::A2a1 => typed_details(error, &row),
+    });
+    ErrorObject { code, message: error.to_string(), data, http: row.http }
+}
+
+/// `{reason, …}`, free-form as 0.3 leaves it.
+fn free_form(error: &WireError, row: &Row) -> Value {
+    let mut data = Map::new();
+    data.insert("reason".into(), row.cause.into());
+    for (name, value) in facts(error) {
+        data.insert(name.into(), value.into());
+    }
+    Value::Object(data)
+}
+
+/// An array of typed objects: `ErrorInfo`, and `BadRequest` where a field is to blame.
+fn typed_details(error: &WireError, row: &Row) -> Value {
+    if let WireError::Invalid(Violation { field, why }) = error {
+        return json!([{
+            "@type": "type.googleapis.com/google.rpc.BadRequest",
+            "fieldViolations": [{ "field": field, "description": why }],
+        }]);
+    }
+    let mut metadata = Map::new();
+    for (name, value) in facts(error) {
+        metadata.insert(name.into(), value.into());
+    }
+    let (reason, domain) = match row.named {
+        Some(named) => {
+            metadata.insert("cause".into(), row.cause.into());
+            (named.to_owned(), "a2a-protocol.org")
+        }
+        None => (row.cause.to_uppercase().replace('-', "_"), "loggia"),
+    };
+    json!([{
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": reason,
+        "domain": domain,
+        "metadata": metadata,
+    }])
+}
+
+/// What a program needs to know beside the reason.
+fn facts(error: &WireError) -> Vec<(&'static str, String)> {
+    match error {
+        WireError::Invalid(Violation { field, why }) => {
+            vec![("field", field.clone()), ("why", why.clone())]
+        }
+        WireError::VersionNotSupported => vec![("supported", "1.0, 0.3".to_owned())],
+        WireError::Refused(refusal) => match refusal {
+            Refusal::AlreadyAnswered { choice, by, at } => {
+                vec![("choice", choice.to_string()), ("by", by.to_string()), ("at", rfc3339(*at))]
+            }
+            Refusal::Withdrawn { at, .. } => vec![("at", rfc3339(*at))],
+            Refusal::NotAChoice { offered, .. } => vec![("offered", offered.join(", "))],
+            Refusal::UnknownQuestion
+            | Refusal::UnfitEdit { .. }
+            | Refusal::DetailsChanged
+            | Refusal::UnknownTask
+            | Refusal::TaskExists
+            | Refusal::TaskOver
+            | Refusal::NothingToCancel
+            | Refusal::QueueFull { .. }
+            | Refusal::UnknownRule
+            | Refusal::StaleTurn
+            | Refusal::StaleCall
+            | Refusal::DuplicateCall
+            | Refusal::AlreadyOpen
+            | Refusal::NotOpen
+            | Refusal::SessionClosed => Vec::new(),
+        },
+        WireError::Parse(_)
+        | WireError::InvalidRequest(_)
+        | WireError::MethodNotFound
+        | WireError::Condition(_) => Vec::new(),
+    }
+}
+
+fn row(error: &WireError) -> Row {
+    match error {
+        WireError::Parse(_) => own(-32700, "invalid-json", 400),
+        WireError::InvalidRequest(_) => own(-32600, "invalid-request", 400),
+        WireError::MethodNotFound => own(-32601, "method-not-found", 404),
+        WireError::Invalid(_) => own(PARAMS, "invalid-params", 400),
+        WireError::VersionNotSupported => {
+            named(-32009, "VERSION_NOT_SUPPORTED", "version-not-supported", 400)
+        }
+        WireError::Refused(refusal) => refusal_row(refusal),
+        WireError::Condition(condition) => condition_row(condition),
+    }
+}
+
+fn refusal_row(refusal: &Refusal) -> Row {
+    match refusal {
+        Refusal::AlreadyAnswered { .. } => own(PARAMS, "already-answered", 400),
+        Refusal::Withdrawn { .. } => own(PARAMS, "question-withdrawn", 400),
+        Refusal::UnknownQuestion => own(PARAMS, "unknown-question", 400),
+        Refusal::NotAChoice { .. } => own(PARAMS, "not-a-choice", 400),
+        Refusal::UnfitEdit { .. } => own(PARAMS, "unfit-edit", 400),
+        Refusal::DetailsChanged => own(PARAMS, "details-changed", 400),
+        Refusal::UnknownTask => named(-32001, "TASK_NOT_FOUND", "unknown-task", 404),
+        Refusal::TaskExists => own(PARAMS, "task-exists", 400),
+        Refusal::TaskOver => named(-32004, "UNSUPPORTED_OPERATION", "task-over", 400),
+        Refusal::NothingToCancel => named(-32002, "TASK_NOT_CANCELABLE", "nothing-to-cancel", 400),
+        Refusal::QueueFull { .. } => own(INTERNAL, "queue-full", 503),
+        Refusal::UnknownRule => own(PARAMS, "unknown-rule", 400),
+        Refusal::SessionClosed => named(-32004, "UNSUPPORTED_OPERATION", "session-closed", 400),
+        // Answers to the running agent and to whoever opens sessions; a client sees none of them.
+        Refusal::StaleTurn
+        | Refusal::StaleCall
+        | Refusal::DuplicateCall
+        | Refusal::AlreadyOpen
+        | Refusal::NotOpen => own(INTERNAL, "internal", 500),
+    }
+}
+
+fn condition_row(condition: &Condition) -> Row {
+    let unsupported = |cause| named(-32004, "UNSUPPORTED_OPERATION", cause, 400);
+    match condition {
+        Condition::TaskNotFound => named(-32001, "TASK_NOT_FOUND", "unknown-task", 404),
+        Condition::UnknownContext => own(PARAMS, "unknown-context", 400),
+        Condition::ContextMismatch => own(PARAMS, "context-mismatch", 400),
+        Condition::QuestionElsewhere => own(PARAMS, "question-elsewhere", 400),
+        Condition::NothingToFollow => unsupported("task-over"),
+        Condition::Busy => own(INTERNAL, "busy", 503),
+        Condition::TooManyStreams => own(INTERNAL, "too-many-streams", 503),
+        Condition::Restarting => own(INTERNAL, "restarting", 503),
+        Condition::Storage => own(INTERNAL, "storage", 500),
+        Condition::Unauthenticated => own(NOT_PERMITTED, "unauthenticated", 401),
+        Condition::Forbidden(Forbidden::ToolDescendant) => {
+            own(NOT_PERMITTED, "tool-descendant", 403)
+        }
+        Condition::Forbidden(Forbidden::OtherUser) => own(NOT_PERMITTED, "other-user", 403),
+        Condition::Forbidden(Forbidden::Scope) => own(NOT_PERMITTED, "scope", 403),
+        Condition::Forbidden(Forbidden::Origin) => own(NOT_PERMITTED, "origin", 403),
+        Condition::BodyTooLarge { .. } => own(-32600, "body-too-large", 413),
+        Condition::NotJson => named(-32005, "CONTENT_TYPE_NOT_SUPPORTED", "not-json", 415),
+        Condition::ContentType => named(-32005, "CONTENT_TYPE_NOT_SUPPORTED", "content-type", 400),
+        Condition::WorkspaceRefused { .. } => own(PARAMS, "workspace-refused", 403),
+        Condition::WorkspaceDiffers => own(PARAMS, "workspace-differs", 400),
+        Condition::SettingRefused { .. } => own(PARAMS, "setting-refused", 403),
+        Condition::PushNotSupported => {
+            named(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "push-not-supported", 400)
+        }
+        Condition::PushTargetRefused { .. } => own(PARAMS, "push-target-refused", 400),
+        Condition::UnknownPushConfig => named(-32001, "TASK_NOT_FOUND", "unknown-push-config", 404),
+        Condition::StreamingNotSupported => unsupported("streaming-not-supported"),
+        Condition::ExtendedCardNotSupported => unsupported("extended-card-not-supported"),
+        Condition::ExtendedCardNotConfigured => {
+            named(-32007, "EXTENDED_AGENT_CARD_NOT_CONFIGURED", "extended-card-not-configured", 400)
+        }
+        Condition::ExtensionRequired => {
+            named(-32008, "EXTENSION_SUPPORT_REQUIRED", "extension-required", 400)
+        }
+        Condition::Rejected { .. } => unsupported("rejected"),
+        Condition::Internal => own(INTERNAL, "internal", 500),
+    }
+}
+
+fn own(code: i32, cause: &'static str, http: u16) -> Row {
+    Row { code, named: None, cause, http }
+}
+
+fn named(code: i32, named: &'static str, cause: &'static str, http: u16) -> Row {
+    Row { code, named: Some(named), cause, http }
+}

@@ -1,0 +1,110 @@
+//! Answers that are not frames: what a unary request gets, per dialect.
+
+use loggia_core::{Content, Millis, SessionId, TaskId};
+use serde_json::{Map, Value, json};
+
+use crate::dialect::Dialect;
+use crate::intent::PushTarget;
+use crate::project::update::{Said, Speaker, value_of};
+use crate::time::rfc3339;
+use crate::{a2a1, a2a03};
+
+/// The result of a send: a task, as [`Projector::snapshot`](crate::Projector::snapshot) gives it.
+pub fn sent(dialect: Dialect, task: Value) -> Value {
+    match dialect {
+        Dialect::A2a03 => task,
+        Dialect::A2a1 => json!({ "task": task }),
+    }
+}
+
+/// A direct answer without a task: the result of a send, or the only frame of a stream.
+pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str) -> Value {
+    let said = Said::text(id, text);
+    match dialect {
+        Dialect::A2a03 => {
+            let message = a2a03::project::message(&said);
+            value_of(&a2a03::types::Message { context_id: Some(session.to_string()), ..message })
+        }
+        Dialect::A2a1 => {
+            let message = a2a1::project::message(&said);
+            let message = a2a1::types::Message { context_id: Some(session.to_string()), ..message };
+            value_of(&a2a1::types::StreamResponse::Message(message))
+        }
+    }
+}
+
+/// A task that was turned away before it began. It is in no log: nobody will find it again.
+pub fn rejected(
+    dialect: Dialect,
+    session: &SessionId,
+    task: &TaskId,
+    content: &Content,
+    why: &str,
+    at: Millis,
+) -> Value {
+    let why = Said::text(format!("rejected-{task}"), why);
+    let prompt = Said {
+        id: content.message.clone().unwrap_or_else(|| format!("prompt-{task}")),
+        by: Speaker::User,
+        parts: content.parts.clone(),
+        metadata: content.metadata.clone(),
+    };
+    match dialect {
+        Dialect::A2a03 => value_of(&a2a03::types::Task {
+            id: task.to_string(),
+            context_id: session.to_string(),
+            status: a2a03::types::TaskStatus {
+                state: a2a03::types::State::Rejected,
+                message: Some(a2a03::project::message(&why)),
+                timestamp: rfc3339(at),
+            },
+            history: Some(vec![a2a03::project::message(&prompt)]),
+            artifacts: None,
+        }),
+        Dialect::A2a1 => value_of(&a2a1::types::Task {
+            id: task.to_string(),
+            context_id: session.to_string(),
+            status: a2a1::types::TaskStatus {
+                state: a2a1::types::State::Rejected,
+                message: Some(a2a1::project::message(&why)),
+                timestamp: rfc3339(at),
+            },
+            artifacts: None,
+            history: Some(vec![a2a1::project::message(&prompt)]),
+        }),
+    }
+}
+
+/// A page of tasks; 1.0 alone has lists. An empty token says that there is no next page.
+pub fn page(tasks: Vec<Value>, next: Option<String>, page_size: usize, total_size: usize) -> Value {
+    let next_page_token = next.unwrap_or_default();
+    value_of(&a2a1::types::ListTasksResponse { tasks, next_page_token, page_size, total_size })
+}
+
+/// A callback as clients may see it: without its secrets.
+pub fn push(dialect: Dialect, task: &TaskId, target: &PushTarget) -> Value {
+    match dialect {
+        Dialect::A2a03 => value_of(&a2a03::types::TaskPushNotificationConfig {
+            task_id: task.to_string(),
+            push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
+        }),
+        Dialect::A2a1 => {
+            value_of(&a2a1::types::TaskPushNotificationConfig::shown(task.as_str(), target))
+        }
+    }
+}
+
+pub fn pushes(dialect: Dialect, task: &TaskId, targets: &[PushTarget]) -> Value {
+    let configs: Vec<Value> = targets.iter().map(|target| push(dialect, task, target)).collect();
+    match dialect {
+        Dialect::A2a03 => Value::Array(configs),
+        Dialect::A2a1 => json!({ "configs": configs, "nextPageToken": "" }),
+    }
+}
+
+pub fn push_deleted(dialect: Dialect) -> Value {
+    match dialect {
+        Dialect::A2a03 => Value::Null,
+        Dialect::A2a1 => Value::Object(Map::new()),
+    }
+}

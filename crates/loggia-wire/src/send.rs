@@ -1,0 +1,147 @@
+//! A decoded message becomes a prompt or an answer. The dialects differ in how a message is
+//! written; what it means is decided here, once.
+
+use loggia_core::{ChoiceId, Content, Edit, Part, SessionId, TaskChoice, TaskId};
+use serde_json::Value;
+
+use crate::devtool::{self, decode::Confirmation};
+use crate::dialect::{Dialect, Extension, View};
+use crate::intent::{
+    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
+};
+use crate::read::{Read, violation};
+use crate::refuse::WireError;
+
+/// All text of one message together.
+const TEXT_LIMIT: usize = 1024 * 1024;
+
+/// A message as any dialect may write it.
+pub(crate) struct Draft {
+    pub session: Option<SessionId>,
+    pub task: Option<TaskId>,
+    /// The client's name for the message.
+    pub message: String,
+    pub parts: Vec<Part>,
+    pub metadata: Option<Value>,
+    pub extensions: Vec<String>,
+    pub references: Vec<TaskId>,
+    /// Of the request around the message.
+    pub request_metadata: Option<Value>,
+    pub configuration: Configuration,
+}
+
+pub(crate) struct Configuration {
+    pub delivery: Delivery,
+    pub push: Option<PushTarget>,
+    pub history: HistoryLength,
+    pub output_modes: Vec<String>,
+}
+
+pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Read<Asked> {
+    let metadata = draft.metadata.as_ref();
+    let extension = extension
+        .or(devtool::activated_by_message(&draft.extensions, metadata))
+        .or(devtool::activated_by_message(&[], draft.request_metadata.as_ref()));
+    let view = View { dialect, extension };
+    let intent = match confirmation(&draft)? {
+        Some(confirmation) => Intent::Answer(Box::new(answer(draft, confirmation))),
+        None => {
+            check_text(&draft.parts)?;
+            let settings = settings(&draft)?;
+            Intent::Prompt(Box::new(prompt(draft, extension, settings)))
+        }
+    };
+    Ok(Asked { view, intent })
+}
+
+/// A message that confirms a call confirms that call and does nothing else. Only the choice to
+/// answer in words has words beside it.
+fn confirmation(draft: &Draft) -> Read<Option<Confirmation>> {
+    let confirms = |part: &Part| match part {
+        Part::Data { data } => devtool::decode::is_confirmation(data),
+        Part::Text { .. } | Part::File { .. } => false,
+    };
+    let Some(index) = draft.parts.iter().position(confirms) else {
+        return Ok(None);
+    };
+    let mut confirmation = None;
+    let mut words: Vec<&str> = Vec::new();
+    for (at, part) in draft.parts.iter().enumerate() {
+        match part {
+            Part::Data { data } if at == index => {
+                let at = format!("message.parts[{at}].data");
+                let read = devtool::decode::confirmation(&at, data, draft.metadata.as_ref())?;
+                confirmation = Some(read);
+            }
+            Part::Text { text } => words.push(text),
+            Part::Data { .. } | Part::File { .. } => return Err(crowded()),
+        }
+    }
+    match confirmation {
+        Some(confirmation) if words.is_empty() => Ok(Some(confirmation)),
+        Some(confirmation) if confirmation.choice.0 == ChoiceId::ANSWER => {
+            let edit = Some(Edit::Text { text: words.join("\n") });
+            Ok(Some(Confirmation { edit, ..confirmation }))
+        }
+        Some(_) | None => Err(crowded()),
+    }
+}
+
+fn crowded() -> WireError {
+    violation("message.parts", "must hold one confirmation and nothing beside it")
+}
+
+fn answer(draft: Draft, confirmation: Confirmation) -> Answer {
+    let Confirmation { to, choice, edit, digest } = confirmation;
+    let Configuration { delivery, history, .. } = draft.configuration;
+    Answer { session: draft.session, task: draft.task, to, choice, edit, digest, delivery, history }
+}
+
+fn prompt(draft: Draft, extension: Extension, settings: Option<AgentSettings>) -> Prompt {
+    let Configuration { delivery, push, history, output_modes } = draft.configuration;
+    Prompt {
+        session: draft.session,
+        task: match (draft.task, extension) {
+            (None, _) => TaskChoice::New,
+            (Some(task), Extension::On) => TaskChoice::Reopen(task),
+            (Some(task), Extension::Off) => TaskChoice::Continue(task),
+        },
+        content: Content {
+            parts: draft.parts,
+            message: Some(draft.message),
+            metadata: draft.metadata.map(devtool::decode::without_servers),
+        },
+        settings,
+        delivery,
+        push,
+        history,
+        output_modes,
+        references: draft.references,
+    }
+}
+
+fn settings(draft: &Draft) -> Read<Option<AgentSettings>> {
+    match devtool::decode::settings("message.metadata", draft.metadata.as_ref())? {
+        None => devtool::decode::settings("metadata", draft.request_metadata.as_ref()),
+        given => Ok(given),
+    }
+}
+
+fn check_text(parts: &[Part]) -> Read<()> {
+    let texts = parts.iter().map(|part| match part {
+        Part::Text { text } => text.len(),
+        Part::File { .. } | Part::Data { .. } => 0,
+    });
+    match texts.sum::<usize>() <= TEXT_LIMIT {
+        true => Ok(()),
+        false => Err(violation("message.parts", "must hold at most 1 MiB of text")),
+    }
+}
+
+/// Whether text can be base64, in either alphabet.
+pub(crate) fn is_base64(text: &str) -> bool {
+    let body = text.trim_end_matches('=');
+    text.len() - body.len() <= 2
+        && body.len() % 4 != 1
+        && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte))
+}

@@ -1,0 +1,14 @@
+//! Moments as the wire writes them: RFC 3339, UTC, milliseconds.
+
+use jiff::Timestamp;
+use loggia_core::Millis;
+
+/// `2026-10-28T10:30:00.000Z`. A moment beyond the calendar is shown as 1970.
+pub fn rfc3339(at: Millis) -> String {
+    let moment = Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH);
+    format!("{moment:.3}")
+}
+
+pub fn parse(text: &str) -> Option<Millis> {
+    text.parse::<Timestamp>().ok().map(|moment| Millis(moment.as_millisecond()))
+}

@@ -1,0 +1,101 @@
+//! An answer in words, for clients that do not speak the extension.
+//!
+//! Reads only what is plainly an answer. "yes" never means more than this once; a sentence that
+//! merely begins with "no" is not a refusal, it is a sentence.
+
+use loggia_core::{Choice, ChoiceId, Details, Edit};
+
+const YES: &[&str] = &[
+    "yes",
+    "y",
+    "ok",
+    "okay",
+    "sure",
+    "approve",
+    "approved",
+    "allow",
+    "allowed",
+    "accept",
+    "proceed",
+    "continue",
+    "confirm",
+    "confirmed",
+    "go ahead",
+    "do it",
+    "yes please",
+];
+const NO: &[&str] = &[
+    "no",
+    "n",
+    "cancel",
+    "deny",
+    "denied",
+    "reject",
+    "rejected",
+    "refuse",
+    "refused",
+    "decline",
+    "stop",
+    "don't",
+    "do not",
+    "no thanks",
+];
+const ALWAYS: &[&str] = &["always", "always allow", "allow always", "yes always", "yes, always"];
+
+/// The offered choice that `text` names, by id, name, number or a plain word. A question takes any
+/// other words as its answer.
+pub fn words_to_choice(
+    text: &str,
+    choices: &[Choice],
+    details: &Details,
+) -> Option<(ChoiceId, Option<Edit>)> {
+    let said = bare(text);
+    if said.is_empty() {
+        return None;
+    }
+    let named = choices.iter().find(|choice| {
+        // The id of "answer in words" is no answer: the words are missing.
+        let needs_words = choice.id.0 == ChoiceId::ANSWER;
+        !needs_words && (bare(&choice.id.0) == said || bare(&choice.name) == said)
+    });
+    if let Some(choice) = named {
+        return Some((choice.id.clone(), None));
+    }
+    let offered = |id: &str| choices.iter().find(|choice| choice.id.0 == id);
+    match details {
+        Details::Question { options, .. } => {
+            let numbered = numbered(&said).filter(|number| *number <= options.len());
+            if let Some(choice) = numbered.and_then(|number| choices.get(number - 1)) {
+                return Some((choice.id.clone(), None));
+            }
+            let answer = offered(ChoiceId::ANSWER)?;
+            Some((answer.id.clone(), Some(Edit::Text { text: text.trim().to_owned() })))
+        }
+        Details::Execute { .. }
+        | Details::Edit(_)
+        | Details::Mcp { .. }
+        | Details::Generic { .. } => {
+            let by_word = if YES.contains(&said.as_str()) {
+                offered(ChoiceId::PROCEED_ONCE)
+            } else if NO.contains(&said.as_str()) {
+                offered(ChoiceId::CANCEL)
+            } else if ALWAYS.contains(&said.as_str()) {
+                offered(ChoiceId::PROCEED_ALWAYS)
+            } else {
+                numbered(&said).and_then(|number| choices.get(number - 1))
+            };
+            by_word.map(|choice| (choice.id.clone(), None))
+        }
+    }
+}
+
+/// Counted from one, as people count.
+fn numbered(said: &str) -> Option<usize> {
+    said.parse::<usize>().ok().filter(|number| *number >= 1)
+}
+
+/// Lower case, without the quotes and full stops people put around a word.
+fn bare(text: &str) -> String {
+    let around = |c: char| c.is_whitespace() || ".!`'\"“”".contains(c);
+    text.trim_matches(around).to_lowercase()
+}

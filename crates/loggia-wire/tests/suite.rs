@@ -1,0 +1,26 @@
+//! Golden logs in every dialect, S1's example exchange, what decoders take and refuse, and the laws
+//! of projection.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::string_slice,
+    reason = "tests"
+)]
+
+mod suite {
+    mod appendix;
+    mod card;
+    mod decode;
+    mod devtool;
+    mod envelope;
+    mod generate;
+    mod laws;
+    mod logs;
+    mod refuse;
+    mod refused;
+    mod reply;
+    mod script;
+    mod transcript;
+    mod words;
+}

@@ -1,0 +1,126 @@
+//! The cards: one for everybody, one for each version.
+
+use loggia_wire::card::{AuthScheme, Skill};
+use loggia_wire::{CardFacts, CardKind, card, card_kind};
+use serde_json::Value;
+
+fn facts() -> CardFacts {
+    CardFacts {
+        name: "Loggia".into(),
+        description: "A coding agent whose session many clients share.".into(),
+        version: "0.1.0".into(),
+        public_url: "https://example.org/loggia".into(),
+        documentation_url: None,
+        streaming: true,
+        push: true,
+        extended_card: true,
+        auth: vec![
+            AuthScheme::Bearer,
+            AuthScheme::ClientCredentials {
+                token_url: "https://example.org/loggia/oauth/token".into(),
+                scopes: vec![("read".into(), "Follow sessions".into())],
+            },
+        ],
+        input_modes: vec!["text/plain".into()],
+        output_modes: vec!["text/plain".into()],
+        skills: vec![Skill {
+            id: "code".into(),
+            name: "Coding".into(),
+            description: "Reads, writes and runs code in a workspace.".into(),
+            tags: vec!["code".into()],
+            examples: vec!["Fix the failing test".into()],
+        }],
+    }
+}
+
+#[test]
+fn every_card() {
+    for (name, kind) in [
+        ("card-hybrid", CardKind::Hybrid),
+        ("card-1.0", CardKind::A2a1),
+        ("card-0.3", CardKind::A2a03),
+    ] {
+        let shown = card(&facts(), kind);
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path("../transcripts");
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!(name, super::transcript::compact(&shown, 0)));
+    }
+}
+
+/// Members that A2A 1.0 knows; it is read strictly.
+#[test]
+fn the_pure_card_holds_nothing_else() {
+    const KNOWN: &[&str] = &[
+        "name",
+        "description",
+        "supportedInterfaces",
+        "provider",
+        "version",
+        "documentationUrl",
+        "capabilities",
+        "securitySchemes",
+        "securityRequirements",
+        "defaultInputModes",
+        "defaultOutputModes",
+        "skills",
+        "signatures",
+        "iconUrl",
+    ];
+    let shown = card(&facts(), CardKind::A2a1);
+    for name in shown.as_object().unwrap().keys() {
+        assert!(KNOWN.contains(&name.as_str()), "{name}");
+    }
+    const CAPABILITIES: &[&str] =
+        &["streaming", "pushNotifications", "extensions", "extendedAgentCard"];
+    for name in shown["capabilities"].as_object().unwrap().keys() {
+        assert!(CAPABILITIES.contains(&name.as_str()), "{name}");
+    }
+}
+
+#[test]
+fn the_hybrid_is_both() {
+    let (hybrid, v1, v03) = (
+        card(&facts(), CardKind::Hybrid),
+        card(&facts(), CardKind::A2a1),
+        card(&facts(), CardKind::A2a03),
+    );
+    for part in [&v1, &v03] {
+        for name in part.as_object().unwrap().keys() {
+            assert!(hybrid.get(name).is_some(), "{name}");
+        }
+    }
+    assert_eq!(hybrid["url"], v03["url"]);
+    assert_eq!(hybrid["supportedInterfaces"][0], v1["supportedInterfaces"][0]);
+    // The 0.3 conformance kit refuses a card with a transport it does not know.
+    assert_eq!(hybrid["additionalInterfaces"].as_array().unwrap().len(), 1);
+    for shown in [&hybrid, &v1, &v03] {
+        let extension = &shown["capabilities"]["extensions"][0];
+        assert_eq!(extension["uri"], loggia_wire::devtool::URI);
+        assert_eq!(extension["required"], false);
+    }
+}
+
+#[test]
+fn who_gets_which() {
+    assert_eq!(card_kind(None), CardKind::Hybrid);
+    assert_eq!(card_kind(Some("")), CardKind::Hybrid);
+    assert_eq!(card_kind(Some("0.3")), CardKind::Hybrid);
+    assert_eq!(card_kind(Some("1.0")), CardKind::A2a1);
+    assert_eq!(card_kind(Some("1.1")), CardKind::A2a1);
+}
+
+#[test]
+fn the_same_facts_give_the_same_bytes() {
+    let bytes = |value: Value| serde_json::to_vec(&value).unwrap();
+    for kind in [CardKind::Hybrid, CardKind::A2a1, CardKind::A2a03] {
+        assert_eq!(bytes(card(&facts(), kind)), bytes(card(&facts(), kind)));
+    }
+    let plain = CardFacts { auth: Vec::new(), ..facts() };
+    let shown = card(&plain, CardKind::Hybrid);
+    assert!(shown.get("securitySchemes").is_none() && shown.get("security").is_none());
+    let local = CardFacts { public_url: "http://127.0.0.1:41242".into(), ..facts() };
+    let shown = card(&local, CardKind::A2a1);
+    assert_eq!(shown["supportedInterfaces"][1]["url"], "ws://127.0.0.1:41242/ws");
+}

@@ -1,0 +1,220 @@
+//! Random lawful logs: any mix of what clients and agents do, as far as the core lets it happen.
+
+use loggia_core::{
+    Artifact, CallId, CallOutcome, Cancel, Command, Edit, Envelope, Level, Output, Part, Report,
+    Source, TaskChoice, TaskId, TurnOutcome,
+};
+use proptest::prelude::*;
+
+use super::script::{Script, client, written};
+
+#[derive(Debug, Clone)]
+pub enum Action {
+    Prompt(TaskPick),
+    Say(u8, String),
+    Think(String),
+    Cite,
+    Propose(Kind),
+    Answer(usize, usize),
+    Output(usize, String),
+    End(usize, Ending),
+    Finish(Ending),
+    CancelTurn,
+    CancelTask(usize),
+    Notice,
+    NextReply,
+    Wait(i64),
+}
+
+#[derive(Debug, Clone)]
+pub enum TaskPick {
+    New,
+    Continue(usize),
+    Reopen(usize),
+}
+
+#[derive(Debug, Clone)]
+pub enum Kind {
+    Read,
+    Write,
+    Shell,
+    Ask,
+}
+
+#[derive(Debug, Clone)]
+pub enum Ending {
+    Good,
+    Artifact(bool, bool),
+    Bad,
+    Cancelled,
+}
+
+pub fn log() -> impl Strategy<Value = Vec<Envelope>> {
+    prop::collection::vec(action(), 1..60).prop_map(|actions| play(&actions))
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    let text = "[a-z é\n]{0,12}";
+    prop_oneof![
+        3 => pick().prop_map(Action::Prompt),
+        4 => (0u8..3, text).prop_map(|(reply, text)| Action::Say(reply, text)),
+        1 => text.prop_map(Action::Think),
+        1 => Just(Action::Cite),
+        5 => kind().prop_map(Action::Propose),
+        5 => (0usize..3, 0usize..4).prop_map(|(call, choice)| Action::Answer(call, choice)),
+        5 => (0usize..3, text).prop_map(|(call, text)| Action::Output(call, text)),
+        4 => (0usize..3, ending()).prop_map(|(call, ending)| Action::End(call, ending)),
+        2 => ending().prop_map(Action::Finish),
+        1 => Just(Action::CancelTurn),
+        1 => (0usize..4).prop_map(Action::CancelTask),
+        1 => Just(Action::Notice),
+        1 => Just(Action::NextReply),
+        3 => (-50i64..200).prop_map(Action::Wait),
+    ]
+}
+
+fn pick() -> impl Strategy<Value = TaskPick> {
+    prop_oneof![
+        3 => Just(TaskPick::New),
+        1 => (0usize..4).prop_map(TaskPick::Continue),
+        1 => (0usize..4).prop_map(TaskPick::Reopen),
+    ]
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![Just(Kind::Read), Just(Kind::Write), Just(Kind::Shell), Just(Kind::Ask)]
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    prop_oneof![
+        3 => Just(Ending::Good),
+        2 => any::<(bool, bool)>().prop_map(|(append, last)| Ending::Artifact(append, last)),
+        1 => Just(Ending::Bad),
+        1 => Just(Ending::Cancelled),
+    ]
+}
+
+pub fn play(actions: &[Action]) -> Vec<Envelope> {
+    let mut script = Script::new();
+    let mut tasks: Vec<TaskId> = Vec::new();
+    for action in actions {
+        let idle = script.session.turn().is_none();
+        if idle && !matches!(action, Action::Prompt(_) | Action::Wait(_) | Action::Notice) {
+            perform(&mut script, &mut tasks, &Action::Prompt(TaskPick::New));
+        }
+        perform(&mut script, &mut tasks, action);
+    }
+    script.log
+}
+
+/// What the core refuses does not happen; that is not what is tested here.
+fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
+    let named = |tasks: &[TaskId], index: usize| tasks.get(index % tasks.len().max(1)).cloned();
+    match action {
+        Action::Prompt(pick) => {
+            let choice = match pick {
+                TaskPick::New => Some(TaskChoice::New),
+                TaskPick::Continue(index) => named(tasks, *index).map(TaskChoice::Continue),
+                TaskPick::Reopen(index) => named(tasks, *index).map(TaskChoice::Reopen),
+            };
+            let task = choice.and_then(|choice| script.prompt_to(choice, "do it").ok());
+            tasks.extend(task);
+        }
+        Action::Say(reply, text) => {
+            let message = format!("reply-{reply}").as_str().into();
+            let _ = script.report(Report::Text { message, text: text.clone() });
+        }
+        Action::Think(text) => {
+            script.think("Thinking", text);
+        }
+        Action::Cite => {
+            let source = Source { title: "a".into(), uri: "https://example.org".into() };
+            let _ = script.report(Report::Cite { sources: vec![source] });
+        }
+        Action::Propose(kind) => {
+            match kind {
+                Kind::Read => script.read("a.txt"),
+                Kind::Write => script.write("a.txt", "a\n"),
+                Kind::Shell => script.shell("make"),
+                Kind::Ask => script.ask("Which?", &["this", "that"]),
+            };
+        }
+        Action::Answer(call, choice) => answer(script, *call, *choice),
+        Action::Output(call, text) => {
+            if let Some(call) = open_call(script, *call) {
+                script.output(&call, text);
+            }
+        }
+        Action::End(call, ending) => {
+            if let Some(call) = open_call(script, *call) {
+                let _ = script.report(Report::End { call, outcome: outcome(ending) });
+            }
+        }
+        Action::Finish(ending) => {
+            script.finish_as(match ending {
+                Ending::Good | Ending::Artifact(..) => TurnOutcome::Completed,
+                Ending::Bad => TurnOutcome::Failed { message: "it broke".into() },
+                Ending::Cancelled => TurnOutcome::Interrupted,
+            });
+        }
+        Action::CancelTurn => drop(script.cancel(Cancel::Turn)),
+        Action::CancelTask(index) => {
+            if let Some(task) = named(tasks, *index) {
+                let _ = script.cancel(Cancel::Task(task));
+            }
+        }
+        Action::Notice => {
+            let (level, text) = (Level::Warning, "careful".to_owned());
+            let _ = script.submit(client("ann"), Command::Notice { level, text });
+        }
+        Action::NextReply => {
+            script.next_reply();
+        }
+        Action::Wait(millis) => {
+            script.wait(*millis);
+        }
+    }
+}
+
+fn open_call(script: &Script, index: usize) -> Option<CallId> {
+    let calls = &script.session.turn()?.calls;
+    calls.get(index % calls.len().max(1)).map(|call| call.id.clone())
+}
+
+fn answer(script: &mut Script, call: usize, choice: usize) {
+    let open: Vec<(CallId, Vec<String>)> = script
+        .session
+        .open_approvals()
+        .map(|(call, approval)| {
+            let choices = approval.choices.iter().map(|choice| choice.id.0.clone()).collect();
+            (call.id.clone(), choices)
+        })
+        .collect();
+    if let Some((call, choices)) = open.get(call % open.len().max(1)) {
+        let choice = &choices[choice % choices.len()];
+        let edit = (choice == "answer").then(|| Edit::Text { text: "this one".into() });
+        let _ = script.answer("ann", call, choice, edit);
+    }
+}
+
+fn outcome(ending: &Ending) -> CallOutcome {
+    match ending {
+        Ending::Good => CallOutcome::Succeeded { output: written("a.txt", "a\n") },
+        Ending::Artifact(append, last) => {
+            let artifact = Artifact {
+                id: "report".into(),
+                name: "report".into(),
+                parts: vec![Part::Text { text: "piece\n".into() }],
+                append: *append,
+                last: *last,
+            };
+            CallOutcome::Succeeded {
+                output: Output { artifact: Some(artifact), ..Output::default() },
+            }
+        }
+        Ending::Bad => {
+            CallOutcome::Failed { failure: loggia_core::CallFailure::new("broken", "it broke") }
+        }
+        Ending::Cancelled => CallOutcome::Cancelled { reason: "no longer needed".into() },
+    }
+}

@@ -1,0 +1,318 @@
+//! What holds for every log.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use loggia_core::{Envelope, Event, Session, TaskId, TaskState, Tasks};
+use loggia_wire::{Dialect, End, Extension, Frame, FrameId, Projector, Shown, View};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::generate::log;
+use super::transcript::project;
+
+fn fresh(view: View) -> Projector {
+    Projector::new("session-1".into(), view)
+}
+
+/// The event inside a frame, whatever the dialect wraps around it.
+fn inner(frame: &Frame) -> (&str, &Value) {
+    match frame.body["kind"].as_str() {
+        Some(kind) => (kind, &frame.body),
+        None => {
+            let (name, value) = frame.body.as_object().unwrap().iter().next().unwrap();
+            (name.as_str(), value)
+        }
+    }
+}
+
+fn is_task(frame: &Frame) -> bool {
+    inner(frame).0 == "task"
+}
+
+proptest! {
+    // Every cut of every log in every view is folded from the start.
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// L7: cut anywhere, resume by the id of the last frame seen, and nothing is missing or twice.
+    #[test]
+    fn resuming_is_exact(log in log()) {
+        for view in View::ALL {
+            let whole = project(&log, view);
+            let ids: Vec<FrameId> = whole.iter().map(|frame| frame.id).collect();
+            prop_assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
+            for (seen, after) in ids.iter().enumerate() {
+                let mut projector = fresh(view);
+                let rest: Vec<Frame> =
+                    log.iter().flat_map(|envelope| projector.resume(envelope, *after)).collect();
+                prop_assert_eq!(&rest, &whole[seen + 1..]);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Folding silently and projecting leave a projector in the same place.
+    #[test]
+    fn folding_and_projecting_agree(log in log(), cut in 0usize..60) {
+        for view in View::ALL {
+            let cut = cut.min(log.len());
+            let mut folded = fresh(view);
+            log[..cut].iter().for_each(|envelope| folded.fold(envelope));
+            let mut projected = fresh(view);
+            log[..cut].iter().for_each(|envelope| drop(projected.project(envelope)));
+            prop_assert_eq!(opening_of_all(&folded), opening_of_all(&projected));
+            for envelope in &log[cut..] {
+                prop_assert_eq!(folded.project(envelope), projected.project(envelope));
+            }
+        }
+    }
+
+    /// A stream that begins with a task as it is goes on with what comes next, and with no more.
+    #[test]
+    fn an_opening_is_a_place_in_the_stream(log in log(), cut in 0usize..60) {
+        let cut = cut.min(log.len());
+        for view in View::ALL {
+            let mut projector = fresh(view);
+            log[..cut].iter().for_each(|envelope| projector.fold(envelope));
+            let next: Vec<Frame> = project(&log, view)
+                .into_iter()
+                .filter(|frame| frame.id.seq > projector.head())
+                .collect();
+            for task in projector.tasks().iter() {
+                let after = projector.opening(&task.id).unwrap().id;
+                let mut again = fresh(view);
+                let resumed: Vec<Frame> =
+                    log.iter().flat_map(|envelope| again.resume(envelope, after)).collect();
+                prop_assert_eq!(&resumed, &next);
+            }
+        }
+    }
+
+    /// The view of a task says of its state what the session says.
+    #[test]
+    fn task_views_agree_with_the_session(log in log()) {
+        let (mut session, mut tasks) = (Session::default(), Tasks::default());
+        for envelope in &log {
+            session.apply(envelope);
+            tasks.apply(envelope);
+            for view in tasks.iter() {
+                prop_assert_eq!(Some(view.state), session.task_state(&view.id));
+            }
+        }
+    }
+
+    /// A client that only reads frames knows what a poll would tell it.
+    #[test]
+    fn frames_add_up_to_the_snapshot(log in log()) {
+        for view in View::ALL {
+            let mut projector = fresh(view);
+            let frames: Vec<Frame> =
+                log.iter().flat_map(|envelope| projector.project(envelope)).collect();
+            let mut client = Client::default();
+            frames.iter().for_each(|frame| client.read(frame));
+            for task in projector.tasks().iter() {
+                let shown = projector.snapshot(&task.id, Shown::default()).unwrap();
+                prop_assert_eq!(&client.states[&task.id], &shown["status"]["state"]);
+                if view.extension == Extension::Off {
+                    let seen = client.artifacts.get(&task.id).cloned().unwrap_or_default();
+                    prop_assert_eq!(seen, artifacts(&shown));
+                }
+            }
+        }
+    }
+
+    /// Every stream begins with a task, every frame names its task, and streams end where and only
+    /// where a task is over or asks.
+    #[test]
+    fn frames_are_well_formed(log in log()) {
+        for view in View::ALL {
+            let mut begun: HashSet<TaskId> = HashSet::new();
+            for frame in project(&log, view) {
+                let (kind, event) = inner(&frame);
+                if is_task(&frame) {
+                    prop_assert_eq!(event["id"].as_str(), Some(frame.task.as_str()));
+                    begun.insert(frame.task.clone());
+                } else {
+                    prop_assert_eq!(event["taskId"].as_str(), Some(frame.task.as_str()));
+                    prop_assert!(begun.contains(&frame.task), "{kind} before the task");
+                }
+                prop_assert_eq!(&event["contextId"], "session-1");
+                check_end(view, &frame, event)?;
+            }
+        }
+    }
+
+    /// At most one update of live output in 100 ms of the log's time for each call.
+    #[test]
+    fn live_output_is_paced(log in log()) {
+        let view = View { dialect: Dialect::A2a03, extension: Extension::On };
+        let at: HashMap<u64, i64> =
+            log.iter().map(|envelope| (envelope.seq.0, envelope.at.0)).collect();
+        let ends: HashSet<u64> = log
+            .iter()
+            .filter(|envelope| matches!(envelope.event, Event::CallEnded { .. }))
+            .map(|envelope| envelope.seq.0)
+            .collect();
+        let mut shown: HashMap<String, i64> = HashMap::new();
+        for frame in project(&log, view) {
+            let call = &frame.body["status"]["message"]["parts"][0]["data"];
+            if call["live_content"].is_string() && !ends.contains(&frame.id.seq.0) {
+                let now = at[&frame.id.seq.0];
+                let before = shown.insert(call["tool_call_id"].to_string(), now);
+                let pause = before.map(|before| now - before);
+                prop_assert!(pause.is_none_or(|pause| !(0..100).contains(&pause)), "{pause:?}");
+            }
+        }
+    }
+}
+
+fn opening_of_all(projector: &Projector) -> Vec<Option<Frame>> {
+    projector.tasks().iter().map(|task| projector.opening(&task.id)).collect()
+}
+
+fn check_end(view: View, frame: &Frame, event: &Value) -> Result<(), TestCaseError> {
+    if view.dialect == Dialect::A2a03 && inner(frame).0 == "status-update" {
+        prop_assert_eq!(&event["final"], frame.ends.is_some());
+    }
+    let state = event["status"]["state"].as_str().unwrap_or_default().to_lowercase();
+    let over = ["completed", "failed", "canceled"].iter().any(|name| state.ends_with(name));
+    match frame.ends {
+        Some(End::Terminal) => prop_assert!(over),
+        Some(End::InputRequired) => {
+            prop_assert!(state.replace('_', "-").ends_with("input-required"))
+        }
+        None => prop_assert!(!over || is_task(frame), "{state} and no end"),
+    }
+    Ok(())
+}
+
+/// A client that keeps what it is told.
+#[derive(Default)]
+struct Client {
+    states: HashMap<TaskId, Value>,
+    artifacts: HashMap<TaskId, BTreeMap<String, String>>,
+}
+
+impl Client {
+    fn read(&mut self, frame: &Frame) {
+        let (kind, event) = inner(frame);
+        match kind {
+            "task" => {
+                self.states.insert(frame.task.clone(), event["status"]["state"].clone());
+                self.artifacts.insert(frame.task.clone(), artifacts(event));
+            }
+            "status-update" | "statusUpdate" => {
+                self.states.insert(frame.task.clone(), event["status"]["state"].clone());
+            }
+            "artifact-update" | "artifactUpdate" => {
+                let known = self.artifacts.entry(frame.task.clone()).or_default();
+                let id = event["artifact"]["artifactId"].as_str().unwrap().to_owned();
+                let text = parts_text(&event["artifact"]["parts"]);
+                if event["append"] == true {
+                    // The official SDKs drop a piece that appends to nothing.
+                    known.get_mut(&id).expect("appends to something").push_str(&text);
+                } else {
+                    known.insert(id, text);
+                }
+            }
+            other => panic!("unknown kind {other}"),
+        }
+    }
+}
+
+fn artifacts(task: &Value) -> BTreeMap<String, String> {
+    let items = task["artifacts"].as_array().unwrap();
+    items
+        .iter()
+        .map(|item| (item["artifactId"].as_str().unwrap().to_owned(), parts_text(&item["parts"])))
+        .collect()
+}
+
+fn parts_text(parts: &Value) -> String {
+    parts.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_clock_that_goes_back_silences_nobody() {
+    let mut script = super::script::Script::with_mode(loggia_core::Mode::All);
+    script.prompt("Build it");
+    let call = script.shell("make");
+    script.output(&call, "one\n").wait(-60_000).output(&call, "two\n");
+    let view = View { dialect: Dialect::A2a03, extension: Extension::On };
+    let frames = project(&script.log, view);
+    let last = &frames.last().unwrap().body["status"]["message"]["parts"][0]["data"];
+    assert_eq!(last["live_content"], "one\ntwo\n");
+}
+
+/// Reading one stream a request, as S1's clients do, misses nothing: every frame is in one.
+#[test]
+fn the_stream_of_an_answer_goes_on_where_the_last_one_ended() {
+    let log = super::logs::two_files();
+    let view = View { dialect: Dialect::A2a03, extension: Extension::On };
+    let whole = project(&log, view);
+    let mut starts = vec![FrameId::default()];
+    let mut projector = fresh(view);
+    for envelope in &log {
+        projector.fold(envelope);
+        if let Event::ApprovalAnswered { call, .. } = &envelope.event {
+            let to = loggia_core::Question::Call(call.clone());
+            starts.push(projector.answered_after(&to).unwrap());
+        }
+    }
+    let mut seen: Vec<FrameId> = Vec::new();
+    for start in starts {
+        let ahead = whole.iter().filter(|frame| frame.id > start);
+        for frame in ahead {
+            seen.push(frame.id);
+            if frame.ends.is_some() {
+                break;
+            }
+        }
+    }
+    seen.dedup();
+    // The second question came when the first stream had ended; the first answer's stream tells
+    // of it again.
+    let again = whole.iter().filter(|frame| !seen.contains(&frame.id)).count();
+    assert_eq!(again, 2, "{seen:?}");
+    assert_eq!(seen.last(), whole.last().map(|frame| &frame.id));
+}
+
+/// The stream of a prompt begins with its task, also where the task has been running.
+#[test]
+fn the_stream_of_a_prompt_begins_with_its_task() {
+    let log = super::logs::queued();
+    for view in View::ALL {
+        let mut projector = fresh(view);
+        log.iter().for_each(|envelope| projector.fold(envelope));
+        let whole = project(&log, view);
+        for prompt in ["prompt-1", "prompt-2", "prompt-3"] {
+            let after = projector.prompted_after(&prompt.into()).unwrap();
+            let first = whole.iter().find(|frame| frame.id > after).unwrap();
+            assert!(is_task(first));
+        }
+    }
+}
+
+#[test]
+fn a_state_that_ends_a_task_ends_a_stream_that_begins_there() {
+    let log: Vec<Envelope> = super::logs::two_files();
+    for view in View::ALL {
+        let mut projector = fresh(view);
+        for envelope in &log {
+            projector.fold(envelope);
+            let Some(task) = projector.tasks().iter().next() else { continue };
+            let ends = match task.state {
+                TaskState::Submitted | TaskState::Working => None,
+                TaskState::InputRequired => Some(End::InputRequired),
+                TaskState::Completed | TaskState::Failed | TaskState::Canceled => {
+                    Some(End::Terminal)
+                }
+            };
+            let opening = projector.opening(&task.id).unwrap();
+            assert_eq!(opening.ends, ends);
+            assert_eq!(opening.id.seq, projector.head());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The table of refusals, in both dialects.
+
+use loggia_core::{Millis, Origin, Refusal, Surface};
+use loggia_wire::refuse::Forbidden;
+use loggia_wire::{Condition, Dialect, Violation, WireError, refuse};
+use serde_json::json;
+
+fn all() -> Vec<(&'static str, WireError)> {
+    let by = Origin { principal: Some("ann".into()), ..Origin::new(Surface::Web, "tab-1") };
+    let at = Millis(1_767_225_600_000);
+    let refused = |refusal: Refusal| WireError::Refused(refusal);
+    let condition = |condition: Condition| WireError::Condition(condition);
+    vec![
+        ("parse", WireError::Parse("it is malformed")),
+        ("invalid request", WireError::InvalidRequest("a request must be an object")),
+        ("method", WireError::MethodNotFound),
+        (
+            "params",
+            WireError::Invalid(Violation {
+                field: "message.parts".into(),
+                why: "must hold at least one part".into(),
+            }),
+        ),
+        ("version", WireError::VersionNotSupported),
+        (
+            "already answered",
+            refused(Refusal::AlreadyAnswered { choice: "proceed_once".into(), by, at }),
+        ),
+        ("withdrawn", refused(Refusal::Withdrawn { why: "cancelled by web:ann".into(), at })),
+        ("unknown question", refused(Refusal::UnknownQuestion)),
+        (
+            "not a choice",
+            refused(Refusal::NotAChoice {
+                given: "yes".into(),
+                offered: vec!["proceed_once".into(), "cancel".into()],
+            }),
+        ),
+        ("unfit edit", refused(Refusal::UnfitEdit { why: "a refusal changes nothing".into() })),
+        ("details changed", refused(Refusal::DetailsChanged)),
+        ("unknown task", refused(Refusal::UnknownTask)),
+        ("task exists", refused(Refusal::TaskExists)),
+        ("task over", refused(Refusal::TaskOver)),
+        ("nothing to cancel", refused(Refusal::NothingToCancel)),
+        ("queue full", refused(Refusal::QueueFull { queued: 32 })),
+        ("session closed", refused(Refusal::SessionClosed)),
+        ("stale turn", refused(Refusal::StaleTurn)),
+        ("task not found", condition(Condition::TaskNotFound)),
+        ("unknown context", condition(Condition::UnknownContext)),
+        ("context mismatch", condition(Condition::ContextMismatch)),
+        ("question elsewhere", condition(Condition::QuestionElsewhere)),
+        ("nothing to follow", condition(Condition::NothingToFollow)),
+        ("busy", condition(Condition::Busy)),
+        ("storage", condition(Condition::Storage)),
+        ("unauthenticated", condition(Condition::Unauthenticated)),
+        ("tool descendant", condition(Condition::Forbidden(Forbidden::ToolDescendant))),
+        ("body too large", condition(Condition::BodyTooLarge { limit: 10 * 1024 * 1024 })),
+        ("not json", condition(Condition::NotJson)),
+        ("workspace differs", condition(Condition::WorkspaceDiffers)),
+        ("push not supported", condition(Condition::PushNotSupported)),
+        ("push target", condition(Condition::PushTargetRefused { why: "it is a private address" })),
+        ("unknown push config", condition(Condition::UnknownPushConfig)),
+        ("extended card", condition(Condition::ExtendedCardNotConfigured)),
+        ("extension required", condition(Condition::ExtensionRequired)),
+        ("internal", condition(Condition::Internal)),
+    ]
+}
+
+/// One snapshot that reads like the error section of both documents.
+#[test]
+fn the_table() {
+    let mut text = String::new();
+    for (name, error) in all() {
+        text.push_str(&format!("{name}\n"));
+        for (dialect, label) in [(Dialect::A2a03, "0.3"), (Dialect::A2a1, "1.0")] {
+            let shown = refuse(&error, dialect);
+            let body = serde_json::to_value(&shown).unwrap();
+            text.push_str(&format!(
+                "  {label}  http {}  {}\n",
+                shown.http,
+                super::transcript::compact(&body, 16)
+            ));
+        }
+        text.push('\n');
+    }
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../transcripts");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!("refusals", text));
+}
+
+#[test]
+fn a_late_answer_is_told_who_won() {
+    let (_, error) = all().into_iter().find(|(name, _)| *name == "already answered").unwrap();
+    let shown = refuse(&error, Dialect::A2a03);
+    assert_eq!(shown.code, -32602);
+    let data = json!({
+        "reason": "already-answered", "choice": "proceed_once", "by": "web:ann",
+        "at": "2026-01-01T00:00:00.000Z",
+    });
+    assert_eq!(shown.data, Some(data));
+    let shown = refuse(&error, Dialect::A2a1).data.unwrap();
+    assert_eq!(shown[0]["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
+    assert_eq!(shown[0]["reason"], "ALREADY_ANSWERED");
+    assert_eq!(shown[0]["metadata"]["by"], "web:ann");
+}
+
+/// Every code of A2A 1.0.1 carries its own name.
+#[test]
+fn codes_of_the_protocol_have_its_names() {
+    for (name, error) in all() {
+        let shown = refuse(&error, Dialect::A2a1);
+        if (-32010..=-32001).contains(&shown.code) {
+            let info = &shown.data.unwrap()[0];
+            assert_eq!(info["domain"], "a2a-protocol.org", "{name}");
+            let expected = match shown.code {
+                -32001 => "TASK_NOT_FOUND",
+                -32002 => "TASK_NOT_CANCELABLE",
+                -32003 => "PUSH_NOTIFICATION_NOT_SUPPORTED",
+                -32004 => "UNSUPPORTED_OPERATION",
+                -32005 => "CONTENT_TYPE_NOT_SUPPORTED",
+                -32007 => "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
+                -32008 => "EXTENSION_SUPPORT_REQUIRED",
+                -32009 => "VERSION_NOT_SUPPORTED",
+                other => panic!("{other}"),
+            };
+            assert_eq!(info["reason"], expected, "{name}");
+        }
+    }
+}

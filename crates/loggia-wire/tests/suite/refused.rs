@@ -1,0 +1,213 @@
+//! Requests that mean nothing: which field is to blame, and that nothing at all can do harm.
+
+use loggia_wire::{Dialect, WireError, dialect_of, refuse};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::decode::{ask, message1, message03};
+
+#[test]
+fn what_is_refused_and_which_field_is_to_blame() {
+    let text = |n: usize| "x".repeat(n);
+    let cases: Vec<(&str, Value, &str)> = vec![
+        ("message/send", json!({}), "message"),
+        ("message/send", json!({ "": "not_a_dict" }), "message"),
+        ("message/send", json!({ "message": "hi" }), "message"),
+        ("message/send", json!({ "message": [] }), "message"),
+        ("message/send", message03(json!({ "parts": [] })), "message.parts"),
+        ("message/send", message03(json!({ "parts": null })), "message.parts"),
+        ("message/send", message03(json!({ "parts": "invalid" })), "message.parts"),
+        ("message/send", message03(json!({ "parts": [1] })), "message.parts[0]"),
+        ("message/send", message03(json!({ "parts": [{}] })), "message.parts[0].kind"),
+        (
+            "message/send",
+            message03(json!({ "parts": [{ "kind": "sound" }] })),
+            "message.parts[0].kind",
+        ),
+        (
+            "message/send",
+            message03(json!({ "parts": [{ "kind": "text" }] })),
+            "message.parts[0].text",
+        ),
+        (
+            "message/send",
+            message03(json!({ "parts": [{ "kind": "text", "text": 1 }] })),
+            "message.parts[0].text",
+        ),
+        (
+            "message/send",
+            message03(json!({ "parts": [{ "kind": "data", "data": [1] }] })),
+            "message.parts[0].data",
+        ),
+        (
+            "message/send",
+            message03(json!({ "parts": [{ "kind": "file", "file": {} }] })),
+            "message.parts[0].file.bytes",
+        ),
+        (
+            "message/send",
+            message03(
+                json!({ "parts": [{ "kind": "file", "file": { "bytes": "a", "uri": "b" } }] }),
+            ),
+            "message.parts[0].file.bytes",
+        ),
+        (
+            "message/send",
+            message03(json!({ "parts": [{ "kind": "file", "file": { "bytes": "not base64!" } }] })),
+            "message.parts[0].file.bytes",
+        ),
+        ("message/send", message03(json!({ "role": "boss" })), "message.role"),
+        ("message/send", message03(json!({ "role": null })), "message.role"),
+        ("message/send", message03(json!({ "messageId": null })), "message.messageId"),
+        ("message/send", message03(json!({ "messageId": 7 })), "message.messageId"),
+        ("message/send", message03(json!({ "messageId": "" })), "message.messageId"),
+        ("message/send", message03(json!({ "messageId": text(257) })), "message.messageId"),
+        ("message/send", message03(json!({ "taskId": text(1_000_000) })), "message.taskId"),
+        ("message/send", message03(json!({ "contextId": {} })), "message.contextId"),
+        ("message/send", message03(json!({ "metadata": 1 })), "message.metadata"),
+        (
+            "message/send",
+            message03(json!({ "metadata": { "x": text(70_000) } })),
+            "message.metadata",
+        ),
+        ("message/send", message03(json!({ "extensions": "x" })), "message.extensions"),
+        (
+            "message/send",
+            message03(json!({ "parts": [{ "kind": "text", "text": text(1_048_577) }] })),
+            "message.parts",
+        ),
+        ("tasks/get", json!({ "id": 1 }), "id"),
+        ("tasks/get", json!({ "id": "t", "historyLength": -1 }), "historyLength"),
+        ("tasks/get", json!({ "id": "t", "historyLength": 1.5 }), "historyLength"),
+        ("tasks/get", json!({ "id": "t", "historyLength": "5" }), "historyLength"),
+        ("tasks/pushNotificationConfig/set", json!({ "taskId": "t" }), "pushNotificationConfig"),
+        (
+            "tasks/pushNotificationConfig/set",
+            json!({ "taskId": "t", "pushNotificationConfig": {} }),
+            "pushNotificationConfig.url",
+        ),
+        (
+            "tasks/pushNotificationConfig/set",
+            json!({ "taskId": "t", "pushNotificationConfig": { "url": "http://a", "token": "a\r\nb" } }),
+            "pushNotificationConfig.token",
+        ),
+        ("tasks/pushNotificationConfig/delete", json!({ "id": "t" }), "pushNotificationConfigId"),
+        ("SendMessage", json!({}), "message"),
+        ("SendMessage", message1(json!({ "role": "user" })), "message.role"),
+        ("SendMessage", message1(json!({ "parts": [{}] })), "message.parts[0].text"),
+        (
+            "SendMessage",
+            message1(json!({ "parts": [{ "text": "a", "url": "b" }] })),
+            "message.parts[0].text",
+        ),
+        ("SendMessage", message1(json!({ "parts": [{ "raw": "???" }] })), "message.parts[0].raw"),
+        (
+            "SendMessage",
+            json!({ "message": message1(json!({}))["message"], "configuration": 1 }),
+            "configuration",
+        ),
+        ("GetTask", json!({ "id": "t", "historyLength": -5 }), "historyLength"),
+        ("GetTaskPushNotificationConfig", json!({ "taskId": "t" }), "id"),
+        ("ListTasks", json!({ "pageSize": 0 }), "pageSize"),
+        ("ListTasks", json!({ "pageSize": 101 }), "pageSize"),
+        ("ListTasks", json!({ "status": "TASK_STATE_RUNNING" }), "status"),
+        ("ListTasks", json!({ "statusTimestampAfter": "yesterday" }), "statusTimestampAfter"),
+        ("command/execute", json!({}), "command_path"),
+        ("command/execute", json!({ "command_path": [] }), "command_path"),
+        ("command/execute", json!({ "command_path": "memory add" }), "command_path"),
+        ("command/execute", json!({ "command_path": [1] }), "command_path[0]"),
+    ];
+    for (method, params, field) in cases {
+        let error = ask(method, params).unwrap_err();
+        let WireError::Invalid(violation) = &error else { panic!("{method}: {error:?}") };
+        assert_eq!(violation.field, field, "{method}: {violation:?}");
+        let shown = refuse(&error, dialect_of(method).unwrap());
+        assert_eq!(shown.code, -32602);
+        assert!(shown.message.len() < 200, "{}", shown.message);
+    }
+}
+
+/// Any JSON at all.
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z]{0,6}".prop_map(Value::from),
+        prop::sample::select(vec!["user", "ROLE_USER", "text", "data", "file", "aGk=", "t1", "/a"])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 64, 6, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((member(), inner), 0..6)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Names that decoders look for, so that arbitrary JSON gets past their first question.
+fn member() -> impl Strategy<Value = String> {
+    let known = vec![
+        "message",
+        "parts",
+        "kind",
+        "text",
+        "data",
+        "file",
+        "bytes",
+        "uri",
+        "raw",
+        "url",
+        "role",
+        "messageId",
+        "taskId",
+        "contextId",
+        "id",
+        "metadata",
+        "configuration",
+        "extensions",
+        "historyLength",
+        "blocking",
+        "coderAgent",
+        "workspace_path",
+        "tool_call_id",
+        "selected_option_id",
+        "file_details",
+        "new_content",
+        "modified_details",
+        "command_path",
+        "args",
+        "pageSize",
+        "status",
+        "pushNotificationConfig",
+        "authentication",
+        "schemes",
+        loggia_wire::devtool::URI,
+    ];
+    prop::sample::select(known).prop_map(str::to_owned)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever is asked, the answer is an intent or an error that gives nothing away.
+    #[test]
+    fn decoders_take_anything(params in anything()) {
+        let methods = [
+            "message/send", "message/stream", "tasks/get", "tasks/cancel",
+            "tasks/pushNotificationConfig/set", "SendMessage", "GetTask", "ListTasks",
+            "CreateTaskPushNotificationConfig", "commands/get", "command/execute",
+        ];
+        for method in methods {
+            if let Err(error) = ask(method, params.clone()) {
+                for dialect in [Dialect::A2a03, Dialect::A2a1] {
+                    let shown = refuse(&error, dialect);
+                    prop_assert_eq!(shown.code, -32602);
+                    prop_assert!(!shown.message.contains("::"), "{}", shown.message);
+                }
+            }
+        }
+    }
+}
