@@ -1,0 +1,174 @@
+//! Which requests are looked at: from a client that meant this server, not from a web page, and
+//! small enough. The first check of every request on every route, also of those that do not exist.
+//!
+//! Against DNS rebinding, cross-site requests and oversized bodies (A02, A03, A04, A39). Who asks is
+//! not known here (see `auth`), nor what is asked: no session, no dialect, no route.
+
+mod body;
+mod host;
+mod rejection;
+mod streams;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use axum::body::Body;
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use http_body_util::Limited;
+
+pub(crate) use body::read_away;
+pub use body::read_body;
+pub use host::{Host, HostPort};
+pub use rejection::Rejection;
+pub use streams::{StreamLimits, StreamPermit, Streams};
+
+const NO_HOST: Rejection = Rejection::new(
+    StatusCode::BAD_REQUEST,
+    "host",
+    "A request names exactly one valid host: send one Host header.",
+);
+
+const OTHER_HOST: Rejection = Rejection::new(
+    StatusCode::MISDIRECTED_REQUEST,
+    "host",
+    "This server does not answer for that host: use localhost, or allow the name when starting it.",
+);
+
+const FOREIGN_ORIGIN: Rejection = Rejection::new(
+    StatusCode::FORBIDDEN,
+    "origin",
+    "Web pages of other origins are refused: allow the origin when starting the server.",
+);
+
+const CROSS_SITE: Rejection = Rejection::new(
+    StatusCode::FORBIDDEN,
+    "cross-site",
+    "Requests that a page of another site caused are refused.",
+);
+
+/// What the operator allows beyond this server's own names.
+#[derive(Debug, Clone)]
+pub struct GuardOptions {
+    /// Names a proxy or a person uses: `name:port` exactly, or `name` for no port or ours.
+    pub allowed_hosts: Vec<HostPort>,
+    /// Origins as browsers write them: `https://console.example`.
+    pub allowed_origins: Vec<String>,
+    pub body_limit: usize,
+}
+
+impl Default for GuardOptions {
+    fn default() -> Self {
+        Self { allowed_hosts: Vec::new(), allowed_origins: Vec::new(), body_limit: 10 << 20 }
+    }
+}
+
+/// The check itself; made once, for the addresses that the server listens on.
+pub struct Guard {
+    hosts: Vec<HostPort>,
+    own_origins: Vec<String>,
+    allowed_origins: Vec<String>,
+    body_limit: usize,
+}
+
+impl Guard {
+    pub fn new(listening: &[SocketAddr], options: GuardOptions) -> Self {
+        let mut own = Vec::new();
+        for address in listening {
+            let port = address.port();
+            let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+            own.push(HostPort { host: Host::Name("localhost".to_owned()), port: Some(port) });
+            own.push(HostPort::at(address.ip(), port));
+            own.extend(loopback.map(|address| HostPort::at(address, port)));
+        }
+        let own_origins = own.iter().map(origin_of).collect();
+        let ports: Vec<u16> = listening.iter().map(SocketAddr::port).collect();
+        let mut hosts = own;
+        for allowed in options.allowed_hosts {
+            let with_our_port = |port: &u16| HostPort { port: Some(*port), ..allowed.clone() };
+            if allowed.port.is_none() {
+                hosts.extend(ports.iter().map(with_our_port));
+            }
+            hosts.push(allowed);
+        }
+        let allowed_origins =
+            options.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
+        Self { hosts, own_origins, allowed_origins, body_limit: options.body_limit }
+    }
+
+    pub(crate) fn check(&self, parts: &Parts, body: &Body) -> Result<(), Rejection> {
+        self.check_host(parts)?;
+        self.check_origin(&parts.headers)?;
+        body::check(parts, body, self.body_limit as u64)
+    }
+
+    /// The same body; one of unknown size ends with an error where the limit is.
+    pub(crate) fn limit(&self, body: Body) -> Body {
+        match body::is_counted(&body) {
+            true => body,
+            false => Body::new(Limited::new(body, self.body_limit)),
+        }
+    }
+
+    /// The header and the target's own authority (absolute form, HTTP/2) must both be ours.
+    fn check_host(&self, parts: &Parts) -> Result<(), Rejection> {
+        let mut headers = parts.headers.get_all(HOST).iter();
+        let header = match (headers.next(), headers.next()) {
+            (Some(_), Some(_)) => return Err(NO_HOST),
+            (Some(value), None) => Some(value.to_str().map_err(|_| NO_HOST)?),
+            (None, _) => None,
+        };
+        let authority = parts.uri.authority().map(|authority| authority.as_str());
+        if header.is_none() && authority.is_none() {
+            return Err(NO_HOST);
+        }
+        for text in header.into_iter().chain(authority) {
+            let host = HostPort::parse(text).ok_or(NO_HOST)?;
+            if !self.is_ours(&host) {
+                return Err(OTHER_HOST);
+            }
+        }
+        Ok(())
+    }
+
+    /// On port 80 clients leave the port out.
+    fn is_ours(&self, host: &HostPort) -> bool {
+        let on_80 = |ours: &HostPort| ours.port == Some(80) && ours.host == host.host;
+        self.hosts.contains(host) || (host.port.is_none() && self.hosts.iter().any(on_80))
+    }
+
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Rejection> {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        match (origins.next(), origins.next()) {
+            (None, _) => {}
+            (Some(_), Some(_)) => return Err(FOREIGN_ORIGIN),
+            (Some(origin), None) => {
+                let origin = origin.to_str().map_err(|_| FOREIGN_ORIGIN)?.to_ascii_lowercase();
+                // The operator named it, so it is another site by intention.
+                if self.allowed_origins.contains(&origin) {
+                    return Ok(());
+                }
+                if !self.own_origins.contains(&origin) {
+                    return Err(FOREIGN_ORIGIN);
+                }
+            }
+        }
+        let site = |value: &[u8]| value == b"none" || value == b"same-origin";
+        match headers.get_all("sec-fetch-site").iter().all(|value| site(value.as_bytes())) {
+            true => Ok(()),
+            false => Err(CROSS_SITE),
+        }
+    }
+}
+
+fn origin_of(host: &HostPort) -> String {
+    let port = host.port.filter(|port| *port != 80);
+    format!("http://{}", HostPort { port, ..host.clone() })
+}
+
+/// Whether a browser's page sent this, as far as browsers tell: such a request never stands for the
+/// person, even if the page is ours.
+pub(crate) fn from_page(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    headers.contains_key(ORIGIN) || site.is_some_and(|site| site != "none")
+}

@@ -1,0 +1,151 @@
+//! Bodies: what may be sent at all, how much of it, and for how long.
+//!
+//! Knows sizes and clocks; what the bytes mean is for the decoders.
+
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, StatusCode, Version};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+
+use super::rejection::Rejection;
+
+const NOT_JSON: Rejection = Rejection::new(
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    "content-type",
+    "A request's body must be application/json or application/a2a+json: set Content-Type.",
+);
+
+const ENCODED: Rejection = Rejection::new(
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    "content-encoding",
+    "Compressed bodies are not read: send the body without Content-Encoding.",
+);
+
+/// Room that is made before the first byte arrives, whatever a client announces.
+const FIRST_ROOM: u64 = 64 * 1024;
+
+/// What is still read of a body that nobody wants.
+const AWAY_BYTES: usize = 64 * 1024;
+const AWAY_TIME: Duration = Duration::from_millis(250);
+
+/// Refuses by the head alone, before a byte of the body is read.
+pub(super) fn check(parts: &Parts, body: &Body, limit: u64) -> Result<(), Rejection> {
+    let plain = |value: &[u8]| value.eq_ignore_ascii_case(b"identity");
+    if !parts.headers.get_all(CONTENT_ENCODING).iter().all(|value| plain(value.as_bytes())) {
+        return Err(ENCODED);
+    }
+    if announced(&parts.headers).is_some_and(|length| length > limit)
+        || body.size_hint().lower() > limit
+    {
+        return Err(Rejection::body_too_large());
+    }
+    let changes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    if changes.contains(&parts.method) && !is_json(&parts.headers, has_body(parts, body)) {
+        return Err(NOT_JSON);
+    }
+    Ok(())
+}
+
+/// Whether the size is certain before reading. Asks the body and not the headers: they may announce
+/// a length beside a transfer encoding, which then counts for nothing.
+pub(super) fn is_counted(body: &Body) -> bool {
+    body.size_hint().exact().is_some()
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn has_body(parts: &Parts, body: &Body) -> bool {
+    parts.headers.contains_key(TRANSFER_ENCODING)
+        || announced(&parts.headers).is_some_and(|length| length > 0)
+        || !body.is_end_stream()
+}
+
+/// One content type, exactly one of ours, parameters aside. Browsers send neither of them across
+/// origins without asking first.
+fn is_json(headers: &HeaderMap, has_body: bool) -> bool {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    match (types.next(), types.next()) {
+        (None, _) => !has_body,
+        (Some(_), Some(_)) => false,
+        (Some(value), None) => {
+            let essence = value.to_str().ok().and_then(|text| text.split(';').next());
+            let essence = essence.unwrap_or_default().trim();
+            ["application/json", "application/a2a+json"]
+                .iter()
+                .any(|json| essence.eq_ignore_ascii_case(json))
+        }
+    }
+}
+
+/// Takes what is on its way of a body that is refused. On HTTP/2 a refusal in the middle of one
+/// resets the stream, which some clients report instead of the answer; HTTP/1.1 does this itself.
+pub(crate) async fn read_away(parts: &Parts, body: Body) {
+    if parts.version != Version::HTTP_2 || body.is_end_stream() {
+        return;
+    }
+    let mut chunks = body.into_data_stream();
+    let reading = async {
+        let mut read = 0;
+        while let Some(Ok(chunk)) = chunks.next().await {
+            read += chunk.len();
+            if read > AWAY_BYTES {
+                return;
+            }
+        }
+    };
+    // Whatever is left after that time is the client's problem.
+    let _ = tokio::time::timeout(AWAY_TIME, reading).await;
+}
+
+/// The whole body, if it is at most `limit` bytes and arrives within `timeout`.
+pub async fn read_body(body: Body, limit: usize, timeout: Duration) -> Result<Bytes, Rejection> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Rejection::body_too_large());
+    }
+    match tokio::time::timeout(timeout, collect(body, limit)).await {
+        Ok(collected) => collected,
+        Err(_) => Err(Rejection::body_too_slow()),
+    }
+}
+
+async fn collect(body: Body, limit: usize) -> Result<Bytes, Rejection> {
+    let expected = body.size_hint().lower().min(FIRST_ROOM);
+    let mut chunks = body.into_data_stream();
+    let Some(first) = chunks.next().await else { return Ok(Bytes::new()) };
+    let first = first.map_err(|error| broken(&error))?;
+    let Some(second) = chunks.next().await else { return within(first, limit) };
+    let mut whole = BytesMut::with_capacity(usize::try_from(expected).unwrap_or_default());
+    whole.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(chunk) = next {
+        let chunk = chunk.map_err(|error| broken(&error))?;
+        if whole.len() + chunk.len() > limit {
+            return Err(Rejection::body_too_large());
+        }
+        whole.extend_from_slice(&chunk);
+        next = chunks.next().await;
+    }
+    Ok(whole.freeze())
+}
+
+fn within(only: Bytes, limit: usize) -> Result<Bytes, Rejection> {
+    if only.len() > limit { Err(Rejection::body_too_large()) } else { Ok(only) }
+}
+
+/// The guard's own count runs out as an error of the body.
+fn broken(error: &(dyn std::error::Error + 'static)) -> Rejection {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.is::<http_body_util::LengthLimitError>() {
+            return Rejection::body_too_large();
+        }
+        cause = error.source();
+    }
+    Rejection::body_broken()
+}

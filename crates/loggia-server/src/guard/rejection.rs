@@ -1,0 +1,103 @@
+//! The answer of a closed door: a status, a stable word for programs and a sentence for people.
+//!
+//! A rejection names no session, no path and no version, and repeats nothing that the client sent:
+//! whoever is turned away learns what to do about it and nothing else. How an RPC endpoint spells
+//! errors is not known here; it takes the parts and calls [`Rejection::respond`] with its own body.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::header::{CACHE_CONTROL, CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+/// Why a request goes no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rejection {
+    pub status: StatusCode,
+    /// Stable, for programs: `tool-descendant`, `body-too-large`, ….
+    pub reason: &'static str,
+    /// One sentence, with the next step.
+    pub message: &'static str,
+    pub retry_after: Option<Duration>,
+    /// The value of `WWW-Authenticate`.
+    pub challenge: Option<&'static str>,
+    /// What the client still sends is not going to be read.
+    pub close: bool,
+}
+
+#[derive(Serialize)]
+struct Envelope {
+    error: Plain,
+}
+
+#[derive(Serialize)]
+struct Plain {
+    code: u16,
+    message: &'static str,
+    reason: &'static str,
+}
+
+impl Rejection {
+    pub const fn new(status: StatusCode, reason: &'static str, message: &'static str) -> Self {
+        Self { status, reason, message, retry_after: None, challenge: None, close: false }
+    }
+
+    pub const fn closing(mut self) -> Self {
+        self.close = true;
+        self
+    }
+
+    pub const fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    pub const fn challenge(mut self, challenge: &'static str) -> Self {
+        self.challenge = Some(challenge);
+        self
+    }
+
+    pub const fn body_too_large() -> Self {
+        let message = "The body is larger than this server reads: send less.";
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", message).closing()
+    }
+
+    pub const fn body_too_slow() -> Self {
+        let message = "The body did not arrive in time: send the whole of it at once.";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", message).closing()
+    }
+
+    pub const fn body_broken() -> Self {
+        let message = "The body ended early or is not framed as announced: send it again.";
+        Self::new(StatusCode::BAD_REQUEST, "body-broken", message).closing()
+    }
+
+    /// The status and headers of this rejection around another body, for dialects with errors of
+    /// their own shape.
+    pub fn respond(&self, body: impl Serialize) -> Response {
+        let mut response = (self.status, Json(body)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(wait) = self.retry_after {
+            let seconds = wait.as_millis().div_ceil(1000).max(1);
+            headers.insert(RETRY_AFTER, u64::try_from(seconds).unwrap_or(u64::MAX).into());
+        }
+        if let Some(challenge) = self.challenge {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        }
+        // HTTP/2 has no such header; hyper leaves it out there.
+        if self.close {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        let Self { status, reason, message, .. } = self;
+        self.respond(Envelope { error: Plain { code: status.as_u16(), message, reason } })
+    }
+}

@@ -1,0 +1,100 @@
+//! How many streams each principal may hold open: a count, and permits that give their place back.
+//!
+//! Knows names and numbers; what a stream carries is not its business.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+
+use super::rejection::Rejection;
+use crate::auth::Principal;
+
+/// The limits of §2.5, per principal.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamLimits {
+    pub remote: usize,
+    pub local: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self { remote: 256, local: 4_096 }
+    }
+}
+
+/// Counts the open streams of every principal. Clones share the counts.
+#[derive(Clone, Default)]
+pub struct Streams {
+    limits: StreamLimits,
+    /// A lock, not a task: held for one look-up, and a permit must return its place in `drop`.
+    open: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+/// One place; dropping it frees the place.
+#[must_use = "the place is free again as soon as the permit is dropped"]
+pub struct StreamPermit {
+    name: String,
+    open: Arc<Mutex<HashMap<String, usize>>>,
+}
+
+impl Streams {
+    pub fn new(limits: StreamLimits) -> Self {
+        Self { limits, open: Arc::default() }
+    }
+
+    /// A place for one more stream, or 503 with a time to come back.
+    pub fn admit(&self, principal: &Principal) -> Result<StreamPermit, Rejection> {
+        let limit = if principal.local { self.limits.local } else { self.limits.remote };
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(principal.name.clone()).or_default();
+        if *count >= limit {
+            let message = "Too many streams are open: close one and try again.";
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            let rejection = Rejection::new(status, "too-many-streams", message);
+            return Err(rejection.retry_after(Duration::from_secs(5)));
+        }
+        *count += 1;
+        Ok(StreamPermit { name: principal.name.clone(), open: self.open.clone() })
+    }
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.name) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Scopes;
+
+    fn principal(name: &str, local: bool) -> Principal {
+        Principal { name: name.to_owned(), scopes: Scopes::CLIENT, local }
+    }
+
+    #[test]
+    fn each_principal_has_its_own_places_and_gives_them_back() {
+        let streams = Streams::new(StreamLimits { remote: 1, local: 2 });
+        let (near, far) = (principal("local:1000", true), principal("token:far", false));
+        let held = [streams.admit(&near), streams.admit(&near), streams.admit(&far)];
+        assert!(held.iter().all(Result::is_ok));
+        for principal in [&near, &far] {
+            let refused = streams.clone().admit(principal).err().expect("full");
+            assert_eq!((refused.status.as_u16(), refused.reason), (503, "too-many-streams"));
+            assert!(refused.retry_after.is_some());
+        }
+        assert!(streams.admit(&principal("token:other", false)).is_ok());
+        drop(held);
+        assert!(streams.open.lock().unwrap().is_empty(), "nobody is remembered");
+        assert!(streams.admit(&far).is_ok());
+    }
+}

@@ -1,0 +1,72 @@
+//! The routes. Each one moves bytes between a transport and [`Server::ask`].
+
+pub mod card;
+pub mod rpc;
+pub mod sse;
+pub mod ws;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use loggia_core::{Origin, Surface};
+use serde_json::{Value, json};
+
+use crate::auth::Principal;
+use crate::guard::Rejection;
+use crate::peer::Peer;
+use crate::state::{Caller, Server};
+
+/// The largest request.
+pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
+
+/// Paths that say nothing about sessions and pass without an identity.
+pub const PUBLIC: &[&str] = &[
+    "/.well-known/agent-card.json",
+    "/a2a/1.0/.well-known/agent-card.json",
+    "/a2a/0.3/.well-known/agent-card.json",
+    "/healthz",
+];
+
+pub fn router(server: Arc<Server>) -> Router {
+    Router::new()
+        .route("/", post(rpc::post))
+        .route("/a2a", post(rpc::post))
+        .route("/a2a/1.0", post(rpc::post))
+        .route("/a2a/0.3", post(rpc::post))
+        .route("/ws", get(ws::upgrade))
+        .route("/.well-known/agent-card.json", get(card::root))
+        .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
+        .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .with_state(server)
+}
+
+/// Who sends a request, as the guard found out. Clients of one principal are told apart by their
+/// connection, so that a loser of a race is never taken for the winner's retry.
+fn caller(request: &Request) -> Option<Caller> {
+    let principal = request.extensions().get::<Principal>()?.clone();
+    let peer = request.extensions().get::<Peer>()?;
+    let mut origin = Origin::new(Surface::A2a, peer.address().to_string().as_str());
+    origin.principal = Some(principal.name.clone());
+    Some(Caller { principal, origin })
+}
+
+/// How a closed door reads where JSON-RPC is spoken.
+pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
+    let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path);
+    let code = if rejection.status == StatusCode::PAYLOAD_TOO_LARGE { -32600 } else { -32000 };
+    rpc.then(|| {
+        json!({
+            "jsonrpc": "2.0",
+            "id": null,
+            "error": {
+                "code": code,
+                "message": rejection.message,
+                "data": { "reason": rejection.reason },
+            },
+        })
+    })
+}

@@ -1,0 +1,55 @@
+//! Agent cards, cached by their hash.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use loggia_wire::{CardKind, card, card_kind};
+use sha2::{Digest, Sha256};
+
+use crate::state::Server;
+
+/// Both versions in one, or the version that the request names.
+pub async fn root(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    let version = headers.get("a2a-version").and_then(|value| value.to_str().ok());
+    answer(&server, card_kind(version), &headers)
+}
+
+pub async fn version_1(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    answer(&server, CardKind::A2a1, &headers)
+}
+
+pub async fn version_03(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    answer(&server, CardKind::A2a03, &headers)
+}
+
+fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
+    let text = card(&server.facts, kind).to_string();
+    let digest = Sha256::digest(text.as_bytes());
+    let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let tag = format!("\"{tag}\"");
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|given| given.split(',').any(|one| one.trim() == tag || one.trim() == "*"));
+    let body = if known { Body::empty() } else { Body::from(text) };
+    let mut response = Response::new(body);
+    if known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    }
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CONTENT_TYPE, "application/json"),
+        (header::CACHE_CONTROL, "public, max-age=300"),
+        (header::VARY, "A2A-Version"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}

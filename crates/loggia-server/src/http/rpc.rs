@@ -1,0 +1,172 @@
+//! `POST`: JSON-RPC of both versions on one URL.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::future::join_all;
+use loggia_wire::jsonrpc::{self, Rejected};
+use loggia_wire::{
+    Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, check_version,
+    decode, devtool, dialect_of, refuse, streams,
+};
+
+use super::{BODY_LIMIT, sse};
+use crate::dispatch::Reply;
+use crate::guard::{self, Rejection};
+use crate::serve::Stopping;
+use crate::state::{Caller, Server};
+
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// What a request says outside its body.
+struct Envelope {
+    caller: Caller,
+    version: Option<String>,
+    extension: Extension,
+    resume: Option<FrameId>,
+    stopping: Stopping,
+}
+
+pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
+    let Some(envelope) = Envelope::of(&request) else {
+        let error = Condition::Unauthenticated.into();
+        return failure(&Id::NULL, Dialect::A2a03, false, &error);
+    };
+    let bytes = match guard::read_body(request.into_body(), BODY_LIMIT, BODY_TIME).await {
+        Ok(bytes) => bytes,
+        Err(rejection) => return unreadable(&rejection),
+    };
+    match jsonrpc::parse(&bytes) {
+        Ok(Calls::One(call)) => one(&server, call, envelope).await,
+        Ok(Calls::Batch(calls)) => batch(&server, calls, &envelope).await,
+        Err(error) => rejected(&error),
+    }
+}
+
+impl Envelope {
+    fn of(request: &Request) -> Option<Self> {
+        let headers = request.headers();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let version = text("a2a-version").map(str::to_owned).or_else(|| query_version(request));
+        let resume = text("last-event-id").and_then(|id| id.parse().ok());
+        Some(Self {
+            caller: super::caller(request)?,
+            version,
+            extension: activated(headers),
+            resume,
+            stopping: request.extensions().get::<Stopping>()?.clone(),
+        })
+    }
+}
+
+fn query_version(request: &Request) -> Option<String> {
+    let query = request.uri().query()?;
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| *name == "A2A-Version").map(|(_, value)| value.to_owned()).next()
+}
+
+fn activated(headers: &HeaderMap) -> Extension {
+    let values = devtool::HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    devtool::activated_by_header(values.filter_map(|value| value.to_str().ok()))
+}
+
+async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
+    let id = call.id.clone();
+    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+    let streaming = streams(&call.method);
+    let asked = check_version(envelope.version.as_deref(), dialect)
+        .and_then(|()| decode(&call, envelope.extension));
+    let (asked, extension) = match asked {
+        Ok(asked) => {
+            let extension = asked.view.extension;
+            (asked, extension)
+        }
+        Err(error) => return failure(&id, dialect, streaming, &error),
+    };
+    let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
+        Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
+        Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
+            Ok(place) => sse::respond(id, dialect, frames, envelope.stopping, place),
+            Err(_) => return failure(&id, dialect, streaming, &Condition::TooManyStreams.into()),
+        },
+        Err(error) => return failure(&id, dialect, streaming, &error),
+    };
+    named_extension(response, extension)
+}
+
+/// Tells the client that the extension it asked for is on.
+fn named_extension(mut response: Response, extension: Extension) -> Response {
+    if extension == Extension::On {
+        let value = HeaderValue::from_static(devtool::URI);
+        for name in ["a2a-extensions", "x-a2a-extensions"] {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    response
+}
+
+async fn batch(
+    server: &Arc<Server>,
+    calls: Vec<Result<Call, Rejected>>,
+    envelope: &Envelope,
+) -> Response {
+    let answers = calls.into_iter().map(|call| async {
+        let call = match call {
+            Ok(call) => call,
+            Err(Rejected { id, dialect, error }) => {
+                return jsonrpc::error_response(&id, &refuse(&error, dialect));
+            }
+        };
+        let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+        let asked = check_version(envelope.version.as_deref(), dialect)
+            .and_then(|()| decode(&call, envelope.extension));
+        let answer = match asked {
+            Ok(asked) => server.ask(asked, &envelope.caller, None).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
+            Ok(Reply::Frames(_)) => {
+                jsonrpc::error_response(&call.id, &refuse(&Condition::Internal.into(), dialect))
+            }
+            Err(error) => jsonrpc::error_response(&call.id, &refuse(&error, dialect)),
+        }
+    });
+    let answers: Vec<String> = join_all(answers).await;
+    json(format!("[{}]", answers.join(",")))
+}
+
+/// An error is an answer like any other: HTTP 200 with a JSON-RPC error, as both versions say. A 0.3
+/// client that asked for a stream reads streams only.
+fn failure(id: &Id, dialect: Dialect, streaming: bool, error: &WireError) -> Response {
+    if streaming && dialect == Dialect::A2a03 {
+        return sse::refusal(id, dialect, error);
+    }
+    json(jsonrpc::error_response(id, &refuse(error, dialect)))
+}
+
+fn rejected(rejected: &Rejected) -> Response {
+    json(jsonrpc::error_response(&rejected.id, &refuse(&rejected.error, rejected.dialect)))
+}
+
+/// A body that could not be read has no id; its HTTP status says what went wrong as well.
+fn unreadable(rejection: &Rejection) -> Response {
+    if rejection.status != StatusCode::PAYLOAD_TOO_LARGE {
+        return rejection.into_response();
+    }
+    let object = refuse(&Condition::BodyTooLarge { limit: BODY_LIMIT }.into(), Dialect::A2a03);
+    let body = jsonrpc::error_response(&Id::NULL, &object);
+    rejection.respond(serde_json::value::RawValue::from_string(body).ok())
+}
+
+fn json(text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    let value = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, value);
+    response
+}

@@ -1,0 +1,109 @@
+//! Frames as server-sent events: an id on every one, a comment when nothing happens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::Response;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::Stream;
+use loggia_wire::{Dialect, Id, WireError, refuse};
+
+use crate::dispatch::TaskFrames;
+use crate::projection::Encoded;
+use crate::serve::Stopping;
+
+/// Proxies and clients give up on a silent stream; this is well before any of them.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// A stream of responses to one request. `held` lives as long as the stream: its place among the
+/// caller's streams.
+pub fn respond<H: Send + 'static>(
+    id: Id,
+    dialect: Dialect,
+    frames: TaskFrames,
+    stopping: Stopping,
+    held: H,
+) -> Response {
+    let state = State { id, dialect, frames, stopping, over: false, _held: held };
+    response(Body::from_stream(events(state)))
+}
+
+/// A request for a stream that failed before it began, in the form of a stream.
+pub fn refusal(id: &Id, dialect: Dialect, error: &WireError) -> Response {
+    response(Body::from(error_event(id, dialect, error)))
+}
+
+fn response(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    let fixed = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, header::HeaderValue::from_static(value));
+    }
+    response
+}
+
+struct State<H> {
+    id: Id,
+    dialect: Dialect,
+    frames: TaskFrames,
+    stopping: Stopping,
+    over: bool,
+    _held: H,
+}
+
+fn events<H: Send + 'static>(
+    state: State<H>,
+) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
+    futures::stream::unfold(state, |mut state| async move {
+        if state.over {
+            return None;
+        }
+        let event = tokio::select! {
+            biased; // a frame that is there goes out before the stream is ended
+            frames = state.frames.next() => match frames {
+                Ok(Some(frames)) => encode(&state.id, &frames),
+                Ok(None) => return None,
+                Err(error) => {
+                    state.over = true;
+                    error_event(&state.id, state.dialect, &error)
+                }
+            },
+            () = state.stopping.told() => {
+                state.over = true;
+                Bytes::from_static(b": stopping\n\n")
+            }
+            () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b": still here\n\n"),
+        };
+        Some((Ok(event), state))
+    })
+}
+
+fn encode(id: &Id, frames: &[Arc<Encoded>]) -> Bytes {
+    let size = frames.iter().map(|frame| frame.body.len() + 96 + id.as_json().len()).sum();
+    let mut out = BytesMut::with_capacity(size);
+    for frame in frames {
+        out.put_slice(
+            format!(
+                "id: {}\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":",
+                frame.id,
+                id.as_json()
+            )
+            .as_bytes(),
+        );
+        out.put_slice(&frame.body);
+        out.put_slice(b"}\n\n");
+    }
+    out.freeze()
+}
+
+fn error_event(id: &Id, dialect: Dialect, error: &WireError) -> Bytes {
+    let text = loggia_wire::jsonrpc::error_response(id, &refuse(error, dialect));
+    Bytes::from(format!("data: {text}\n\n"))
+}

@@ -1,0 +1,18 @@
+//! Listens: HTTP, SSE and WebSocket in front of shared sessions.
+//!
+//! Every request passes the [`guard`], which knows who sends it; then it is decoded by
+//! `loggia-wire` and put to [`Server::ask`](state::Server::ask), which knows the hub; the answer is
+//! a value or frames, read by cursor from a shared [`projection`].
+//!
+//! What must not be here: the meaning of an event (it moves intents and frames), a decision about a
+//! session, a second state beside the log.
+
+pub mod auth;
+pub mod dispatch;
+pub mod guard;
+pub mod http;
+mod list;
+pub mod peer;
+pub mod projection;
+pub mod serve;
+pub mod state;

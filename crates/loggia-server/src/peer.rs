@@ -1,0 +1,130 @@
+//! Who is at the other end of a connection, by the kernel's word and not by the client's.
+//!
+//! For a loopback connection the kernel names the user and the inode of the client's socket
+//! (`NETLINK_SOCK_DIAG`); `/proc` names the processes that hold this socket, and their ancestors. A
+//! process that Loggia started, at whatever distance, is a tool and speaks for nobody (A15): Loggia
+//! is the child subreaper, so whatever its calls leave behind stays below it. This holds also for
+//! what another Loggia of the same user started.
+//!
+//! Never a guess: what can not be found out is [`PeerIdentity::Unknown`], and needs a token.
+//!
+//! Covered: forks, orphans, new sessions, and user and PID namespaces below us; a socket that is
+//! inherited, because every process that holds it counts; sockets of processes that exited.
+//! A process that hides its descriptors (not dumpable, another user's, threads with tables of their
+//! own) is not found, hence unknown.
+//!
+//! Not covered, because no look at a socket can tell: a tool that makes somebody else's process
+//! speak for it (`tmux send-keys`, `systemd-run`, cron, a port forwarder, a browser that was told
+//! to; passing the descriptor to a willing process is the same thing). Only the sandbox closes
+//! this, or `--require-token`. Nor a socket handed on after its connection was judged: that is done
+//! once, at the first request. Nor a survivor of a Loggia that was killed; its guard has to end it.
+//! Inode numbers have 32 bits: a tool that hides its descriptors and opens four thousand million
+//! sockets can wait for the number of a socket that another process of the user still holds.
+//!
+//! No request, route or scope is known here.
+
+mod holder;
+mod inspector;
+mod process;
+mod socket;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::sync::OnceCell;
+
+pub use holder::Holder;
+pub(crate) use holder::holder_of_port;
+pub(crate) use inspector::Inspector;
+pub use inspector::obstacle;
+
+/// What is known of the process at the other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerIdentity {
+    /// A process of our user, or of root, that no Loggia started.
+    Local {
+        uid: u32,
+        pid: u32,
+        program: String,
+    },
+    /// This very process.
+    Ourselves {
+        uid: u32,
+    },
+    /// Started by a call of this Loggia, or of another one of this user.
+    ToolDescendant {
+        uid: u32,
+        pid: u32,
+    },
+    OtherUser {
+        uid: u32,
+    },
+    /// Not on this machine, or its owner can not be found.
+    Unknown,
+}
+
+impl PeerIdentity {
+    pub fn uid(&self) -> Option<u32> {
+        match self {
+            Self::Local { uid, .. }
+            | Self::Ourselves { uid }
+            | Self::ToolDescendant { uid, .. }
+            | Self::OtherUser { uid } => Some(*uid),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// One connection's other end; in the extensions of every request. Clones share what was found out.
+#[derive(Clone)]
+pub struct Peer {
+    ends: Ends,
+    identity: Arc<OnceCell<PeerIdentity>>,
+    inspector: Option<Inspector>,
+}
+
+/// The two addresses of a connection, as the server sees them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+}
+
+impl Ends {
+    fn is_loopback(&self) -> bool {
+        self.client.ip().is_loopback() && self.server.ip().is_loopback()
+    }
+}
+
+impl Peer {
+    pub(crate) fn new(ends: Ends, inspector: Inspector) -> Self {
+        Self { ends, identity: Arc::default(), inspector: Some(inspector) }
+    }
+
+    /// A peer that is already known, for routers that are called without a connection.
+    pub fn known(address: SocketAddr, identity: PeerIdentity) -> Self {
+        let ends = Ends { client: address, server: address };
+        Self { ends, identity: Arc::new(OnceCell::new_with(Some(identity))), inspector: None }
+    }
+
+    pub(crate) fn nobody() -> Self {
+        Self::known((Ipv4Addr::UNSPECIFIED, 0).into(), PeerIdentity::Unknown)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.ends.client
+    }
+
+    pub fn is_loopback(&self) -> bool {
+        self.ends.is_loopback()
+    }
+
+    /// Found out at the first call, which takes a few milliseconds; then remembered.
+    pub async fn identity(&self) -> &PeerIdentity {
+        let find = async || match &self.inspector {
+            Some(inspector) if self.ends.is_loopback() => inspector.inspect(self.ends).await,
+            _ => PeerIdentity::Unknown,
+        };
+        self.identity.get_or_init(find).await
+    }
+}

@@ -1,0 +1,233 @@
+//! Frames for many readers: projected once, encoded once, read by cursor.
+//!
+//! One [`Projection`] serves all readers of a session that share a view. It follows the log, keeps
+//! the newest frames in memory and never knows its readers. A reader that is further behind gets a
+//! projector of its own until it has caught up; frames are deterministic, so nobody can tell.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use loggia_core::{Seq, TaskId};
+use loggia_session::{Follower, SessionHandle, StoreError};
+use loggia_wire::{End, Frame, FrameId, Projector, Shown, View};
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// What the tail holds at most.
+const TAIL_FRAMES: usize = 8192;
+const TAIL_BYTES: usize = 8 * 1024 * 1024;
+/// Frames handed to a reader at once.
+const BATCH: usize = 256;
+
+/// A frame as it goes out, shared by all who get it.
+#[derive(Debug)]
+pub struct Encoded {
+    pub id: FrameId,
+    pub task: TaskId,
+    /// JSON, the `result` of a response.
+    pub body: Bytes,
+    pub ends: Option<End>,
+}
+
+impl From<Frame> for Encoded {
+    fn from(frame: Frame) -> Self {
+        let body = Bytes::from(frame.body.to_string());
+        Self { id: frame.id, task: frame.task, body, ends: frame.ends }
+    }
+}
+
+pub struct Projection {
+    handle: SessionHandle,
+    view: View,
+    /// A lock, not a task: held while a batch is folded or a few pointers are cloned.
+    fold: Mutex<Fold>,
+    /// The last event folded in. Closed when the session has stopped.
+    head: watch::Receiver<Seq>,
+}
+
+struct Fold {
+    projector: Projector,
+    tail: VecDeque<Arc<Encoded>>,
+    bytes: usize,
+    /// The newest frame that is no longer in the tail.
+    dropped: FrameId,
+}
+
+impl Fold {
+    fn push(&mut self, frame: Frame) {
+        let encoded = Encoded::from(frame);
+        self.bytes += encoded.body.len();
+        self.tail.push_back(Arc::new(encoded));
+        while self.tail.len() > TAIL_FRAMES || (self.bytes > TAIL_BYTES && self.tail.len() > 1) {
+            if let Some(oldest) = self.tail.pop_front() {
+                self.bytes -= oldest.body.len();
+                self.dropped = oldest.id;
+            }
+        }
+    }
+}
+
+impl Projection {
+    pub fn start(handle: SessionHandle, view: View) -> Arc<Self> {
+        let (sender, head) = watch::channel(Seq::ZERO);
+        let projector = Projector::new(handle.id().clone(), view);
+        let fold = Fold { projector, tail: VecDeque::new(), bytes: 0, dropped: FrameId::default() };
+        let follower = handle.follow(Seq::ZERO);
+        let projection = Arc::new(Self { handle, view, fold: Mutex::new(fold), head });
+        tokio::spawn(drive(Arc::downgrade(&projection), follower, sender));
+        projection
+    }
+
+    pub fn handle(&self) -> &SessionHandle {
+        &self.handle
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.head.has_changed().is_err()
+    }
+
+    /// Waits until everything up to `seq` is folded in. False if the session stopped before.
+    pub async fn reach(&self, seq: Seq) -> bool {
+        self.head.clone().wait_for(|head| *head >= seq).await.is_ok()
+    }
+
+    /// The task as it is now.
+    pub fn snapshot(&self, task: &TaskId, shown: Shown) -> Option<Value> {
+        self.fold().projector.snapshot(task, shown)
+    }
+
+    /// Looks at the folded tasks.
+    pub fn look<T>(&self, look: impl FnOnce(&Projector) -> T) -> T {
+        look(&self.fold().projector)
+    }
+
+    /// The task as it is now, and the frames that come after exactly this state.
+    pub fn opening(self: &Arc<Self>, task: &TaskId) -> Option<(Encoded, Frames)> {
+        let fold = self.fold();
+        let frame = fold.projector.opening(task)?;
+        let frames = self.frames(frame.id);
+        drop(fold);
+        Some((frame.into(), frames))
+    }
+
+    /// All frames after `after`, then whatever comes.
+    pub fn frames(self: &Arc<Self>, after: FrameId) -> Frames {
+        Frames { projection: self.clone(), head: self.head.clone(), cursor: after, own: None }
+    }
+
+    fn fold(&self) -> MutexGuard<'_, Fold> {
+        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frames after `cursor` from memory, or None if some of them are no longer there.
+    fn newest_after(&self, cursor: FrameId) -> Option<Vec<Arc<Encoded>>> {
+        let fold = self.fold();
+        if cursor < fold.dropped {
+            return None;
+        }
+        let first = fold.tail.partition_point(|frame| frame.id <= cursor);
+        Some(fold.tail.range(first..).take(BATCH).cloned().collect())
+    }
+}
+
+/// Follows the log for as long as somebody holds the projection.
+async fn drive(projection: Weak<Projection>, mut follower: Follower, head: watch::Sender<Seq>) {
+    loop {
+        let events = tokio::select! {
+            // No reader is left when every receiver is gone, the projection's own included.
+            () = head.closed() => return,
+            events = follower.next() => match events {
+                Ok(Some(events)) => events,
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::error!(%error, "a projection stops: its log cannot be read");
+                    return;
+                }
+            },
+        };
+        let Some(projection) = projection.upgrade() else { return };
+        {
+            let mut fold = projection.fold();
+            for envelope in &events {
+                for frame in fold.projector.project(envelope) {
+                    fold.push(frame);
+                }
+            }
+        }
+        head.send_replace(follower.cursor());
+    }
+}
+
+/// One reader of a projection. While it sleeps it costs a cursor.
+pub struct Frames {
+    projection: Arc<Projection>,
+    head: watch::Receiver<Seq>,
+    cursor: FrameId,
+    own: Option<Own>,
+}
+
+/// A reader's own fold, while it is behind what memory holds.
+struct Own {
+    projector: Projector,
+    follower: Follower,
+}
+
+impl Frames {
+    pub fn projection(&self) -> &Arc<Projection> {
+        &self.projection
+    }
+
+    /// Whether everything up to `seq` was given to this reader.
+    pub fn has_all_up_to(&self, seq: Seq) -> bool {
+        let folded = *self.head.borrow() >= seq;
+        folded && self.projection.newest_after(self.cursor).is_some_and(|rest| rest.is_empty())
+    }
+
+    /// The next frames, in order; None when the session has stopped and all of it was given.
+    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
+        loop {
+            if let Some(frames) = self.projection.newest_after(self.cursor) {
+                self.own = None;
+                if let Some(last) = frames.last() {
+                    self.cursor = last.id;
+                    return Ok(Some(frames));
+                }
+                // Looked at before the wait: a fold in between wakes it.
+                let folded = *self.head.borrow_and_update();
+                if self.projection.look(Projector::head) > folded {
+                    continue;
+                }
+                if self.head.changed().await.is_err() {
+                    let rest = self.projection.newest_after(self.cursor).unwrap_or_default();
+                    self.cursor = rest.last().map_or(self.cursor, |last| last.id);
+                    return Ok((!rest.is_empty()).then_some(rest));
+                }
+                continue;
+            }
+            let frames = self.replay().await?;
+            match frames {
+                Some(frames) if frames.is_empty() => {}
+                Some(frames) => return Ok(Some(frames)),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// One batch of events folded by this reader itself.
+    async fn replay(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
+        let projection = &self.projection;
+        let own = self.own.get_or_insert_with(|| Own {
+            projector: Projector::new(projection.handle.id().clone(), projection.view),
+            follower: projection.handle.follow(Seq::ZERO),
+        });
+        let Some(events) = own.follower.next().await? else { return Ok(None) };
+        let mut frames = Vec::new();
+        for envelope in &events {
+            let projected = own.projector.resume(envelope, self.cursor);
+            frames.extend(projected.into_iter().map(|frame| Arc::new(Encoded::from(frame))));
+        }
+        self.cursor = frames.last().map_or(self.cursor, |last| last.id);
+        Ok(Some(frames))
+    }
+}

@@ -1,0 +1,89 @@
+//! The door around a router: the guard first, then who asks, then the routes. There is no way to
+//! serve a router without one.
+//!
+//! Knows no route. How a refusal reads on an RPC endpoint is the caller's [`Render`].
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+use crate::auth::Authenticator;
+use crate::guard::{Guard, Rejection, read_away};
+
+/// The body of a refusal on this path, where it must not be the plain one.
+pub type Render = fn(rejection: &Rejection, path: &str) -> Option<Value>;
+
+pub struct Door {
+    guard: Guard,
+    authenticator: Authenticator,
+    render: Render,
+}
+
+/// A router behind a door: what [`serve`](super::serve) takes.
+#[derive(Clone)]
+pub struct Guarded(Router);
+
+impl Door {
+    pub fn new(guard: Guard, authenticator: Authenticator) -> Self {
+        Self { guard, authenticator, render: |_, _| None }
+    }
+
+    /// Lets RPC endpoints refuse in their own shape; status and headers stay.
+    pub fn rendering(mut self, render: Render) -> Self {
+        self.render = render;
+        self
+    }
+
+    /// All routes of the router and everything that is none of them.
+    pub fn around(self, router: Router) -> Guarded {
+        Guarded(router.layer(from_fn_with_state(Arc::new(self), enter)))
+    }
+
+    async fn admit(&self, request: Request) -> Result<Request, Response> {
+        let (mut parts, body) = request.into_parts();
+        let judged = match self.guard.check(&parts, &body) {
+            Ok(()) => self.authenticator.identify(&parts).await,
+            Err(rejection) => Err(rejection),
+        };
+        match judged {
+            Ok(principal) => {
+                principal.map(|principal| parts.extensions.insert(principal));
+                Ok(Request::from_parts(parts, self.guard.limit(body)))
+            }
+            Err(rejection) => {
+                read_away(&parts, body).await;
+                Err(self.refuse(rejection, parts.uri.path()))
+            }
+        }
+    }
+
+    fn refuse(&self, rejection: Rejection, path: &str) -> Response {
+        tracing::debug!(status = rejection.status.as_u16(), reason = rejection.reason, "refused");
+        match (self.render)(&rejection, path) {
+            Some(body) => rejection.respond(body),
+            None => rejection.into_response(),
+        }
+    }
+}
+
+impl Guarded {
+    pub(super) fn router(&self) -> Router {
+        self.0.clone()
+    }
+
+    /// For tests that call routes without a connection.
+    pub fn into_router(self) -> Router {
+        self.0
+    }
+}
+
+async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+    match door.admit(request).await {
+        Ok(request) => next.run(request).await,
+        Err(response) => response,
+    }
+}

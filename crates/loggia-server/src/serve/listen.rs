@@ -1,0 +1,179 @@
+//! Where the server listens: loopback, on both address families, or nowhere.
+//!
+//! An address that other machines can reach is refused before anything is bound (A05). Knows
+//! sockets and their holders, not what is served.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener as StdListener};
+use std::str::FromStr;
+
+use tokio::net::TcpListener;
+
+use crate::peer::{Holder, holder_of_port};
+
+/// Ports that are free on one family and taken on the other are tried again, so many times.
+const ATTEMPTS: usize = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListenAddress {
+    /// 127.0.0.1 and, where there is IPv6, ::1, on the same port.
+    Localhost,
+    Ip(IpAddr),
+}
+
+/// What to listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listen {
+    pub address: ListenAddress,
+    /// 0 picks a free one.
+    pub port: u16,
+    /// Every client has to present a token.
+    pub authenticated: bool,
+}
+
+/// Why the server can not listen.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error("`{0}` is no address to listen on: use localhost, 127.0.0.1 or ::1")]
+    NoAddress(String),
+    #[error(
+        "other machines can reach {address}, so listening there needs {missing}, and TLS is not \
+         built yet: listen on localhost, and come from elsewhere through `ssh -L`"
+    )]
+    NotLoopback { address: IpAddr, missing: &'static str },
+    #[error("port {port} is in use{}: choose another with --port, or 0 for any", by(.holder))]
+    InUse { port: u16, holder: Option<Holder> },
+    #[error("port {port} is privileged: choose one from 1024 up, or 0 for any")]
+    Privileged { port: u16 },
+    #[error("no port is free on both 127.0.0.1 and ::1: name one with --port")]
+    NoFreePort,
+    #[error("cannot listen on {address}: {error}")]
+    Listen { address: SocketAddr, error: io::Error },
+}
+
+fn by(holder: &Option<Holder>) -> String {
+    let by = |holder: &Holder| format!(" by process {} ({})", holder.pid, holder.program);
+    holder.as_ref().map(by).unwrap_or_default()
+}
+
+/// Sockets that listen, before anybody is let in.
+#[derive(Debug)]
+pub struct Bound {
+    listeners: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Bound {
+    /// The port that was asked for or picked.
+    pub fn port(&self) -> u16 {
+        self.addresses.first().map(SocketAddr::port).unwrap_or_default()
+    }
+
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    pub(super) fn into_listeners(self) -> Vec<TcpListener> {
+        self.listeners
+    }
+}
+
+impl FromStr for ListenAddress {
+    type Err = ServeError;
+
+    fn from_str(text: &str) -> Result<Self, ServeError> {
+        if text.eq_ignore_ascii_case("localhost") {
+            return Ok(Self::Localhost);
+        }
+        let address = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+        let address = address.unwrap_or(text).parse::<IpAddr>();
+        address.map(Self::Ip).map_err(|_| ServeError::NoAddress(text.escape_debug().collect()))
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Localhost => write!(out, "localhost"),
+            Self::Ip(address) => write!(out, "{address}"),
+        }
+    }
+}
+
+/// Listens, or says why not. Must be called inside of a runtime.
+pub fn bind(listen: Listen) -> Result<Bound, ServeError> {
+    let port = listen.port;
+    match listen.address {
+        ListenAddress::Localhost if port == 0 => {
+            let pick = || bind_localhost(0).map_err(|(_, error)| error);
+            for _ in 0..ATTEMPTS {
+                match pick() {
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                    Err(error) => return Err(explain((Ipv4Addr::LOCALHOST, 0).into(), error)),
+                    Ok(bound) => return Ok(bound),
+                }
+            }
+            Err(ServeError::NoFreePort)
+        }
+        ListenAddress::Localhost => {
+            bind_localhost(port).map_err(|(address, error)| explain(address, error))
+        }
+        ListenAddress::Ip(address) => {
+            let address = address.to_canonical();
+            if !address.is_loopback() {
+                let missing = match listen.authenticated {
+                    true => "TLS",
+                    false => "TLS and authentication (--token-file with --require-token)",
+                };
+                return Err(ServeError::NotLoopback { address, missing });
+            }
+            let address = SocketAddr::new(address, port);
+            let listener = listen_on(address).map_err(|error| explain(address, error))?;
+            bound(vec![listener]).map_err(|error| explain(address, error))
+        }
+    }
+}
+
+/// Both families, or only the older one where the machine has no other.
+fn bind_localhost(port: u16) -> Result<Bound, (SocketAddr, io::Error)> {
+    let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let first = listen_on(v4).map_err(|error| (v4, error))?;
+    let picked = first.local_addr().map_err(|error| (v4, error))?.port();
+    let v6 = SocketAddr::from((Ipv6Addr::LOCALHOST, picked));
+    let listeners = match listen_on(v6) {
+        Ok(second) => vec![first, second],
+        Err(error) if is_missing(&error) => vec![first],
+        Err(error) => return Err((v6, error)),
+    };
+    bound(listeners).map_err(|error| (v4, error))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    let unsupported = nix::errno::Errno::EAFNOSUPPORT as i32;
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(unsupported)
+}
+
+/// The standard library's listener; its queue is as long as the system allows.
+fn listen_on(address: SocketAddr) -> io::Result<StdListener> {
+    let listener = StdListener::bind(address)?;
+    rustix::net::listen(&listener, 1_024)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn bound(listeners: Vec<StdListener>) -> io::Result<Bound> {
+    let listeners: Vec<TcpListener> =
+        listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<_>>()?;
+    let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
+    Ok(Bound { listeners, addresses })
+}
+
+fn explain(address: SocketAddr, error: io::Error) -> ServeError {
+    let port = address.port();
+    match error.kind() {
+        io::ErrorKind::AddrInUse => ServeError::InUse { port, holder: holder_of_port(port) },
+        io::ErrorKind::PermissionDenied if port < 1024 => ServeError::Privileged { port },
+        _ => ServeError::Listen { address, error },
+    }
+}

@@ -1,0 +1,297 @@
+//! What the server knows: the hub, which sessions it serves, and what it allows.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loggia_core::{
+    AgentName, Command, Level, Mode, Origin, Refusal, SessionId, Settings, TaskId, Workspace,
+};
+use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
+use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
+
+use crate::auth::Principal;
+use crate::guard::{StreamLimits, Streams};
+use crate::projection::Projection;
+
+/// Projections that stay warm although nobody reads them.
+const WARM: usize = 256;
+
+pub struct Server {
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) shape: Shape,
+    pub(crate) defaults: Defaults,
+    pub(crate) facts: CardFacts,
+    pub(crate) streams: Streams,
+    /// A lock, not a task: held for a look-up.
+    projections: Mutex<Projections>,
+}
+
+/// Which sessions are served.
+pub enum Shape {
+    /// The one session of this process; a message without a context is its next turn.
+    Shared(SessionId),
+    /// A message without a context opens a new session.
+    Many,
+}
+
+/// How new sessions begin, and what clients may ask for beyond that.
+pub struct Defaults {
+    pub settings: Settings,
+    pub workspace: PathBuf,
+    /// Directories below which a client may choose its workspace.
+    pub roots: Vec<PathBuf>,
+    pub agent: AgentName,
+    /// Names of the tools there are.
+    pub tools: Vec<String>,
+    /// Whether a client may switch approvals off for its session.
+    pub auto_execute: bool,
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    pub principal: Principal,
+    pub origin: Origin,
+}
+
+#[derive(Default)]
+struct Projections {
+    known: HashMap<(SessionId, View), std::sync::Weak<Projection>>,
+    warm: VecDeque<Arc<Projection>>,
+}
+
+impl Server {
+    pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
+        let streams = Streams::new(StreamLimits::default());
+        Self { hub, shape, defaults, facts, streams, projections: Mutex::default() }
+    }
+
+    /// The shared frames of a session, started if nobody reads them yet.
+    pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Arc<Projection> {
+        let mut projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (handle.id().clone(), view);
+        let known = projections.known.get(&key).and_then(std::sync::Weak::upgrade);
+        if let Some(known) = known.filter(|known| !known.is_stopped()) {
+            return known;
+        }
+        let fresh = Projection::start(handle.clone(), view);
+        projections.known.insert(key, Arc::downgrade(&fresh));
+        projections.warm.push_back(fresh.clone());
+        if projections.warm.len() > WARM {
+            projections.warm.pop_front();
+            projections.known.retain(|_, projection| projection.strong_count() > 0);
+        }
+        fresh
+    }
+
+    /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
+    pub(crate) async fn session(
+        &self,
+        id: &SessionId,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        match &self.shape {
+            Shape::Shared(shared) if shared == id => Ok(self.open(id).await?),
+            Shape::Shared(_) => Err(Condition::UnknownContext.into()),
+            Shape::Many => {
+                let handle = self.open(id).await?;
+                let name = caller.principal.name.clone();
+                let mine = handle
+                    .inspect(move |session| {
+                        let owner = session.opened().and_then(|opened| opened.principal.as_ref());
+                        owner.is_some_and(|owner| *owner == name)
+                    })
+                    .await
+                    .map_err(submit_error)?;
+                match mine || caller.principal.scopes.admin {
+                    true => Ok(handle),
+                    false => Err(Condition::UnknownContext.into()),
+                }
+            }
+        }
+    }
+
+    /// The session of a task, if the caller may see it.
+    pub(crate) async fn session_of(
+        &self,
+        task: &TaskId,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        let found = self.hub.locate(task).await.map_err(hub_error)?;
+        let id = found.ok_or(Condition::TaskNotFound)?;
+        self.session(&id, caller).await.map_err(|error| match error {
+            WireError::Condition(Condition::UnknownContext) => Condition::TaskNotFound.into(),
+            other => other,
+        })
+    }
+
+    async fn open(&self, id: &SessionId) -> Result<SessionHandle, WireError> {
+        self.hub.open(id).await.map_err(hub_error)
+    }
+
+    /// The session a new task goes to.
+    pub(crate) async fn session_for(
+        &self,
+        wanted: Option<&SessionId>,
+        settings: Option<&AgentSettings>,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        let existing = match (&self.shape, wanted) {
+            (Shape::Shared(shared), None) => Some(self.session(shared, caller).await?),
+            (Shape::Shared(_), Some(id)) => Some(self.session(id, caller).await?),
+            (Shape::Many, None) => None,
+            (Shape::Many, Some(id)) => match self.session(id, caller).await {
+                Ok(handle) => Some(handle),
+                // A context that nobody knows may be named by its first message.
+                Err(WireError::Condition(Condition::UnknownContext))
+                    if self.is_unknown(id).await? =>
+                {
+                    None
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        match existing {
+            Some(handle) => {
+                self.same_workspace(&handle, settings).await?;
+                Ok(handle)
+            }
+            None => self.create(wanted, settings, caller).await,
+        }
+    }
+
+    async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
+        let head = self.hub.store().head(id).await;
+        Ok(head.map_err(|error| hub_error(HubError::Store(error)))?.is_none())
+    }
+
+    async fn same_workspace(
+        &self,
+        handle: &SessionHandle,
+        settings: Option<&AgentSettings>,
+    ) -> Result<(), WireError> {
+        let Some(path) = settings.and_then(|settings| settings.workspace_path.as_deref()) else {
+            return Ok(());
+        };
+        let at = handle
+            .inspect(|session| session.opened().map(|opened| opened.workspace.path().to_owned()))
+            .await
+            .map_err(submit_error)?;
+        let same = at.is_some_and(|at| {
+            Path::new(path).canonicalize().is_ok_and(|path| path == Path::new(&at))
+        });
+        if same { Ok(()) } else { Err(Condition::WorkspaceDiffers.into()) }
+    }
+
+    async fn create(
+        &self,
+        wanted: Option<&SessionId>,
+        asked: Option<&AgentSettings>,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        let workspace = self.workspace(asked)?;
+        let rules = hub::project_rules(self.hub.store().as_ref(), &workspace).await;
+        let mut settings = self.defaults.settings.clone();
+        settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
+        let notices = self.configure(&mut settings, asked)?;
+        let new = NewSession {
+            workspace: Workspace::Local { path: workspace },
+            settings,
+            agent: self.defaults.agent.clone(),
+        };
+        let created = self.hub.create_named(wanted.cloned(), new, caller.origin.clone()).await;
+        let handle = match (created, wanted) {
+            (Ok(handle), _) => handle,
+            // Two first messages of one context at once: the other one opened it.
+            (Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))), Some(id)) => {
+                return self.session(id, caller).await;
+            }
+            (Err(error), _) => return Err(hub_error(error)),
+        };
+        for text in notices {
+            let notice = Command::Notice { level: Level::Warning, text };
+            handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
+        }
+        Ok(handle)
+    }
+
+    /// The directory a session works in: the client's wish, if it lies below an allowed root.
+    fn workspace(&self, asked: Option<&AgentSettings>) -> Result<String, WireError> {
+        let refused = |why| WireError::from(Condition::WorkspaceRefused { why });
+        let path = match asked.and_then(|asked| asked.workspace_path.as_deref()) {
+            None => self.defaults.workspace.clone(),
+            Some(path) => {
+                let path = Path::new(path).canonicalize();
+                let path = path.ok().filter(|path| path.is_dir());
+                let path = path.ok_or(refused("it is no directory here"))?;
+                if !self.defaults.roots.iter().any(|root| path.starts_with(root)) {
+                    return Err(refused("it lies outside the directories that are served"));
+                }
+                path
+            }
+        };
+        path.to_str().map(str::to_owned).ok_or(refused("its name is not valid UTF-8"))
+    }
+
+    /// Takes a client's wishes into the settings, within policy. What is not granted is said.
+    fn configure(
+        &self,
+        settings: &mut Settings,
+        asked: Option<&AgentSettings>,
+    ) -> Result<Vec<String>, WireError> {
+        let mut notices = Vec::new();
+        let Some(asked) = asked else { return Ok(notices) };
+        if asked.auto_execute == Some(true) {
+            match self.defaults.auto_execute {
+                true => settings.mode = Mode::All,
+                false => {
+                    notices.push("autoExecute is not allowed here: calls still ask".to_owned())
+                }
+            }
+        }
+        if let Some(tools) = &asked.allowed_tools {
+            if tools.iter().any(|tool| !self.defaults.tools.contains(tool)) {
+                return Err(Condition::SettingRefused {
+                    setting: "allowed_tools names an unknown tool",
+                }
+                .into());
+            }
+            settings.tools = Some(tools.clone());
+        }
+        if asked.mcp_servers.is_some() {
+            notices.push("MCP servers are not used by this version".to_owned());
+        }
+        Ok(notices)
+    }
+}
+
+pub(crate) fn submit_error(error: SubmitError) -> WireError {
+    match error {
+        SubmitError::Refused(refusal) => refusal.into(),
+        SubmitError::Busy => Condition::Busy.into(),
+        SubmitError::Stopped => Condition::Restarting.into(),
+        SubmitError::Store(error) => hub_error(HubError::Store(error)),
+    }
+}
+
+pub(crate) fn hub_error(error: HubError) -> WireError {
+    match error {
+        HubError::Submit(error) => submit_error(error),
+        HubError::Store(StoreError::Unknown(_)) => Condition::UnknownContext.into(),
+        HubError::Store(StoreError::Busy { .. } | StoreError::Locked { .. }) => {
+            Condition::Busy.into()
+        }
+        HubError::Store(StoreError::Conflict { .. }) => Condition::Restarting.into(),
+        HubError::Store(
+            error @ (StoreError::Corrupt { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Full { .. }
+            | StoreError::Newer { .. }
+            | StoreError::Io(_)),
+        ) => {
+            tracing::error!(%error, "storage");
+            Condition::Storage.into()
+        }
+    }
+}

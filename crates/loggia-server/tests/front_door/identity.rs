@@ -1,0 +1,253 @@
+//! Who is at the other end: A01, A07 and A15, with real users, forks and namespaces.
+
+use std::io::{BufRead, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use crate::stage::{Reply, Server, Setup, connect, curl};
+
+const NOBODY: u32 = 65_534;
+const ROUTES: &[&str] = &["/whoami", "/echo", "/rpc", "/events", "/ws", "/run", "/none", "/"];
+const PUBLIC: &[&str] = &["/healthz", "/.well-known/agent-card.json"];
+
+fn url(server: &Server, path: &str) -> String {
+    format!("http://127.0.0.1:{}{path}", server.port)
+}
+
+#[test]
+fn another_user_gets_nothing_but_what_is_public() {
+    let server = Server::start();
+    for route in ROUTES {
+        let answer = curl(&[&url(&server, route)], NOBODY);
+        assert!(answer.contains("\"other-user\"") && answer.ends_with(" 403"), "{route}: {answer}");
+        let json = ["-H", "Content-Type: application/json", "-d", "{}"];
+        let answer = curl(&[&json[..], &[&url(&server, route)]].concat(), NOBODY);
+        assert!(answer.contains("\"other-user\"") && answer.ends_with(" 403"), "{route}: {answer}");
+    }
+    for route in PUBLIC {
+        assert!(curl(&[&url(&server, route)], NOBODY).ends_with(" 200"), "{route}");
+    }
+    let six = format!("http://[::1]:{}/whoami", server.port);
+    assert!(curl(&["-g", &six], NOBODY).ends_with(" 403"));
+    assert!(curl(&["--http2-prior-knowledge", &url(&server, "/whoami")], NOBODY).ends_with(" 403"));
+}
+
+#[test]
+fn the_same_user_needs_no_token() {
+    let server = Server::start();
+    let whoami = url(&server, "/whoami");
+    let ours = server.get("/whoami");
+    assert_eq!(ours.body, r#"{"name":"local:0","scopes":[true,true,true,false]}"#);
+    let six = format!("http://[::1]:{}/whoami", server.port);
+    let mapped = format!("http://[::ffff:127.0.0.1]:{}/whoami", server.port);
+    let host = format!("Host: 127.0.0.1:{}", server.port);
+    for arguments in [&["-g", &six][..], &["-g", &mapped, "-H", &host], &[&whoami]] {
+        let answer = curl(arguments, 0);
+        assert!(answer.contains("local:0") && answer.ends_with(" 200"), "{answer}");
+    }
+}
+
+#[test]
+fn a_server_of_an_ordinary_user_knows_its_own() {
+    let server = Server::with(Setup { uid: NOBODY, ..Setup::default() });
+    let whoami = url(&server, "/whoami");
+    let same = curl(&[&whoami], NOBODY);
+    assert!(same.contains("local:65534") && same.ends_with(" 200"), "{same}");
+    assert!(curl(&[&whoami], 65_533).contains("\"other-user\""));
+    // Root may do anything, but its processes can not be looked at: it has to say who it is.
+    assert_eq!(server.get("/whoami").reason(), "token-needed");
+}
+
+#[test]
+fn without_a_reaper_nobody_is_believed() {
+    let server = Server::with(Setup { subreaper: false, ..Setup::default() });
+    let reply = server.get("/whoami");
+    assert_eq!((reply.status, reply.reason()), (401, "token-needed".to_owned()));
+}
+
+#[test]
+fn the_server_does_not_answer_itself() {
+    assert_eq!(Server::start().get("/self").body, "403 own-process");
+}
+
+/// Ways in which a call may ask.
+const CALLS: &[(&str, &str)] = &[
+    ("a child", r#"curl -sS http://127.0.0.1:$PORT/whoami"#),
+    ("over version 6", r#"curl -sS -g "http://[::1]:$PORT/whoami""#),
+    (
+        "over both",
+        r#"curl -sS -g -H "Host: 127.0.0.1:$PORT" "http://[::ffff:127.0.0.1]:$PORT/whoami""#,
+    ),
+    ("HTTP/2", r#"curl -sS --http2-prior-knowledge http://127.0.0.1:$PORT/whoami"#),
+    (
+        "an orphan in a session of its own",
+        r#"orphan() {
+            me=$BASHPID
+            until [ "$(awk '{ print $4 }' /proc/$me/stat)" = "$SERVER" ]; do :; done
+            exec curl -sS http://127.0.0.1:$PORT/whoami
+        }
+        export -f orphan
+        setsid bash -c 'orphan & exit 0' & exit 0"#,
+    ),
+    (
+        "a connection that outlives who opened it",
+        r#"exec 3<>/dev/tcp/127.0.0.1/$PORT
+        {
+            me=$BASHPID
+            until [ "$(awk '{ print $4 }' /proc/$me/stat)" = "$SERVER" ]; do :; done
+            printf 'GET /whoami HTTP/1.1\r\nHost: localhost:%s\r\nConnection: close\r\n\r\n' $PORT >&3
+            cat <&3
+        } & exit 0"#,
+    ),
+    ("a PID namespace", r#"unshare -pf --mount-proc curl -sS http://127.0.0.1:$PORT/whoami"#),
+    ("a user namespace", r#"unshare -Ur curl -sS http://127.0.0.1:$PORT/whoami"#),
+    ("both, twice", r#"unshare -Urpf unshare -Urpf curl -sS http://127.0.0.1:$PORT/whoami"#),
+];
+
+#[test]
+fn what_a_call_started_gets_nothing() {
+    for uid in [0, NOBODY] {
+        let server = Server::with(Setup { uid, ..Setup::default() });
+        let run = |script: &str| match uid {
+            0 => server.run(script),
+            // Root's own connections are not believed by an ordinary user's server.
+            _ => {
+                let body = serde_json::json!({ "script": script }).to_string();
+                let json = ["-H", "Content-Type: application/json", "-d", &body];
+                curl(&[&json[..], &["-w", "", &url(&server, "/run")]].concat(), uid)
+            }
+        };
+        for (way, script) in CALLS {
+            if uid == NOBODY && script.contains("mount-proc") {
+                continue;
+            }
+            let said = run(script);
+            assert!(said.contains(r#""reason":"tool-descendant""#), "{way} as {uid}: {said}");
+            assert!(said.contains(r#""code":403"#), "{way} as {uid}: {said}");
+        }
+        let public = run("curl -sS http://127.0.0.1:$PORT/healthz");
+        assert_eq!(public, "ok", "what is public is public");
+    }
+}
+
+#[test]
+fn a_call_of_another_loggia_gets_nothing_either() {
+    let (one, other) = (Server::start(), Server::start());
+    let script = format!("curl -sS -w ' %{{http_code}}' {}", url(&one, "/whoami"));
+    let said = other.run(&script);
+    assert!(said.contains("tool-descendant") && said.ends_with(" 403"), "{said}");
+}
+
+#[test]
+fn a_call_that_hides_is_unknown() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    // A program that may be run and not read hides its process, like `prctl(PR_SET_DUMPABLE)`.
+    let hidden = directory.path().join("curl");
+    std::fs::copy("/usr/bin/curl", &hidden).unwrap();
+    std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o711)).unwrap();
+    let server = Server::with(Setup { uid: NOBODY, ..Setup::default() });
+    let script =
+        format!("{} -sS -w ' %{{http_code}}' {}", hidden.display(), url(&server, "/whoami"));
+    let body = serde_json::json!({ "script": script }).to_string();
+    let json = ["-H", "Content-Type: application/json", "-d", &body, "-w", ""];
+    let said = curl(&[&json[..], &[&url(&server, "/run")]].concat(), NOBODY);
+    assert!(said.contains("token-needed") && said.ends_with(" 401"), "{said}");
+}
+
+#[test]
+fn a_socket_that_a_call_shares_stays_the_calls() {
+    let server = Server::start();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("meet");
+    let meeting = UnixListener::bind(&path).unwrap();
+    let program = std::env::current_exe().unwrap();
+    let script = format!(
+        "echo {} {} | {} child_sharer --exact --nocapture --quiet",
+        server.port,
+        path.display(),
+        program.display()
+    );
+    std::thread::scope(|scope| {
+        let call = scope.spawn(|| server.run(&script));
+        let (caller, _) = meeting.accept().unwrap();
+        let mut shared = receive(&caller);
+        let host = format!("Host: 127.0.0.1:{}", server.port);
+        write!(shared, "GET /whoami HTTP/1.1\r\n{host}\r\n\r\n").unwrap();
+        let reply = Reply::read(&mut shared);
+        assert_eq!((reply.status, reply.reason()), (403, "tool-descendant".to_owned()));
+        drop(caller);
+        call.join().unwrap();
+        write!(shared, "GET /whoami HTTP/1.1\r\n{host}\r\n\r\n").unwrap();
+        assert_eq!(Reply::read(&mut shared).status, 403, "judged once");
+    });
+}
+
+/// Connects, hands the connection to whoever listens, and stays until they hang up.
+pub fn share_connection() {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).unwrap();
+    let Some((port, path)) = line.trim().split_once(' ') else { return };
+    let connection = connect(port.parse().unwrap());
+    let mut meeting = UnixStream::connect(path).unwrap();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let shared = [connection.as_fd()];
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(&shared)));
+    sendmsg(&meeting, &[IoSlice::new(b"x")], &mut ancillary, SendFlags::empty()).unwrap();
+    meeting.read_to_end(&mut Vec::new()).unwrap();
+}
+
+fn receive(meeting: &UnixStream) -> TcpStream {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut bytes = [IoSliceMut::new(&mut byte)];
+    recvmsg(meeting, &mut bytes, &mut ancillary, RecvFlags::empty()).unwrap();
+    let rights = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut rights) => rights.next(),
+        _ => None,
+    });
+    TcpStream::from(rights.expect("a descriptor"))
+}
+
+#[test]
+fn finding_out_is_cheap_and_shared() {
+    let server = Server::start();
+    let mut first = Vec::new();
+    let mut later = Vec::new();
+    let request = format!("GET /whoami HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", server.port);
+    for _ in 0..50 {
+        let mut stream = server.connect();
+        for times in [&mut first, &mut later] {
+            let started = Instant::now();
+            stream.write_all(request.as_bytes()).unwrap();
+            assert_eq!(Reply::read(&mut stream).status, 200);
+            times.push(started.elapsed());
+        }
+    }
+    first.sort_unstable();
+    later.sort_unstable();
+    let processes = std::fs::read_dir("/proc").unwrap().count();
+    println!(
+        "first request {:?}, later {:?} (median of 50, {processes} entries in /proc)",
+        first[25], later[25]
+    );
+    let started = Instant::now();
+    let mut streams: Vec<TcpStream> = (0..500).map(|_| server.connect()).collect();
+    streams.iter_mut().for_each(|stream| stream.write_all(request.as_bytes()).unwrap());
+    for stream in &mut streams {
+        assert_eq!(Reply::read(stream).status, 200);
+    }
+    println!("500 connections at once known after {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
