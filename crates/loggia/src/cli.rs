@@ -1,0 +1,167 @@
+//! The command line as people type it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::cmd;
+
+/// A coding agent whose one live session is open on every side.
+#[derive(Parser)]
+#[command(
+    name = "loggia",
+    version,
+    arg_required_else_help = true,
+    args_conflicts_with_subcommands = false,
+    max_term_width = 100,
+    after_help = "Examples:
+  loggia run \"write hello.txt: hi\"                  one turn, asking before it writes
+  loggia run --approve edits \"write hello.txt: hi\"  file edits pass without a question
+  git diff | loggia run -                            the prompt from standard input
+  loggia run --continue \"run cargo test\"            go on where you left off
+  loggia doctor                                      what works on this machine
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask,
+130 interrupted, 143 terminated. More in docs/configuration.md."
+)]
+pub struct Cli {
+    /// Work in this directory instead of the current one
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Share one session on this port of localhost; 0 picks a free one
+    #[arg(long, value_name = "PORT", env = "LOGGIA_A2A_PORT")]
+    pub a2a_port: Option<u16>,
+    /// Share this session (an id or its beginning) instead of a new one
+    #[arg(long, value_name = "ID", requires = "a2a_port")]
+    pub session: Option<String>,
+    #[command(flatten)]
+    pub share: cmd::serve::ShareArgs,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run one turn here and show it as it happens
+    Run(RunArgs),
+    /// Serve sessions to clients on this machine
+    Serve(cmd::serve::ServeArgs),
+    /// List, show, export or delete sessions
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// List or revoke what is always allowed in this project
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
+    /// Show the configuration and where each value comes from
+    Config(cmd::config::ConfigArgs),
+    /// Trust a directory's own .loggia/config.toml, or stop trusting it
+    Trust(cmd::trust::TrustArgs),
+    /// Check what works on this machine
+    Doctor(cmd::doctor::DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(cmd::completions::CompletionsArgs),
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    /// What to do; `-` or nothing reads it from standard input
+    pub prompt: Vec<String>,
+    /// What passes without a question
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub approve: Option<Approve>,
+    /// How to print the turn
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text, value_name = "FORMAT")]
+    pub output: OutputFormat,
+    /// Go on in this session (an id or its beginning)
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub session: Option<String>,
+    /// Go on in the last session of this directory
+    #[arg(long = "continue", short = 'c')]
+    pub continue_last: bool,
+    /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Print the agent's words only
+    #[arg(long, short = 'q')]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Approve {
+    /// Ask before edits and commands (default)
+    Ask,
+    /// File edits pass, commands ask
+    Edits,
+    /// Everything passes
+    All,
+    /// Read only: whatever would change something is refused
+    Plan,
+    /// Ask nobody: whatever would need an answer is refused, and the agent goes on
+    None,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// The agent's words on stdout, what it does on stderr
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// One JSON object a line, as it happens
+    StreamJson,
+}
+
+#[derive(Subcommand)]
+pub enum SessionsCommand {
+    /// The newest sessions first
+    List {
+        /// How many at most
+        #[arg(long, default_value_t = 20, value_name = "N")]
+        limit: usize,
+        /// Sessions of every directory, not only of this one
+        #[arg(long)]
+        all: bool,
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session as a transcript
+    Show {
+        /// The session's id or its beginning
+        session: String,
+    },
+    /// Write a session to a file or to stdout
+    Export {
+        /// The session's id or its beginning
+        session: String,
+        /// Markdown for people, jsonl for the log as it is
+        #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
+        format: ExportFormat,
+        /// Where to; a file that exists is not overwritten
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Remove sessions and their logs for good
+    Delete {
+        /// Ids, in full
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    Markdown,
+    Jsonl,
+}
+
+#[derive(Subcommand)]
+pub enum ApprovalsCommand {
+    /// What was answered with "always in this project"
+    List,
+    /// Ask again from now on
+    Revoke {
+        /// Rule ids as `list` shows them
+        #[arg(required = true)]
+        rules: Vec<String>,
+    },
+}

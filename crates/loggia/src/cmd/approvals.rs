@@ -1,0 +1,39 @@
+//! `loggia approvals`: what this project always allows, and taking it back.
+
+use std::process::ExitCode;
+
+use loggia_session::hub;
+
+use crate::cli::ApprovalsCommand;
+use crate::compose::App;
+use crate::exit::Usage;
+use crate::style::printable;
+
+pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCode> {
+    let store = app.open_store()?;
+    let workspace = app.workspace_text()?;
+    let rules = hub::project_rules(store.as_ref(), &workspace).await?;
+    match command {
+        ApprovalsCommand::List if rules.is_empty() => {
+            eprintln!("Nothing is always allowed in {workspace}.");
+        }
+        ApprovalsCommand::List => {
+            for rule in &rules {
+                println!("{}  {}", rule.id, printable(&rule.matcher.to_string()));
+            }
+        }
+        ApprovalsCommand::Revoke { rules: wanted } => {
+            for id in wanted {
+                let Some(rule) = rules.iter().find(|rule| rule.id.as_str() == id) else {
+                    let why = format!(
+                        "there is no rule `{id}` in this project: see `loggia approvals list`"
+                    );
+                    return Err(Usage(why).into());
+                };
+                hub::forget_rule(store.as_ref(), &workspace, &id).await?;
+                println!("revoked: {}", printable(&rule.matcher.to_string()));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,167 @@
+//! `loggia doctor`: what works here, found out by trying, with a next step for what does not.
+//!
+//! What must not be here: promises. A row says what was seen, also where that is "nothing".
+
+mod isolation;
+mod program;
+mod storage;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::compose::App;
+use crate::config::{self, Config, Flags};
+use crate::exit;
+use crate::style::{Format, Style, one_line};
+
+#[derive(Args)]
+#[command(
+    after_help = "Exit codes: 0 when Loggia can do its work here, 1 when something that it needs
+is broken."
+)]
+pub struct DoctorArgs {
+    /// How to print it
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub output: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Works,
+    /// Loggia does its work, with less comfort or protection than it could have.
+    Limited,
+    /// Loggia cannot do its work.
+    Broken,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Check {
+    topic: &'static str,
+    verdict: Verdict,
+    text: String,
+    /// What to do about it.
+    next: Option<String>,
+}
+
+impl Check {
+    fn works(topic: &'static str, text: impl Into<String>) -> Self {
+        Self { topic, verdict: Verdict::Works, text: text.into(), next: None }
+    }
+
+    fn limited(topic: &'static str, text: impl Into<String>, next: &str) -> Self {
+        let next = (!next.is_empty()).then(|| next.to_owned());
+        Self { topic, verdict: Verdict::Limited, text: text.into(), next }
+    }
+
+    fn broken(topic: &'static str, text: impl Into<String>, next: &str) -> Self {
+        let next = (!next.is_empty()).then(|| next.to_owned());
+        Self { topic, verdict: Verdict::Broken, text: text.into(), next }
+    }
+}
+
+pub async fn run(args: DoctorArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let loaded = config::load(&app.environment, &app.paths, &app.workspace, &Flags::default());
+    let mut checks = Vec::new();
+    match &loaded {
+        Ok(loaded) => {
+            checks.push(configuration(&loaded.notices));
+            checks.push(model(&loaded.config, app).await);
+        }
+        Err(error) => checks.push(Check::broken("configuration", error.to_string(), "")),
+    }
+    let (shell, pass) = match &loaded {
+        Ok(loaded) => (loaded.config.shell.clone(), loaded.config.pass_env.clone()),
+        Err(_) => (None, Vec::new()),
+    };
+    checks.extend(storage::checks(&app.paths.data).await);
+    let programs = program::Programs::new(&app.environment, &pass);
+    checks.push(program::git(&programs).await);
+    checks.push(program::shell(&programs, shell.as_deref()).await);
+    let isolation = isolation::find(&programs).await;
+    checks.extend(isolation.checks);
+    checks.push(terminal(app));
+
+    let broken = checks.iter().any(|check| check.verdict == Verdict::Broken);
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Format::Json => {
+            let document = json!({
+                "version": env!("CARGO_PKG_VERSION"),
+                "works": !broken,
+                "checks": checks,
+                "sandbox": isolation.sandbox,
+            });
+            writeln!(out, "{document:#}")?;
+        }
+        Format::Text => write!(out, "{}", text(&checks, &app.style))?,
+    }
+    Ok(ExitCode::from(if broken { exit::FAILED } else { 0 }))
+}
+
+fn text(checks: &[Check], style: &Style) -> String {
+    let widest = checks.iter().map(|check| check.topic.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        let mark = match check.verdict {
+            Verdict::Works => style.green("ok     "),
+            Verdict::Limited => style.yellow("limited"),
+            Verdict::Broken => style.red("broken "),
+        };
+        text += &format!("{mark}  {:<widest$}  {}\n", check.topic, one_line(&check.text));
+        if let Some(next) = &check.next {
+            text += &format!("{:9}{:<widest$}  {}\n", "", "", style.bold(&one_line(next)));
+        }
+    }
+    let broken = checks.iter().filter(|check| check.verdict == Verdict::Broken).count();
+    text + &match broken {
+        0 => "\nLoggia can work here.\n".to_owned(),
+        1 => "\nOne thing that Loggia needs is broken.\n".to_owned(),
+        count => format!("\n{count} things that Loggia needs are broken.\n"),
+    }
+}
+
+fn configuration(notices: &[String]) -> Check {
+    match notices {
+        [] => Check::works("configuration", "it can be read; `loggia config` shows it"),
+        [notice] => Check::limited("configuration", notice, ""),
+        [first, rest @ ..] => {
+            let text = format!("{first} (and {} more: see `loggia config`)", rest.len());
+            Check::limited("configuration", text, "")
+        }
+    }
+}
+
+async fn model(config: &Config, app: &App) -> Check {
+    let (name, directory) = (config.model.clone(), app.workspace.clone());
+    let opened = tokio::task::spawn_blocking(move || {
+        loggia_agent::model::registry::open(&name, &directory).map(drop)
+    });
+    match opened.await {
+        Ok(Ok(())) => Check::works("model", format!("{} can be opened", config.model)),
+        Ok(Err(error)) => Check::broken("model", error.to_string(), "See `loggia config`."),
+        Err(error) => Check::broken("model", error.to_string(), ""),
+    }
+}
+
+fn terminal(app: &App) -> Check {
+    let seen = |terminal: bool| if terminal { "a terminal" } else { "no terminal" };
+    let input = seen(std::io::stdin().is_terminal());
+    let output = seen(std::io::stdout().is_terminal());
+    let kind = app.environment.get("TERM").unwrap_or("not set");
+    let color = match (app.style.color(), app.environment.get_os("NO_COLOR")) {
+        (true, _) => "colours",
+        (false, Some(_)) => "no colours (NO_COLOR)",
+        (false, None) => "no colours",
+    };
+    let text = format!("input is {input}, output is {output}, TERM is {kind}, {color}");
+    Check::works("terminal", text)
+}
+
+#[cfg(test)]
+#[path = "doctor_tests.rs"]
+mod tests;

@@ -1,0 +1,365 @@
+//! `loggia run`: one turn in the current directory, shown as it happens.
+//!
+//! It is a client like any other: it prompts, follows the log, answers questions, and leaves.
+
+mod ask;
+mod print;
+
+use std::collections::{HashSet, VecDeque};
+use std::io::{IsTerminal, Read};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use futures::StreamExt;
+use loggia_core::{
+    Access, ApprovalId, CallId, ChoiceId, Command, Content, Edit, Envelope, Event, Mode, Origin,
+    PromptId, Question, Refusal, Seq, Session, Surface, TurnId, TurnOutcome, Verdict,
+};
+use loggia_session::{LocalClient, SessionClient, SessionHandle, SubmitError};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{Approve, RunArgs};
+use crate::compose::{self, App};
+use crate::config::Flags;
+use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, TERMINATED, Usage};
+use crate::style::printable;
+use ask::{Answer, Pending, Terminal};
+use print::Printer;
+
+/// A prompt larger than this is a mistake.
+const PROMPT_LIMIT: u64 = 1024 * 1024;
+
+pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let resumes = args.session.is_some() || args.continue_last;
+    let prompt = read_prompt(&args.prompt, resumes)?;
+    let mode = args.approve.and_then(mode_of);
+    let loaded = app.load_config(&Flags { model: args.model.clone(), mode })?;
+    loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)
+        .map_err(|error| Usage(error.to_string()))?;
+    let store = app.open_store()?;
+    let hub = app.hub(store.clone(), &loaded.config, "loggia run");
+    let settings = app.settings(&loaded.config, store.as_ref()).await?;
+    let origin = Origin::new(Surface::Cli, format!("cli-{}", std::process::id()).as_str());
+
+    let handle = match (&args.session, args.continue_last) {
+        (Some(text), _) => hub.open(&compose::find_session(store.as_ref(), text).await?).await?,
+        (None, true) => {
+            let workspace = app.workspace_text()?;
+            hub.open(&compose::last_session(store.as_ref(), &workspace).await?).await?
+        }
+        (None, false) => hub.create(app.new_session(settings.clone())?, origin.clone()).await?,
+    };
+    if resumes {
+        same_workspace(&handle, app).await?;
+        handle.submit(Command::Configure { settings }, origin.clone()).await?;
+    }
+    let watched = watch(&handle, prompt, origin, &args, app).await;
+    // The log is complete up to here whatever happens; this ends what still runs and frees the lock.
+    hub.stop().await;
+    watched
+}
+
+pub(super) fn mode_of(approve: Approve) -> Option<Mode> {
+    match approve {
+        Approve::Ask | Approve::None => Some(Mode::Ask),
+        Approve::Edits => Some(Mode::Edits),
+        Approve::All => Some(Mode::All),
+        Approve::Plan => Some(Mode::Plan),
+    }
+}
+
+/// The words on the command line, or standard input. None only where a session may go on without.
+fn read_prompt(words: &[String], resumes: bool) -> anyhow::Result<Option<String>> {
+    let text = words.join(" ");
+    let from_stdin = text == "-" || (text.is_empty() && !std::io::stdin().is_terminal());
+    let text = if from_stdin {
+        let mut read = String::new();
+        let mut input = std::io::stdin().lock().take(PROMPT_LIMIT + 1);
+        input
+            .read_to_string(&mut read)
+            .context("the prompt on standard input is not readable text")?;
+        read
+    } else {
+        text
+    };
+    if text.len() as u64 > PROMPT_LIMIT {
+        return Err(Usage(format!("the prompt is larger than {PROMPT_LIMIT} bytes")).into());
+    }
+    match text.trim().is_empty() {
+        false => Ok(Some(text)),
+        true if resumes => Ok(None),
+        true => {
+            Err(Usage("there is no prompt: `loggia run \"what to do\"`, or pipe it in".into())
+                .into())
+        }
+    }
+}
+
+pub(super) async fn same_workspace(handle: &SessionHandle, app: &App) -> anyhow::Result<()> {
+    let at = handle
+        .inspect(|session| session.opened().map(|opened| opened.workspace.path().to_owned()))
+        .await?;
+    match at {
+        Some(at) if at != app.workspace_text()? => Err(Usage(format!(
+            "session {} works in {at}: go there, or use `loggia -C {at} run …`",
+            handle.id()
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// What a session was doing when this client came.
+struct Found {
+    after: Seq,
+    head: Seq,
+    turn: Option<TurnId>,
+    /// Questions left open that the policy of today would not ask.
+    settled: Vec<ApprovalId>,
+}
+
+fn look(session: &Session) -> Found {
+    let allowed = |call: &loggia_core::OpenCall| {
+        let verdict = session.policy().judge(&call.tool, call.access, &call.details);
+        call.access != Access::Ask && matches!(verdict, Verdict::Allow(_))
+    };
+    let settled = session
+        .open_approvals()
+        .filter(|(call, _)| allowed(call))
+        .map(|(_, approval)| approval.id.clone());
+    Found {
+        after: session.turn().map_or(session.head(), |turn| Seq(turn.started.0.saturating_sub(1))),
+        head: session.head(),
+        turn: session.turn().map(|turn| turn.id.clone()),
+        settled: settled.collect(),
+    }
+}
+
+async fn watch(
+    handle: &SessionHandle,
+    prompt: Option<String>,
+    origin: Origin,
+    args: &RunArgs,
+    app: &App,
+) -> anyhow::Result<ExitCode> {
+    let found = handle.inspect(look).await?;
+    if prompt.is_none() && found.turn.is_none() {
+        return Err(Usage("this session has nothing left to do: give it a prompt".into()).into());
+    }
+    let client = LocalClient::new(handle.clone(), origin);
+    let mut watch = Watch {
+        client: &client,
+        printer: Printer::new(args.output, args.quiet, app.style.clone(), handle.id().clone()),
+        terminal: Terminal::open(app),
+        refuse: args.approve == Some(Approve::None),
+        prompt: None,
+        turn: found.turn,
+        pending: VecDeque::new(),
+        shown: None,
+        running: HashSet::new(),
+        cursor: found.after,
+        ask_from: found.head,
+        cancelled: false,
+    };
+    watch.printer.begin()?;
+    for approval in found.settled {
+        watch.answer(approval, ChoiceId::PROCEED_ONCE.into(), None).await?;
+    }
+    if let Some(text) = prompt {
+        let id = SessionHandle::fresh_prompt();
+        watch.ask_from = client.prompt(id.clone(), Content::text(text)).await?.seq;
+        watch.prompt = Some(id);
+        watch.turn = None;
+    }
+    watch.follow_to_end(found.after).await
+}
+
+struct Watch<'a> {
+    client: &'a LocalClient,
+    printer: Printer,
+    terminal: Option<Terminal>,
+    /// `--approve none`: every question is answered with a refusal.
+    refuse: bool,
+    /// The prompt whose turn is awaited; without one, the turn that was open already.
+    prompt: Option<PromptId>,
+    turn: Option<TurnId>,
+    /// Questions that nobody has answered yet, oldest first.
+    pending: VecDeque<Pending>,
+    /// The question that is on the screen.
+    shown: Option<ApprovalId>,
+    running: HashSet<CallId>,
+    cursor: Seq,
+    /// Questions are taken up once the log is read up to here: before that, their answer may follow.
+    ask_from: Seq,
+    cancelled: bool,
+}
+
+impl Watch<'_> {
+    async fn follow_to_end(&mut self, after: Seq) -> anyhow::Result<ExitCode> {
+        let mut events = self.client.follow(after);
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        loop {
+            self.refuse_all().await?;
+            if let Some(code) = self.nobody_to_ask()? {
+                return Ok(code);
+            }
+            self.show_question()?;
+            let asking = self.shown.is_some();
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(event) => {
+                        if let Some(code) = self.take(event?.as_ref()).await? {
+                            return Ok(code);
+                        }
+                    }
+                    None => anyhow::bail!("the session stopped; its log is kept"),
+                },
+                line = ask::line(&mut self.terminal), if asking => self.take_line(line).await?,
+                _ = interrupt.recv() => {
+                    if self.cancelled {
+                        return Ok(ExitCode::from(INTERRUPTED));
+                    }
+                    self.cancelled = true;
+                    match self.client.cancel().await {
+                        // Over already: its end is on the way here.
+                        Ok(_) | Err(SubmitError::Refused(Refusal::NothingToCancel)) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                _ = terminate.recv() => return Ok(ExitCode::from(TERMINATED)),
+            }
+        }
+    }
+
+    async fn take(&mut self, envelope: &Envelope) -> anyhow::Result<Option<ExitCode>> {
+        self.printer.event(envelope)?;
+        self.cursor = envelope.seq;
+        match &envelope.event {
+            Event::TurnStarted { turn, prompt, .. } if self.prompt.as_ref() == Some(prompt) => {
+                self.turn = Some(turn.clone());
+            }
+            Event::ApprovalAsked { approval, call, choices, .. } => {
+                let Some(shown) = self.printer.call(call) else { return Ok(None) };
+                let pending = Pending {
+                    approval: approval.clone(),
+                    call: call.clone(),
+                    title: shown.title.clone(),
+                    details: shown.details.clone(),
+                    choices: choices.clone(),
+                };
+                self.pending.push_back(pending);
+            }
+            Event::ApprovalAnswered { approval, .. } => {
+                self.withdraw(|known| known.approval == *approval)
+            }
+            Event::CallStarted { call, .. } => {
+                self.running.insert(call.clone());
+            }
+            Event::CallEnded { call, .. } => {
+                self.running.remove(call);
+                self.withdraw(|known| known.call == *call);
+            }
+            Event::TurnEnded { turn, outcome } if self.turn.as_ref() == Some(turn) => {
+                let code = match outcome {
+                    TurnOutcome::Completed => 0,
+                    TurnOutcome::Failed { .. } | TurnOutcome::Interrupted => FAILED,
+                    TurnOutcome::Cancelled => INTERRUPTED,
+                };
+                self.printer.finish(outcome.into())?;
+                return Ok(Some(ExitCode::from(code)));
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn withdraw(&mut self, gone: impl Fn(&Pending) -> bool) {
+        self.pending.retain(|known| !gone(known));
+        if !self.pending.iter().any(|known| Some(&known.approval) == self.shown.as_ref()) {
+            self.shown = None;
+        }
+    }
+
+    /// A question is open and there is no terminal: leave it open, and say how to go on. A call
+    /// that runs beside it is given the time to end.
+    fn nobody_to_ask(&mut self) -> anyhow::Result<Option<ExitCode>> {
+        let Some(first) = self.pending.front().filter(|_| self.cursor >= self.ask_from) else {
+            return Ok(None);
+        };
+        if self.terminal.is_some() || !self.running.is_empty() {
+            return Ok(None);
+        }
+        let (title, session) = (printable(&first.title), self.printer.session());
+        eprintln!("loggia: approval needed to {title}, and there is no terminal to ask on.");
+        eprintln!("        It was not done, and the question stays open. Allow it beforehand with");
+        eprintln!("        --approve edits or --approve all, or go on in a terminal:");
+        eprintln!("        loggia run --session {session}");
+        self.printer.finish(print::Ending::ApprovalNeeded)?;
+        Ok(Some(ExitCode::from(NEEDS_APPROVAL)))
+    }
+
+    /// `--approve none`: nobody is asked, and the agent is told no.
+    async fn refuse_all(&mut self) -> anyhow::Result<()> {
+        while self.refuse
+            && self.cursor >= self.ask_from
+            && let Some(pending) = self.pending.pop_front()
+        {
+            self.answer(pending.approval, ChoiceId::CANCEL.into(), None).await?;
+        }
+        Ok(())
+    }
+
+    fn show_question(&mut self) -> anyhow::Result<()> {
+        let caught_up = self.cursor >= self.ask_from;
+        if let (true, None, Some(first), Some(terminal)) =
+            (caught_up, &self.shown, self.pending.front(), &self.terminal)
+        {
+            self.printer.line_end()?;
+            terminal.show(first)?;
+            self.shown = Some(first.approval.clone());
+        }
+        Ok(())
+    }
+
+    async fn take_line(&mut self, line: Option<String>) -> anyhow::Result<()> {
+        let Some(line) = line else {
+            // The terminal is gone: from here on there is nobody to ask.
+            self.terminal = None;
+            self.shown = None;
+            return Ok(());
+        };
+        let (Some(first), Some(terminal)) = (self.pending.front(), &self.terminal) else {
+            return Ok(());
+        };
+        match terminal.understand(&line, first)? {
+            Some(Answer { choice, edit }) => {
+                let approval = first.approval.clone();
+                self.answer(approval, choice, edit).await
+            }
+            None => terminal.again(first),
+        }
+    }
+
+    async fn answer(
+        &mut self,
+        approval: ApprovalId,
+        choice: ChoiceId,
+        edit: Option<Edit>,
+    ) -> anyhow::Result<()> {
+        match self.client.answer(Question::Approval(approval), choice, edit).await {
+            Ok(ack) => {
+                self.ask_from = self.ask_from.max(ack.seq);
+                Ok(())
+            }
+            // Somebody else was faster, or the turn is over: the log says so to everybody.
+            Err(SubmitError::Refused(
+                refusal @ (Refusal::AlreadyAnswered { .. } | Refusal::Withdrawn { .. }),
+            )) => {
+                eprintln!("loggia: {refusal}");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

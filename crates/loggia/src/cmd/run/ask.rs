@@ -1,0 +1,251 @@
+//! Asking a person on the terminal: the question in full, a line of answer, an editor for changes.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use anyhow::Context;
+use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Edit};
+use nix::sys::termios::{FlushArg, tcflush};
+use tokio::sync::mpsc;
+
+use crate::compose::App;
+use crate::style::{Style, printable};
+
+/// One question that nobody has answered yet.
+pub struct Pending {
+    pub approval: ApprovalId,
+    pub call: CallId,
+    pub title: String,
+    pub details: Details,
+    pub choices: Vec<Choice>,
+}
+
+pub struct Answer {
+    pub choice: ChoiceId,
+    pub edit: Option<Edit>,
+}
+
+/// The person's terminal, which need not be standard input: a prompt may come through a pipe.
+pub struct Terminal {
+    style: Style,
+    editor: Option<String>,
+    tty: File,
+    /// Asks the reading thread for one line. One request is out at a time, so one slot is enough.
+    request: SyncSender<()>,
+    lines: mpsc::Receiver<Option<String>>,
+    waiting: bool,
+}
+
+impl Terminal {
+    /// None where nobody would see a question.
+    pub fn open(app: &App) -> Option<Self> {
+        if !std::io::stderr().is_terminal() {
+            return None;
+        }
+        let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
+        let reader = tty.try_clone().ok()?;
+        let (request, requests) = sync_channel::<()>(1);
+        let (sender, lines) = mpsc::channel(1);
+        // A thread of its own: a read from a terminal cannot be cancelled. It reads only when
+        // asked, so that an editor started in between has the terminal for itself.
+        std::thread::spawn(move || {
+            let mut reader = BufReader::new(reader);
+            while requests.recv().is_ok() {
+                let mut line = String::new();
+                let read = reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0);
+                if sender.blocking_send(read.map(|_| line)).is_err() {
+                    break;
+                }
+            }
+        });
+        let environment = &app.environment;
+        let editor = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
+        Some(Self {
+            style: app.style.clone(),
+            editor: editor.map(str::to_owned),
+            tty,
+            request,
+            lines,
+            waiting: false,
+        })
+    }
+
+    /// Shows a question whole. What was typed before it appeared does not answer it.
+    pub fn show(&self, pending: &Pending) -> anyhow::Result<()> {
+        let mut out = std::io::stderr().lock();
+        writeln!(
+            out,
+            "\n{}",
+            self.style.bold(&format!("Allow Loggia to {}?", printable(&pending.title)))
+        )?;
+        match &pending.details {
+            Details::Execute { command, directory } => {
+                writeln!(out, "  in {}", printable(directory))?;
+                for line in printable(command).lines() {
+                    writeln!(out, "  {} {line}", self.style.dim("$"))?;
+                }
+            }
+            Details::Edit(diff) => {
+                if diff.protected {
+                    writeln!(out, "  {}", self.style.red("this file configures other programs"))?;
+                }
+                write!(out, "{}", self.style.diff(&printable(&diff.unified)))?;
+            }
+            Details::Question { text, .. } => writeln!(out, "  {}", printable(text))?,
+            Details::Mcp { server, tool } => {
+                writeln!(out, "  {} of {}", printable(tool), printable(server))?;
+            }
+            Details::Generic { text } => writeln!(out, "  {}", printable(text))?,
+        }
+        drop(out);
+        // A terminal that cannot be flushed is not one; reading from it will say so.
+        let _ = tcflush(&self.tty, FlushArg::TCIFLUSH);
+        self.ask(pending)
+    }
+
+    pub fn again(&self, pending: &Pending) -> anyhow::Result<()> {
+        self.ask(pending)
+    }
+
+    fn ask(&self, pending: &Pending) -> anyhow::Result<()> {
+        let mut out = std::io::stderr().lock();
+        if let Details::Question { options, .. } = &pending.details {
+            for (index, option) in options.iter().enumerate() {
+                writeln!(
+                    out,
+                    "  {} {}",
+                    self.style.bold(&format!("{}", index + 1)),
+                    printable(option)
+                )?;
+            }
+            write!(out, "Your answer (an empty line to think again, Ctrl-C to stop): ")?;
+        } else {
+            for choice in &pending.choices {
+                if let Some(key) = key_of(&choice.id) {
+                    writeln!(out, "  {} {}", self.style.bold(key), printable(&choice.name))?;
+                }
+            }
+            if self.editor.is_some() && editable(&pending.details).is_some() {
+                writeln!(out, "  {} Edit it first", self.style.bold("e"))?;
+            }
+            write!(out, "> ")?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// What a typed line means, or None if it means nothing here.
+    pub fn understand(&self, line: &str, pending: &Pending) -> anyhow::Result<Option<Answer>> {
+        let line = line.trim();
+        if let Details::Question { options, .. } = &pending.details {
+            let number =
+                line.parse::<usize>().ok().filter(|number| (1..=options.len()).contains(number));
+            return Ok(match (line, number) {
+                ("", _) => None,
+                (_, Some(number)) => {
+                    Some(Answer { choice: ChoiceId(format!("option_{number}")), edit: None })
+                }
+                (text, None) => Some(Answer {
+                    choice: ChoiceId::ANSWER.into(),
+                    edit: Some(Edit::Text { text: text.to_owned() }),
+                }),
+            });
+        }
+        let word = line.to_ascii_lowercase();
+        if word == "e" || word == "edit" {
+            let edit = self.edit(&pending.details)?;
+            return Ok(
+                edit.map(|edit| Answer { choice: ChoiceId::PROCEED_ONCE.into(), edit: Some(edit) })
+            );
+        }
+        let offered = pending.choices.iter().find(|choice| {
+            key_of(&choice.id).is_some_and(|key| key == word)
+                || choice.id.0 == word
+                || long(&choice.id) == word
+        });
+        Ok(offered.map(|choice| Answer { choice: choice.id.clone(), edit: None }))
+    }
+
+    /// The person's own version, from their editor. None if they left it as it was.
+    fn edit(&self, details: &Details) -> anyhow::Result<Option<Edit>> {
+        let (Some(editor), Some((name, text))) = (&self.editor, editable(details)) else {
+            return Ok(None);
+        };
+        let directory = tempdir()?;
+        let path = directory.join(name);
+        std::fs::write(&path, text)?;
+        let status = std::process::Command::new("/bin/sh")
+            .args(["-c", "exec $0 \"$1\"", editor])
+            .arg(&path)
+            .stdin(self.tty.try_clone()?)
+            .stdout(self.tty.try_clone()?)
+            .stderr(self.tty.try_clone()?)
+            .status()
+            .with_context(|| format!("the editor `{editor}` did not start"));
+        let changed = std::fs::read_to_string(&path);
+        // The directory holds only what was just read.
+        let _ = std::fs::remove_dir_all(&directory);
+        let changed = changed?;
+        if !status?.success() || changed == text {
+            return Ok(None);
+        }
+        Ok(Some(match details {
+            Details::Execute { .. } => Edit::Command { command: changed.trim_end().to_owned() },
+            _ => Edit::File { content: changed },
+        }))
+    }
+}
+
+/// The next line the person types. Waits for ever where there is no terminal.
+pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
+    let Some(terminal) = terminal else { return std::future::pending().await };
+    if !terminal.waiting {
+        if terminal.request.try_send(()).is_err() {
+            return None;
+        }
+        terminal.waiting = true;
+    }
+    let line = terminal.lines.recv().await.flatten();
+    terminal.waiting = false;
+    line
+}
+
+fn key_of(choice: &ChoiceId) -> Option<&'static str> {
+    match choice.0.as_str() {
+        ChoiceId::PROCEED_ONCE => Some("y"),
+        ChoiceId::PROCEED_ALWAYS => Some("a"),
+        ChoiceId::PROCEED_ALWAYS_PROJECT => Some("p"),
+        ChoiceId::CANCEL => Some("n"),
+        _ => None,
+    }
+}
+
+fn long(choice: &ChoiceId) -> &'static str {
+    match choice.0.as_str() {
+        ChoiceId::PROCEED_ONCE => "yes",
+        ChoiceId::PROCEED_ALWAYS => "always",
+        ChoiceId::PROCEED_ALWAYS_PROJECT => "project",
+        _ => "no",
+    }
+}
+
+/// What an editor would open, under which name.
+fn editable(details: &Details) -> Option<(String, &str)> {
+    match details {
+        Details::Execute { command, .. } => Some(("command.sh".into(), command)),
+        Details::Edit(diff) => {
+            let name = diff.path.rsplit('/').next().unwrap_or("file").to_owned();
+            Some((name, &diff.new))
+        }
+        Details::Question { .. } | Details::Mcp { .. } | Details::Generic { .. } => None,
+    }
+}
+
+/// A directory that nobody else can enter or guess.
+fn tempdir() -> anyhow::Result<PathBuf> {
+    use std::os::unix::fs::DirBuilderExt;
+    let path = std::env::temp_dir().join(format!("loggia-{}", uuid::Uuid::now_v7()));
+    std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}

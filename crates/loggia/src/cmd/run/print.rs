@@ -1,0 +1,252 @@
+//! How `loggia run` shows a turn: as text, as one object, or as one object a line.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
+
+use loggia_core::{
+    CallId, CallOutcome, Details, Envelope, Event, Level, SessionId, StepState, TurnOutcome, Usage,
+};
+use serde_json::{Value, json};
+
+use crate::cli::OutputFormat;
+use crate::style::{Style, printable};
+
+/// What a call is about, remembered while it is open.
+pub struct Shown {
+    pub tool: String,
+    pub title: String,
+    pub details: Details,
+    /// The output so far did not end with a newline.
+    mid_line: bool,
+}
+
+pub enum Ending {
+    Turn(TurnOutcome),
+    ApprovalNeeded,
+}
+
+impl From<&TurnOutcome> for Ending {
+    fn from(outcome: &TurnOutcome) -> Self {
+        Ending::Turn(outcome.clone())
+    }
+}
+
+pub struct Printer {
+    format: OutputFormat,
+    quiet: bool,
+    style: Style,
+    session: SessionId,
+    to_terminal: bool,
+    open: HashMap<CallId, Shown>,
+    /// The text so far did not end with a newline.
+    mid_line: bool,
+    text: String,
+    calls: Vec<Value>,
+    usage: Usage,
+}
+
+impl Printer {
+    pub fn new(format: OutputFormat, quiet: bool, style: Style, session: SessionId) -> Self {
+        Self {
+            format,
+            quiet: quiet || format != OutputFormat::Text,
+            style,
+            session,
+            to_terminal: std::io::stdout().is_terminal(),
+            open: HashMap::new(),
+            mid_line: false,
+            text: String::new(),
+            calls: Vec::new(),
+            usage: Usage::default(),
+        }
+    }
+
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    pub fn call(&self, call: &CallId) -> Option<&Shown> {
+        self.open.get(call)
+    }
+
+    pub fn begin(&mut self) -> anyhow::Result<()> {
+        match self.format {
+            OutputFormat::StreamJson => print_json(&json!({
+                "type": "init",
+                "session": self.session,
+                "version": env!("CARGO_PKG_VERSION"),
+            })),
+            OutputFormat::Text | OutputFormat::Json => Ok(()),
+        }
+    }
+
+    pub fn event(&mut self, envelope: &Envelope) -> anyhow::Result<()> {
+        if self.format == OutputFormat::StreamJson {
+            let mut line = serde_json::to_value(envelope)?;
+            if let Some(object) = line.as_object_mut() {
+                object.insert("type".into(), "event".into());
+            }
+            print_json(&line)?;
+        }
+        match &envelope.event {
+            Event::TextAppended { text, .. } => self.say(text)?,
+            Event::ThoughtAppended { subject, text, .. } => {
+                let thought = printable(&format!("{subject}: {text}"));
+                self.aside(&self.style.dim(&format!("· {thought}")))?;
+            }
+            Event::CallProposed { call, tool, title, details, .. } => {
+                self.aside(&format!("{} {}", self.style.cyan("●"), printable(title)))?;
+                let shown = Shown {
+                    tool: tool.clone(),
+                    title: title.clone(),
+                    details: details.clone(),
+                    mid_line: false,
+                };
+                self.open.insert(call.clone(), shown);
+            }
+            Event::ApprovalAnswered { call, choice, .. } => {
+                let title = self.open.get(call).map_or("", |shown| &shown.title);
+                let said = format!("{choice} by {}: {}", envelope.origin, printable(title));
+                self.aside(&self.style.dim(&said))?;
+            }
+            Event::CallOutput { call, text, skipped } => self.output(call, text, *skipped)?,
+            Event::CallEnded { call, outcome } => self.ended(call, outcome)?,
+            Event::PlanUpdated { steps, .. } => {
+                for step in steps {
+                    let mark = match step.state {
+                        StepState::Pending => "☐",
+                        StepState::InProgress => "◐",
+                        StepState::Completed => "☑",
+                        StepState::Cancelled => "☒",
+                    };
+                    self.aside(&format!("  {mark} {}", printable(&step.text)))?;
+                }
+            }
+            Event::NoticeRaised { level, text } => {
+                let text = printable(text);
+                self.aside(&match level {
+                    Level::Info => self.style.dim(&text),
+                    Level::Warning => self.style.yellow(&text),
+                    Level::Error => self.style.red(&text),
+                })?;
+            }
+            Event::UsageReported { usage, .. } => {
+                self.usage.input_tokens += usage.input_tokens;
+                self.usage.output_tokens += usage.output_tokens;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, text: &str) -> anyhow::Result<()> {
+        self.text.push_str(text);
+        if self.format == OutputFormat::Text {
+            let mut out = std::io::stdout().lock();
+            // A pipe gets the words as they are; a terminal must not obey them.
+            let shown = if self.to_terminal { printable(text) } else { text.to_owned() };
+            out.write_all(shown.as_bytes())?;
+            out.flush()?;
+            self.mid_line = !text.ends_with('\n');
+        }
+        Ok(())
+    }
+
+    /// A line about what the agent does, beside what it says.
+    fn aside(&mut self, line: &str) -> anyhow::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        self.line_end()?;
+        writeln!(std::io::stderr().lock(), "{line}")?;
+        Ok(())
+    }
+
+    fn output(&mut self, call: &CallId, text: &str, skipped: u64) -> anyhow::Result<()> {
+        if self.quiet {
+            return Ok(());
+        }
+        self.line_end()?;
+        let mut out = std::io::stderr().lock();
+        let mut mid_line = self.open.get(call).is_some_and(|shown| shown.mid_line);
+        if skipped > 0 {
+            let start = if mid_line { "\n" } else { "" };
+            writeln!(out, "{start}{}", self.style.dim(&format!("  … {skipped} bytes left out …")))?;
+            mid_line = false;
+        }
+        for piece in printable(text).split_inclusive('\n') {
+            let margin = if mid_line { "" } else { "  " };
+            write!(out, "{margin}{}", self.style.dim_line(piece))?;
+            mid_line = !piece.ends_with('\n');
+        }
+        out.flush()?;
+        if let Some(shown) = self.open.get_mut(call) {
+            shown.mid_line = mid_line;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, call: &CallId, outcome: &CallOutcome) -> anyhow::Result<()> {
+        let shown = self.open.remove(call);
+        if shown.as_ref().is_some_and(|shown| shown.mid_line) && !self.quiet {
+            writeln!(std::io::stderr().lock())?;
+        }
+        let (tool, title) = shown.map_or_else(Default::default, |shown| (shown.tool, shown.title));
+        let first = printable(outcome.summary().lines().next().unwrap_or_default());
+        self.aside(&match outcome {
+            CallOutcome::Succeeded { .. } => {
+                format!("{} {}", self.style.green("✓"), printable(&title))
+            }
+            CallOutcome::Failed { .. } => {
+                format!("{} {}: {first}", self.style.red("✗"), printable(&title))
+            }
+            CallOutcome::Cancelled { .. } => {
+                format!("{} {}: {first}", self.style.yellow("–"), printable(&title))
+            }
+        })?;
+        self.calls.push(json!({ "call": call, "tool": tool, "title": title, "outcome": outcome }));
+        Ok(())
+    }
+
+    /// Ends a line of the agent's words before something else is printed.
+    pub fn line_end(&mut self) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.mid_line) {
+            writeln!(std::io::stdout().lock())?;
+        }
+        Ok(())
+    }
+
+    pub fn finish(&mut self, ending: Ending) -> anyhow::Result<()> {
+        self.line_end()?;
+        let (outcome, message) = match &ending {
+            Ending::Turn(TurnOutcome::Completed) => ("completed", None),
+            Ending::Turn(TurnOutcome::Failed { message }) => ("failed", Some(message.clone())),
+            Ending::Turn(TurnOutcome::Cancelled) => ("cancelled", None),
+            Ending::Turn(TurnOutcome::Interrupted) => ("interrupted", None),
+            Ending::ApprovalNeeded => ("approval_needed", None),
+        };
+        if self.format == OutputFormat::Text {
+            match (outcome, message) {
+                ("failed", Some(message)) => eprintln!("loggia: failed: {}", printable(&message)),
+                ("cancelled" | "interrupted", _) => eprintln!("loggia: {outcome}"),
+                _ => {}
+            }
+            return Ok(());
+        }
+        print_json(&json!({
+            "type": "result",
+            "session": self.session,
+            "outcome": outcome,
+            "message": message,
+            "text": self.text,
+            "calls": self.calls,
+            "usage": self.usage,
+        }))
+    }
+}
+
+fn print_json(value: &Value) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{value}")?;
+    Ok(out.flush()?)
+}

@@ -1,0 +1,258 @@
+//! `loggia serve` and `loggia --a2a-port`: sessions on the wire, until told to stop.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use loggia_core::{AgentName, Origin, SessionId, Surface};
+use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
+use loggia_server::guard::{Guard, GuardOptions, HostPort};
+use loggia_server::http;
+use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown};
+use loggia_server::state::{Defaults, Server, Shape};
+use loggia_session::{Hub, SqliteStore};
+use loggia_wire::CardFacts;
+use loggia_wire::card::{AuthScheme, Skill};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::Approve;
+use crate::compose::{self, App};
+use crate::config::{Config, Flags};
+use crate::exit::Usage;
+
+#[derive(Args)]
+pub struct ServeArgs {
+    /// The port to listen on; 0 picks a free one
+    #[arg(long, default_value_t = 41242, value_name = "PORT")]
+    pub port: u16,
+    #[command(flatten)]
+    pub share: ShareArgs,
+    /// A directory below which clients may choose their workspace; may be given several times
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
+}
+
+/// What `serve` and `--a2a-port` have in common.
+#[derive(Args, Default)]
+pub struct ShareArgs {
+    /// Where to listen: localhost, 127.0.0.1 or ::1
+    #[arg(long, default_value = "localhost", value_name = "ADDRESS")]
+    pub listen: String,
+    /// How clients reach this server, where that is not where it listens
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<String>,
+    /// A further name for this server in requests, `name` or `name:port`
+    #[arg(long = "allowed-host", value_name = "HOST")]
+    pub allowed_hosts: Vec<String>,
+    /// An origin whose web pages may use this server, such as https://console.example
+    #[arg(long = "allowed-origin", value_name = "ORIGIN")]
+    pub allowed_origins: Vec<String>,
+    /// Bearer tokens, one a line, `name:token` or `token`; only you may read the file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Local clients need a token, too
+    #[arg(long, requires = "token_file")]
+    pub require_token: bool,
+    /// What passes without a question
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub approve: Option<Approve>,
+    /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+}
+
+/// Many sessions, without a terminal.
+pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let bound = bind(&args.share, args.port)?;
+    let setup = Setup::new(&args.share, app, "loggia serve").await?;
+    setup.recover().await?;
+    let mut roots = vec![app.workspace.clone()];
+    for root in &args.roots {
+        let found = root.canonicalize();
+        roots.push(found.with_context(|| format!("--root {}", root.display()))?);
+    }
+    println!("Loggia serves sessions on {}", addresses(&bound));
+    println!("New sessions work in {}", app.workspace.display());
+    setup.run(bound, Shape::Many, roots, &args.share, app).await
+}
+
+/// The one session of this process.
+pub async fn share(
+    port: u16,
+    args: ShareArgs,
+    session: Option<String>,
+    app: &App,
+) -> anyhow::Result<ExitCode> {
+    let bound = bind(&args, port)?;
+    let setup = Setup::new(&args, app, "loggia").await?;
+    let id = setup.session(session, app).await?;
+    println!("Loggia shares session {id} on {}", addresses(&bound));
+    println!("It works in {}", app.workspace.display());
+    setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app).await
+}
+
+fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
+    let address: ListenAddress = args.listen.parse().map_err(usage)?;
+    serve::bind(Listen { address, port, authenticated: args.require_token }).map_err(usage)
+}
+
+fn usage(error: impl std::fmt::Display) -> anyhow::Error {
+    Usage(error.to_string()).into()
+}
+
+fn addresses(bound: &Bound) -> String {
+    let urls = bound.addresses().iter().map(|address| format!("http://{address}"));
+    urls.collect::<Vec<_>>().join(" and ")
+}
+
+/// Everything behind the door.
+struct Setup {
+    store: Arc<SqliteStore>,
+    hub: Arc<Hub>,
+    config: Config,
+}
+
+impl Setup {
+    async fn new(args: &ShareArgs, app: &App, program: &str) -> anyhow::Result<Self> {
+        let mode = args.approve.and_then(super::run::mode_of);
+        let config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
+        loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
+        let store = app.open_store()?;
+        let hub = Arc::new(app.hub(store.clone(), &config, program));
+        Ok(Self { store, hub, config })
+    }
+
+    /// What a crash cut short is recorded as such before anybody asks.
+    async fn recover(&self) -> anyhow::Result<()> {
+        let listed = self.hub.list(usize::MAX).await?;
+        for busy in listed.iter().filter(|listed| listed.summary.busy) {
+            if let Err(error) = self.hub.open(&busy.session).await {
+                eprintln!("loggia: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    async fn session(&self, wanted: Option<String>, app: &App) -> anyhow::Result<SessionId> {
+        let settings = app.settings(&self.config, self.store.as_ref()).await?;
+        let origin = Origin::new(Surface::Cli, "loggia");
+        let handle = match wanted {
+            Some(text) => {
+                let id = compose::find_session(self.store.as_ref(), &text).await?;
+                let handle = self.hub.open(&id).await?;
+                super::run::same_workspace(&handle, app).await?;
+                handle.submit(loggia_core::Command::Configure { settings }, origin).await?;
+                handle
+            }
+            None => self.hub.create(app.new_session(settings)?, origin).await?,
+        };
+        Ok(handle.id().clone())
+    }
+
+    async fn run(
+        self,
+        bound: Bound,
+        shape: Shape,
+        roots: Vec<PathBuf>,
+        args: &ShareArgs,
+        app: &App,
+    ) -> anyhow::Result<ExitCode> {
+        let settings = app.settings(&self.config, self.store.as_ref()).await?;
+        let defaults = Defaults {
+            settings,
+            workspace: app.workspace.clone(),
+            roots,
+            agent: AgentName("loggia".into()),
+            tools: app.tool_names(&self.config),
+            auto_execute: false,
+        };
+        let facts = facts(&bound, args);
+        let server = Arc::new(Server::new(self.hub.clone(), shape, defaults, facts));
+        let guard = Guard::new(bound.addresses(), guard_options(args)?);
+        let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
+        let shutdown = Shutdown::default();
+        let listening = serve::serve(
+            bound,
+            door.around(http::router(server)),
+            Limits::default(),
+            shutdown.clone(),
+        );
+        tokio::select! {
+            stopped = listening => {
+                if stopped.cut > 0 {
+                    eprintln!("loggia: {} connections were cut", stopped.cut);
+                }
+            }
+            error = stop_on_signals(shutdown) => error?,
+        }
+        self.hub.stop().await;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The first signal stops in order, the second at once. Never returns but with an error: the server
+/// ends by itself once it is told.
+async fn stop_on_signals(shutdown: Shutdown) -> anyhow::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    for token in [&shutdown.graceful, &shutdown.now] {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        token.cancel();
+    }
+    std::future::pending().await
+}
+
+fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
+    let host = |text: &String| {
+        HostPort::parse(text)
+            .ok_or_else(|| usage(format!("`{text}` is no host: --allowed-host name:port")))
+    };
+    let public = args.public_url.as_deref().and_then(|url| url.split_once("://"));
+    let public = public.map(|(_, rest)| rest.split('/').next().unwrap_or(rest).to_owned());
+    let hosts = args.allowed_hosts.iter().chain(&public).map(host).collect::<Result<_, _>>()?;
+    let allowed_origins = args.allowed_origins.clone();
+    Ok(GuardOptions { allowed_hosts: hosts, allowed_origins, ..GuardOptions::default() })
+}
+
+fn authenticator(args: &ShareArgs) -> anyhow::Result<Authenticator> {
+    let public = http::PUBLIC.iter().map(|path| (*path).to_owned()).collect();
+    let options =
+        AuthOptions { public, require_token: args.require_token, ..AuthOptions::default() };
+    let authenticator = Authenticator::new(options);
+    Ok(match &args.token_file {
+        Some(path) => authenticator.with(TokenFile::read(path).map_err(usage)?),
+        None => authenticator,
+    })
+}
+
+fn facts(bound: &Bound, args: &ShareArgs) -> CardFacts {
+    let own = format!("http://localhost:{}", bound.port());
+    let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    CardFacts {
+        name: "Loggia".into(),
+        description: "A coding agent whose one live session is open on every side.".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        public_url: args.public_url.clone().unwrap_or(own).trim_end_matches('/').to_owned(),
+        documentation_url: None,
+        streaming: true,
+        push: false,
+        extended_card: false,
+        auth: if args.require_token { vec![AuthScheme::Bearer] } else { Vec::new() },
+        input_modes: text(&["text/plain"]),
+        output_modes: text(&["text/plain", "application/json"]),
+        skills: vec![Skill {
+            id: "code_generation".into(),
+            name: "Code generation".into(),
+            description:
+                "Reads, writes and runs code in one workspace, asking before it changes anything."
+                    .into(),
+            tags: text(&["code", "development", "programming"]),
+            examples: text(&["write hello.txt: hi"]),
+        }],
+    }
+}

@@ -1,0 +1,227 @@
+//! `loggia sessions`: look at what is on disk. Reading needs no lease, so a session that is being
+//! worked in can be shown too.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use loggia_core::{
+    CallOutcome, Cell, CellBody, Details, Millis, SessionId, Transcript, TurnOutcome,
+};
+use loggia_session::{Hub, Store, StoreError, hub};
+use serde_json::json;
+
+use crate::cli::{ExportFormat, SessionsCommand};
+use crate::compose::{self, App};
+use crate::config::Flags;
+use crate::exit::{FAILED, Usage};
+use crate::style::printable;
+
+pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode> {
+    let store = app.open_store()?;
+    match command {
+        SessionsCommand::List { limit, all, json } => {
+            list(store.as_ref(), app, limit, all, json).await?
+        }
+        SessionsCommand::Show { session } => {
+            let id = compose::find_session(store.as_ref(), &session).await?;
+            return show(store.as_ref(), &id).await;
+        }
+        SessionsCommand::Export { session, format, output } => {
+            let id = compose::find_session(store.as_ref(), &session).await?;
+            return export(store.as_ref(), &id, format, output.as_deref()).await;
+        }
+        SessionsCommand::Delete { sessions } => {
+            let config = app.load_config(&Flags::default())?.config;
+            let hub: Hub = app.hub(store, &config, "loggia sessions delete");
+            for session in sessions {
+                hub.delete(&SessionId::from(session.as_str())).await?;
+                println!("deleted {session}");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn list(
+    store: &dyn Store,
+    app: &App,
+    limit: usize,
+    all: bool,
+    json: bool,
+) -> anyhow::Result<()> {
+    let here = app.workspace_text()?;
+    let listed = store.list(usize::MAX).await?;
+    let wanted = listed.into_iter().filter(|listed| all || listed.summary.workspace == here);
+    let mut shown = 0;
+    for listed in wanted.take(limit) {
+        shown += 1;
+        let summary = &listed.summary;
+        if json {
+            let line =
+                json!({ "session": listed.session, "events": listed.head, "summary": summary });
+            println!("{line}");
+            continue;
+        }
+        let state = match (summary.waiting_for_answer, summary.busy) {
+            (true, _) => app.style.yellow("waiting"),
+            (false, true) => app.style.cyan("working"),
+            (false, false) => app.style.dim("idle   "),
+        };
+        let turns = summary.turns;
+        println!(
+            "{}  {}  {state}  {turns:>3} turns  {}",
+            listed.session,
+            time(summary.updated),
+            printable(&summary.title)
+        );
+        if all {
+            println!("    {}", printable(&summary.workspace));
+        }
+    }
+    if shown == 0 && !json {
+        eprintln!(
+            "No sessions here yet. `loggia run \"say hello\"` starts one; --all shows other directories."
+        );
+    }
+    Ok(())
+}
+
+/// The transcript, and the damage that ended it early, if any.
+async fn fold(
+    store: &dyn Store,
+    id: &SessionId,
+) -> anyhow::Result<(Transcript, Option<StoreError>)> {
+    let mut transcript = Transcript::default();
+    match hub::fold(store, id, |envelope| transcript.apply(envelope)).await {
+        Ok(_) => Ok((transcript, None)),
+        Err(error @ StoreError::Corrupt { .. }) => Ok((transcript, Some(error))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn show(store: &dyn Store, id: &SessionId) -> anyhow::Result<ExitCode> {
+    let (transcript, damage) = fold(store, id).await?;
+    let text: String = transcript.cells().iter().map(|cell| printable(&markdown(cell))).collect();
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(report(damage))
+}
+
+fn report(damage: Option<StoreError>) -> ExitCode {
+    match damage {
+        Some(error) => {
+            eprintln!("loggia: {error}; everything before it is shown above");
+            ExitCode::from(FAILED)
+        }
+        None => ExitCode::SUCCESS,
+    }
+}
+
+async fn export(
+    store: &dyn Store,
+    id: &SessionId,
+    format: ExportFormat,
+    output: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    let mut damage = None;
+    let text = match format {
+        ExportFormat::Markdown => {
+            let (transcript, found) = fold(store, id).await?;
+            damage = found;
+            transcript.cells().iter().map(markdown).collect()
+        }
+        ExportFormat::Jsonl => {
+            let mut lines = String::new();
+            let folded = hub::fold(store, id, |envelope| {
+                // An envelope came out of JSON and goes back into it.
+                lines.push_str(&serde_json::to_string(envelope).unwrap_or_default());
+                lines.push('\n');
+            });
+            match folded.await {
+                Ok(_) => {}
+                Err(error @ StoreError::Corrupt { .. }) => damage = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+            lines
+        }
+    };
+    match output {
+        None => std::io::stdout().lock().write_all(text.as_bytes())?,
+        Some(path) => match std::fs::File::create_new(path) {
+            Ok(mut file) => file.write_all(text.as_bytes())?,
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                let why = format!("{} exists already: choose another name", path.display());
+                return Err(Usage(why).into());
+            }
+            Err(error) => return Err(error).context(format!("cannot write {}", path.display())),
+        },
+    }
+    Ok(report(damage))
+}
+
+/// One cell as Markdown.
+fn markdown(cell: &Cell) -> String {
+    match &cell.body {
+        CellBody::Prompt { text, queued, withdrawn } => {
+            let note = match (queued, withdrawn) {
+                (true, _) => " (waiting)",
+                (_, true) => " (withdrawn)",
+                (false, false) => "",
+            };
+            format!("## [{}] {}{note}\n\n{text}\n\n", cell.origin.surface.label(), time(cell.at))
+        }
+        CellBody::Text { text } => format!("{}\n\n", text.trim_end()),
+        CellBody::Thought { subject, text } => format!("> *{subject}*: {text}\n\n"),
+        CellBody::Plan { steps } => {
+            let mut plan = String::new();
+            for step in steps {
+                let _ = writeln!(plan, "- {} ({:?})", step.text, step.state);
+            }
+            plan + "\n"
+        }
+        CellBody::Sources { sources } => {
+            let lines =
+                sources.iter().map(|source| format!("- [{}]({})\n", source.title, source.uri));
+            lines.collect::<String>() + "\n"
+        }
+        CellBody::Call(call) => {
+            let mut text = format!("### {}\n\n", call.title);
+            if let Details::Edit(diff) = &call.details {
+                let _ = write!(text, "```diff\n{}```\n\n", diff.unified);
+            }
+            if let Some((choice, by)) = &call.answered {
+                let _ = write!(text, "Answered: {choice} by {by}\n\n");
+            }
+            match &call.outcome {
+                Some(CallOutcome::Succeeded { output }) => {
+                    let _ = write!(text, "```\n{}\n```\n\n", output.text.trim_end());
+                }
+                Some(CallOutcome::Failed { failure }) => {
+                    let _ = write!(text, "Failed: {}\n\n", failure.message);
+                }
+                Some(CallOutcome::Cancelled { reason }) => {
+                    let _ = write!(text, "Not done: {reason}\n\n");
+                }
+                None => {
+                    let _ = write!(text, "Not finished ({:?})\n\n", call.state);
+                }
+            }
+            text
+        }
+        CellBody::Notice { text, .. } => format!("_{text}_\n\n"),
+        CellBody::TurnEnd { outcome } => match outcome {
+            TurnOutcome::Completed => String::new(),
+            TurnOutcome::Failed { message } => format!("**Failed:** {message}\n\n"),
+            TurnOutcome::Cancelled => "**Cancelled.**\n\n".into(),
+            TurnOutcome::Interrupted => "**Interrupted:** Loggia stopped in this turn.\n\n".into(),
+        },
+    }
+}
+
+fn time(at: Millis) -> String {
+    let stamp = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let zoned = stamp.to_zoned(jiff::tz::TimeZone::system());
+    zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}

@@ -1,0 +1,93 @@
+//! `loggia trust`: agree to what a directory's own configuration says, or take that back.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::compose::App;
+use crate::config::trust::Trust;
+use crate::config::{PROJECT_FILE, project_settings};
+use crate::style::one_line;
+
+#[derive(Args)]
+#[command(after_help = "Until a directory is trusted, its .loggia/config.toml may only restrict:
+deny commands, choose a stricter mode, lower limits. Trust is for exactly that
+directory, neither above nor below it.")]
+pub struct TrustArgs {
+    /// The directory; without it, the one Loggia works in
+    #[arg(value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Stop trusting it
+    #[arg(long, conflicts_with = "list")]
+    pub revoke: bool,
+    /// Show the trusted directories
+    #[arg(long, conflicts_with = "directory")]
+    pub list: bool,
+}
+
+pub async fn run(args: TrustArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let trust = Trust::new(&app.paths);
+    let said = if args.list {
+        listed(&trust.list()?, &trust)
+    } else {
+        let directory = match &args.directory {
+            Some(directory) => app.workspace.join(directory),
+            None => app.workspace.clone(),
+        };
+        if args.revoke { revoke(&trust, &directory)? } else { agree(&trust, &directory, app)? }
+    };
+    std::io::stdout().lock().write_all(said.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed(directories: &[PathBuf], trust: &Trust) -> String {
+    if directories.is_empty() {
+        let file = one_line(&trust.file().display().to_string());
+        return format!("No directory is trusted; {file} would list them.\n");
+    }
+    let lines = directories.iter().map(|path| one_line(&path.display().to_string()) + "\n");
+    lines.collect()
+}
+
+fn revoke(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
+    let shown = one_line(&directory.display().to_string());
+    if !trust.revoke(directory)? {
+        bail!("{shown} is not trusted, so there is nothing to revoke: see `loggia trust --list`");
+    }
+    Ok(format!("{shown} is no longer trusted.\n"))
+}
+
+/// The file is read before it is trusted: nobody agrees to what cannot be understood.
+fn agree(trust: &Trust, directory: &Path, app: &App) -> anyhow::Result<String> {
+    // Commands of the agent carry this mark. It stops an accident, not an attack: that is stopped by
+    // the question that every command asks.
+    if app.environment.get("LOGGIA").is_some() {
+        bail!("a command that Loggia runs cannot trust a directory: do it in your own terminal");
+    }
+    let path = directory.join(PROJECT_FILE);
+    let mut keys: Vec<(&str, usize)> = Vec::new();
+    for entry in project_settings(directory)? {
+        let (key, _) = entry.found.map_err(|unknown| unknown.refuse(&path, entry.line))?;
+        if keys.last().is_none_or(|(name, _)| *name != key.name) {
+            keys.push((key.name, entry.line));
+        }
+    }
+    let directory = trust.trust(directory)?;
+    let shown = one_line(&directory.display().to_string());
+    let mut said = format!("{shown} is trusted from now on.\n");
+    if keys.is_empty() {
+        let _ = writeln!(said, "It has no {PROJECT_FILE}; one that appears later will count.");
+    } else {
+        let _ = writeln!(said, "Its {PROJECT_FILE} sets:");
+        for (name, line) in keys {
+            let _ = writeln!(said, "  {name} (line {line})");
+        }
+        let _ =
+            writeln!(said, "`loggia config` shows the values; `loggia trust --revoke` undoes it.");
+    }
+    Ok(said)
+}

@@ -1,0 +1,160 @@
+//! Puts the crates together: environment and paths into a store, a hub and an agent.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use loggia_agent::NativeAgent;
+use loggia_agent::tool::{self, ToolConfig, Toolbox};
+use loggia_core::{AgentName, ModelName, SessionId, Settings, Workspace};
+use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
+
+use crate::config::{Config, Environment, Flags, Loaded, Paths};
+use crate::exit::Usage;
+use crate::style::Style;
+
+/// The program a child runs as its guard: this very binary, even if the file was replaced since.
+pub const OWN_PROGRAM: &str = "/proc/self/exe";
+
+/// What every subcommand starts from.
+pub struct App {
+    pub environment: Environment,
+    pub paths: Paths,
+    pub workspace: PathBuf,
+    pub style: Style,
+}
+
+/// Keeps what this process holds from the processes it starts: orphans of a call come back to it,
+/// and its memory and environment cannot be read by other processes of the same user.
+pub fn protect_process() {
+    // Both are refinements; without them Loggia still works, and `doctor` says what is missing.
+    let _ = nix::sys::prctl::set_child_subreaper(true);
+    let _ = nix::sys::prctl::set_dumpable(false);
+}
+
+impl App {
+    pub fn new(directory: Option<&Path>) -> anyhow::Result<Self> {
+        let environment = Environment::read();
+        let paths = Paths::new(&environment)?;
+        let directory = directory.unwrap_or(Path::new("."));
+        let workspace = directory
+            .canonicalize()
+            .with_context(|| format!("cannot work in {}", directory.display()))?;
+        let style = Style::new(&environment);
+        Ok(Self { environment, paths, workspace, style })
+    }
+
+    /// Diagnostics go to stderr, and only when asked for: stdout and the screen belong to the turn.
+    pub fn start_logging(&self) {
+        if let Some(filter) = self.environment.get("LOGGIA_LOG") {
+            let filter = tracing_subscriber::EnvFilter::new(filter);
+            let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
+            subscriber.with_writer(std::io::stderr).with_ansi(self.style.color()).init();
+        }
+    }
+
+    pub fn load_config(&self, flags: &Flags) -> anyhow::Result<Loaded> {
+        let loaded = crate::config::load(&self.environment, &self.paths, &self.workspace, flags)?;
+        for notice in &loaded.notices {
+            eprintln!("loggia: {notice}");
+        }
+        Ok(loaded)
+    }
+
+    pub fn open_store(&self) -> anyhow::Result<Arc<SqliteStore>> {
+        let store = SqliteStore::open(&self.paths.data)?;
+        for finding in store.findings() {
+            eprintln!("loggia: {finding}");
+        }
+        Ok(Arc::new(store))
+    }
+
+    fn tools(&self, config: &Config) -> Toolbox {
+        tool::builtin(ToolConfig {
+            guard: vec![OWN_PROGRAM.into(), "guard".into()],
+            pass_env: config.pass_env.clone(),
+            shell: config.shell.clone(),
+            env: self.environment.child_environment(&config.pass_env),
+        })
+    }
+
+    pub fn tool_names(&self, config: &Config) -> Vec<String> {
+        self.tools(config).specs().into_iter().map(|spec| spec.name).collect()
+    }
+
+    pub fn hub(&self, store: Arc<SqliteStore>, config: &Config, program: &str) -> Hub {
+        let tools = self.tools(config);
+        let agent = NativeAgent::new(tools, self.workspace.clone());
+        Hub::new(store, Arc::new(agent), program)
+    }
+
+    /// The settings of a session that works here: configuration, and what the project remembers.
+    pub async fn settings(&self, config: &Config, store: &dyn Store) -> anyhow::Result<Settings> {
+        let remembered = loggia_session::hub::project_rules(store, &self.workspace_text()?).await?;
+        Ok(Settings {
+            model: ModelName(self.absolute_model(&config.model)),
+            mode: config.mode,
+            rules: config.rules.iter().cloned().chain(remembered).collect(),
+            tools: None,
+            limits: config.limits.clone(),
+        })
+    }
+
+    pub fn new_session(&self, settings: Settings) -> anyhow::Result<NewSession> {
+        Ok(NewSession {
+            workspace: Workspace::Local { path: self.workspace_text()? },
+            settings,
+            agent: AgentName("loggia".into()),
+        })
+    }
+
+    pub fn workspace_text(&self) -> anyhow::Result<String> {
+        let text = self.workspace.to_str().map(str::to_owned);
+        text.ok_or_else(|| {
+            Usage(format!(
+                "{} is not valid UTF-8: work in another directory",
+                self.workspace.display()
+            ))
+            .into()
+        })
+    }
+
+    /// A script's path is the caller's; the session may be continued from elsewhere.
+    fn absolute_model(&self, name: &str) -> String {
+        match name.strip_prefix("scripted:") {
+            Some(path) => format!("scripted:{}", self.workspace.join(path).display()),
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// The one session whose id begins with `text`.
+pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<SessionId> {
+    let exact = SessionId::from(text);
+    if store.head(&exact).await?.is_some() {
+        return Ok(exact);
+    }
+    let listed = store.list(usize::MAX).await?;
+    let mut found =
+        listed.into_iter().map(|listed| listed.session).filter(|id| id.as_str().starts_with(text));
+    match (found.next(), found.next()) {
+        (Some(session), None) if !text.is_empty() => Ok(session),
+        (Some(_), Some(_)) => {
+            Err(Usage(format!("more than one session begins with `{text}`: give more of the id"))
+                .into())
+        }
+        _ => Err(Usage(format!("there is no session `{text}`: see `loggia sessions list`")).into()),
+    }
+}
+
+/// The newest session of a workspace.
+pub async fn last_session(store: &dyn Store, workspace: &str) -> anyhow::Result<SessionId> {
+    let listed: Vec<Listed> = store.list(usize::MAX).await?;
+    let last = listed
+        .into_iter()
+        .find(|listed| listed.summary.workspace == workspace && !listed.summary.closed);
+    last.map(|listed| listed.session).ok_or_else(|| {
+        Usage("there is no session in this directory yet: start one without --continue".into())
+            .into()
+    })
+}

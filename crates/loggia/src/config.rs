@@ -1,0 +1,175 @@
+//! What Loggia is told to do, put together from every place where it can be said.
+//!
+//! Later wins: built-in values, the user's `config.toml`, the project's `.loggia/config.toml`, the
+//! environment, flags. Lists grow over the layers instead, so that a command denied anywhere stays
+//! denied. A project's file may only restrict until a person trusts its directory ([`trust`]).
+//! Every value remembers where it came from.
+//!
+//! What must not be here: what the values do, how they are shown, and any other source: no `.env`
+//! file, no file of another tool, nothing from a network.
+
+mod document;
+mod draft;
+mod environment;
+mod error;
+mod key;
+mod nearest;
+mod paths;
+pub mod trust;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use loggia_core::{Limits, Mode, Rule};
+
+use document::Entry;
+use draft::Draft;
+use key::KEYS;
+use trust::Trust;
+
+pub use document::{PROJECT_FILE, project_settings};
+pub use environment::Environment;
+pub use error::ConfigError;
+pub use paths::Paths;
+
+/// Effective values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    pub model: String,
+    pub mode: Mode,
+    /// From `[commands]` of every layer, with ids `config-1`, `config-2`, …
+    pub rules: Vec<Rule>,
+    pub limits: Limits,
+    /// Variables that commands get beside the few that they always get.
+    pub pass_env: Vec<String>,
+    pub shell: Option<PathBuf>,
+}
+
+/// What the command line may set.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    pub model: Option<String>,
+    pub mode: Option<Mode>,
+}
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    BuiltIn,
+    File { path: PathBuf, line: usize },
+    Variable(String),
+    Flag(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::BuiltIn => out.write_str("built-in"),
+            Origin::File { path, line } => write!(out, "{}:{line}", path.display()),
+            Origin::Variable(name) => write!(out, "environment {name}"),
+            Origin::Flag(name) => write!(out, "flag {name}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Loaded {
+    pub config: Config,
+    /// By key; a rule by its id, a passed variable as `shell.pass_env.NAME`.
+    pub origins: BTreeMap<String, Origin>,
+    /// What was ignored and why: sentences for the user, safe to print.
+    pub notices: Vec<String>,
+}
+
+pub fn load(
+    environment: &Environment,
+    paths: &Paths,
+    workspace: &Path,
+    flags: &Flags,
+) -> Result<Loaded, ConfigError> {
+    let mut draft = Draft::built_in();
+    let user_file = user_file(environment, paths)?;
+    for Entry { line, found } in document::user_settings(&user_file.path, user_file.required)? {
+        let (key, setting) = found.map_err(|unknown| unknown.refuse(&user_file.path, line))?;
+        draft.put(key, setting, Origin::File { path: user_file.path.clone(), line });
+    }
+    add_project(&mut draft, paths, workspace)?;
+    add_environment(&mut draft, environment)?;
+    add_flags(&mut draft, flags)?;
+    draft.note_exposed(paths, workspace);
+    Ok(draft.finish())
+}
+
+pub struct UserFile {
+    pub path: PathBuf,
+    /// It was named by the user, so it has to exist.
+    pub required: bool,
+}
+
+/// The user's own file: `LOGGIA_CONFIG`, or `config.toml` in the configuration directory.
+pub fn user_file(environment: &Environment, paths: &Paths) -> Result<UserFile, ConfigError> {
+    let Some(named) = environment.get_os("LOGGIA_CONFIG") else {
+        return Ok(UserFile { path: paths.config.join("config.toml"), required: false });
+    };
+    paths::absolute("LOGGIA_CONFIG", named).map(|path| UserFile { path, required: true })
+}
+
+fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(), ConfigError> {
+    let entries = project_settings(workspace)?;
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let path = workspace.join(PROJECT_FILE);
+    let trusted = Trust::new(paths).is_trusted(workspace)?;
+    let (mut need_trust, mut unknown_keys) = (Vec::new(), Vec::new());
+    for Entry { line, found } in entries {
+        let origin = Origin::File { path: path.clone(), line };
+        match found {
+            Ok((key, setting)) if trusted || draft.restricts(&setting) => {
+                draft.put(key, setting, origin);
+            }
+            Ok((_, setting)) if draft.is_already(&setting) => {}
+            Ok((key, _)) => need_trust.push((key.name.to_owned(), origin)),
+            Err(unknown) if trusted => return Err(unknown.refuse(&path, line)),
+            Err(unknown) => unknown_keys.push((unknown.name, origin)),
+        }
+    }
+    draft.note_untrusted(need_trust, unknown_keys);
+    Ok(())
+}
+
+fn add_environment(draft: &mut Draft, environment: &Environment) -> Result<(), ConfigError> {
+    for key in KEYS {
+        let Some(name) = key.variable() else { continue };
+        let Some(value) = environment.get_os(&name) else { continue };
+        let refuse = |reason: String| ConfigError::new(format!("{name}: {reason}"));
+        let text = value.to_str().ok_or_else(|| refuse("it is not valid UTF-8".into()))?;
+        for setting in key.read_text(text).map_err(refuse)? {
+            draft.put(key, setting, Origin::Variable(name.clone()));
+        }
+    }
+    draft.note_misspelled(environment);
+    Ok(())
+}
+
+fn add_flags(draft: &mut Draft, flags: &Flags) -> Result<(), ConfigError> {
+    let said = [
+        ("model", "--model", flags.model.clone()),
+        ("mode", "--approve", flags.mode.map(|mode| mode.name().to_owned())),
+    ];
+    for (name, flag, value) in said {
+        let (Some(key), Some(value)) = (key::find(name), value) else { continue };
+        let settings = key
+            .read_text(&value)
+            .map_err(|reason| ConfigError::new(format!("{flag}: {reason}")))?;
+        for setting in settings {
+            draft.put(key, setting, Origin::Flag(flag));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

@@ -1,0 +1,228 @@
+//! Reads one configuration file into settings with their lines.
+//!
+//! The file is a hostile one until shown otherwise: it is opened without waiting, must be a regular
+//! file of bounded size, and whatever it says ends up escaped in messages. A project's file is also
+//! reached without following links, so that it cannot stand for a file elsewhere.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::ConfigError;
+use super::error::shortened;
+use super::key::{self, Form, KEYS, Key, Setting};
+use super::nearest::nearest;
+
+const MAX_BYTES: u64 = 1024 * 1024;
+/// In a workspace.
+pub const PROJECT_FILE: &str = ".loggia/config.toml";
+const TABLES: &[&str] = &["commands", "limits", "shell"];
+
+/// One thing that a file says, and where.
+#[derive(Debug)]
+pub struct Entry {
+    pub line: usize,
+    pub found: Result<(&'static Key, Setting), UnknownKey>,
+}
+
+/// An error in a file that counts; in a file that nobody trusts yet, something to ignore.
+#[derive(Debug)]
+pub struct UnknownKey {
+    pub name: String,
+    /// The table it stands in; empty for none.
+    table: String,
+}
+
+impl UnknownKey {
+    pub fn refuse(&self, path: &Path, line: usize) -> ConfigError {
+        let own_name = self.name.strip_prefix(&format!("{}.", self.table)).unwrap_or(&self.name);
+        let next = match suggest(own_name, &self.table) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => "docs/configuration.md lists the keys; remove it".to_owned(),
+        };
+        ConfigError::at(path, line, format!("there is no key `{}`; {next}", self.name))
+    }
+}
+
+/// The user's own file may be a link: many people keep their configuration elsewhere.
+pub fn user_settings(path: &Path, required: bool) -> Result<Vec<Entry>, ConfigError> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat(CWD, path, flags, Mode::empty()) {
+        Ok(file) => settings(&read(File::from(file), path)?, path),
+        Err(rustix::io::Errno::NOENT) if !required => Ok(Vec::new()),
+        Err(error) => Err(ConfigError::file(path, format!("cannot be read: {error}"))),
+    }
+}
+
+/// What the project's file says, whether or not it counts; empty without a file.
+pub fn project_settings(workspace: &Path) -> Result<Vec<Entry>, ConfigError> {
+    use rustix::io::Errno;
+    let path = workspace.join(PROJECT_FILE);
+    let refuse = |error: Errno| match error {
+        Errno::LOOP | Errno::NOTDIR => {
+            ConfigError::file(&path, "links are not followed here; put a plain file in their place")
+        }
+        _ => ConfigError::file(&path, format!("cannot be read: {error}")),
+    };
+    let below = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = match openat(CWD, workspace.join(".loggia"), below, Mode::empty()) {
+        Ok(directory) => directory,
+        Err(Errno::NOENT) => return Ok(Vec::new()),
+        Err(error) => return Err(refuse(error)),
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat(&directory, "config.toml", flags, Mode::empty()) {
+        Ok(file) => settings(&read(File::from(file), &path)?, &path),
+        Err(Errno::NOENT) => Ok(Vec::new()),
+        Err(error) => Err(refuse(error)),
+    }
+}
+
+fn read(file: File, path: &Path) -> Result<String, ConfigError> {
+    let refuse = |sentence: String| ConfigError::file(path, sentence);
+    let cannot = |error: std::io::Error| refuse(format!("cannot be read: {error}"));
+    if !file.metadata().map_err(cannot)?.is_file() {
+        return Err(refuse("is not a regular file; put a plain file in its place".into()));
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(refuse(format!("is larger than {MAX_BYTES} bytes; shorten it")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let line = line_at(error.as_bytes(), error.utf8_error().valid_up_to());
+        ConfigError::at(path, line, "this is not valid UTF-8; save the file as UTF-8")
+    })
+}
+
+fn line_at(text: &[u8], offset: usize) -> usize {
+    text.iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// A document being read: its text for line numbers, its path for errors.
+struct Reading<'a> {
+    text: &'a str,
+    path: &'a Path,
+    entries: Vec<Entry>,
+}
+
+fn settings(text: &str, path: &Path) -> Result<Vec<Entry>, ConfigError> {
+    let document = DeTable::parse(text).map_err(|error| {
+        let offset = error.span().map_or(0, |span| span.start);
+        let line = line_at(text.as_bytes(), offset);
+        ConfigError::at(path, line, format!("this is not valid TOML: {}", error.message()))
+    })?;
+    let mut reading = Reading { text, path, entries: Vec::new() };
+    for (name, value) in document.get_ref() {
+        let line = reading.line(name);
+        let name: &str = name.get_ref();
+        match value.get_ref() {
+            DeValue::Table(table) if TABLES.contains(&name) => reading.table(name, table)?,
+            _ if TABLES.contains(&name) => {
+                return Err(reading.wrong(line, name, "a table of keys", value));
+            }
+            _ => reading.key(line, name, "", value)?,
+        }
+    }
+    reading.entries.sort_by_key(|entry| entry.line);
+    Ok(reading.entries)
+}
+
+impl Reading<'_> {
+    fn line<T>(&self, spanned: &Spanned<T>) -> usize {
+        line_at(self.text.as_bytes(), spanned.span().start)
+    }
+
+    fn table(&mut self, table: &str, keys: &DeTable<'_>) -> Result<(), ConfigError> {
+        keys.iter().try_for_each(|(name, value)| {
+            let line = self.line(name);
+            self.key(line, name.get_ref(), table, value)
+        })
+    }
+
+    fn key(
+        &mut self,
+        line: usize,
+        name: &str,
+        table: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), ConfigError> {
+        let full = if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
+        let Some(key) = key::find(&full).filter(|_| !name.contains('.')) else {
+            let unknown = UnknownKey { name: shortened(&full), table: table.to_owned() };
+            self.entries.push(Entry { line, found: Err(unknown) });
+            return Ok(());
+        };
+        let at = |line, reason: String| {
+            ConfigError::at(self.path, line, format!("{}: {reason}", key.name))
+        };
+        match (key.form, value.get_ref()) {
+            (Form::Text(read), DeValue::String(text)) => {
+                let setting = read(text).map_err(|reason| at(line, reason))?;
+                self.entries.push(Entry { line, found: Ok((key, setting)) });
+            }
+            (Form::Number(limit), DeValue::Integer(number)) => {
+                let number = u64::from_str_radix(number.as_str(), number.radix())
+                    .map_err(|_| at(line, key::not_a_number(limit)))?;
+                let setting = key::limited(limit, number).map_err(|reason| at(line, reason))?;
+                self.entries.push(Entry { line, found: Ok((key, setting)) });
+            }
+            (Form::List(read), DeValue::Array(items)) => {
+                for item in items {
+                    let line = self.line(item);
+                    let DeValue::String(text) = item.get_ref() else {
+                        return Err(self.wrong(line, key.name, "texts in quotes", item));
+                    };
+                    let setting = read(text).map_err(|reason| at(line, reason))?;
+                    self.entries.push(Entry { line, found: Ok((key, setting)) });
+                }
+            }
+            (form, _) => return Err(self.wrong(line, key.name, wanted(form), value)),
+        }
+        Ok(())
+    }
+
+    fn wrong(
+        &self,
+        line: usize,
+        name: &str,
+        wanted: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> ConfigError {
+        let found = match value.get_ref() {
+            DeValue::String(_) => "a text",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a number with a fraction",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date or time",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        ConfigError::at(self.path, line, format!("{name}: write {wanted} here, not {found}"))
+    }
+}
+
+fn wanted(form: Form) -> &'static str {
+    match form {
+        Form::Text(_) => "a text in quotes",
+        Form::List(_) => "a list such as [\"one\", \"two\"]",
+        Form::Number(_) => "a whole number",
+    }
+}
+
+/// The same name in another table, or a name that looks like it.
+fn suggest(name: &str, table: &str) -> Option<String> {
+    if let Some(key) = KEYS.iter().find(|key| key.last_name() == name) {
+        return Some(key.name.to_owned());
+    }
+    if table.is_empty() {
+        let names = KEYS.iter().filter(|key| !key.name.contains('.')).map(|key| key.name);
+        return nearest(name, names.chain(TABLES.iter().copied()));
+    }
+    let siblings = KEYS.iter().filter(|key| key.name.starts_with(&format!("{table}.")));
+    nearest(name, siblings.map(Key::last_name)).map(|near| format!("{table}.{near}"))
+}

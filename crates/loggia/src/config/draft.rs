@@ -1,0 +1,210 @@
+//! The values while the layers are laid over each other, and what a layer may not say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use loggia_core::shell::CommandPattern;
+use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
+
+use super::error::shortened;
+use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
+use super::nearest::nearest;
+use super::{Config, Environment, Loaded, Origin, Paths};
+use crate::style::one_line;
+
+const BUILT_IN_MODEL: &str = "offline";
+/// Keys that one notice names; a hostile file does not get to fill the screen.
+const MOST_NAMED: usize = 12;
+
+pub struct Draft {
+    config: Config,
+    origins: BTreeMap<String, Origin>,
+    notices: Vec<String>,
+}
+
+impl Draft {
+    pub fn built_in() -> Self {
+        let scalars = KEYS.iter().filter(|key| !matches!(key.form, Form::List(_)));
+        Self {
+            config: Config {
+                model: BUILT_IN_MODEL.to_owned(),
+                mode: Mode::default(),
+                rules: Vec::new(),
+                limits: Limits::default(),
+                pass_env: Vec::new(),
+                shell: None,
+            },
+            origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
+            notices: Vec::new(),
+        }
+    }
+
+    pub fn finish(self) -> Loaded {
+        Loaded { config: self.config, origins: self.origins, notices: self.notices }
+    }
+
+    pub fn put(&mut self, key: &Key, setting: Setting, origin: Origin) {
+        let config = &mut self.config;
+        let name = match setting {
+            Setting::Model(model) => {
+                config.model = model;
+                key.name.to_owned()
+            }
+            Setting::Mode(mode) => {
+                config.mode = mode;
+                key.name.to_owned()
+            }
+            Setting::Shell(path) => {
+                config.shell = Some(path);
+                key.name.to_owned()
+            }
+            Setting::Limit(limit, value) => {
+                set_limit(&mut config.limits, limit, value);
+                key.name.to_owned()
+            }
+            Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
+            Setting::PassEnvironment(variable) => {
+                let name = format!("{}.{variable}", key.name);
+                if config.pass_env.contains(&variable) {
+                    return;
+                }
+                config.pass_env.push(variable);
+                name
+            }
+        };
+        self.origins.insert(name, origin);
+    }
+
+    /// True when the setting only takes freedom away from what holds so far.
+    pub fn restricts(&self, setting: &Setting) -> bool {
+        match setting {
+            Setting::Rule { allow, .. } => !allow,
+            Setting::Mode(mode) => freedom(*mode) < freedom(self.config.mode),
+            Setting::Limit(limit, value) => *value < limit_of(&self.config.limits, *limit),
+            Setting::Model(_) | Setting::Shell(_) | Setting::PassEnvironment(_) => false,
+        }
+    }
+
+    /// True when the setting says what holds anyway: nothing to apply, nothing to complain about.
+    pub fn is_already(&self, setting: &Setting) -> bool {
+        match setting {
+            Setting::Model(model) => *model == self.config.model,
+            Setting::Mode(mode) => *mode == self.config.mode,
+            Setting::Limit(limit, value) => *value == limit_of(&self.config.limits, *limit),
+            Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
+            Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
+            Setting::Rule { pattern, allow } => self.config.rules.iter().any(|rule| {
+                rule.allow == *allow && rule.matcher == Matcher::Command(pattern.clone())
+            }),
+        }
+    }
+
+    pub fn note_untrusted(
+        &mut self,
+        need_trust: Vec<(String, Origin)>,
+        unknown: Vec<(String, Origin)>,
+    ) {
+        if let Some(keys) = listed(need_trust) {
+            self.note(format!(
+                "Ignored, because this directory is not trusted: {keys}. Read the file, then run \
+                 `loggia trust` to let it apply."
+            ));
+        }
+        if let Some(keys) = listed(unknown) {
+            self.note(format!("Ignored, because there are no such keys: {keys}."));
+        }
+    }
+
+    /// A name that is nearly one of Loggia's is a typing mistake; any other is somebody else's.
+    pub fn note_misspelled(&mut self, environment: &Environment) {
+        let known: Vec<String> = KEYS
+            .iter()
+            .filter_map(Key::variable)
+            .chain(OTHER_VARIABLES.iter().map(|name| (*name).to_owned()))
+            .collect();
+        let ours = environment.names().filter(|name| name.starts_with("LOGGIA_"));
+        for name in ours.filter(|name| !known.iter().any(|known| known == name)) {
+            if let Some(near) = nearest(name, known.iter().map(String::as_str)) {
+                self.notices.push(one_line(&format!(
+                    "The environment variable {name} means nothing to Loggia; did you mean {near}?"
+                )));
+            }
+        }
+    }
+
+    /// Whoever may edit files in the workspace could then edit Loggia's own.
+    pub fn note_exposed(&mut self, paths: &Paths, workspace: &Path) {
+        let inside = [&paths.config, &paths.data].into_iter().find(|path| {
+            path.starts_with(workspace)
+                || path.canonicalize().is_ok_and(|path| path.starts_with(workspace))
+        });
+        if let Some(inside) = inside {
+            self.note(format!(
+                "Loggia's own files in {} lie inside the workspace, where the agent may edit: \
+                 start in a project's directory instead.",
+                inside.display()
+            ));
+        }
+    }
+
+    fn note(&mut self, sentence: String) {
+        self.notices.push(one_line(&sentence));
+    }
+}
+
+fn add_rule(rules: &mut Vec<Rule>, pattern: CommandPattern, allow: bool) -> String {
+    let id = format!("config-{}", rules.len() + 1);
+    rules.push(Rule {
+        id: RuleId::new(id.as_str()),
+        matcher: Matcher::Command(pattern),
+        allow,
+        scope: Scope::Configured,
+    });
+    id
+}
+
+fn freedom(mode: Mode) -> u8 {
+    match mode {
+        Mode::Plan => 0,
+        Mode::Ask => 1,
+        Mode::Edits => 2,
+        Mode::All => 3,
+    }
+}
+
+fn limit_of(limits: &Limits, limit: Limit) -> u64 {
+    match limit {
+        Limit::Replies => limits.replies.into(),
+        Limit::Calls => limits.calls.into(),
+        Limit::TextBytes => limits.text_bytes,
+        Limit::TurnSeconds => limits.turn_seconds,
+        Limit::CallSeconds => limits.call_seconds,
+    }
+}
+
+fn set_limit(limits: &mut Limits, limit: Limit, value: u64) {
+    // Reading a limit has checked that it fits.
+    let small = u32::try_from(value).unwrap_or(u32::MAX);
+    match limit {
+        Limit::Replies => limits.replies = small,
+        Limit::Calls => limits.calls = small,
+        Limit::TextBytes => limits.text_bytes = value,
+        Limit::TurnSeconds => limits.turn_seconds = value,
+        Limit::CallSeconds => limits.call_seconds = value,
+    }
+}
+
+/// "`model` (FILE:1), `commands.allow` (FILE:4)"; each key once, at its first line.
+fn listed(mut keys: Vec<(String, Origin)>) -> Option<String> {
+    keys.dedup_by(|later, first| later.0 == first.0);
+    let more = keys.len().saturating_sub(MOST_NAMED);
+    let mut named: Vec<String> = keys
+        .iter()
+        .take(MOST_NAMED)
+        .map(|(name, origin)| format!("`{}` ({origin})", shortened(name)))
+        .collect();
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    (!named.is_empty()).then(|| named.join(", "))
+}

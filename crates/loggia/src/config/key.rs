@@ -1,0 +1,190 @@
+//! Every key that can be configured: its name, what it holds and how its text is read.
+//!
+//! What must not be here: files, layers, and which layer may say what.
+
+use std::path::PathBuf;
+
+use loggia_core::Mode;
+use loggia_core::shell::CommandPattern;
+
+use super::environment::may_be_passed;
+use super::error::shortened;
+
+/// One thing said about one key. A list says several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    Model(String),
+    Mode(Mode),
+    Rule { pattern: CommandPattern, allow: bool },
+    Limit(Limit, u64),
+    Shell(PathBuf),
+    PassEnvironment(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    Replies,
+    Calls,
+    TextBytes,
+    TurnSeconds,
+    CallSeconds,
+}
+
+impl Limit {
+    fn most(self) -> u64 {
+        match self {
+            Limit::Replies | Limit::Calls => u64::from(u32::MAX),
+            Limit::TextBytes => 1 << 40,
+            Limit::TurnSeconds | Limit::CallSeconds => 366 * 24 * 60 * 60,
+        }
+    }
+}
+
+type ReadText = fn(&str) -> Result<Setting, String>;
+
+#[derive(Debug, Clone, Copy)]
+pub enum Form {
+    Text(ReadText),
+    /// Each of the texts is a setting of its own.
+    List(ReadText),
+    Number(Limit),
+}
+
+#[derive(Debug)]
+pub struct Key {
+    /// The path of the key: `limits.replies`.
+    pub name: &'static str,
+    pub form: Form,
+    /// Command patterns hold every separator there is, so a variable cannot list them.
+    has_variable: bool,
+}
+
+const fn key(name: &'static str, form: Form) -> Key {
+    Key { name, form, has_variable: true }
+}
+
+pub const KEYS: &[Key] = &[
+    key("model", Form::Text(read_model)),
+    key("mode", Form::Text(read_mode)),
+    Key { name: "commands.allow", form: Form::List(read_allowed), has_variable: false },
+    Key { name: "commands.deny", form: Form::List(read_denied), has_variable: false },
+    key("limits.replies", Form::Number(Limit::Replies)),
+    key("limits.calls", Form::Number(Limit::Calls)),
+    key("limits.text_bytes", Form::Number(Limit::TextBytes)),
+    key("limits.turn_seconds", Form::Number(Limit::TurnSeconds)),
+    key("limits.call_seconds", Form::Number(Limit::CallSeconds)),
+    key("shell.program", Form::Text(read_program)),
+    key("shell.pass_env", Form::List(read_variable)),
+];
+
+/// Variables that are no keys.
+pub const OTHER_VARIABLES: &[&str] = &["LOGGIA_HOME", "LOGGIA_CONFIG", "LOGGIA_LOG"];
+
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+impl Key {
+    /// `LOGGIA_LIMITS_REPLIES` for `limits.replies`.
+    pub fn variable(&self) -> Option<String> {
+        let name = || format!("LOGGIA_{}", self.name.replace('.', "_").to_ascii_uppercase());
+        self.has_variable.then(name)
+    }
+
+    /// The name inside its table.
+    pub fn last_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    /// Reads the text of a variable or flag; a list is separated by commas there.
+    pub fn read_text(&self, text: &str) -> Result<Vec<Setting>, String> {
+        match self.form {
+            Form::Text(read) => Ok(vec![read(text)?]),
+            Form::List(read) => {
+                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+                items.map(read).collect()
+            }
+            Form::Number(limit) => {
+                let number = text.trim().parse();
+                Ok(vec![limited(limit, number.map_err(|_| not_a_number(limit))?)?])
+            }
+        }
+    }
+}
+
+pub fn limited(limit: Limit, number: u64) -> Result<Setting, String> {
+    if (1..=limit.most()).contains(&number) {
+        Ok(Setting::Limit(limit, number))
+    } else {
+        Err(not_a_number(limit))
+    }
+}
+
+pub fn not_a_number(limit: Limit) -> String {
+    format!("write a whole number from 1 to {}", limit.most())
+}
+
+fn read_model(text: &str) -> Result<Setting, String> {
+    match text.trim() {
+        "" => Err("write the name of a model, such as `offline`".into()),
+        name => Ok(Setting::Model(name.to_owned())),
+    }
+}
+
+fn read_mode(text: &str) -> Result<Setting, String> {
+    let mode = [Mode::Ask, Mode::Edits, Mode::All, Mode::Plan]
+        .into_iter()
+        .find(|mode| mode.name() == text.trim())
+        .ok_or_else(|| {
+            let text = shortened(text);
+            format!("there is no mode `{text}`: write `ask`, `edits`, `all` or `plan`")
+        })?;
+    Ok(Setting::Mode(mode))
+}
+
+fn read_allowed(text: &str) -> Result<Setting, String> {
+    let pattern = CommandPattern::parse(text).map_err(|reason| {
+        format!(
+            "`{}` cannot be a rule: {reason}; write one plain command such as `git status`, or \
+             `git log *` for any further words",
+            shortened(text)
+        )
+    })?;
+    Ok(Setting::Rule { pattern, allow: true })
+}
+
+fn read_denied(text: &str) -> Result<Setting, String> {
+    let pattern = CommandPattern::parse_denied(text).map_err(|reason| {
+        format!(
+            "`{}` cannot be a rule: {reason}; write the words of one command, such as `sudo *`",
+            shortened(text)
+        )
+    })?;
+    Ok(Setting::Rule { pattern, allow: false })
+}
+
+fn read_program(text: &str) -> Result<Setting, String> {
+    let path = PathBuf::from(text);
+    if path.is_absolute() {
+        Ok(Setting::Shell(path))
+    } else {
+        let text = shortened(text);
+        Err(format!("`{text}` is not a full path: write one, such as `/bin/bash`"))
+    }
+}
+
+fn read_variable(name: &str) -> Result<Setting, String> {
+    let plain = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let starts_well = !name.starts_with(|first: char| first.is_ascii_digit());
+    if name.is_empty() || !starts_well || !name.chars().all(plain) {
+        let name = shortened(name);
+        return Err(format!("`{name}` is not the name of a variable: write each name in full"));
+    }
+    if !may_be_passed(name) {
+        return Err(format!(
+            "`{name}` is never passed to commands: it would run code in each of them, or is \
+             Loggia's own; take it off the list"
+        ));
+    }
+    Ok(Setting::PassEnvironment(name.to_owned()))
+}

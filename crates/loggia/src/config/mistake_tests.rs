@@ -1,0 +1,130 @@
+use super::*;
+
+#[test]
+fn mistakes_name_their_place_and_a_next_step() {
+    let unknown = "docs/configuration.md lists the keys; remove it";
+    let cases: &[(&str, usize, &str)] = &[
+        ("modle = 'x'", 1, "there is no key `modle`; did you mean `model`?"),
+        ("\n\nfoo = 1", 3, &format!("there is no key `foo`; {unknown}")),
+        ("[limit]\nreplies = 1", 1, "there is no key `limit`; did you mean `limits`?"),
+        (
+            "[limits]\nreplys = 1",
+            2,
+            "there is no key `limits.replys`; did you mean `limits.replies`?",
+        ),
+        ("allow = ['ls']", 1, "there is no key `allow`; did you mean `commands.allow`?"),
+        ("[commands]\nmodel = 'x'", 2, "there is no key `commands.model`; did you mean `model`?"),
+        ("\"limits.replies\" = 1", 1, &format!("there is no key `limits.replies`; {unknown}")),
+        ("[model.x]\ny = 1", 1, "model: write a text in quotes here, not a table"),
+        ("model = 5", 1, "model: write a text in quotes here, not a whole number"),
+        ("model = ' '", 1, "model: write the name of a model, such as `offline`"),
+        ("mode = true", 1, "mode: write a text in quotes here, not true or false"),
+        (
+            "mode = 'yolo'",
+            1,
+            "mode: there is no mode `yolo`: write `ask`, `edits`, `all` or `plan`",
+        ),
+        ("limits = 3", 1, "limits: write a table of keys here, not a whole number"),
+        ("[limits]\n\nreplies = '3'", 3, "limits.replies: write a whole number here, not a text"),
+        ("[limits]\nreplies = 0", 2, "limits.replies: write a whole number from 1 to 4294967295"),
+        ("[limits]\nreplies = -1", 2, "limits.replies: write a whole number from 1 to 4294967295"),
+        (
+            "[limits]\ncalls = 4294967296",
+            2,
+            "limits.calls: write a whole number from 1 to 4294967295",
+        ),
+        (
+            "[limits]\ncall_seconds = 9.5",
+            2,
+            "limits.call_seconds: write a whole number here, not a number with a fraction",
+        ),
+        (
+            "[limits]\nturn_seconds = 99999999999",
+            2,
+            "limits.turn_seconds: write a whole number from 1 to 31622400",
+        ),
+        (
+            "[commands]\nallow = 'ls'",
+            2,
+            "commands.allow: write a list such as [\"one\", \"two\"] here, not a text",
+        ),
+        (
+            "[commands]\nallow = [\n'ls',\n3]",
+            4,
+            "commands.allow: write texts in quotes here, not a whole number",
+        ),
+        (
+            "[commands]\nallow = [\n  'ls',\n  'git status; rm -rf ~']",
+            4,
+            "commands.allow: `git status; rm -rf ~` cannot be a rule: it uses an expansion; write \
+             one plain command such as `git status`, or `git log *` for any further words",
+        ),
+        (
+            "[commands]\nallow = ['sudo *']",
+            2,
+            "commands.allow: `sudo *` cannot be a rule: it starts with a command that changes the \
+             shell or runs other commands; write one plain command such as `git status`, or \
+             `git log *` for any further words",
+        ),
+        (
+            "[commands]\ndeny = ['rm $HOME']",
+            2,
+            "commands.deny: `rm $HOME` cannot be a rule: it uses an expansion; write the words of \
+             one command, such as `sudo *`",
+        ),
+        (
+            "[commands]\ndeny = ['']",
+            2,
+            "commands.deny: `` cannot be a rule: it names no command; write the words of one \
+             command, such as `sudo *`",
+        ),
+        (
+            "[shell]\nprogram = 'bash'",
+            2,
+            "shell.program: `bash` is not a full path: write one, such as `/bin/bash`",
+        ),
+        (
+            "[shell]\npass_env = ['LD_PRELOAD']",
+            2,
+            "shell.pass_env: `LD_PRELOAD` is never passed to commands: it would run code in each \
+             of them, or is Loggia's own; take it off the list",
+        ),
+        (
+            "[shell]\npass_env = ['AWS_*']",
+            2,
+            "shell.pass_env: `AWS_*` is not the name of a variable: write each name in full",
+        ),
+        ("model = 'a'\nmodel = 'b'", 2, "this is not valid TOML: duplicate key"),
+        ("model = \"\u{1b}[2J\"", 1, "this is not valid TOML: invalid basic string"),
+    ];
+    for (text, line, wanted) in cases {
+        let machine = Machine::new().user(text);
+        let refusal = machine.refusal();
+        let wanted = format!("ROOT/home/config/config.toml:{line}: {wanted}");
+        assert!(refusal.starts_with(&wanted), "\n{text}\n{refusal}\n{wanted}");
+        assert!(!refusal.contains(char::is_control));
+        // A trusted project's file is held to the same.
+        let project = Machine::new().project(text).trusted().refusal();
+        assert!(project.starts_with("WORKSPACE/.loggia/config.toml:"), "{project}");
+    }
+}
+
+#[test]
+fn mistakes_in_variables_name_the_variable() {
+    let cases = [
+        ("LOGGIA_MODE", "yolo", "LOGGIA_MODE: there is no mode `yolo`"),
+        ("LOGGIA_LIMITS_CALLS", "many", "LOGGIA_LIMITS_CALLS: write a whole number from 1"),
+        ("LOGGIA_SHELL_PASS_ENV", "A,BASH_ENV", "LOGGIA_SHELL_PASS_ENV: `BASH_ENV` is never"),
+        ("LOGGIA_SHELL_PROGRAM", "./sh", "LOGGIA_SHELL_PROGRAM: `./sh` is not a full path"),
+        ("LOGGIA_CONFIG", "here.toml", "LOGGIA_CONFIG is `here.toml`: write a full path"),
+        ("LOGGIA_CONFIG", "/nowhere/x.toml", "/nowhere/x.toml: cannot be read: No such file"),
+    ];
+    for (name, value, wanted) in cases {
+        let refusal = Machine::with_environment(&[(name, value)]).refusal();
+        assert!(refusal.starts_with(wanted), "{refusal}");
+    }
+    let machine = Machine::with_environment(&[("LOGGIA_MODEl", "x"), ("LOGGIA_TOKEN", "secret")]);
+    let wanted =
+        "The environment variable LOGGIA_MODEl means nothing to Loggia; did you mean LOGGIA_MODEL?";
+    assert_eq!(machine.notices(), [wanted]);
+}

@@ -1,0 +1,111 @@
+//! Where Loggia keeps its own files: the XDG directories, or all of them under `LOGGIA_HOME`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::{ConfigError, Environment};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// Written by the user: `config.toml`.
+    pub config: PathBuf,
+    /// Written by Loggia and worth a backup: the database, the list of trusted directories.
+    pub data: PathBuf,
+    /// Written by Loggia and not missed: its own logs.
+    pub state: PathBuf,
+}
+
+impl Paths {
+    pub fn new(environment: &Environment) -> Result<Self, ConfigError> {
+        if let Some(home) = environment.get_os("LOGGIA_HOME") {
+            let home = absolute("LOGGIA_HOME", home)?;
+            let [config, data, state] = ["config", "data", "state"].map(|name| home.join(name));
+            return Ok(Self { config, data, state });
+        }
+        let directory = |variable: &str, below_home: &str| {
+            // The XDG specification: a relative path is invalid and to be ignored.
+            let named =
+                environment.get_os(variable).map(Path::new).filter(|path| path.is_absolute());
+            let base = match named {
+                Some(path) => path.to_owned(),
+                None => home(environment, variable)?.join(below_home),
+            };
+            Ok(base.join("loggia"))
+        };
+        Ok(Self {
+            config: directory("XDG_CONFIG_HOME", ".config")?,
+            data: directory("XDG_DATA_HOME", ".local/share")?,
+            state: directory("XDG_STATE_HOME", ".local/state")?,
+        })
+    }
+}
+
+fn home(environment: &Environment, instead: &str) -> Result<PathBuf, ConfigError> {
+    let home = environment.get_os("HOME").ok_or_else(|| {
+        ConfigError::new(format!(
+            "there is no place for Loggia's files: set HOME, {instead} or LOGGIA_HOME"
+        ))
+    })?;
+    absolute("HOME", home)
+}
+
+/// A relative path would mean another file in every directory, and so one that a project chooses.
+pub fn absolute(variable: &str, value: &OsStr) -> Result<PathBuf, ConfigError> {
+    let path = PathBuf::from(value);
+    if path.is_absolute() {
+        return Ok(path);
+    }
+    let shown = path.display();
+    Err(ConfigError::new(format!("{variable} is `{shown}`: write a full path, beginning with `/`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_follow_xdg_and_loggia_home() {
+        type Case<'a> = (&'a [(&'a str, &'a str)], Result<[&'a str; 3], &'a str>);
+        let home = ["/h/.config/loggia", "/h/.local/share/loggia", "/h/.local/state/loggia"];
+        let cases: &[Case<'_>] = &[
+            (&[("HOME", "/h")], Ok(home)),
+            (&[("HOME", "/h"), ("XDG_CONFIG_HOME", "relative")], Ok(home)),
+            (&[("HOME", "/h"), ("XDG_CONFIG_HOME", "")], Ok(home)),
+            (
+                &[("HOME", "/h"), ("XDG_DATA_HOME", "/d"), ("XDG_STATE_HOME", "/s")],
+                Ok(["/h/.config/loggia", "/d/loggia", "/s/loggia"]),
+            ),
+            (
+                &[("XDG_CONFIG_HOME", "/c"), ("XDG_DATA_HOME", "/d"), ("XDG_STATE_HOME", "/s")],
+                Ok(["/c/loggia", "/d/loggia", "/s/loggia"]),
+            ),
+            (
+                &[("HOME", "/h"), ("XDG_DATA_HOME", "/d"), ("LOGGIA_HOME", "/l")],
+                Ok(["/l/config", "/l/data", "/l/state"]),
+            ),
+            (
+                &[],
+                Err(
+                    "there is no place for Loggia's files: set HOME, XDG_CONFIG_HOME or LOGGIA_HOME",
+                ),
+            ),
+            (&[("HOME", "h")], Err("HOME is `h`: write a full path, beginning with `/`")),
+            (
+                &[("LOGGIA_HOME", ".")],
+                Err("LOGGIA_HOME is `.`: write a full path, beginning with `/`"),
+            ),
+        ];
+        for (variables, wanted) in cases {
+            let environment = Environment::from(
+                variables.iter().map(|(name, value)| (name.into(), value.into())),
+            );
+            let found = Paths::new(&environment).map_err(|error| error.to_string());
+            let wanted = wanted.map_err(str::to_owned).map(|[config, data, state]| Paths {
+                config: config.into(),
+                data: data.into(),
+                state: state.into(),
+            });
+            assert_eq!(found, wanted, "{variables:?}");
+        }
+    }
+}

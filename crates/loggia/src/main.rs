@@ -1,0 +1,39 @@
+//! The binary: flags, configuration, composition. Knows every crate and contains no logic of theirs.
+
+mod cli;
+mod cmd;
+mod compose;
+mod config;
+mod exit;
+mod style;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::compose::App;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    // The guard of a call must start in a few milliseconds and must never see a runtime.
+    if arguments.next().is_some_and(|first| first == "guard") {
+        return loggia_agent::guard::main(arguments);
+    }
+    let cli = Cli::parse();
+    match start(cli) {
+        Ok(code) => code,
+        Err(error) => exit::explain(&error),
+    }
+}
+
+fn start(cli: Cli) -> anyhow::Result<ExitCode> {
+    compose::protect_process();
+    let app = App::new(cli.directory.as_deref())?;
+    app.start_logging();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let code = runtime.block_on(cmd::dispatch(cli, &app));
+    // A thread that waits for the terminal would hold the process; nothing else is left to do.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(100));
+    code
+}

@@ -1,0 +1,197 @@
+//! How text looks on a terminal: colours where they are wanted, and nothing that the terminal
+//! would obey or hide in a text that somebody else wrote.
+//!
+//! What must not be here: what is printed, and when.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal;
+
+use clap::ValueEnum;
+
+use crate::config::Environment;
+
+/// What a command prints for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON document
+    Json,
+}
+
+/// Whether colours are wanted. Texts are passed through [`printable`] by whoever has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Style {
+    color: bool,
+}
+
+impl Style {
+    /// For both output streams: a redirected one must not get colours because the other is a
+    /// terminal.
+    pub fn new(environment: &Environment) -> Self {
+        let terminals = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+        Self::detect(environment, terminals)
+    }
+
+    /// `NO_COLOR` forbids, `CLICOLOR_FORCE` and `FORCE_COLOR` demand, `TERM=dumb` and
+    /// `CLICOLOR=0` decline, and otherwise the terminal decides.
+    pub fn detect(environment: &Environment, is_terminal: bool) -> Self {
+        let set = |name: &str| environment.get_os(name).is_some_and(|value| value != "0");
+        let color = if environment.get_os("NO_COLOR").is_some() {
+            false
+        } else if set("CLICOLOR_FORCE") || set("FORCE_COLOR") {
+            true
+        } else {
+            is_terminal
+                && environment.get("TERM") != Some("dumb")
+                && environment.get("CLICOLOR") != Some("0")
+        };
+        Self { color }
+    }
+
+    pub fn color(&self) -> bool {
+        self.color
+    }
+
+    pub fn bold(&self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub fn dim(&self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    pub fn red(&self, text: &str) -> String {
+        self.wrap("31", text)
+    }
+
+    pub fn green(&self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    pub fn yellow(&self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    pub fn cyan(&self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    /// Dims a line and leaves its end alone, so that no colour runs into the next one.
+    pub fn dim_line(&self, line: &str) -> String {
+        match line.strip_suffix('\n') {
+            Some(body) => self.dim(body) + "\n",
+            None => self.dim(line),
+        }
+    }
+
+    /// A unified diff: what goes in red, what comes in green, where in cyan.
+    pub fn diff(&self, unified: &str) -> String {
+        let color = |line: &str| {
+            let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
+            let shown = match body.chars().next() {
+                Some('+') => self.green(body),
+                Some('-') => self.red(body),
+                Some('@') => self.cyan(body),
+                _ => body.to_owned(),
+            };
+            shown + end
+        };
+        unified.split_inclusive('\n').map(color).collect()
+    }
+
+    fn wrap(&self, code: &str, text: &str) -> String {
+        if self.color && !text.is_empty() {
+            format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+/// The text with everything a terminal would obey or hide written out as `\u{…}`. Line breaks and
+/// tabs stay, and so do the two joiners where they belong to an emoji.
+///
+/// For every text of a model, a tool, a file or a client, before it reaches a terminal.
+pub fn printable(text: &str) -> String {
+    escaped(text, |character| matches!(character, '\n' | '\t'))
+}
+
+/// The same on one line, for texts that are quoted inside a sentence.
+pub fn one_line(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut before = None;
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        let kept = keeps(character)
+            || !is_unseen(character)
+            || joins_emoji(before, character, rest.peek().copied());
+        if kept {
+            shown.push(character);
+        } else {
+            // Writing to a String cannot fail.
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
+        }
+        before = Some(character);
+    }
+    shown
+}
+
+/// First and last of the ranges that a terminal obeys or that nobody can see: C0, DEL and C1
+/// controls, fillers, joiners, bidi controls, line and paragraph separators, variation selectors,
+/// interlinear marks, tags and other default-ignorable code points.
+const UNSEEN: &[(u32, u32)] = &[
+    (0x0, 0x1f),
+    (0x7f, 0x9f),
+    (0xad, 0xad),
+    (0x34f, 0x34f),
+    (0x61c, 0x61c),
+    (0x115f, 0x1160),
+    (0x17b4, 0x17b5),
+    (0x180b, 0x180f),
+    (0x200b, 0x200f),
+    (0x2028, 0x202e),
+    (0x2060, 0x206f),
+    (0x2800, 0x2800),
+    (0x3164, 0x3164),
+    (0xfe00, 0xfe0f),
+    (0xfeff, 0xfeff),
+    (0xffa0, 0xffa0),
+    (0xfff0, 0xfffb),
+    (0x1bca0, 0x1bca3),
+    (0x1d173, 0x1d17a),
+    (0xe0000, 0xe0fff),
+];
+
+fn is_unseen(character: char) -> bool {
+    let code = u32::from(character);
+    UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&code))
+}
+
+/// `⚠` with its variation selector and `👩‍💻` with its joiner are ordinary text.
+fn joins_emoji(before: Option<char>, character: char, after: Option<char>) -> bool {
+    const SELECTOR: char = '\u{fe0f}';
+    const JOINER: char = '\u{200d}';
+    match character {
+        SELECTOR => before.is_some_and(is_pictograph),
+        JOINER => {
+            before.is_some_and(|before| is_pictograph(before) || before == SELECTOR)
+                && after.is_some_and(is_pictograph)
+        }
+        _ => false,
+    }
+}
+
+fn is_pictograph(character: char) -> bool {
+    matches!(u32::from(character), 0x203c..=0x27ff | 0x2900..=0x3299 | 0x1f000..=0x1faff)
+        && !is_unseen(character)
+}
+
+#[cfg(test)]
+#[path = "style_tests.rs"]
+mod tests;

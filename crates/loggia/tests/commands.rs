@@ -1,0 +1,149 @@
+//! `loggia config`, `trust`, `doctor` and `completions` as a user runs them.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+struct Machine {
+    root: tempfile::TempDir,
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let machine = Self { root: tempfile::tempdir().unwrap() };
+        fs::create_dir_all(machine.workspace().join(".loggia")).unwrap();
+        fs::create_dir_all(machine.root.path().join("home/config")).unwrap();
+        machine
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join("workspace")
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.root.path().join(name), text).unwrap();
+    }
+
+    fn run_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Ran {
+        let mut command = Command::cargo_bin("loggia").unwrap();
+        command
+            .args(arguments)
+            .current_dir(self.workspace())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LOGGIA_HOME", self.root.path().join("home"))
+            .envs(variables.iter().copied());
+        let output = command.output().unwrap();
+        Ran {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, &[])
+    }
+
+    /// The value of a key in `loggia config --output json`.
+    fn value(&self, key: &str) -> Value {
+        let shown: Value =
+            serde_json::from_str(&self.run(&["config", "--output", "json"]).out).unwrap();
+        let values = shown["values"].as_array().unwrap();
+        values.iter().find(|row| row["key"] == key).unwrap()["value"].clone()
+    }
+}
+
+#[test]
+fn a_project_counts_in_full_only_while_it_is_trusted() {
+    let machine = Machine::new();
+    machine.write("workspace/.loggia/config.toml", "mode = 'all'\nlimits.replies = 3\n");
+    assert_eq!((machine.value("mode"), machine.value("limits.replies")), ("ask".into(), 3.into()));
+    let shown = machine.run(&["config"]).out;
+    assert!(shown.contains("not trusted: `mode`") && shown.contains("`loggia trust`"), "{shown}");
+
+    let marked = machine.run_with(&["trust"], &[("LOGGIA", "1")]);
+    assert_eq!(marked.code, 1);
+    assert!(marked.err.contains("in your own terminal"), "{}", marked.err);
+    assert_eq!(machine.value("mode"), "ask");
+
+    let trusted = machine.run(&["trust"]);
+    assert_eq!(trusted.code, 0, "{}", trusted.err);
+    assert!(trusted.out.contains("mode (line 1)"), "{}", trusted.out);
+    assert_eq!(machine.value("mode"), "all");
+    let listed = machine.run(&["trust", "--list"]).out;
+    assert_eq!(listed.trim(), machine.workspace().to_str().unwrap());
+
+    assert_eq!(machine.run(&["trust", "--revoke"]).code, 0);
+    assert_eq!(machine.run(&["trust", "--revoke"]).code, 1);
+    assert_eq!(machine.value("mode"), "ask");
+}
+
+#[test]
+fn a_mistake_in_a_file_is_named_with_its_line() {
+    let machine = Machine::new();
+    machine.write("home/config/config.toml", "# mine\nmodle = 'offline'\n");
+    let refused = machine.run(&["config"]);
+    assert_eq!((refused.code, refused.out.as_str()), (2, ""));
+    assert!(
+        refused.err.contains("config.toml:2: there is no key `modle`; did you mean `model`?"),
+        "{}",
+        refused.err
+    );
+    let path = machine.run(&["config", "path"]);
+    assert!(path.out.ends_with("home/config/config.toml\n"), "a broken file can still be found");
+    let doctor = machine.run(&["doctor"]);
+    assert_eq!(doctor.code, 1);
+    assert!(doctor.out.contains("broken") && doctor.out.contains("`modle`"), "{}", doctor.out);
+}
+
+#[test]
+fn the_doctor_tries_what_loggia_needs() {
+    let machine = Machine::new();
+    let ran = machine.run(&["doctor", "--output", "json"]);
+    let shown: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &shown["works"]), (0, &Value::Bool(true)), "{}", ran.out);
+    let topics: Vec<&str> = shown["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| check["topic"].as_str().unwrap())
+        .collect();
+    for topic in ["configuration", "model", "database", "git", "shell", "commands", "terminal"] {
+        assert!(topics.contains(&topic), "{topic} is not among {topics:?}");
+    }
+    assert!(shown["sandbox"]["probes"]["pid_namespace"].is_boolean(), "{}", shown["sandbox"]);
+
+    let broken = [
+        ("LOGGIA_MODEL", "scripted:nowhere.toml", "model"),
+        ("LOGGIA_SHELL_PROGRAM", "/nowhere/sh", "shell"),
+        ("LOGGIA_SHELL_PROGRAM", "/bin/true", "shell"),
+    ];
+    for (name, value, topic) in broken {
+        let ran = machine.run_with(&["doctor"], &[(name, value)]);
+        let row = ran.out.lines().find(|line| line.starts_with("broken")).unwrap_or_default();
+        assert_eq!((ran.code, row.split_whitespace().nth(1)), (1, Some(topic)), "{}", ran.out);
+    }
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let ran = Machine::new().run(&["completions", shell]);
+        assert_eq!(ran.code, 0, "{shell}");
+        for word in ["doctor", "trust", "completions"] {
+            assert!(ran.out.contains(word), "{shell} does not complete {word}");
+        }
+    }
+    assert_eq!(Machine::new().run(&["completions", "cobol"]).code, 2);
+}

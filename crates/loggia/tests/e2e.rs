@@ -1,0 +1,35 @@
+//! The real binary, as a user runs it: real processes, real files, real signals.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::disallowed_methods,
+    reason = "tests"
+)]
+
+#[path = "e2e/driver.rs"]
+mod driver;
+#[path = "e2e/first_run.rs"]
+mod first_run;
+#[path = "e2e/kill.rs"]
+mod kill;
+#[path = "e2e/ownership.rs"]
+mod ownership;
+#[path = "e2e/refused.rs"]
+mod refused;
+#[path = "e2e/served.rs"]
+mod served;
+#[path = "e2e/sessions.rs"]
+mod sessions;
+#[path = "e2e/shared.rs"]
+mod shared;
+#[path = "e2e/store_faults.rs"]
+mod store_faults;
+#[path = "e2e/terminal.rs"]
+mod terminal;
+#[path = "e2e/tool_faults.rs"]
+mod tool_faults;
+#[path = "e2e/workspace_faults.rs"]
+mod workspace_faults;

@@ -1,0 +1,145 @@
+//! Starts `loggia` in a home and a workspace of its own and reads what it says.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use loggia_core::{Envelope, Event};
+use serde_json::Value;
+
+pub struct Machine {
+    directory: tempfile::TempDir,
+}
+
+/// What one run of the binary left behind.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Machine {
+    pub fn new() -> Self {
+        let directory = tempfile::Builder::new().prefix("loggia-e2e-").tempdir().unwrap();
+        std::fs::create_dir_all(directory.path().join("work")).unwrap();
+        Self { directory }
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.directory.path().join("home")
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.directory.path().join("work")
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.home().join("data")
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.work().join(name)
+    }
+
+    pub fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.file(name)).ok()
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// A script for the scripted model, outside the workspace.
+    pub fn script(&self, name: &str, text: &str) -> String {
+        let path = self.directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        format!("scripted:{}", path.display())
+    }
+
+    pub fn program() -> &'static Path {
+        Path::new(env!("CARGO_BIN_EXE_loggia"))
+    }
+
+    /// Nothing of the tester's own environment gets in.
+    pub fn prepare(&self, mut command: Command) -> Command {
+        command.env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command.env("HOME", self.directory.path()).env("LOGGIA_HOME", self.home());
+        command.env("TERM", "xterm").env("LANG", "C.UTF-8").current_dir(self.work());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(Self::program());
+        command.args(arguments);
+        self.prepare(command)
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
+    }
+
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().unwrap()
+    }
+
+    /// The ids of all sessions, the newest first.
+    pub fn sessions(&self) -> Vec<String> {
+        let listed = self.run(&["sessions", "list", "--all", "--json", "--limit", "100000"]);
+        assert_eq!(listed.code, 0, "{}", listed.err);
+        let id = |line: &str| {
+            serde_json::from_str::<Value>(line).unwrap()["session"].as_str().unwrap().to_owned()
+        };
+        listed.out.lines().map(id).collect()
+    }
+
+    /// The log of a session, as it is on disk.
+    pub fn log(&self, session: &str) -> Vec<Envelope> {
+        let exported = self.run(&["sessions", "export", session, "--format", "jsonl"]);
+        assert_eq!(exported.code, 0, "{}", exported.err);
+        exported.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// The events of a `--output stream-json` run, as far as whole lines were printed.
+pub fn streamed(out: &str) -> Vec<Envelope> {
+    out.split_inclusive('\n')
+        .filter(|line| line.ends_with('\n'))
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|line| line["type"] == "event")
+        .map(|line| serde_json::from_value(line).unwrap())
+        .collect()
+}
+
+/// The session a `stream-json` run works in, from its first line.
+pub fn announced(out: &str) -> Option<String> {
+    let first = serde_json::from_str::<Value>(out.lines().next()?).ok()?;
+    first["session"].as_str().map(str::to_owned)
+}
+
+/// A log in short: one word an event, for comparing shapes.
+pub fn shape(log: &[Envelope]) -> String {
+    let word = |envelope: &Envelope| {
+        let value = serde_json::to_value(&envelope.event).unwrap();
+        let name = value["type"].as_str().unwrap().to_owned();
+        match &envelope.event {
+            Event::TurnEnded { .. } | Event::CallEnded { .. } => {
+                format!("{name}({})", value["outcome"]["type"].as_str().unwrap())
+            }
+            _ => name,
+        }
+    };
+    log.iter().map(word).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,152 @@
+//! What the server refuses, and what it does not mind.
+
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::served::{Served, text_message};
+
+/// R24: a sentence and exit code 2, and nothing is left behind.
+#[tokio::test]
+async fn ports_that_cannot_be_had() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let other = Machine::new();
+    let port = served.port.to_string();
+    let ran = other.run(&["--a2a-port", &port]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains(&format!("in use by process {}", served.child.id())), "{}", ran.err);
+    assert!(!other.data().exists(), "no trace");
+    for (port, says) in [("70000", "70000"), ("x", "invalid"), ("-1", "-1")] {
+        let ran = other.run(&["--a2a-port", port]);
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        assert!(ran.err.contains(says), "{port}: {}", ran.err);
+    }
+    let ran = other.run(&["serve", "--listen", "0.0.0.0", "--port", "0"]);
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("TLS"), "{}", ran.err);
+}
+
+/// A02–A04 on the real server: a web page cannot reach it.
+#[tokio::test]
+async fn foreign_hosts_origins_and_forms_are_refused() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": text_message("say x") } });
+    let status = |request: reqwest::RequestBuilder| async {
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(status(served.post(&body).header("Host", "evil.example")).await, 421);
+    assert_eq!(status(served.post(&body).header("Origin", "https://evil.example")).await, 403);
+    assert_eq!(status(served.post(&body).header("Content-Type", "text/plain")).await, 415);
+    assert_eq!(status(served.post(&body).header("Sec-Fetch-Site", "cross-site")).await, 403);
+    let socket = format!("ws://127.0.0.1:{}/ws", served.port);
+    let mut request =
+        tokio_tungstenite::tungstenite::client::IntoClientRequest::into_client_request(socket)
+            .unwrap();
+    request.headers_mut().insert("Origin", "https://evil.example".parse().unwrap());
+    assert!(tokio_tungstenite::connect_async(request).await.is_err());
+    let session = machine.sessions().remove(0);
+    assert_eq!(machine.log(&session).len(), 1, "nothing but its opening is in the log");
+}
+
+/// A38: every malformed request gets the right error, and the server is unmoved.
+#[tokio::test]
+async fn malformed_requests_get_the_right_error() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let table: &[(&str, i64)] = &[
+        ("{", -32700),
+        ("", -32700),
+        ("\"text\"", -32600),
+        ("[]", -32600),
+        (&deep, -32700),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, -32601),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"tasks/get"}"#, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"tasks/get"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","method":"x"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":7}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":5}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"none"}}"#, -32001),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"none"}}"#, -32001),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"role":"ROLE_USER","messageId":"1","parts":[]}}}"#,
+            -32602,
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":1e999}"#, -32700),
+    ];
+    let client = reqwest::Client::new();
+    for (body, code) in table {
+        let request = client.post(served.url()).header("Content-Type", "application/json");
+        let answer: Value =
+            request.body((*body).to_owned()).send().await.unwrap().json().await.unwrap();
+        let shown: String = body.chars().take(60).collect();
+        assert_eq!(answer["error"]["code"], *code, "{shown}: {answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(!message.contains('/') && !message.contains(".rs"), "{message}");
+    }
+    let wrong = served
+        .post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": { "id": "x" } }));
+    let answer: Value =
+        wrong.header("A2A-Version", "9.0").send().await.unwrap().json().await.unwrap();
+    assert_eq!(answer["error"]["code"], -32009, "{answer}");
+    let large = client
+        .post(served.url())
+        .header("Content-Type", "application/json")
+        .body("x".repeat(11 << 20));
+    assert_eq!(large.send().await.map_or(413, |response| response.status().as_u16()), 413);
+    let alive = served.call("message/send", json!({ "message": text_message("say x") })).await;
+    assert!(alive["result"]["id"].is_string(), "{alive}");
+}
+
+/// A15: a tool cannot answer for a person, not even from a session of its own.
+#[tokio::test]
+async fn a_tool_cannot_answer_its_own_question() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &["--approve", "edits"]);
+    let url = served.url();
+    let look = format!(
+        "curl -s -m 5 {url} -H 'Content-Type: application/json' -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ListTasks\",\"params\":{{}}}}'"
+    );
+    let mut watch = served.socket("?after=0").await;
+    watch
+        .send(
+            1,
+            "message/stream",
+            json!({ "message": text_message(&format!("run {look}; (setsid {look} &); sleep 1")) }),
+        )
+        .await;
+    let asked =
+        watch.until(|value| value["params"]["event"]["status"]["state"] == "input-required").await;
+    let part = &asked["params"]["event"]["status"]["message"]["parts"][0]["data"];
+    let answer = crate::served::confirmation(
+        &asked["params"]["event"]["taskId"],
+        &part["tool_call_id"],
+        "proceed_once",
+    );
+    watch.send(2, "message/send", json!({ "message": answer })).await;
+    let done = watch.until(|value| {
+        value["params"]["event"]["status"]["message"]["parts"][0]["data"]["status"] == "SUCCEEDED"
+    });
+    let done = done.await.to_string();
+    assert_eq!(done.matches("tool-descendant").count() % 2, 0, "{done}");
+    assert!(done.contains("tool-descendant") && !done.contains("totalSize"), "{done}");
+}
+
+/// Tokens: local clients need none until the server says so; a wrong one is never ignored.
+#[tokio::test]
+async fn tokens_are_checked_and_never_ignored() {
+    let machine = Machine::new();
+    let file = machine.home().with_file_name("tokens");
+    std::fs::write(&file, "ann:0123456789abcdef0123456789abcdef\n").unwrap();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let file = file.to_str().unwrap();
+    let served = Served::shared(&machine, &["--token-file", file, "--require-token"]);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} });
+    assert_eq!(served.post(&body).send().await.unwrap().status(), 401);
+    let wrong = served.post(&body).bearer_auth("wrong-wrong-wrong-wrong");
+    assert_eq!(wrong.send().await.unwrap().status(), 401);
+    let right = served.post(&body).bearer_auth("0123456789abcdef0123456789abcdef");
+    let answer: Value = right.send().await.unwrap().json().await.unwrap();
+    assert_eq!(answer["result"]["totalSize"], 0, "{answer}");
+}

@@ -1,0 +1,192 @@
+//! A server of the real binary, and the clients that talk to it.
+
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::driver::Machine;
+
+/// The extension of S1, as a client names it.
+pub const EXTENSION: &str =
+    "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running server; killed when the test ends.
+pub struct Served {
+    pub child: Child,
+    pub port: u16,
+    client: reqwest::Client,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One event of a stream: its id and the whole response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    pub id: String,
+    pub response: Value,
+}
+
+impl Served {
+    pub fn start(machine: &Machine, arguments: &[&str]) -> Self {
+        let mut child = machine.start(arguments);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let line = lines.next().expect("it says where it serves").unwrap();
+        let port = line.split("http://127.0.0.1:").nth(1).expect(&line);
+        let port = port.split_whitespace().next().unwrap().parse().unwrap();
+        // Read on, so that the server never waits for us.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, port, client: reqwest::Client::new() }
+    }
+
+    /// One shared session.
+    pub fn shared(machine: &Machine, more: &[&str]) -> Self {
+        Self::start(machine, &[&["--a2a-port", "0"], more].concat())
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
+        self.client.post(self.url()).json(body).timeout(PATIENCE)
+    }
+
+    /// One call, one answer.
+    pub async fn call(&self, method: &str, params: Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        self.post(&body).send().await.unwrap().json().await.unwrap()
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        self.client.get(url).send().await.unwrap().json().await.unwrap()
+    }
+
+    /// A stream, read to its end or until `enough` events came.
+    pub async fn stream(&self, request: reqwest::RequestBuilder, enough: usize) -> Vec<Event> {
+        let mut bytes = request.send().await.unwrap().bytes_stream();
+        let mut text = String::new();
+        let mut events = Vec::new();
+        while let Some(chunk) = bytes.next().await {
+            text.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
+            while let Some((event, rest)) = text.split_once("\n\n") {
+                events.extend(read_event(event));
+                text = rest.to_owned();
+                if events.len() >= enough {
+                    return events;
+                }
+            }
+        }
+        events
+    }
+
+    /// `message/stream` with the extension on.
+    pub fn tool_stream(&self, message: Value) -> reqwest::RequestBuilder {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": { "message": message } });
+        self.post(&body).header("X-A2A-Extensions", EXTENSION)
+    }
+
+    pub async fn socket(&self, query: &str) -> Socket {
+        let url = format!("ws://127.0.0.1:{}/ws{query}", self.port);
+        let (stream, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+        Socket { stream, seen: Vec::new() }
+    }
+}
+
+fn read_event(text: &str) -> Option<Event> {
+    let id = text.lines().find_map(|line| line.strip_prefix("id: ")).unwrap_or_default();
+    let data = text.lines().find_map(|line| line.strip_prefix("data: "))?;
+    Some(Event { id: id.to_owned(), response: serde_json::from_str(data).unwrap() })
+}
+
+type Stream =
+    tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
+
+/// A client on the WebSocket.
+pub struct Socket {
+    stream: Stream,
+    pub seen: Vec<Value>,
+}
+
+impl Socket {
+    pub async fn send(&mut self, id: u64, method: &str, params: Value) {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.stream.send(Message::text(body.to_string())).await.unwrap();
+    }
+
+    /// Reads until something fits, which is returned; everything read is kept.
+    pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            let Ok(Some(Ok(message))) = next else {
+                panic!("nothing fitted; seen so far: {:#?}", self.seen);
+            };
+            if let Message::Text(text) = message {
+                let value: Value = serde_json::from_str(&text).unwrap();
+                self.seen.push(value.clone());
+                if fits(&value) {
+                    return value;
+                }
+            }
+        }
+    }
+
+    /// The session's frames that came so far, with their places.
+    pub fn followed(&self) -> Vec<(String, Value)> {
+        let events = self.seen.iter().filter(|value| value["method"] == "session/event");
+        let place = |value: &Value| value["params"]["id"].as_str().unwrap().to_owned();
+        events.map(|value| (place(value), value["params"]["event"].clone())).collect()
+    }
+}
+
+pub fn text_message(text: &str) -> Value {
+    json!({ "kind": "message", "role": "user", "messageId": "m", "parts": [{ "kind": "text", "text": text }] })
+}
+
+/// S1's `ToolCallConfirmation`.
+pub fn confirmation(task: &Value, call: &Value, choice: &str) -> Value {
+    json!({
+        "kind": "message", "role": "user", "messageId": "c", "taskId": task,
+        "parts": [{ "kind": "data", "data": { "tool_call_id": call, "selected_option_id": choice } }],
+    })
+}
+
+/// A 0.3 frame of the extension in short: its kind, and what it says.
+pub fn short(frame: &Value) -> String {
+    if frame["kind"] == "task" {
+        return format!("Task {}", frame["status"]["state"].as_str().unwrap());
+    }
+    let kind = frame["metadata"][EXTENSION]["kind"].as_str().unwrap_or("?");
+    let part = &frame["status"]["message"]["parts"][0];
+    let about = match kind {
+        "TOOL_CALL_UPDATE" => part["data"]["status"].as_str().unwrap_or("?"),
+        "TEXT_CONTENT" => part["text"].as_str().unwrap_or("?"),
+        "THOUGHT" => part["data"]["subject"].as_str().unwrap_or("?"),
+        _ => frame["status"]["state"].as_str().unwrap_or("?"),
+    };
+    let last = if frame["final"] == true { " final" } else { "" };
+    format!("{kind} {about}{last}")
+}
+
+/// The call that a list of frames asks about.
+pub fn asked(frames: &[Event]) -> (Value, Value) {
+    let frame = frames.iter().map(|event| &event.response["result"]).find(|frame| {
+        frame["status"]["message"]["parts"][0]["data"]["confirmation_request"].is_object()
+    });
+    let frame = frame.expect("a question");
+    (
+        frame["taskId"].clone(),
+        frame["status"]["message"]["parts"][0]["data"]["tool_call_id"].clone(),
+    )
+}

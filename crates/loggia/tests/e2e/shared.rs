@@ -1,0 +1,260 @@
+//! One session, many clients: S0's criteria and S1's exchange, over real sockets.
+
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::served::{EXTENSION, Event, Served, asked, confirmation, short, text_message};
+
+fn shorts(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| short(&event.response["result"])).collect()
+}
+
+/// S0 §8.1, as far as there is no terminal UI yet.
+#[tokio::test]
+async fn a2a_port_starts_a_server_that_says_what_it_is() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let card = served.get("/.well-known/agent-card.json").await;
+    assert_eq!(card["capabilities"]["extensions"][0]["uri"], EXTENSION);
+    assert_eq!(card["capabilities"]["extensions"][0]["required"], false);
+    assert_eq!(card["capabilities"]["streaming"], true);
+    let pure = served.get("/a2a/1.0/.well-known/agent-card.json").await;
+    assert!(pure["url"].is_null() && pure["supportedInterfaces"].is_array(), "{pure}");
+    let pure = served.get("/a2a/0.3/.well-known/agent-card.json").await;
+    assert!(pure["supportedInterfaces"].is_null() && pure["protocolVersion"].is_string(), "{pure}");
+}
+
+/// S1, appendix A, event by event.
+#[tokio::test]
+async fn the_exchange_of_appendix_a() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let mut message = text_message("write hello.txt: hi");
+    message["metadata"] =
+        json!({ EXTENSION: { "workspace_path": machine.work().canonicalize().unwrap() } });
+    let first = served.stream(served.tool_stream(message), usize::MAX).await;
+    assert_eq!(
+        shorts(&first),
+        [
+            "Task submitted",
+            "STATE_CHANGE working",
+            "TOOL_CALL_UPDATE PENDING",
+            "STATE_CHANGE input-required final",
+        ]
+    );
+    assert_eq!(machine.read("hello.txt"), None);
+    let (task, call) = asked(&first);
+    let second = served
+        .stream(served.tool_stream(confirmation(&task, &call, "proceed_once")), usize::MAX)
+        .await;
+    let second = shorts(&second);
+    assert_eq!(
+        second[..2],
+        ["TOOL_CALL_UPDATE EXECUTING", "TOOL_CALL_UPDATE SUCCEEDED"],
+        "{second:?}"
+    );
+    assert!(second[2].starts_with("TEXT_CONTENT wrote hello.txt"), "{second:?}");
+    assert_eq!(second.last().unwrap(), "STATE_CHANGE completed final");
+    assert_eq!(machine.read("hello.txt").as_deref(), Some("hi\n"));
+
+    // It can be continued under the same id; a plain client may not.
+    let mut more = text_message("say more");
+    more["taskId"] = task.clone();
+    let third = served.stream(served.tool_stream(more.clone()), usize::MAX).await;
+    assert_eq!(third[0].response["result"]["id"], task);
+    let plain = served.call("message/send", json!({ "message": more })).await;
+    assert_eq!(plain["error"]["code"], -32004, "{plain}");
+}
+
+/// A different workspace for a live session is an error.
+#[tokio::test]
+async fn settings_are_a_request_within_policy() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let mut message = text_message("say x");
+    message["metadata"] = json!({ EXTENSION: { "workspace_path": "/etc" } });
+    let refused = served.stream(served.tool_stream(message), usize::MAX).await;
+    assert_eq!(refused[0].response["error"]["data"]["reason"], "workspace-differs", "{refused:?}");
+}
+
+/// S0 §8.2 and §8.5 with two sockets and a stream: everybody sees everything, the first answer wins,
+/// the loser is told.
+#[tokio::test]
+async fn everybody_sees_the_same_and_the_first_answer_wins() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let mut ann = served.socket("?name=ann").await;
+    let mut bob = served.socket("?name=bob").await;
+    ann.send(
+        1,
+        "message/stream",
+        json!({ "message": text_message("think a: b\nwrite x.txt: 1\nrun echo live") }),
+    )
+    .await;
+    let question = |value: &Value| value["params"]["event"]["status"]["state"] == "input-required";
+    let asked = bob.until(question).await;
+    ann.until(question).await;
+    let part = &asked["params"]["event"]["status"]["message"]["parts"][0]["data"];
+    let (task, call) = (asked["params"]["event"]["taskId"].clone(), part["tool_call_id"].clone());
+    let answer = json!({ "message": confirmation(&task, &call, "proceed_once") });
+    bob.send(5, "message/stream", answer.clone()).await;
+    bob.until(|value| {
+        value["params"]["event"]["status"]["message"]["parts"][0]["data"]["status"] == "EXECUTING"
+    })
+    .await;
+    ann.send(6, "message/send", answer).await;
+    let lost = ann.until(|value| value["id"] == 6).await;
+    let why = &lost["error"]["data"];
+    assert_eq!(why["reason"], "already-answered", "{lost}");
+    assert_eq!(why["choice"], "proceed_once");
+    assert!(why["by"].is_string() && why["at"].is_string(), "{lost}");
+
+    // The command is next; a third client, on SSE, answers it.
+    let asked = bob.until(question).await;
+    let call =
+        asked["params"]["event"]["status"]["message"]["parts"][0]["data"]["tool_call_id"].clone();
+    let events = served
+        .stream(served.tool_stream(confirmation(&task, &call, "proceed_once")), usize::MAX)
+        .await;
+    assert_eq!(shorts(&events).last().unwrap(), "STATE_CHANGE completed final");
+    let over = |value: &Value| value["params"]["event"]["status"]["state"] == "completed";
+    ann.until(over).await;
+    bob.until(over).await;
+    assert_eq!(ann.followed(), bob.followed(), "the same frames in the same order");
+    let kinds: Vec<String> = ann.followed().iter().map(|(_, frame)| short(frame)).collect();
+    assert!(kinds.contains(&"THOUGHT a".to_owned()), "{kinds:?}");
+    assert_eq!(machine.read("x.txt").as_deref(), Some("1\n"));
+    // One who comes later and asks from the beginning sees it all, too.
+    let mut late = served.socket("?after=0").await;
+    late.until(over).await;
+    assert_eq!(late.followed(), ann.followed());
+    // And one who comes back with a place sees the rest, exactly.
+    let all = ann.followed();
+    let mut back = served.socket(&format!("?after={}", all[3].0)).await;
+    back.until(over).await;
+    assert_eq!(back.followed(), all[4..]);
+}
+
+/// R06 and R07: cut a stream after every event, come back, also after `kill -9`: nothing is missing,
+/// nothing comes twice.
+#[tokio::test]
+async fn a_cut_stream_is_resumed_exactly_also_after_a_crash() {
+    let machine = Machine::new();
+    let script = "[[rule]]\nsteps = [ { repeat = 8, step = { text = \"word \", delay = \"3ms\" } }, \
+                  { call = \"list_directory\", input = {} }, { text = \"end\" } ]\n";
+    let model = machine.script("words.toml", script);
+    let served = Served::shared(&machine, &["--model", &model]);
+    let whole = served.stream(served.tool_stream(text_message("go")), usize::MAX).await;
+    assert!(whole.len() > 8, "{whole:?}");
+    let task = whole[0].response["result"]["id"].clone();
+    let session = whole[0].response["result"]["contextId"].as_str().unwrap().to_owned();
+    let resume = |served: &Served, seen: &str| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
+        served.post(&body).header("X-A2A-Extensions", EXTENSION).header("Last-Event-ID", seen)
+    };
+    for (k, event) in whole.iter().enumerate() {
+        let rest = served.stream(resume(&served, &event.id), usize::MAX).await;
+        assert_eq!(rest, whole[k + 1..], "after {}", event.id);
+    }
+    drop(served); // SIGKILL
+    let served = Served::shared(&machine, &["--model", &model, "--session", &session]);
+    for (k, event) in whole.iter().enumerate() {
+        let rest = served.stream(resume(&served, &event.id), usize::MAX).await;
+        assert_eq!(rest, whole[k + 1..], "after {} and a crash", event.id);
+    }
+}
+
+/// A plain client without the extension understands everything, and answers in words.
+#[tokio::test]
+async fn a_plain_client_of_either_version_answers_in_words() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let message =
+        json!({ "role": "ROLE_USER", "messageId": "1", "parts": [{ "text": "write one.txt: 1" }] });
+    let asked = served.call("SendMessage", json!({ "message": message })).await;
+    let task = &asked["result"]["task"];
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED", "{asked}");
+    let question = task["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(question.contains("one.txt") && question.contains("proceed_once"), "{question}");
+    let words = |text: &str| json!({ "message": { "role": "ROLE_USER", "messageId": "2", "taskId": task["id"], "parts": [{ "text": text }] } });
+    let unclear = served.call("SendMessage", words("perhaps tomorrow")).await;
+    assert_eq!(unclear["error"]["code"], -32602, "{unclear}");
+    let done = served.call("SendMessage", words("yes")).await;
+    assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    assert_eq!(machine.read("one.txt").as_deref(), Some("1\n"));
+
+    let mut message = text_message("write two.txt: 2");
+    let asked = served
+        .call("message/send", json!({ "message": message, "configuration": { "blocking": true } }))
+        .await;
+    assert_eq!(asked["result"]["status"]["state"], "input-required", "{asked}");
+    message = text_message("no");
+    message["taskId"] = asked["result"]["id"].clone();
+    let done = served
+        .call("message/send", json!({ "message": message, "configuration": { "blocking": true } }))
+        .await;
+    assert_eq!(done["result"]["status"]["state"], "completed", "{done}");
+    assert_eq!(machine.read("two.txt"), None);
+    let listed = served.call("ListTasks", json!({ "pageSize": 1 })).await;
+    assert_eq!(listed["result"]["totalSize"], 2, "{listed}");
+    let token = listed["result"]["nextPageToken"].clone();
+    let rest = served.call("ListTasks", json!({ "pageSize": 1, "pageToken": token })).await;
+    assert_eq!(rest["result"]["nextPageToken"], "");
+    assert_ne!(rest["result"]["tasks"][0]["id"], listed["result"]["tasks"][0]["id"]);
+}
+
+/// Prompts that arrive while a turn runs wait, and are answered in their order.
+#[tokio::test]
+async fn prompts_wait_for_their_turn() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let long = served.tool_stream(text_message("wait 400ms\nsay first"));
+    let short_one = served.tool_stream(text_message("say second"));
+    let (first, second) = tokio::join!(served.stream(long, usize::MAX), async {
+        let mut watch = served.socket("?after=0").await;
+        watch.until(|value| value["params"]["event"]["status"]["state"] == "working").await;
+        served.stream(short_one, usize::MAX).await
+    });
+    assert_eq!(shorts(&second)[0], "Task submitted");
+    assert!(shorts(&first).contains(&"TEXT_CONTENT first".to_owned()));
+    assert!(shorts(&second).contains(&"TEXT_CONTENT second".to_owned()));
+    let end = |events: &[Event]| {
+        events.last().unwrap().id.split('.').next().unwrap().parse::<u64>().unwrap()
+    };
+    assert!(end(&first) < end(&second));
+}
+
+/// Many sessions: each message without a context opens one; a restart finds them again.
+#[tokio::test]
+async fn serve_keeps_sessions_apart_and_finds_them_again() {
+    let machine = Machine::new();
+    let send = |text: &str| json!({ "message": { "role": "ROLE_USER", "messageId": "1", "parts": [{ "text": text }] } });
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let one = served.call("SendMessage", send("say one")).await;
+    let two = served.call("SendMessage", send("say two")).await;
+    let (one, two) = (&one["result"]["task"], &two["result"]["task"]);
+    assert_ne!(one["contextId"], two["contextId"]);
+    let running = json!({ "message": send("wait 60s")["message"], "configuration": { "returnImmediately": true } });
+    let running = served.call("SendMessage", running).await;
+    let running = running["result"]["task"]["id"].clone();
+    drop(served);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let found = served.call("GetTask", json!({ "id": one["id"] })).await;
+    assert_eq!(found["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{found}");
+    let cut = served.call("GetTask", json!({ "id": running })).await;
+    assert_eq!(cut["result"]["status"]["state"], "TASK_STATE_FAILED", "{cut}");
+    let listed = served.call("ListTasks", json!({})).await;
+    assert_eq!(listed["result"]["totalSize"], 3, "{listed}");
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_once() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &["--approve", "all"]);
+    let events = served.stream(served.tool_stream(text_message("run sleep 60")), 4).await;
+    let task = events[0].response["result"]["id"].clone();
+    let cancelled = served.call("tasks/cancel", json!({ "id": task })).await;
+    assert_eq!(cancelled["result"]["status"]["state"], "canceled", "{cancelled}");
+    let again = served.call("tasks/cancel", json!({ "id": task })).await;
+    assert_eq!(again["error"]["code"], -32002, "{again}");
+}

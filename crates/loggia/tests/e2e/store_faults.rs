@@ -1,0 +1,212 @@
+//! R20, R21, R23: a locked database, a damaged database, a clock that jumps.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use loggia_core::Envelope;
+
+use crate::driver::{Machine, Ran};
+
+/// Holds the database exclusively, as another program might.
+fn hold(machine: &Machine) -> rusqlite::Connection {
+    let other = rusqlite::Connection::open(machine.data().join("loggia.db")).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    other
+}
+
+#[test]
+fn a_lock_held_for_a_moment_is_waited_for() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["run", "say one"]).code, 0);
+    let other = hold(&machine);
+    let child = machine.start(&["run", "--continue", "say two"]);
+    std::thread::sleep(Duration::from_secs(3)); // the fault itself: held for three seconds
+    drop(other);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "two\n"), "{}", ran.err);
+}
+
+#[test]
+fn a_lock_held_for_long_is_a_clear_refusal_and_nothing_is_lost() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["run", "say one"]).code, 0);
+    let session = machine.sessions().remove(0);
+    let before = machine.log(&session);
+    let other = hold(&machine);
+    let begun = Instant::now();
+    let ran = machine.run(&["run", "--continue", "say two"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("locked") && ran.err.contains("nothing was lost"), "{}", ran.err);
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    drop(other);
+    assert_eq!(machine.log(&session), before);
+    assert_eq!(machine.run(&["run", "--continue", "say two"]).code, 0);
+}
+
+/// A machine with two sessions, and their logs.
+fn two_sessions() -> (Machine, Vec<(String, Vec<Envelope>)>) {
+    let machine = Machine::new();
+    let long = format!("say {}\nwrite a.txt: b\nrun echo c", "words ".repeat(200));
+    for prompt in [long.as_str(), "say short\nlist"] {
+        assert_eq!(machine.run(&["run", "--approve", "all", prompt]).code, 0);
+    }
+    let logs = machine.sessions().into_iter().map(|id| (id.clone(), machine.log(&id))).collect();
+    (machine, logs)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for name in ["loggia.db", "loggia.db-wal"] {
+        if from.join(name).exists() {
+            std::fs::copy(from.join(name), to.join(name)).unwrap();
+        }
+    }
+}
+
+/// Reads a log of a damaged machine: what could be read, and what was said about the rest.
+fn rescue(machine: &Machine, session: &str) -> (Vec<Envelope>, Ran) {
+    let ran = machine.run(&["sessions", "export", session, "--format", "jsonl"]);
+    let events = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (events, ran)
+}
+
+/// Either everything is there, or a beginning of it and a sentence that names the file.
+fn check(damaged: &Machine, logs: &[(String, Vec<Envelope>)], what: &str) -> bool {
+    let mut noticed = false;
+    for (session, log) in logs {
+        let (events, ran) = rescue(damaged, session);
+        assert!(log.starts_with(&events), "{what}: {session} reads wrong");
+        let named = ran.err.contains("loggia.db") || ran.err.contains("there is no session");
+        if events.len() < log.len() {
+            assert!(
+                named,
+                "{what}: {} of {} events, and it says {:?}",
+                events.len(),
+                log.len(),
+                ran.err
+            );
+        }
+        noticed |= named;
+    }
+    noticed
+}
+
+fn flip(path: &Path, offset: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[offset] ^= 1 << (offset % 8);
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_flipped_byte_in_the_database_is_found_or_harmless() {
+    let (machine, logs) = two_sessions();
+    let size = usize::try_from(std::fs::metadata(machine.data().join("loggia.db")).unwrap().len())
+        .unwrap();
+    let mut found = 0;
+    for n in 0..100 {
+        let offset = (n * 7919 + 13) % size;
+        let damaged = Machine::new();
+        copy(&machine.data(), &damaged.data());
+        flip(&damaged.data().join("loggia.db"), offset);
+        found += u32::from(check(&damaged, &logs, &format!("offset {offset}")));
+    }
+    assert!(found > 5, "only {found} of 100 flips were noticed");
+}
+
+#[test]
+fn a_flipped_byte_in_the_write_ahead_log_is_found_or_harmless() {
+    let machine = Machine::new();
+    let mut child = machine.start(&[
+        "run",
+        "--approve",
+        "all",
+        "--output",
+        "stream-json",
+        "say hello\nrun echo x\nwait 60s",
+    ]);
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap().contains("call_ended")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let source = machine.home().with_file_name("as-killed");
+    copy(&machine.data(), &source);
+    let size =
+        usize::try_from(std::fs::metadata(source.join("loggia.db-wal")).unwrap().len()).unwrap();
+    let intact = Machine::new();
+    copy(&source, &intact.data());
+    let logs: Vec<_> =
+        intact.sessions().into_iter().map(|id| (id.clone(), intact.log(&id))).collect();
+    assert!(logs[0].1.len() > 5);
+    let mut found = 0;
+    for n in 0..100 {
+        let offset = (n * 7919 + 5) % size;
+        let damaged = Machine::new();
+        copy(&source, &damaged.data());
+        flip(&damaged.data().join("loggia.db-wal"), offset);
+        // The first to open it is told; a copy is kept before SQLite cuts the damage away.
+        let noticed = check(&damaged, &logs, &format!("offset {offset}"));
+        found += u32::from(noticed);
+    }
+    assert!(found > 50, "only {found} of 100 flips were noticed");
+}
+
+#[test]
+fn a_truncated_or_empty_database_is_named() {
+    let (machine, logs) = two_sessions();
+    let size = std::fs::metadata(machine.data().join("loggia.db")).unwrap().len();
+    for length in [1, 100, 4096, size / 2, size - 1] {
+        let damaged = Machine::new();
+        copy(&machine.data(), &damaged.data());
+        let file =
+            std::fs::File::options().write(true).open(damaged.data().join("loggia.db")).unwrap();
+        file.set_len(length).unwrap();
+        assert!(check(&damaged, &logs, &format!("length {length}")), "length {length}");
+    }
+}
+
+/// R23: order comes from the log, not from the clock; waiting does not care what time it is.
+#[test]
+fn a_clock_that_jumps_changes_no_order_and_no_timer() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["run", "say now"]).code, 0);
+    for when in ["@1970-01-02 00:00:00", "-1d", "+1d", "@2038-01-20 00:00:00", "-1h"] {
+        let mut command = Command::new("faketime");
+        command.args(["-f", when]).arg(Machine::program()).args([
+            "run",
+            "--continue",
+            "wait 30ms\nsay then",
+        ]);
+        let mut command = machine.prepare(command);
+        let ran = Ran::from(command.output().expect("faketime: `cargo xtask test` installs it"));
+        assert_eq!((ran.code, ran.out.as_str()), (0, "then\n"), "{when}: {}", ran.err);
+    }
+    let log = machine.log(&machine.sessions()[0]);
+    let dense = log.iter().enumerate().all(|(index, envelope)| envelope.seq.0 == index as u64 + 1);
+    assert!(dense);
+    assert!(log.windows(2).any(|pair| pair[1].at < pair[0].at), "the clock did go back");
+    assert_eq!(machine.sessions().len(), 1);
+}
+
+#[test]
+fn a_clock_that_jumps_during_a_turn_is_not_noticed() {
+    let machine = Machine::new();
+    let clock = machine.home().with_file_name("clock");
+    std::fs::write(&clock, "+0\n").unwrap();
+    let mut command = Command::new("faketime");
+    command.args(["-f", "+0"]).arg(Machine::program());
+    command.args(["run", "--output", "stream-json", "say first\nwait 700ms\nsay second"]);
+    let mut command = machine.prepare(command);
+    command.env("FAKETIME_TIMESTAMP_FILE", &clock).env("FAKETIME_NO_CACHE", "1");
+    command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1").env_remove("FAKETIME");
+    let begun = Instant::now();
+    let mut child = command.spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    assert!(lines.any(|line| line.unwrap().contains("text_appended")));
+    std::fs::write(&clock, "-400d\n").unwrap();
+    let rest: Vec<String> = lines.map(|line| line.unwrap()).collect();
+    assert!(child.wait().unwrap().success());
+    let took = begun.elapsed();
+    assert!(rest.iter().any(|line| line.contains("second")), "{rest:?}");
+    assert!((Duration::from_millis(650)..Duration::from_secs(10)).contains(&took), "{took:?}");
+}

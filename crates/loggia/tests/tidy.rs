@@ -1,0 +1,243 @@
+//! The rules of ARCHITECTURE.md and AGENTS.md that a machine can check.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Who may depend on whom among our own crates. The binary may see everything.
+const EDGES: &[(&str, &[&str])] = &[
+    ("loggia-core", &[]),
+    ("loggia-session", &["loggia-core"]),
+    ("loggia-wire", &["loggia-core"]),
+    ("loggia-agent", &["loggia-core", "loggia-session"]),
+    ("loggia-server", &["loggia-core", "loggia-session", "loggia-wire"]),
+    ("loggia-tui", &["loggia-core", "loggia-session"]),
+    ("loggia-cluster", &["loggia-core", "loggia-session"]),
+    ("loggia-testkit", &["loggia-core", "loggia-session"]),
+];
+
+const BANNED_WORDS: &[&str] =
+    &["manager", "helper", "util", "utils", "handler", "processor", "service", "common", "misc"];
+
+const LONGEST_FILE: usize = 700;
+
+/// What `std::env` has that does not read variables for us to act on.
+const HARMLESS: &[&str] =
+    &["args", "args_os", "split_paths", "join_paths", "current_exe", "temp_dir", "consts"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn crates() -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join("crates")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.join("Cargo.toml").exists()).collect()
+}
+
+fn files_below(directory: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Every Rust file of the crates, as a path from the root and its text.
+fn sources(folders: &[&str]) -> Vec<(String, String)> {
+    let root = root();
+    let mut paths = Vec::new();
+    for path in crates() {
+        folders.iter().for_each(|folder| files_below(&path.join(folder), &mut paths));
+    }
+    let shown = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
+    paths.iter().map(|path| (shown(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// The lines without what stands behind `//`; strings that hold it lose their end, which is fine
+/// for looking up names.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let code = |line| str::split(line, "//").next().unwrap_or_default();
+    text.lines().map(code).enumerate().map(|(index, line)| (index + 1, line))
+}
+
+fn assert_none(mut found: Vec<String>, rule: &str) {
+    found.sort();
+    assert!(found.is_empty(), "{rule}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn crates_depend_on_each_other_as_drawn() {
+    let mut found = Vec::new();
+    for path in crates() {
+        let manifest = fs::read_to_string(path.join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = manifest.parse().unwrap();
+        let name = manifest["package"]["name"].as_str().unwrap();
+        if name == "loggia" {
+            continue;
+        }
+        let Some((_, drawn)) = EDGES.iter().find(|(drawn, _)| *drawn == name) else {
+            found.push(format!("{name} is not drawn"));
+            continue;
+        };
+        for section in ["dependencies", "build-dependencies", "dev-dependencies"] {
+            let ours = manifest.get(section).and_then(toml::Value::as_table).into_iter().flatten();
+            for (dependency, _) in ours.filter(|(name, _)| name.starts_with("loggia")) {
+                let testkit = section == "dev-dependencies" && dependency == "loggia-testkit";
+                let testing = section == "dev-dependencies" && name == "loggia-testkit";
+                if !testkit && !testing && !drawn.contains(&dependency.as_str()) {
+                    found.push(format!("{name} -> {dependency} ({section})"));
+                }
+            }
+        }
+        assert!(!manifest.contains_key("features"), "{name} has cargo features");
+    }
+    assert_none(found, "edges that ARCHITECTURE.md does not draw");
+}
+
+#[test]
+fn every_channel_is_bounded() {
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src"]) {
+        let lines = code_lines(&text).filter(|(_, line)| line.contains("unbounded"));
+        found.extend(lines.map(|(number, line)| format!("{path}:{number}: {}", line.trim())));
+    }
+    assert_none(found, "unbounded channels");
+}
+
+#[test]
+fn the_environment_is_read_in_one_place() {
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src"]) {
+        if path == "crates/loggia/src/config/environment.rs" {
+            continue;
+        }
+        for (number, line) in code_lines(&text) {
+            for rest in line.split("env::").skip(1) {
+                let name: String = rest
+                    .chars()
+                    .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+                    .collect();
+                if !HARMLESS.contains(&name.as_str()) {
+                    found.push(format!("{path}:{number}: {}", line.trim()));
+                }
+            }
+        }
+    }
+    assert_none(found, "the environment is read outside of loggia::config");
+}
+
+#[test]
+fn modules_are_named_files() {
+    let found = sources(&["src", "tests", "benches"]).into_iter().map(|(path, _)| path);
+    assert_none(found.filter(|path| path.ends_with("/mod.rs")).collect(), "mod.rs files");
+}
+
+#[test]
+fn every_crate_says_what_it_is_for() {
+    let crate_roots = |path: &str| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs");
+    let silent = sources(&["src"])
+        .into_iter()
+        .filter(|(path, text)| crate_roots(path) && !text.starts_with("//! "));
+    assert_none(silent.map(|(path, _)| path).collect(), "crates without a module doc");
+}
+
+#[test]
+fn names_say_what_things_are() {
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src", "tests", "benches"]) {
+        for (number, line) in code_lines(&text) {
+            for name in defined_names(line).filter(|name| !words(name).is_disjoint(&banned())) {
+                found.push(format!("{path}:{number}: {name}"));
+            }
+        }
+        let stem = Path::new(&path).file_stem().unwrap().to_str().unwrap().to_owned();
+        if !words(&stem).is_disjoint(&banned()) {
+            found.push(path);
+        }
+    }
+    assert_none(found, "names with a word that says nothing");
+}
+
+fn banned() -> BTreeSet<String> {
+    BANNED_WORDS.iter().flat_map(|word| [(*word).to_owned(), format!("{word}s")]).collect()
+}
+
+/// Names of the items that a line defines.
+fn defined_names(line: &str) -> impl Iterator<Item = String> {
+    const KEYWORDS: &[&str] =
+        &["fn", "struct", "enum", "trait", "type", "mod", "const", "static", "union"];
+    let tokens: Vec<&str> = line.split_whitespace().collect();
+    let defined: Vec<String> = tokens
+        .windows(2)
+        .filter(|pair| KEYWORDS.contains(&pair[0]))
+        .map(|pair| {
+            let letters = |letter: &char| letter.is_alphanumeric() || *letter == '_';
+            pair[1].chars().take_while(letters).collect()
+        })
+        .collect();
+    defined.into_iter()
+}
+
+/// `SessionManager` and `session_manager` are both made of "session" and "manager".
+fn words(name: &str) -> BTreeSet<String> {
+    let mut spaced = String::new();
+    let mut after_lower = false;
+    for letter in name.chars() {
+        if letter == '_' || letter == '-' || (letter.is_uppercase() && after_lower) {
+            spaced.push(' ');
+        }
+        spaced.extend(letter.to_lowercase().filter(|letter| letter.is_alphanumeric()));
+        after_lower = letter.is_lowercase();
+    }
+    spaced.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn names_are_taken_apart_into_words() {
+    let cases = [
+        ("SessionManager", "manager session"),
+        ("session_manager", "manager session"),
+        ("ENV_UTILS", "env utils"),
+        ("commonality", "commonality"),
+    ];
+    for (name, wanted) in cases {
+        assert_eq!(words(name), wanted.split(' ').map(str::to_owned).collect(), "{name}");
+    }
+    let line = "pub(crate) const fn open_store(path: &Path) {";
+    assert_eq!(defined_names(line).collect::<Vec<_>>(), ["fn", "open_store"]);
+}
+
+#[test]
+fn files_hold_one_idea() {
+    let long = sources(&["src"]).into_iter().filter_map(|(path, text)| {
+        let lines = text.lines().count();
+        (lines > LONGEST_FILE).then(|| format!("{path}: {lines} lines"))
+    });
+    assert_none(long.collect(), "files that have grown a second idea");
+}
+
+#[test]
+fn the_project_has_its_files() {
+    let wanted = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "LICENSE",
+        "AGENTS.md",
+        "deny.toml",
+        "clippy.toml",
+        "rustfmt.toml",
+        ".ci/run",
+        "docs/configuration.md",
+    ];
+    let missing = wanted.into_iter().filter(|name| !root().join(name).is_file());
+    assert_none(missing.map(str::to_owned).collect(), "files that a newcomer looks for");
+}

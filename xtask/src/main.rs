@@ -1,0 +1,57 @@
+//! The project's chores: `cargo xtask test`, `bench`, `fuzz`.
+//!
+//! What must not be here: anything that only works on one machine, and anything that the product
+//! needs.
+
+mod fuzz;
+mod step;
+mod suite;
+mod tool;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+const HELP: &str = "\
+Usage: cargo xtask <COMMAND>
+
+Commands:
+  test [--quick]                  install what is missing, then check everything
+                                  --quick leaves out the real processes and the supply chain
+  bench [FILTER]                  run the benchmarks
+  fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => suite::run(suite::Extent::Everything),
+        ["test", "--quick"] => suite::run(suite::Extent::Quick),
+        ["bench", filter @ ..] => bench(filter),
+        ["fuzz", rest @ ..] => fuzz::run(&fuzz::Request::parse(rest)?),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => bail!("there is no `{}`\n\n{HELP}", words.join(" ")),
+    }
+}
+
+fn bench(filter: &[&str]) -> anyhow::Result<()> {
+    let mut command = step::cargo(&["bench", "--workspace", "--locked", "--benches"]);
+    if !filter.is_empty() {
+        command.arg("--").args(filter);
+    }
+    let status = command.status().context("cargo does not start")?;
+    if status.success() { Ok(()) } else { bail!("the benchmarks failed ({status})") }
+}
