@@ -64,9 +64,8 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.principal {
-            Some(principal) => write!(out, "{}:{principal}", self.surface.label()),
-            None => write!(out, "{}:{}", self.surface.label(), self.client),
-        }
+        // Somebody with a name goes by it; "whoever is this user here" is told apart by its client.
+        let named = self.principal.as_deref().filter(|name| !name.starts_with("local:"));
+        write!(out, "{}:{}", self.surface.label(), named.unwrap_or(self.client.as_str()))
     }
 }

@@ -49,9 +49,14 @@ pub fn router(server: Arc<Server>) -> Router {
 fn caller(request: &Request) -> Option<Caller> {
     let principal = request.extensions().get::<Principal>()?.clone();
     let peer = request.extensions().get::<Peer>()?;
-    let mut origin = Origin::new(Surface::A2a, peer.address().to_string().as_str());
+    let mut origin = Origin::new(Surface::A2a, client(&principal.name, peer).as_str());
     origin.principal = Some(principal.name.clone());
     Some(Caller { principal, origin })
+}
+
+/// A name that people recognise, and that no other connection has.
+fn client(name: &str, peer: &Peer) -> String {
+    format!("{name}@{}", peer.address())
 }
 
 /// How a closed door reads where JSON-RPC is spoken.

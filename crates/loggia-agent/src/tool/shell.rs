@@ -28,6 +28,10 @@ use child::Running;
 use excerpt::Excerpt;
 
 const DEFAULT_SECONDS: u64 = 600;
+/// Live output comes in steps of at least this much time, or of [`HELD`] bytes: people watch it, and
+/// whoever shows no more than ten steps a second then shows all of them.
+const PACE: Duration = Duration::from_millis(110);
+const HELD: usize = 64 * 1024;
 const MOST_SECONDS: u64 = 24 * 60 * 60;
 /// One argument of a program is at most 128 KiB on Linux.
 const LONGEST_COMMAND: usize = 100 * 1024;
@@ -177,19 +181,38 @@ impl RunShellCommand {
     }
 }
 
-/// Passes output on until there is no more.
+/// Passes output on until there is no more. What comes faster than [`PACE`] is passed on together.
 async fn pump(
     running: &mut Running,
     permit: &mut Permit,
     excerpt: &mut Excerpt,
 ) -> std::io::Result<Over> {
-    while let Some(bytes) = running.next().await? {
-        excerpt.push(bytes);
-        if permit.output(bytes).await.is_err() {
+    let mut held: Vec<u8> = Vec::new();
+    let mut next = tokio::time::Instant::now();
+    loop {
+        let ended = tokio::select! {
+            bytes = running.next() => match bytes? {
+                Some(bytes) => {
+                    excerpt.push(bytes);
+                    held.extend_from_slice(bytes);
+                    if held.len() < HELD && tokio::time::Instant::now() < next {
+                        continue;
+                    }
+                    false
+                }
+                None => true,
+            },
+            () = tokio::time::sleep_until(next), if !held.is_empty() => false,
+        };
+        if !held.is_empty() && permit.output(&held).await.is_err() {
             return Ok(Over::Stopped);
         }
+        if ended {
+            return Ok(Over::Ended);
+        }
+        held.clear();
+        next = tokio::time::Instant::now() + PACE;
     }
-    Ok(Over::Ended)
 }
 
 fn finished(code: u8, excerpt: Excerpt) -> Result<Output, ToolError> {

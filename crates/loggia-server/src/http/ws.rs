@@ -25,6 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::BODY_LIMIT;
 use crate::dispatch::{Reply, TaskFrames};
+use crate::peer::Peer;
 use crate::projection::{Encoded, Frames};
 use crate::serve::Stopping;
 use crate::state::{Caller, Server, Shape};
@@ -47,10 +48,13 @@ const GOING_AWAY: u16 = 1001;
 const TRY_AGAIN_LATER: u16 = 1013;
 
 pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Response {
-    let Some(caller) = super::caller(&request) else {
+    let Some(mut caller) = super::caller(&request) else {
         return axum::http::StatusCode::UNAUTHORIZED.into_response();
     };
     let query = Query::of(request.uri().query().unwrap_or_default());
+    if let (Some(name), Some(peer)) = (&query.name, request.extensions().get::<Peer>()) {
+        caller.origin.client = super::client(name, peer).as_str().into();
+    }
     let Some(stopping) = request.extensions().get::<Stopping>().cloned() else {
         return axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
@@ -110,14 +114,11 @@ struct Connection {
 
 async fn serve(
     server: Arc<Server>,
-    mut caller: Caller,
+    caller: Caller,
     query: Query,
     socket: WebSocket,
     stopping: Stopping,
 ) {
-    if let Some(name) = &query.name {
-        caller.origin.client = name.as_str().into();
-    }
     let (sink, source) = socket.split();
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
     let mut connection = Connection { server, caller, outbox, running: HashMap::new() };

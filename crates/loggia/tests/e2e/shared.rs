@@ -107,7 +107,7 @@ async fn everybody_sees_the_same_and_the_first_answer_wins() {
     let why = &lost["error"]["data"];
     assert_eq!(why["reason"], "already-answered", "{lost}");
     assert_eq!(why["choice"], "proceed_once");
-    assert!(why["by"].is_string() && why["at"].is_string(), "{lost}");
+    assert!(why["by"].as_str().unwrap().starts_with("A2A:bob@") && why["at"].is_string(), "{lost}");
 
     // The command is next; a third client, on SSE, answers it.
     let asked = bob.until(question).await;
@@ -201,6 +201,57 @@ async fn a_plain_client_of_either_version_answers_in_words() {
     let rest = served.call("ListTasks", json!({ "pageSize": 1, "pageToken": token })).await;
     assert_eq!(rest["result"]["nextPageToken"], "");
     assert_ne!(rest["result"]["tasks"][0]["id"], listed["result"]["tasks"][0]["id"]);
+}
+
+/// Live output is seen while the command runs, the end of a burst included.
+#[tokio::test]
+async fn what_a_command_prints_is_seen_while_it_runs() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &["--approve", "all"]);
+    let mut watch = served.socket("").await;
+    let command = "run echo one; sleep 0.03; echo two; sleep 0.03; echo three; sleep 60";
+    watch.send(1, "message/stream", json!({ "message": text_message(command) })).await;
+    let live = watch.until(|value| {
+        let call = &value["params"]["event"]["status"]["message"]["parts"][0]["data"];
+        call["live_content"].as_str().is_some_and(|text| text.contains("three"))
+    });
+    let live = live.await;
+    let call = &live["params"]["event"]["status"]["message"]["parts"][0]["data"];
+    assert_eq!(
+        (&call["status"], &call["live_content"]),
+        (&json!("EXECUTING"), &json!("one\ntwo\nthree\n"))
+    );
+}
+
+/// A16: everybody is shown the whole command, and an answer to something else is refused.
+#[tokio::test]
+async fn what_is_shown_is_what_runs() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let command = format!("echo ok{}; touch PWNED", " ".repeat(8000));
+    let events = served
+        .stream(served.tool_stream(text_message(&format!("run {command}"))), usize::MAX)
+        .await;
+    let (task, call) = asked(&events);
+    let frame = events
+        .iter()
+        .map(|event| &event.response["result"])
+        .find(|frame| frame["metadata"]["detailsDigest"].is_string())
+        .expect("the digest of what is shown");
+    let shown =
+        &frame["status"]["message"]["parts"][0]["data"]["confirmation_request"]["execute_details"];
+    assert_eq!(shown["command"], command.as_str());
+    let answer = |digest: &Value| {
+        let mut message = confirmation(&task, &call, "proceed_once");
+        message["metadata"] = json!({ "detailsDigest": digest });
+        served.tool_stream(message)
+    };
+    let stale = served.stream(answer(&json!("0".repeat(64))), usize::MAX).await;
+    assert_eq!(stale[0].response["error"]["data"]["reason"], "details-changed", "{stale:?}");
+    assert!(machine.read("PWNED").is_none());
+    let right = served.stream(answer(&frame["metadata"]["detailsDigest"]), usize::MAX).await;
+    assert_eq!(shorts(&right).last().unwrap(), "STATE_CHANGE completed final");
+    assert!(machine.read("PWNED").is_some());
 }
 
 /// Prompts that arrive while a turn runs wait, and are answered in their order.

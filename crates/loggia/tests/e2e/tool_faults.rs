@@ -183,6 +183,33 @@ steps = [
     assert_eq!(std::fs::read_dir(machine.work()).unwrap().count(), 0, "nothing was written");
 }
 
+/// A model that is busy is tried again, visibly, and what it then says is said once.
+#[test]
+fn an_overloaded_model_is_tried_again() {
+    let machine = Machine::new();
+    let script = r#"
+[[rule]]
+prompt = "busy"
+steps = [ { error = "the provider is overloaded", kind = "overloaded", retry_after = "20ms", attempts = 2 }, { text = "at last" } ]
+[[rule]]
+prompt = "no key"
+steps = [ { error = "the key was refused", kind = "authentication" } ]
+[[rule]]
+steps = [ { text = "half a " }, { cut = true } ]
+"#;
+    let model = machine.script("busy.toml", script);
+    let ran = machine.run(&["run", "--model", &model, "busy"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "at last\n"), "{}", ran.err);
+    assert_eq!(ran.err.matches("overloaded; trying again in 0.0 s").count(), 2, "{}", ran.err);
+    let ran = machine.run(&["run", "--model", &model, "no key"]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.err.matches("the key was refused").count(), 1, "{}", ran.err);
+    // Something was said already: saying it again would be worse than failing.
+    let ran = machine.run(&["run", "--model", &model, "cut"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "half a \n"), "{}", ran.err);
+    assert!(ran.err.contains("cut off"), "{}", ran.err);
+}
+
 /// R34: a panic in a turn fails that turn and nothing else.
 #[test]
 fn a_turn_that_panics_fails_and_the_next_one_works() {
