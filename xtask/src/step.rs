@@ -1,6 +1,6 @@
 //! Named steps, one after the other, up to the first that fails; and a summary of them all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,12 @@ use anyhow::bail;
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
+}
+
+/// Where cargo puts what it builds: beside the chores themselves, which it has just built.
+pub fn target() -> PathBuf {
+    let chores = std::env::current_exe().unwrap_or_default();
+    chores.parent().and_then(Path::parent).map_or_else(|| root().join("target"), Path::to_owned)
 }
 
 /// Cargo of the same toolchain that runs the chores, unless the first argument says another.

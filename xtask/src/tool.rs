@@ -31,6 +31,9 @@ const PROGRAMS: &[Program] = &[
     Program { name: "ip", ask: "-V", package: "iproute2" },
     Program { name: "setpriv", ask: "--version", package: "util-linux" },
     Program { name: "git", ask: "--version", package: "git" },
+    Program { name: "python3", ask: "--version", package: "python3-venv" },
+    Program { name: "node", ask: "--version", package: "nodejs" },
+    Program { name: "npm", ask: "--version", package: "npm" },
 ];
 
 pub fn ensure_all() -> anyhow::Result<()> {

@@ -12,13 +12,13 @@ use crate::cmd;
     name = "loggia",
     version,
     arg_required_else_help = true,
-    args_conflicts_with_subcommands = false,
     max_term_width = 100,
     after_help = "Examples:
   loggia run \"write hello.txt: hi\"                  one turn, asking before it writes
   loggia run --approve edits \"write hello.txt: hi\"  file edits pass without a question
   git diff | loggia run -                            the prompt from standard input
   loggia run --continue \"run cargo test\"            go on where you left off
+  loggia --a2a-port 1234                            share a session on localhost
   loggia doctor                                      what works on this machine
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask,
@@ -29,10 +29,10 @@ pub struct Cli {
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub directory: Option<PathBuf>,
     /// Share one session on this port of localhost; 0 picks a free one
-    #[arg(long, value_name = "PORT", env = "LOGGIA_A2A_PORT")]
+    #[arg(long, value_name = "PORT", help_heading = "Sharing")]
     pub a2a_port: Option<u16>,
     /// Share this session (an id or its beginning) instead of a new one
-    #[arg(long, value_name = "ID", requires = "a2a_port")]
+    #[arg(long, value_name = "ID", requires = "a2a_port", help_heading = "Sharing")]
     pub session: Option<String>,
     #[command(flatten)]
     pub share: cmd::serve::ShareArgs,
@@ -98,6 +98,19 @@ pub enum Approve {
     Plan,
     /// Ask nobody: whatever would need an answer is refused, and the agent goes on
     None,
+}
+
+/// What passes in a shared session; there, somebody may always come and answer.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pass {
+    /// Ask before edits and commands (default)
+    Ask,
+    /// File edits pass, commands ask
+    Edits,
+    /// Everything passes
+    All,
+    /// Read only: whatever would change something is refused
+    Plan,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

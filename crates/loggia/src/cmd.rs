@@ -21,6 +21,10 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
             cli.a2a_port.ok_or_else(|| Usage("there is nothing to do: see --help".into()))?;
         return serve::share(port, cli.share, cli.session, app).await;
     };
+    if cli.a2a_port.is_some() {
+        let why = "--a2a-port shares a session by itself: leave the subcommand out";
+        return Err(Usage(why.into()).into());
+    }
     match command {
         Command::Run(args) => run::run(args, app).await,
         Command::Serve(args) => serve::serve(args, app).await,

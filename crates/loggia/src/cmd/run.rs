@@ -59,7 +59,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     watched
 }
 
-pub(super) fn mode_of(approve: Approve) -> Option<Mode> {
+fn mode_of(approve: Approve) -> Option<Mode> {
     match approve {
         Approve::Ask | Approve::None => Some(Mode::Ask),
         Approve::Edits => Some(Mode::Edits),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use loggia_core::{AgentName, Origin, SessionId, Surface};
+use loggia_core::{AgentName, Mode, Origin, SessionId, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort};
 use loggia_server::http;
@@ -17,7 +17,7 @@ use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, Skill};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::Approve;
+use crate::cli::Pass;
 use crate::compose::{self, App};
 use crate::config::{Config, Flags};
 use crate::exit::Usage;
@@ -36,6 +36,7 @@ pub struct ServeArgs {
 
 /// What `serve` and `--a2a-port` have in common.
 #[derive(Args, Default)]
+#[command(next_help_heading = "Sharing")]
 pub struct ShareArgs {
     /// Where to listen: localhost, 127.0.0.1 or ::1
     #[arg(long, default_value = "localhost", value_name = "ADDRESS")]
@@ -57,7 +58,7 @@ pub struct ShareArgs {
     pub require_token: bool,
     /// What passes without a question
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub approve: Option<Approve>,
+    pub approve: Option<Pass>,
     /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
@@ -116,7 +117,12 @@ struct Setup {
 
 impl Setup {
     async fn new(args: &ShareArgs, app: &App, program: &str) -> anyhow::Result<Self> {
-        let mode = args.approve.and_then(super::run::mode_of);
+        let mode = args.approve.map(|pass| match pass {
+            Pass::Ask => Mode::Ask,
+            Pass::Edits => Mode::Edits,
+            Pass::All => Mode::All,
+            Pass::Plan => Mode::Plan,
+        });
         let config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
         loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
         let store = app.open_store()?;

@@ -135,8 +135,8 @@ impl Draft {
     /// Whoever may edit files in the workspace could then edit Loggia's own.
     pub fn note_exposed(&mut self, paths: &Paths, workspace: &Path) {
         let inside = [&paths.config, &paths.data].into_iter().find(|path| {
-            path.starts_with(workspace)
-                || path.canonicalize().is_ok_and(|path| path.starts_with(workspace))
+            // A path that does not exist yet is taken as it is written.
+            path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).starts_with(workspace)
         });
         if let Some(inside) = inside {
             self.note(format!(

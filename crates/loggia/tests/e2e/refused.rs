@@ -21,6 +21,7 @@ async fn ports_that_cannot_be_had() {
         assert_eq!(ran.code, 2, "{}", ran.err);
         assert!(ran.err.contains(says), "{port}: {}", ran.err);
     }
+    assert_eq!(other.run(&["--a2a-port", "0", "run", "say x"]).code, 2);
     let ran = other.run(&["serve", "--listen", "0.0.0.0", "--port", "0"]);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("TLS"), "{}", ran.err);

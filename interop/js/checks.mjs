@@ -1,0 +1,57 @@
+// Runs named checks one after the other and says one line for each.
+import assert from 'node:assert/strict';
+
+const PATIENCE = 30_000;
+
+/** Runs the functions of `checks`; ends the process. */
+export async function run(client, checks) {
+  let failed = 0;
+  for (const [name, check] of Object.entries(checks)) {
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error('it took too long')), PATIENCE);
+    });
+    try {
+      await Promise.race([check(), late]);
+      console.log(`ok   ${client}: ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAIL ${client}: ${name}: ${String(error).replaceAll('\n', ' ')}`);
+      console.error(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+  process.exit(failed ? 1 : 0);
+}
+
+export async function all(stream) {
+  const events = [];
+  for await (const event of stream) events.push(event);
+  return events;
+}
+
+/** Waits for something that must fail with `kind`, itself or as the cause. */
+export async function refused(promise, kind) {
+  await assert.rejects(promise, (error) => {
+    assert.ok(error instanceof kind || error.cause instanceof kind, `no ${kind.name}: ${error}`);
+    return true;
+  });
+}
+
+/** `fetch`, which notes the method and A2A-Version of every call in `calls`. */
+export function noting(calls) {
+  return (url, init) => {
+    if (init?.method === 'POST') {
+      const version = new Headers(init.headers).get('A2A-Version');
+      calls.push([JSON.parse(init.body).method, version]);
+    }
+    return fetch(url, init);
+  };
+}
+
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The development-tool extension. */
+export const EXTENSION =
+  'https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md';

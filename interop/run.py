@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Runs the official A2A clients against a Loggia binary: run.py BINARY [CLIENT…].
+
+Installs each client at its pinned version under target/interop/, starts a server with a fresh home
+and workspace for it, and counts what the checks say.
+"""
+
+import argparse
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+INSTALLED = HERE.parent / 'target' / 'interop'
+# Seconds; no client takes a tenth of this.
+TIME_LIMIT = 300
+
+
+def install(name, inputs, command_of):
+    """Installs into a directory of its own, once for each content of `inputs`."""
+    directory = INSTALLED / name
+    stamp = directory / 'installed'
+    wanted = hashlib.sha256(b'\0'.join(path.read_bytes() for path in inputs)).hexdigest()
+    if not stamp.exists() or stamp.read_text() != wanted:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        for command in command_of(directory):
+            subprocess.run(command, cwd=directory, check=True)
+        stamp.write_text(wanted)
+    return directory
+
+
+def python(version, script):
+    requirements = HERE / 'python' / f'requirements-{version}.txt'
+
+    def commands(directory):
+        yield [sys.executable, '-m', 'venv', 'venv']
+        pip = [directory / 'venv/bin/python', '-m', 'pip', '--disable-pip-version-check']
+        yield [*pip, 'install', '--quiet', '--no-deps', '--requirement', requirements]
+        yield [*pip, 'check']
+
+    directory = install(f'python-{version}', [requirements], commands)
+    return [directory / 'venv/bin/python', '-B', HERE / 'python' / script]
+
+
+def js(name):
+    source = HERE / 'js' / name
+    inputs = [source / 'package.json', source / 'package-lock.json']
+
+    def commands(directory):
+        for path in inputs:
+            shutil.copy(path, directory)
+        yield ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
+
+    directory = install(f'js-{name}', inputs, commands)
+    # Packages are found from where the script lies.
+    for path in [*(HERE / 'js').glob('*.mjs'), *source.glob('*.mjs')]:
+        shutil.copy(path, directory)
+    return ['node', directory / 'test.mjs']
+
+
+CLIENTS = {
+    'python-1.3.0': lambda: python('1.3.0', 'test_v1.py'),
+    'python-0.3.26': lambda: python('0.3.26', 'test_v03.py'),
+    'js-1.3.0': lambda: js('v1'),
+    'js-0.3.14': lambda: js('v03'),
+}
+
+
+def served(binary, root, test):
+    """Starts a server, runs the test against it; returns the test's lines and exit code."""
+    home, work = root / 'home', root / 'work'
+    work.mkdir()
+    kept = {key: os.environ[key] for key in ('PATH', 'LANG') if key in os.environ}
+    environment = kept | {'HOME': str(root), 'LOGGIA_HOME': str(home), 'TERM': 'dumb'}
+    with open(root / 'stderr', 'w') as errors:
+        server = subprocess.Popen(
+            [binary, '--a2a-port', '0'],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    try:
+        line = server.stdout.readline()
+        where = re.search(r'http://127\.0\.0\.1:\d+', line)
+        if not where:
+            said = (root / 'stderr').read_text()
+            return [f'FAIL the server did not start: {line}{said}'], 1
+        threading.Thread(target=server.stdout.read, daemon=True).start()
+        command = [*test, where.group(), work]
+        try:
+            ran = subprocess.run(
+                command, stdout=subprocess.PIPE, text=True, timeout=TIME_LIMIT, check=False
+            )
+        except subprocess.TimeoutExpired as late:
+            lines = (late.stdout or b'').decode().splitlines()
+            return [*lines, f'FAIL it took longer than {TIME_LIMIT} s'], 1
+        lines = ran.stdout.splitlines()
+        if server.poll() is not None:
+            lines.append(f'FAIL the server ended with {server.returncode}')
+        return lines, ran.returncode
+    finally:
+        server.kill()
+        server.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('binary', type=pathlib.Path)
+    parser.add_argument('clients', nargs='*', metavar='CLIENT', help=', '.join(CLIENTS))
+    arguments = parser.parse_args()
+    if unknown := set(arguments.clients) - set(CLIENTS):
+        parser.error(f'no such client: {", ".join(unknown)}')
+    passed = failed = 0
+    for name in arguments.clients or CLIENTS:
+        test = CLIENTS[name]()
+        with tempfile.TemporaryDirectory(prefix='loggia-interop-') as root:
+            lines, code = served(arguments.binary.resolve(), pathlib.Path(root), test)
+        good = sum(line.startswith('ok ') for line in lines)
+        bad = sum(line.startswith('FAIL ') for line in lines)
+        if bad == 0 and (code != 0 or good == 0):
+            lines.append(f'FAIL {name}: ended with {code} after {good} checks')
+            bad = 1
+        print('\n'.join(lines), flush=True)
+        passed, failed = passed + good, failed + bad
+    print(f'{passed} passed, {failed} failed')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
