@@ -309,3 +309,49 @@ async fn a_task_is_cancelled_once() {
     let again = served.call("tasks/cancel", json!({ "id": task })).await;
     assert_eq!(again["error"]["code"], -32002, "{again}");
 }
+
+/// P2 over sockets: of many who answer one question, one wins, and everybody else is told.
+#[tokio::test]
+async fn of_many_answers_over_sockets_one_wins_each_round() {
+    const CLIENTS: usize = 100;
+    const ROUNDS: usize = 60;
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let mut clients = Vec::new();
+    for number in 0..CLIENTS {
+        clients.push(served.socket(&format!("?name=client-{number}")).await);
+    }
+    let prompt = vec!["run true"; ROUNDS].join("\n");
+    clients[0].send(0, "message/stream", json!({ "message": text_message(&prompt) })).await;
+    let racing = clients.into_iter().map(|mut client| async move {
+        let mut won = 0;
+        for round in 1..=ROUNDS as u64 {
+            // The next question may have come before the answer to the last one.
+            let asks =
+                |value: &&Value| value["params"]["event"]["status"]["state"] == "input-required";
+            while client.seen.iter().filter(asks).count() < round as usize {
+                client.until(|value| asks(&value)).await;
+            }
+            let asked = client.seen.iter().filter(asks).nth(round as usize - 1).unwrap().clone();
+            let frame = &asked["params"]["event"];
+            let call = &frame["status"]["message"]["parts"][0]["data"]["tool_call_id"];
+            let answer = confirmation(&frame["taskId"], call, "proceed_once");
+            client.send(round, "message/send", json!({ "message": answer })).await;
+            let told = client.until(|value| value["id"] == round).await;
+            if told["result"].is_object() {
+                won += 1;
+            } else {
+                assert_eq!(told["error"]["data"]["reason"], "already-answered", "{told}");
+                assert!(told["error"]["data"]["by"].as_str().unwrap().starts_with("A2A:client-"));
+            }
+        }
+        won
+    });
+    let won: Vec<usize> = futures::future::join_all(racing).await;
+    assert_eq!(won.iter().sum::<usize>(), ROUNDS, "one winner a round: {won:?}");
+    let log = machine.log(&machine.sessions()[0]);
+    let answered = log
+        .iter()
+        .filter(|envelope| matches!(envelope.event, loggia_core::Event::ApprovalAnswered { .. }));
+    assert_eq!(answered.count(), ROUNDS);
+}
