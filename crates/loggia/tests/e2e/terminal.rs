@@ -18,10 +18,16 @@ pub struct Person {
 
 impl Person {
     pub fn sits_at(machine: &Machine, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let program = Machine::program().to_str().unwrap();
+        Self::starts(machine, &[&[program], arguments].concat(), environment)
+    }
+
+    /// The same, with any program in front.
+    pub fn starts(machine: &Machine, words: &[&str], environment: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(Machine::program());
-        command.args(arguments);
+        let mut command = CommandBuilder::new(words[0]);
+        command.args(&words[1..]);
         command.env_clear();
         for (name, value) in [("PATH", std::env::var("PATH").unwrap().as_str()), ("TERM", "xterm")]
         {
@@ -63,6 +69,10 @@ impl Person {
                 }
             }
         }
+    }
+
+    pub fn process(&self) -> String {
+        self.child.process_id().unwrap().to_string()
     }
 
     pub fn types(&mut self, text: &str) -> &mut Self {

@@ -108,15 +108,39 @@ fn a_workspace_deleted_by_a_command_is_said_clearly() {
     assert!(!work.exists());
 }
 
-#[test]
-fn a_read_only_workspace_is_said_clearly() {
+/// A workspace on a file system of its own, which `meddle` may remount or take away while the
+/// question is open. Needs root, as mounting does.
+fn mounted(meddle: &[&str]) -> (Machine, loggia_core::CallFailure) {
     let machine = Machine::new();
-    // Root may write anywhere; a directory that is no directory stands for one that refuses.
-    machine.write("file", "x");
-    let ran = machine.run(&["run", "--approve", "edits", "write file/a.txt: x"]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.out.contains("file/a.txt"), "{}", ran.out);
-    assert_eq!(machine.read("file").as_deref(), Some("x"));
+    let work = machine.work().to_str().unwrap().to_owned();
+    let program = Machine::program().to_str().unwrap();
+    let mount = "mount -t tmpfs none \"$0\" && cd \"$0\" && exec \"$@\"";
+    let words = ["unshare", "-m", "sh", "-c", mount, &work, program, "run", "write a.txt: x"];
+    let mut person = Person::starts(&machine, &words, &[]);
+    person.sees("Allow Loggia to write a.txt?").sees("> ");
+    let process = person.process();
+    let mut enter = std::process::Command::new("nsenter");
+    enter.args(["-t", &process, "-m"]).args(meddle).arg(&work);
+    assert!(enter.status().unwrap().success(), "{meddle:?}");
+    person.types("y\n");
+    assert_eq!(person.leaves().0, 0);
+    let failure = last_failure(&machine);
+    assert_eq!(std::fs::read_dir(machine.work()).unwrap().count(), 0, "nothing at the old place");
+    (machine, failure)
+}
+
+#[test]
+fn a_workspace_that_became_read_only_is_said_clearly() {
+    let (machine, failure) = mounted(&["mount", "-o", "remount,ro"]);
+    assert!(failure.message.to_lowercase().contains("read-only"), "{failure:?}");
+    let ran = machine.run(&["run", "--continue", "--approve", "edits", "write a.txt: back"]);
+    assert_eq!(ran.code, 0, "the session goes on: {}", ran.err);
+}
+
+#[test]
+fn an_unmounted_workspace_is_not_written_to() {
+    let (_machine, failure) = mounted(&["umount", "-l"]);
+    assert_eq!(failure.kind, "workspace_gone", "{failure:?}");
 }
 
 /// A26 (1) and (3): links, magic links and devices do not lead out.
