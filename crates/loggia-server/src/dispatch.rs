@@ -137,6 +137,10 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
+        // Taking the message and dropping its callback would leave a client waiting for ever.
+        if prompt.push.is_some() {
+            return Err(Condition::PushNotSupported.into());
+        }
         let handle = match prompt.named_task() {
             Some(task) => {
                 let handle = self.session_of(task, caller).await?;

@@ -16,8 +16,8 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, check_version, decode,
-    dialect_of, refuse,
+    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, decode, dialect_of,
+    refuse,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -254,7 +254,7 @@ impl Connection {
         let id = call.id.clone();
         let started = self.run(format!("id {}", id.as_json()), async move {
             let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-            let answer = answer(&server, &call, dialect, &caller).await;
+            let answer = answer(&server, &call, &caller).await;
             let text = match answer {
                 Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
                 Ok(Reply::Frames(frames)) => return stream(frames, call.id, dialect, outbox).await,
@@ -278,13 +278,7 @@ impl Connection {
     }
 }
 
-async fn answer(
-    server: &Server,
-    call: &Call,
-    dialect: Dialect,
-    caller: &Caller,
-) -> Result<Reply, WireError> {
-    check_version(None, dialect)?;
+async fn answer(server: &Server, call: &Call, caller: &Caller) -> Result<Reply, WireError> {
     let resume = call.params.get("lastEventId").and_then(Value::as_str).and_then(cursor);
     server.ask(decode(call, Extension::On)?, caller, resume).await
 }
