@@ -203,11 +203,13 @@ impl Actor {
             FromAgent::Await { turn, call, waiter } => {
                 self.inherited.remove(&call);
                 let asked = |open: &loggia_core::OpenCall| open.state == CallState::Asked;
+                // Answered in this very step: the verdict is given once that is durable.
+                let decided = step.effects.iter().any(|effect| effect.settles(&call));
                 if let Some(verdict) = self.unclaimed.remove(&call) {
                     // The agent left in between: then its turn is over and the call with it.
                     let _ = waiter.send(verdict);
                 } else if self.session.turn().is_some_and(|open| open.id == turn)
-                    && self.session.open_call(&call).is_some_and(asked)
+                    && (decided || self.session.open_call(&call).is_some_and(asked))
                 {
                     self.waiters.insert(call, waiter);
                 }

@@ -16,6 +16,16 @@ pub enum Effect {
     StopTurn(TurnId),
 }
 
+impl Effect {
+    /// Whether this gives whoever waits for a permit of `call` its answer.
+    pub fn settles(&self, call: &CallId) -> bool {
+        match self {
+            Effect::Grant(settled) | Effect::Deny(settled, _) => settled == call,
+            Effect::StartTurn(_) | Effect::StopTurn(_) => false,
+        }
+    }
+}
+
 pub fn effects(event: &Event) -> Option<Effect> {
     match event {
         Event::TurnStarted { turn, .. } => Some(Effect::StartTurn(turn.clone())),

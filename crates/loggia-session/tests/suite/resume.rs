@@ -14,7 +14,7 @@ use loggia_core::{
 };
 use loggia_session::{Hub, SessionHandle, SubmitError};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::{Act, Gate, ScriptAgent};
+use loggia_testkit::{Act, Fault, FaultyStore, Gate, ScriptAgent};
 
 /// Lets `work` run in a process of its own that dies when `work` is done.
 async fn crash_after<T, W>(
@@ -122,6 +122,48 @@ async fn an_answer_before_the_agent_is_back_is_kept_for_it() {
 async fn an_answer_after_the_agent_is_back_reaches_it() {
     check_answer(false, "proceed_once", "permit make").await;
     check_answer(false, "cancel", "refused make").await;
+}
+
+/// The answer and the agent's wish to know it arrive while the writer is busy, and are then taken
+/// in one step.
+async fn check_answer_meanwhile(choice: &str, note: &str) {
+    let directory = client::directory();
+    let (id, approval) = left_asking(directory.path()).await;
+    let (asks, stored) = (Gate::default(), Gate::default());
+    let script = [vec![Act::WaitFor(asks.clone()), Act::note("asks")], asking()].concat();
+    let agent = ScriptAgent::doing(script);
+    let store = FaultyStore::new(client::sqlite(directory.path()), agent.journal().clone());
+    let hub = client::hub(store.clone(), agent.clone());
+    let handle = hub.open(&id).await.unwrap();
+    let mut reader = Reader::after(&handle, handle.head());
+    let busy = store.next(Fault::Hold(stored.clone()));
+    let waiting = client::prompt(&handle, "later");
+    let answered = client::answer(&handle, &approval, choice);
+    let meanwhile = async {
+        store.until_begun(busy).await;
+        asks.open();
+        // One thread: when the note is there, the agent has run on to where it waits.
+        agent.journal().until("asks").await;
+        stored.open();
+    };
+    let (waiting, answered, ()) = tokio::join!(
+        waiting,
+        async {
+            store.until_begun(busy).await;
+            answered.await
+        },
+        meanwhile
+    );
+    waiting.unwrap();
+    answered.unwrap();
+    assert_eq!(reader.until_over().await, TurnOutcome::Completed, "\n{}", agent.journal());
+    assert!(agent.journal().has(note), "{choice}:\n{}", agent.journal());
+}
+
+#[tokio::test]
+async fn an_answer_in_the_step_in_which_the_agent_comes_back_reaches_it() {
+    check_answer_meanwhile("proceed_once", "permit make").await;
+    check_answer_meanwhile("cancel", "refused make").await;
 }
 
 #[tokio::test]
