@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId};
+use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Prompt, Shown,
-    View, WireError, reply,
+    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Projector,
+    Prompt, Shown, View, WireError, reply,
 };
 use serde_json::Value;
 
+use crate::alone;
 use crate::projection::{Encoded, Frames};
 use crate::state::{Caller, Server, submit_error};
 
@@ -274,6 +275,16 @@ impl Server {
             let value = self.snapshot(handle, view, &task, shown, ack.seq).await?;
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
         }
+        if delivery == Delivery::WhenSettled && alone::is_short(handle) {
+            let settled = |projector: &Projector| {
+                let state = projector.tasks().get(&task).map(|task| task.state);
+                let waits = state.is_some_and(|state| state == TaskState::InputRequired);
+                projector.head() >= ack.seq && (waits || state.is_some_and(TaskState::is_over))
+            };
+            let projector = alone::fold(handle, view, settled).await?;
+            let value = projector.snapshot(&task, shown).ok_or(Condition::TaskNotFound)?;
+            return Ok(Reply::Value(reply::sent(view.dialect, value)));
+        }
         let projection = self.projection(handle, view);
         let (opening, frames) = match opening {
             Opening::InFrames => (None, projection.frames(FrameId { seq: ack.after, k: u32::MAX })),
@@ -303,6 +314,10 @@ impl Server {
         shown: Shown,
         at_least: Seq,
     ) -> Result<Value, WireError> {
+        if alone::is_short(handle) {
+            let projector = alone::fold(handle, view, |folded| folded.head() >= at_least).await?;
+            return projector.snapshot(task, shown).ok_or_else(|| Condition::TaskNotFound.into());
+        }
         let projection = self.projection(handle, view);
         if !projection.reach(at_least).await {
             return Err(Condition::Restarting.into());

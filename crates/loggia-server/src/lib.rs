@@ -7,6 +7,7 @@
 //! What must not be here: the meaning of an event (it moves intents and frames), a decision about a
 //! session, a second state beside the log.
 
+mod alone;
 pub mod auth;
 pub mod dispatch;
 pub mod guard;
