@@ -8,6 +8,7 @@ mod play;
 pub mod registry;
 pub mod scripted;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::BoxStream;
@@ -29,7 +30,7 @@ pub struct ModelRequest {
     pub instructions: String,
     /// The conversation, oldest first. Ends with what the model has to react to.
     pub messages: Vec<Message>,
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<[ToolSpec]>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -277,7 +277,7 @@ impl NativeAgent {
             Some(tool) => Ok((tool, input)),
             None => {
                 let known: Vec<String> =
-                    self.tools.specs().into_iter().map(|spec| spec.name).collect();
+                    self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
                 let why = format!("there is no tool {name}; there are {}", known.join(", "));
                 Err((input, failed("unknown_tool", why)))
             }

@@ -106,26 +106,31 @@ impl From<TurnOver> for ToolError {
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
+    /// Of each tool, in the same order: made once, and sent with every request to a model.
+    specs: Arc<[ToolSpec]>,
 }
 
 impl Toolbox {
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
-        Self { tools }
+        let specs = tools.iter().map(|tool| tool.spec()).collect();
+        Self { tools, specs }
     }
 
     /// The tools of these names only.
     #[must_use]
     pub fn only(&self, names: &[String]) -> Self {
-        let named = |tool: &&Arc<dyn Tool>| names.contains(&tool.spec().name);
-        Self { tools: self.tools.iter().filter(named).cloned().collect() }
+        let known = self.tools.iter().zip(self.specs.iter());
+        let named = known.filter(|(_, spec)| names.contains(&spec.name));
+        Self::new(named.map(|(tool, _)| tool.clone()).collect())
     }
 
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools.iter().find(|tool| tool.spec().name == name)
+        let mut known = self.tools.iter().zip(self.specs.iter());
+        known.find(|(_, spec)| spec.name == name).map(|(tool, _)| tool)
     }
 
-    pub fn specs(&self) -> Vec<ToolSpec> {
-        self.tools.iter().map(|tool| tool.spec()).collect()
+    pub fn specs(&self) -> Arc<[ToolSpec]> {
+        self.specs.clone()
     }
 }
 

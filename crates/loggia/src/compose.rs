@@ -79,7 +79,7 @@ impl App {
     }
 
     pub fn tool_names(&self, config: &Config) -> Vec<String> {
-        self.tools(config).specs().into_iter().map(|spec| spec.name).collect()
+        self.tools(config).specs().iter().map(|spec| spec.name.clone()).collect()
     }
 
     pub fn hub(&self, store: Arc<SqliteStore>, config: &Config, program: &str) -> Hub {

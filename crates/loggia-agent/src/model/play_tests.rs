@@ -19,7 +19,7 @@ pub fn play(model: impl Fn(&ModelRequest) -> Actions, prompt: &str, outcomes: &[
             Message::Reply(earlier),
             Message::User(Content::text(prompt)),
         ],
-        tools: Vec::new(),
+        tools: [].into(),
     };
     let mut outcomes = outcomes.iter();
     let mut replies = Vec::new();
