@@ -21,7 +21,7 @@ fn open(name: &str) -> Arc<dyn Model> {
 }
 
 fn request(messages: &[Message]) -> ModelRequest {
-    ModelRequest { instructions: String::new(), messages: messages.to_vec(), tools: Vec::new() }
+    ModelRequest { instructions: String::new(), messages: messages.to_vec(), tools: [].into() }
 }
 
 /// Plays a prompt until a reply has no calls. Every call gives back `outcome`.
