@@ -1,5 +1,6 @@
 //! What a client or the running agent may want, and why it may not have it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::{ChoiceId, Edit, Question};
@@ -66,7 +67,8 @@ pub enum TaskChoice {
     Reopen(TaskId),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Cancel {
     Turn,
     Prompt(PromptId),
@@ -146,7 +148,8 @@ pub struct Stamped<C> {
 }
 
 /// Why not. Each variant is something a client does differently; the text is for people.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Refusal {
     #[error("already answered: {choice} by {by}")]
     AlreadyAnswered { choice: ChoiceId, by: Origin, at: Millis },

@@ -1,5 +1,6 @@
 //! The routes. Each one moves bytes between a transport and [`Server::ask`].
 
+mod attach;
 pub mod card;
 pub mod rpc;
 pub mod sse;

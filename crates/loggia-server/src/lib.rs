@@ -14,6 +14,7 @@ pub mod guard;
 pub mod http;
 mod list;
 pub mod peer;
+pub mod presence;
 pub mod projection;
 pub mod serve;
 pub mod state;

@@ -12,6 +12,7 @@ use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 
 use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
+use crate::presence::Presence;
 use crate::projection::Projection;
 
 /// Projections that stay warm although nobody reads them.
@@ -23,6 +24,7 @@ pub struct Server {
     pub(crate) defaults: Defaults,
     pub(crate) facts: CardFacts,
     pub(crate) streams: Streams,
+    pub(crate) presence: Presence,
     /// A lock, not a task: held for a look-up.
     projections: Mutex<Projections>,
 }
@@ -64,7 +66,13 @@ struct Projections {
 impl Server {
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let streams = Streams::new(StreamLimits::default());
-        Self { hub, shape, defaults, facts, streams, projections: Mutex::default() }
+        let presence = Presence::default();
+        Self { hub, shape, defaults, facts, streams, presence, projections: Mutex::default() }
+    }
+
+    /// Who is connected.
+    pub fn presence(&self) -> &Presence {
+        &self.presence
     }
 
     /// The shared frames of a session, started if nobody reads them yet.

@@ -16,6 +16,7 @@
 
 pub mod a2a03;
 pub mod a2a1;
+pub mod attach;
 pub mod card;
 pub mod commands;
 pub mod devtool;

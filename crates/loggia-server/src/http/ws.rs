@@ -13,11 +13,11 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use loggia_core::{Seq, SessionId};
+use loggia_core::{Seq, SessionId, Surface};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, decode, dialect_of,
-    refuse,
+    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, attach, decode,
+    dialect_of, refuse,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -32,11 +32,11 @@ use crate::state::{Caller, Server, Shape};
 
 /// Frames waiting for the socket. Full: the client's own streams wait.
 const OUTBOX: usize = 64;
-const PING: Duration = Duration::from_secs(30);
+pub(super) const PING: Duration = Duration::from_secs(30);
 /// Nothing heard for this long, not even a pong: the client is gone.
-const SILENCE: Duration = Duration::from_secs(75);
+pub(super) const SILENCE: Duration = Duration::from_secs(75);
 /// A socket that takes nothing for this long is closed; its client resumes by cursor.
-const STALL: Duration = Duration::from_secs(30);
+pub(super) const STALL: Duration = Duration::from_secs(30);
 /// Streams and followed sessions of one socket.
 const STREAMS: usize = 256;
 
@@ -44,8 +44,8 @@ const STREAMS: usize = 256;
 const VIEW: View = View { dialect: Dialect::A2a03, extension: Extension::On };
 
 // Close codes of RFC 6455 and its registry.
-const GOING_AWAY: u16 = 1001;
-const TRY_AGAIN_LATER: u16 = 1013;
+pub(super) const GOING_AWAY: u16 = 1001;
+pub(super) const TRY_AGAIN_LATER: u16 = 1013;
 
 pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Response {
     let Some(mut caller) = super::caller(&request) else {
@@ -67,9 +67,22 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let upgrade = upgrade.max_message_size(BODY_LIMIT).max_frame_size(BODY_LIMIT);
+    let upgrade = upgrade
+        .max_message_size(BODY_LIMIT)
+        .max_frame_size(BODY_LIMIT)
+        .protocols([attach::SUBPROTOCOL]);
+    let attaches = upgrade.selected_protocol().is_some();
     upgrade.on_upgrade(async move |socket| {
         let _place = place;
+        if attaches {
+            caller.origin.surface = Surface::Tui;
+            let session = match query.wanted(&server) {
+                Some(id) => server.session(&id, &caller).await,
+                None => Err(Condition::UnknownContext.into()),
+            };
+            let after = query.after.map_or(Seq::ZERO, |after| after.seq);
+            return super::attach::serve(server, caller, session, after, socket, stopping).await;
+        }
         serve(server, caller, query, socket, stopping).await;
     })
 }
@@ -95,6 +108,15 @@ impl Query {
         }
         query
     }
+
+    /// The session that is named, or the one that is shared.
+    fn wanted(&self, server: &Server) -> Option<SessionId> {
+        match (&self.session, &server.shape) {
+            (Some(session), _) => Some(session.clone()),
+            (None, Shape::Shared(shared)) => Some(shared.clone()),
+            (None, Shape::Many) => None,
+        }
+    }
 }
 
 /// A sequence number means "after the whole event", a frame id "after this frame".
@@ -119,6 +141,7 @@ async fn serve(
     socket: WebSocket,
     stopping: Stopping,
 ) {
+    let _present = server.presence.join(&caller.origin);
     let (sink, source) = socket.split();
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
     let mut connection = Connection { server, caller, outbox, running: HashMap::new() };
@@ -174,11 +197,7 @@ impl Connection {
 
     /// From the moment it joins, a client sees the shared session, or the one it names.
     async fn join(&mut self, query: &Query) {
-        let wanted = match (&query.session, &self.server.shape) {
-            (Some(session), _) => session.clone(),
-            (None, Shape::Shared(shared)) => shared.clone(),
-            (None, Shape::Many) => return,
-        };
+        let Some(wanted) = query.wanted(&self.server) else { return };
         if let Err(error) = self.follow(&wanted, query.after).await {
             self.refuse(Id::NULL, &error).await;
         }

@@ -1,0 +1,161 @@
+//! The `loggia` subprotocol of `/ws`: a terminal elsewhere follows the log and sends commands.
+//!
+//! The forms are in [`loggia_wire::attach`]. Read by cursor like everything else: a terminal that
+//! does not read its socket holds up nobody.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt, StreamExt};
+use loggia_core::{Command, Seq};
+use loggia_session::{SessionHandle, SubmitError};
+use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
+use loggia_wire::{Condition, Dialect, WireError, refuse};
+use tokio::sync::mpsc;
+
+use super::ws::{GOING_AWAY, PING, SILENCE, STALL, TRY_AGAIN_LATER};
+use crate::serve::Stopping;
+use crate::state::{Caller, Server};
+
+/// Answers waiting for the socket. Full: this client's next command waits.
+const ANSWERS: usize = 64;
+
+pub(super) async fn serve(
+    server: Arc<Server>,
+    caller: Caller,
+    session: Result<SessionHandle, WireError>,
+    after: Seq,
+    socket: WebSocket,
+    stopping: Stopping,
+) {
+    let (mut sink, source) = socket.split();
+    let handle = match session {
+        Ok(handle) => handle,
+        Err(error) => {
+            let message = refuse(&error, Dialect::A2a03).message;
+            // The client may be gone already.
+            let _ = sink.send(text(&Update::Failed { id: None, message })).await;
+            let _ = sink.send(Message::Close(None)).await;
+            return;
+        }
+    };
+    let _present = server.presence.join(&caller.origin);
+    let (answers, outgoing) = mpsc::channel(ANSWERS);
+    let show = Show { server: &server, handle: &handle, caller: &caller, outgoing, stopping };
+    tokio::select! {
+        () = show.run(sink, after) => {}
+        () = read(source, &handle, &caller, answers) => {}
+    }
+}
+
+struct Show<'a> {
+    server: &'a Server,
+    handle: &'a SessionHandle,
+    caller: &'a Caller,
+    outgoing: mpsc::Receiver<Update>,
+    stopping: Stopping,
+}
+
+impl Show<'_> {
+    /// Facts, answers and who is there, until either end goes.
+    async fn run(mut self, mut sink: SplitSink<WebSocket, Message>, after: Seq) {
+        let welcome = Update::Welcome {
+            session: self.handle.id().clone(),
+            head: self.handle.head(),
+            you: self.caller.origin.clone(),
+        };
+        let mut present = self.server.presence.watch();
+        present.mark_changed();
+        let mut follower = self.handle.follow(after);
+        let mut ping = tokio::time::interval(PING);
+        let mut batch = vec![text(&welcome)];
+        let (code, reason) = loop {
+            for message in batch.drain(..) {
+                match tokio::time::timeout(STALL, sink.send(message)).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return,
+                    Err(_) => return close(sink, TRY_AGAIN_LATER, "overrun: attach again").await,
+                }
+            }
+            tokio::select! {
+                Some(answer) = self.outgoing.recv() => batch.push(text(&answer)),
+                events = follower.next() => match events {
+                    Ok(Some(events)) => batch.extend(events.iter().map(|envelope| {
+                        text(&Update::Event { envelope: Box::new((**envelope).clone()) })
+                    })),
+                    Ok(None) | Err(_) => break (GOING_AWAY, "the session stopped"),
+                },
+                Ok(()) = present.changed() => {
+                    let clients = present.borrow_and_update().keys().cloned().collect();
+                    batch.push(text(&Update::Present { clients }));
+                }
+                _ = ping.tick() => batch.push(Message::Ping(bytes::Bytes::new())),
+                () = self.stopping.told() => break (GOING_AWAY, "stopping"),
+            }
+        };
+        close(sink, code, reason).await;
+    }
+}
+
+async fn close(mut sink: SplitSink<WebSocket, Message>, code: u16, reason: &'static str) {
+    let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+    // The client may be gone already.
+    let last = sink.send(Message::Close(Some(frame)));
+    let _ = tokio::time::timeout(Duration::from_secs(1), last).await;
+}
+
+async fn read(
+    mut source: SplitStream<WebSocket>,
+    handle: &SessionHandle,
+    caller: &Caller,
+    answers: mpsc::Sender<Update>,
+) {
+    while let Ok(Some(Ok(message))) = tokio::time::timeout(SILENCE, source.next()).await {
+        let answer = match message {
+            Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
+                Ok(wanted) => take(wanted, handle, caller).await,
+                Err(error) => Update::Failed { id: None, message: error.to_string() },
+            },
+            Message::Binary(_) => {
+                Update::Failed { id: None, message: "a frame must be text".into() }
+            }
+            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Close(_) => return,
+        };
+        if answers.send(answer).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn take(wanted: Wanted, handle: &SessionHandle, caller: &Caller) -> Update {
+    let Wanted { id, wish } = wanted;
+    let scopes = &caller.principal.scopes;
+    let (allowed, fits) = match &wish {
+        Wish::Prompt { content, .. } => (scopes.prompt, content.to_text().len() <= PROMPT_LIMIT),
+        Wish::Answer { .. } => (scopes.approve, true),
+        Wish::Cancel { .. } => (scopes.prompt, true),
+    };
+    if !allowed {
+        let error = Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into();
+        return Update::Failed { id: Some(id), message: refuse(&error, Dialect::A2a03).message };
+    }
+    if !fits {
+        let message = format!("the prompt is larger than {PROMPT_LIMIT} bytes");
+        return Update::Failed { id: Some(id), message };
+    }
+    match handle.submit(Command::from(wish), caller.origin.clone()).await {
+        Ok(ack) => Update::Done { id, after: ack.after, seq: ack.seq, task: ack.task },
+        Err(SubmitError::Refused(refusal)) => Update::Refused { id, refusal },
+        Err(error @ (SubmitError::Busy | SubmitError::Stopped | SubmitError::Store(_))) => {
+            Update::Failed { id: Some(id), message: error.to_string() }
+        }
+    }
+}
+
+fn text(update: &Update) -> Message {
+    // Nothing in an update can fail to be written: its maps have text for keys.
+    Message::Text(serde_json::to_string(update).unwrap_or_default().into())
+}

@@ -1,0 +1,153 @@
+//! The `loggia` subprotocol of `/ws`: the log itself, for a Loggia that joins from elsewhere.
+//!
+//! One JSON object a text frame. What an attached terminal sees are the very envelopes of the log,
+//! so it folds them as if it were at home; what it sends is the part of [`Command`] that any client
+//! may use. What runs a turn or sets the session up stays where the session runs.
+
+use loggia_core::{
+    Cancel, ChoiceId, Command, Content, Edit, Envelope, Origin, PromptId, Question, Refusal, Seq,
+    SessionId, TaskChoice, TaskId,
+};
+use serde::{Deserialize, Serialize};
+
+/// What the two ends agree on in `Sec-WebSocket-Protocol`.
+pub const SUBPROTOCOL: &str = "loggia";
+
+/// Bytes of a prompt.
+pub const PROMPT_LIMIT: usize = 1024 * 1024;
+
+/// A command under a number that its answer carries.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Wanted {
+    pub id: u64,
+    #[serde(flatten)]
+    pub wish: Wish,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Wish {
+    Prompt {
+        prompt: PromptId,
+        content: Content,
+    },
+    Answer {
+        to: Question,
+        choice: ChoiceId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edit: Option<Edit>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
+    Cancel {
+        what: Cancel,
+    },
+}
+
+impl Wish {
+    /// The command in the form of this wire; None for one that a client does not send.
+    pub fn of(command: Command) -> Option<Self> {
+        match command {
+            Command::Prompt { prompt, task: TaskChoice::New, content } => {
+                Some(Wish::Prompt { prompt, content })
+            }
+            Command::Answer { to, choice, edit, digest } => {
+                Some(Wish::Answer { to, choice, edit, digest })
+            }
+            Command::Cancel { what } => Some(Wish::Cancel { what }),
+            Command::Prompt { .. }
+            | Command::Open { .. }
+            | Command::Configure { .. }
+            | Command::Amend { .. }
+            | Command::Notice { .. }
+            | Command::Close { .. }
+            | Command::Report { .. } => None,
+        }
+    }
+}
+
+impl From<Wish> for Command {
+    fn from(wish: Wish) -> Self {
+        match wish {
+            Wish::Prompt { prompt, content } => {
+                Command::Prompt { prompt, task: TaskChoice::New, content }
+            }
+            Wish::Answer { to, choice, edit, digest } => {
+                Command::Answer { to, choice, edit, digest }
+            }
+            Wish::Cancel { what } => Command::Cancel { what },
+        }
+    }
+}
+
+/// What the server sends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Update {
+    /// The first frame.
+    Welcome { session: SessionId, head: Seq, you: Origin },
+    /// One fact of the log, in order, without gaps.
+    Event { envelope: Box<Envelope> },
+    /// The command is on disk.
+    Done {
+        id: u64,
+        after: Seq,
+        seq: Seq,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
+    },
+    /// The command changed nothing, and why.
+    Refused { id: u64, refusal: Refusal },
+    /// The command could not be taken now.
+    Failed { id: Option<u64>, message: String },
+    /// Who is connected, this client included.
+    Present { clients: Vec<String> },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(wanted: &Wanted) -> Wanted {
+        serde_json::from_str(&serde_json::to_string(wanted).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn what_a_client_may_want_survives_the_wire() {
+        let wishes = [
+            Command::Prompt {
+                prompt: "p1".into(),
+                task: TaskChoice::New,
+                content: Content::text("say hi"),
+            },
+            Command::Answer {
+                to: Question::Approval("a1".into()),
+                choice: "proceed_once".into(),
+                edit: Some(Edit::Command { command: "ls".into() }),
+                digest: Some("d".into()),
+            },
+            Command::Answer {
+                to: Question::Call("c1".into()),
+                choice: "cancel".into(),
+                edit: None,
+                digest: None,
+            },
+            Command::Cancel { what: Cancel::Turn },
+            Command::Cancel { what: Cancel::Prompt("p1".into()) },
+        ];
+        for command in wishes {
+            let wish = Wish::of(command.clone()).unwrap();
+            let wanted = Wanted { id: 7, wish };
+            assert_eq!(round(&wanted), wanted);
+            assert_eq!(Command::from(wanted.wish), command);
+        }
+    }
+
+    #[test]
+    fn what_only_the_owner_may_do_has_no_form() {
+        let close = Command::Close { reason: loggia_core::CloseReason::Requested };
+        assert_eq!(Wish::of(close), None);
+        let text = r#"{"id":1,"type":"configure","settings":{}}"#;
+        assert!(serde_json::from_str::<Wanted>(text).is_err());
+    }
+}
