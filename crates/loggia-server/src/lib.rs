@@ -15,4 +15,5 @@ mod list;
 pub mod peer;
 pub mod projection;
 pub mod serve;
+mod slash;
 pub mod state;

@@ -307,6 +307,13 @@ fn slash_commands() {
     }] });
     assert_eq!(serde_json::to_value(&tree).unwrap(), expected);
 
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../transcripts");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let whole = serde_json::to_value(GetAllSlashCommandsResponse::all()).unwrap();
+    settings.bind(|| insta::assert_snapshot!("commands", super::transcript::compact(&whole, 0)));
+
     let statuses = [
         (CommandExecutionStatus::Started, "STARTED"),
         (CommandExecutionStatus::FailedToStart, "FAILED_TO_START"),
