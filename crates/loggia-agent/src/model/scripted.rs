@@ -54,7 +54,8 @@ impl ScriptedModel {
         let last = with_calls.clone().next_back().and_then(|reply| reply.calls.last());
         let result = last.map_or("", |call| call.outcome.summary());
         let matched = self.rules.iter().find_map(|rule| {
-            let placeholders = Placeholders::new(rule.captures(prompt.trim())?, result);
+            let captured = rule.captures(prompt.trim())?;
+            let placeholders = Placeholders::new(captured, result, &request.instructions);
             Some((Arc::clone(rule), placeholders))
         });
         match matched {

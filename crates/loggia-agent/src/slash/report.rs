@@ -56,7 +56,7 @@ pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
         None => "",
     };
     let context = format!(
-        "- context: {bytes} bytes, about {} tokens ({} turns{summary})",
+        "- context: {bytes} bytes, about {} tokens (earlier turns: {}{summary})",
         bytes.div_ceil(BYTES_PER_TOKEN),
         conversation.turns(),
     );
