@@ -33,6 +33,13 @@ fn nothing_is_remembered_where_there_is_nothing() {
     assert_eq!(memory.block(), None);
     assert_eq!(memory.warning(), None);
     let user = place.user();
+    let workspace = Workspace::open(&place.directory.path().join("w")).unwrap();
+    assert!(Memory::is_absent(&workspace, Some(&user)));
+    for name in ["user.md", "w/CLAUDE.md"] {
+        place.put(name, "note");
+        assert!(!Memory::is_absent(&workspace, Some(&user)), "{name}");
+        std::fs::remove_file(place.directory.path().join(name)).unwrap();
+    }
     assert_eq!(
         memory.list(),
         format!(

@@ -134,7 +134,10 @@ impl NativeAgent {
         for (call, outcome) in self.resume(turn, &workspace).await? {
             conversation.end(&call, outcome);
         }
-        let memory = self.memory(&workspace).await?;
+        let memory = match Memory::is_absent(&workspace, self.user_memory.as_deref()) {
+            true => Memory::default(),
+            false => self.memory(&workspace).await?,
+        };
         if let Some(warning) = memory.warning() {
             turn.notice(Level::Warning, warning).await?;
         }

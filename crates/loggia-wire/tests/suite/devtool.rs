@@ -280,6 +280,19 @@ fn slash_commands() {
         settings: None,
     };
     assert_eq!(run.intent, Intent::RunSlash(expected));
+    for (params, field) in [
+        (json!({}), "command_path"),
+        (json!({ "command_path": [] }), "command_path"),
+        (json!({ "command_path": "memory" }), "command_path"),
+        (json!({ "command_path": [1] }), "command_path[0]"),
+        (json!({ "command_path": vec!["a"; 17] }), "command_path"),
+        (json!({ "command_path": ["memory"], "args": ["a"] }), "args"),
+        (json!({ "command_path": ["memory"], "args": "a".repeat(1024 * 1024 + 1) }), "args"),
+    ] {
+        let call = Call { id: Id::NULL, method: "command/execute".into(), params };
+        let error = decode(&call, Extension::On).unwrap_err();
+        assert!(matches!(&error, WireError::Invalid(it) if it.field == field), "{error}");
+    }
 
     let tree = GetAllSlashCommandsResponse {
         commands: vec![SlashCommand {

@@ -111,6 +111,30 @@ fn a_remembered_permission_is_gone_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_permission_that_was_there_before_the_server_is_gone_for_its_new_sessions() {
+    let machine = Machine::new();
+    {
+        let served = Served::shared(&machine, &[]);
+        let frames =
+            served.stream(served.tool_stream(text_message("write a.txt: 1")), usize::MAX).await;
+        let (task, call) = asked(&frames);
+        let yes = confirmation(&task, &call, "proceed_always_project");
+        served.stream(served.tool_stream(yes), usize::MAX).await;
+    }
+    let rule = machine.run(&["approvals", "list"]).out.split(' ').next().unwrap().to_owned();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let state = async |text: &str| {
+        let message =
+            json!({ "message": text_message(text), "configuration": { "blocking": true } });
+        let task = served.call("message/send", message).await["result"].clone();
+        task["status"]["state"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(state("write a.txt: 2").await, "completed");
+    assert_eq!(state(&format!("/approvals revoke {rule}")).await, "completed");
+    assert_eq!(state("write a.txt: 3").await, "input-required");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_tree_and_the_four_statuses() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
