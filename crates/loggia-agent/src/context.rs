@@ -1,11 +1,14 @@
 //! From the log to what a model is told: the recent turns as a conversation.
 //!
 //! Built once when a turn starts and kept up to date by the turn loop. Bounded in bytes: the oldest
-//! turns are left out first, never a part of the running one.
+//! turns are left out first, never a part of the running one. Commands are no part of it.
 
 use std::sync::Arc;
 
-use loggia_core::{CallId, CallOutcome, Content, Envelope, Event, MessageId, PromptId, TurnId};
+use loggia_core::slash::{self, Reading};
+use loggia_core::{
+    CallId, CallOutcome, Content, Envelope, Event, MessageId, PromptId, Seq, TurnId,
+};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -17,6 +20,7 @@ const EARLIER_BYTES: usize = 192 * 1024;
 /// One turn of the conversation.
 struct PastTurn {
     id: TurnId,
+    started: Seq,
     content: Content,
     replies: Vec<Draft>,
 }
@@ -36,13 +40,22 @@ struct DraftCall {
 }
 
 pub struct Conversation {
+    /// What stands for the turns before these.
+    summary: Option<String>,
     turns: Vec<PastTurn>,
 }
 
 impl Conversation {
-    /// Reads the events of the recent turns. `current` is the running turn, with its prompt.
-    pub fn from_log(events: &[Arc<Envelope>], current: &TurnId, content: &Content) -> Self {
-        let mut conversation = Conversation { turns: Vec::new() };
+    /// Reads the events of the recent turns. `current` is the running turn, with its prompt;
+    /// `summary` stands for what was before the recent turns.
+    pub fn from_log(
+        events: &[Arc<Envelope>],
+        current: &TurnId,
+        content: &Content,
+        summary: Option<&str>,
+    ) -> Self {
+        let summary = summary.map(str::to_owned);
+        let mut conversation = Conversation { summary, turns: Vec::new() };
         let mut prompts: HashMap<PromptId, &Content> = HashMap::new();
         for envelope in events {
             match &envelope.event {
@@ -51,7 +64,7 @@ impl Conversation {
                 }
                 Event::TurnStarted { turn, prompt, .. } => {
                     let content = prompts.remove(prompt).cloned().unwrap_or_default();
-                    conversation.begin(turn.clone(), content);
+                    conversation.begin(turn.clone(), envelope.seq, content);
                 }
                 Event::TextAppended { message, text, .. } => {
                     if let Some(draft) = conversation.draft(message) {
@@ -62,18 +75,22 @@ impl Conversation {
                     conversation.propose(message, call.clone(), tool.clone(), input.clone());
                 }
                 Event::CallEnded { call, outcome } => conversation.end(call, outcome.clone()),
+                // Read only because a prompt waited since then.
+                Event::ContextCompacted { upto, .. } => {
+                    conversation.turns.retain(|turn| turn.started > *upto);
+                }
                 _ => {}
             }
         }
         match conversation.turns.last_mut() {
             Some(last) if last.id == *current => last.content = content.clone(),
-            _ => conversation.begin(current.clone(), content.clone()),
+            _ => conversation.begin(current.clone(), Seq(u64::MAX), content.clone()),
         }
         conversation
     }
 
-    fn begin(&mut self, id: TurnId, content: Content) {
-        self.turns.push(PastTurn { id, content, replies: Vec::new() });
+    fn begin(&mut self, id: TurnId, started: Seq, content: Content) {
+        self.turns.push(PastTurn { id, started, content, replies: Vec::new() });
     }
 
     fn draft(&mut self, message: &MessageId) -> Option<&mut Draft> {
@@ -113,7 +130,14 @@ impl Conversation {
 
     /// What the model is told now.
     pub fn messages(&self) -> Vec<Message> {
-        let mut budget = EARLIER_BYTES;
+        let summary = self.summary.clone().map(Message::Summary);
+        summary.into_iter().chain(self.read_turns().flat_map(PastTurn::messages)).collect()
+    }
+
+    /// The turns that a model reads, oldest first.
+    fn read_turns(&self) -> impl Iterator<Item = &PastTurn> {
+        let summary = self.summary.as_ref().map_or(0, String::len);
+        let mut budget = EARLIER_BYTES.saturating_sub(summary);
         let earlier = self.turns.iter().rev().skip(1).take_while(|turn| {
             let size = turn.size();
             let fits = size <= budget;
@@ -121,7 +145,22 @@ impl Conversation {
             fits
         });
         let first = self.turns.len().saturating_sub(1 + earlier.count());
-        self.turns.iter().skip(first).flat_map(PastTurn::messages).collect()
+        self.turns.iter().skip(first).filter(|turn| !turn.is_command())
+    }
+
+    /// How many turns a model reads.
+    pub fn turns(&self) -> usize {
+        self.read_turns().count()
+    }
+
+    pub fn summary(&self) -> Option<&str> {
+        self.summary.as_deref()
+    }
+
+    /// Roughly how many bytes a model reads of it.
+    pub fn size(&self) -> usize {
+        let summary = self.summary.as_ref().map_or(0, String::len);
+        summary + self.read_turns().map(PastTurn::size).sum::<usize>()
     }
 }
 
@@ -143,8 +182,16 @@ impl PastTurn {
         std::iter::once(user).chain(replies).collect()
     }
 
+    /// Commands are between a person and Loggia: no model reads them or what came of them.
+    fn is_command(&self) -> bool {
+        slash::read_content(&self.content) != Reading::Message
+    }
+
     /// Roughly how much a model has to read of this turn.
     fn size(&self) -> usize {
+        if self.is_command() {
+            return 0;
+        }
         let replies = self.replies.iter().map(|draft| {
             let calls = draft.calls.iter().map(|call| {
                 let outcome = call.outcome.as_ref().map_or(0, |outcome| outcome.summary().len());

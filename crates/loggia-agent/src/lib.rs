@@ -6,8 +6,10 @@
 
 pub mod context;
 pub mod guard;
+mod memory;
 pub mod model;
 pub mod native;
+mod slash;
 pub mod tool;
 pub mod workspace;
 

@@ -3,6 +3,7 @@
 //! A model keeps nothing between requests; all it may know is in the request. Errors say whether
 //! and when to try again, so that the turn loop need not know vendors.
 
+mod digest;
 pub mod offline;
 mod play;
 pub mod registry;
@@ -27,14 +28,26 @@ pub trait Model: Send + Sync + 'static {
 /// Everything a model is told.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
+    pub purpose: Purpose,
     pub instructions: String,
     /// The conversation, oldest first. Ends with what the model has to react to.
     pub messages: Vec<Message>,
     pub tools: Arc<[ToolSpec]>,
 }
 
+/// What a reply is for. The messages say so in words as well; a built-in model reads no words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Purpose {
+    #[default]
+    Turn,
+    /// A text that will stand for the conversation so far. No calls.
+    Summary,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
+    /// What stands for the conversation before this. At most one, and the first.
+    Summary(String),
     User(Content),
     /// One earlier reply with the results of its calls, if any.
     Reply(Reply),

@@ -7,12 +7,15 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
+use loggia_core::slash::{self as slash_line, Reading};
 use loggia_core::{CallFailure, CallId, CallOutcome, Edit, Level, Limits, MessageId, Proposal};
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use serde_json::Value;
 
 use crate::context::Conversation;
-use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, registry};
+use crate::memory::Memory;
+use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose, registry};
+use crate::slash;
 use crate::tool::{Tool, ToolError, Toolbox};
 use crate::workspace::Workspace;
 
@@ -38,11 +41,36 @@ pub struct NativeAgent {
     tools: Toolbox,
     /// Where relative paths in a model's name start.
     base: PathBuf,
+    /// The user's own notes, given to the model before the workspace's.
+    user_memory: Option<PathBuf>,
 }
 
 impl NativeAgent {
     pub fn new(tools: Toolbox, base: PathBuf) -> Self {
-        Self { tools, base }
+        Self { tools, base, user_memory: None }
+    }
+
+    /// The same agent, which also tells its model what the user wrote in this file.
+    #[must_use]
+    pub fn remembering(self, user_memory: PathBuf) -> Self {
+        Self { user_memory: Some(user_memory), ..self }
+    }
+
+    pub(crate) fn tools(&self) -> &Toolbox {
+        &self.tools
+    }
+
+    /// Blocks on the file system.
+    pub(crate) fn open_model(&self, name: &str) -> Result<Arc<dyn Model>, TurnOver> {
+        registry::open(name, &self.base).map_err(|error| TurnOver::Failed(error.to_string()))
+    }
+
+    /// What the user and the workspace want the model to know, as it is now.
+    pub(crate) async fn memory(&self, workspace: &Arc<Workspace>) -> Result<Memory, TurnOver> {
+        let (workspace, user) = (workspace.clone(), self.user_memory.clone());
+        let read = move || Memory::read(&workspace, user.as_deref());
+        let read = tokio::task::spawn_blocking(read).await;
+        read.map_err(|error| TurnOver::Failed(format!("memory can not be read: {error}")))
     }
 }
 
@@ -95,21 +123,32 @@ struct Ran {
 impl NativeAgent {
     async fn work(&self, turn: &Turn) -> Result<(), TurnOver> {
         let context = turn.context();
-        let model = registry::open(&context.settings.model.0, &self.base)
-            .map_err(|error| TurnOver::Failed(error.to_string()))?;
-        let workspace = Workspace::open(context.workspace.path().as_ref())
-            .map_err(|error| TurnOver::Failed(error.to_string()))?;
-        let workspace = Arc::new(workspace);
-        let history = turn.history().await?;
-        let mut conversation = Conversation::from_log(&history, &context.turn, &context.content);
-        self.resume(turn, &workspace, &mut conversation).await?;
+        match slash_line::read_content(&context.content) {
+            Reading::Message => {}
+            Reading::Command(command) => return slash::run(self, turn, command).await,
+            Reading::Mistake(error) => return slash::explain(turn, &error).await,
+        }
+        let model = self.open_model(&context.settings.model.0)?;
+        let workspace = open_workspace(turn)?;
+        let mut conversation = conversation(turn).await?;
+        for (call, outcome) in self.resume(turn, &workspace).await? {
+            conversation.end(&call, outcome);
+        }
+        let memory = match Memory::is_absent(&workspace, self.user_memory.as_deref()) {
+            true => Memory::default(),
+            false => self.memory(&workspace).await?,
+        };
+        if let Some(warning) = memory.warning() {
+            turn.notice(Level::Warning, warning).await?;
+        }
+        let instructions = instructions(&memory);
 
         let limits = &context.settings.limits;
         let mut text_left = limits.text_bytes;
         let mut unreadable = 0;
         for _ in 0..limits.replies {
             let heard = self
-                .listen(turn, model.as_ref(), &mut conversation, limits, &mut text_left)
+                .listen(turn, model.as_ref(), &instructions, &mut conversation, &mut text_left)
                 .await?;
             if heard.calls.is_empty() {
                 return Ok(());
@@ -130,12 +169,11 @@ impl NativeAgent {
     }
 
     /// Waits for the calls that an earlier owner of the session left open, and runs them.
-    async fn resume(
+    pub(crate) async fn resume(
         &self,
         turn: &Turn,
         workspace: &Arc<Workspace>,
-        conversation: &mut Conversation,
-    ) -> Result<(), TurnOver> {
+    ) -> Result<Vec<(CallId, CallOutcome)>, TurnOver> {
         let waiting = turn.pending().iter().map(|pending| async {
             let outcome = match (self.tools.find(&pending.tool), turn.resume(&pending.call).await) {
                 (Some(tool), Ok(permit)) => run_permitted(turn, tool, permit, workspace).await?,
@@ -150,11 +188,20 @@ impl NativeAgent {
             };
             Ok((pending.call.clone(), outcome))
         });
-        for ended in join_all(waiting).await {
-            let (call, outcome) = ended?;
-            conversation.end(&call, outcome);
-        }
-        Ok(())
+        join_all(waiting).await.into_iter().collect()
+    }
+
+    /// One call that a command makes: proposed, asked about and run like a model's.
+    pub(crate) async fn call(
+        &self,
+        turn: &Turn,
+        workspace: &Arc<Workspace>,
+        tool: &str,
+        input: Value,
+    ) -> Result<CallOutcome, TurnOver> {
+        let requested = Requested { tool: tool.to_owned(), input: Ok(input) };
+        let ran = self.run_call(turn, workspace, &turn.message(), requested).await?;
+        Ok(ran.outcome)
     }
 
     /// One reply, said as it comes. Tried again while nothing of it was said and the model allows.
@@ -162,14 +209,16 @@ impl NativeAgent {
         &self,
         turn: &Turn,
         model: &dyn Model,
+        instructions: &str,
         conversation: &mut Conversation,
-        limits: &Limits,
         text_left: &mut u64,
     ) -> Result<Heard, TurnOver> {
+        let limits = &turn.context().settings.limits;
         let mut pause = FIRST_PAUSE;
         for attempt in 1.. {
             let request = ModelRequest {
-                instructions: INSTRUCTIONS.to_owned(),
+                purpose: Purpose::Turn,
+                instructions: instructions.to_owned(),
                 messages: conversation.messages(),
                 tools: self.tools.specs(),
             };
@@ -282,6 +331,27 @@ impl NativeAgent {
                 Err((input, failed("unknown_tool", why)))
             }
         }
+    }
+}
+
+pub(crate) fn open_workspace(turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
+    let workspace = Workspace::open(turn.context().workspace.path().as_ref());
+    workspace.map(Arc::new).map_err(|error| TurnOver::Failed(error.to_string()))
+}
+
+/// What was said before this turn and in it so far.
+pub(crate) async fn conversation(turn: &Turn) -> Result<Conversation, TurnOver> {
+    let context = turn.context();
+    let history = turn.history().await?;
+    let summary = context.summary.as_deref();
+    Ok(Conversation::from_log(&history, &context.turn, &context.content, summary))
+}
+
+/// Who the model is, and what it is to remember.
+pub(crate) fn instructions(memory: &Memory) -> String {
+    match memory.block() {
+        Some(block) => format!("{INSTRUCTIONS}\n\n{block}"),
+        None => INSTRUCTIONS.to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use loggia_agent::model::{
-    Delta, Message, Model, ModelError, ModelRequest, PastCall, Reply, registry,
+    Delta, Message, Model, ModelError, ModelRequest, PastCall, Purpose, Reply, registry,
 };
 use loggia_core::{CallId, CallOutcome, Content, Output};
 
@@ -21,7 +21,12 @@ fn open(name: &str) -> Arc<dyn Model> {
 }
 
 fn request(messages: &[Message]) -> ModelRequest {
-    ModelRequest { instructions: String::new(), messages: messages.to_vec(), tools: [].into() }
+    ModelRequest {
+        purpose: Purpose::Turn,
+        instructions: String::new(),
+        messages: messages.to_vec(),
+        tools: [].into(),
+    }
 }
 
 /// Plays a prompt until a reply has no calls. Every call gives back `outcome`.

@@ -7,7 +7,7 @@ use crate::approval::{ChoiceId, Edit, Question};
 use crate::call::{Access, CallOutcome, Details};
 use crate::content::Content;
 use crate::event::{Amendment, CloseReason, Level, Source, Step, TurnOutcome, Usage};
-use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, TaskId, TurnId};
+use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
 
@@ -121,6 +121,14 @@ pub enum Report {
     End {
         call: CallId,
         outcome: CallOutcome,
+    },
+    /// From now on the model reads this instead of what was said so far; empty to begin anew.
+    Compact {
+        summary: String,
+    },
+    /// Takes back a permission. There is no report that gives one.
+    Revoke {
+        rule: RuleId,
     },
     Finish {
         outcome: TurnOutcome,

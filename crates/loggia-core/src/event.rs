@@ -119,6 +119,12 @@ pub enum Event {
         outcome: CallOutcome,
     },
     // housekeeping
+    /// For the model, this text stands in place of every turn that began up to there; an empty one
+    /// means that the conversation begins anew. The log itself stays as it is.
+    ContextCompacted {
+        upto: Seq,
+        summary: String,
+    },
     NoticeRaised {
         level: Level,
         text: String,
@@ -248,7 +254,8 @@ impl Event {
             | Event::ApprovalAsked { .. }
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
-            | Event::CallEnded { .. } => Durability::Decision,
+            | Event::CallEnded { .. }
+            | Event::ContextCompacted { .. } => Durability::Decision,
         }
     }
 

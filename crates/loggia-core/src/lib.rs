@@ -20,6 +20,7 @@ pub mod policy;
 pub mod session;
 pub mod settings;
 pub mod shell;
+pub mod slash;
 pub mod task;
 pub mod transcript;
 
@@ -38,8 +39,10 @@ pub use id::{
 pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
 pub use session::effect::{Effect, effects};
-pub use session::{OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
+pub use session::stats::Stats;
+pub use session::{Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
 pub use settings::{AgentName, Limits, ModelName, Settings, Workspace};
+pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;
 pub use task::view::{Exchange, TaskArtifact, TaskView, Tasks};
 pub use transcript::{CallCell, Cell, CellBody, Transcript};

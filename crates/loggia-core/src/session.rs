@@ -5,6 +5,7 @@ pub mod apply;
 pub mod decide;
 pub mod effect;
 pub mod recover;
+pub mod stats;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,6 +19,7 @@ use crate::event::{CloseReason, Usage};
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::policy::{Policy, Rule};
+use crate::session::stats::Stats;
 use crate::settings::{AgentName, Settings, Workspace};
 use crate::task::TaskState;
 
@@ -26,6 +28,8 @@ pub const QUEUE_LIMIT: usize = 32;
 /// How many past prompts, answers and turns are remembered for retries, late answers and context.
 pub const RECENT: usize = 1024;
 pub const RECENT_TURNS: usize = 32;
+/// Bytes of a summary that stands for the conversation before it.
+pub const SUMMARY_LIMIT: usize = 32 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Session {
@@ -41,12 +45,13 @@ pub struct Session {
     /// Every call proposed lately: an id names one call, or a late answer could reach another.
     pub(crate) calls: Recent<CallId, ()>,
     pub(crate) closed_questions: Recent<CallId, ClosedQuestion>,
-    pub(crate) turns: VecDeque<(TurnId, Seq)>,
-    pub(crate) turn_count: u64,
+    /// The turns that a model still reads, oldest first.
+    pub(crate) turns: VecDeque<RecentTurn>,
+    pub(crate) compacted: Option<Compacted>,
+    pub(crate) stats: Stats,
     pub(crate) title: String,
     pub(crate) updated: Millis,
     pub(crate) created: Millis,
-    pub(crate) usage: Usage,
     pub(crate) last_task: Option<TaskId>,
 }
 
@@ -99,6 +104,21 @@ pub struct Queued {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RecentTurn {
+    pub accepted: Seq,
+    pub started: Seq,
+}
+
+/// What stands for the conversation before the turns that a model still reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compacted {
+    /// Turns that began up to here are not read any more.
+    pub upto: Seq,
+    /// Empty: nothing stands for them.
+    pub summary: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -157,7 +177,7 @@ impl Session {
         &self.policy
     }
     pub fn usage(&self) -> Usage {
-        self.usage
+        self.stats.usage
     }
     /// The task a client means when it names none: of the current turn, or of the last.
     pub fn current_task(&self) -> Option<&TaskId> {
@@ -166,9 +186,18 @@ impl Session {
     pub fn task_of(&self, prompt: &PromptId) -> Option<&TaskId> {
         self.prompts.get(prompt)
     }
-    /// Where the context of a new turn begins: the prompt of the oldest of the recent turns.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+    /// Where the context of a new turn begins: the prompt of the oldest of the recent turns. That
+    /// prompt may have waited since before the last compaction; its turn began after it.
     pub fn recent_from(&self) -> Seq {
-        self.turns.front().map_or(Seq::ZERO, |(_, seq)| *seq)
+        let upto = self.compacted.as_ref().map_or(Seq::ZERO, |compacted| compacted.upto);
+        self.turns.front().map_or(upto, |turn| turn.accepted)
+    }
+    /// What a model is told instead of the turns before [`Session::recent_from`].
+    pub fn compacted(&self) -> Option<&Compacted> {
+        self.compacted.as_ref()
     }
     pub fn open_call(&self, call: &CallId) -> Option<&OpenCall> {
         self.turn.as_ref()?.calls.iter().find(|open| open.id == *call)
@@ -186,7 +215,7 @@ impl Session {
             model: opened.map_or(String::new(), |opened| opened.settings.model.0.clone()),
             created: self.created,
             updated: self.updated,
-            turns: self.turn_count,
+            turns: self.stats.turns,
             busy: self.turn.is_some() || !self.queue.is_empty(),
             waiting_for_answer: self.open_approvals().next().is_some(),
             closed: self.closed.is_some(),

@@ -139,6 +139,13 @@ impl Transcript {
                 });
                 self.calls.remove(call);
             }
+            Event::ContextCompacted { summary, .. } => {
+                let text = match summary.is_empty() {
+                    true => "The conversation begins anew here; the log stays.".to_owned(),
+                    false => "A summary stands for the conversation up to here.".to_owned(),
+                };
+                self.push(envelope, CellBody::Notice { level: Level::Info, text });
+            }
             Event::NoticeRaised { level, text } => {
                 self.push(envelope, CellBody::Notice { level: *level, text: text.clone() });
             }

@@ -14,5 +14,6 @@ mod suite {
     mod recovery;
     mod scenarios;
     mod simulation;
+    mod slash;
     mod witness;
 }

@@ -128,7 +128,8 @@ impl Server {
             | Intent::ListPush { .. }
             | Intent::DeletePush { .. } => Err(Condition::PushNotSupported.into()),
             Intent::GetExtendedCard => Err(Condition::ExtendedCardNotSupported.into()),
-            Intent::ListSlash { .. } | Intent::RunSlash(_) => Err(WireError::MethodNotFound),
+            Intent::ListSlash { session } => self.list_slash(session, caller).await,
+            Intent::RunSlash(run) => self.run_slash(run, view, caller).await,
         }
     }
 

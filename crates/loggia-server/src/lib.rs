@@ -17,4 +17,5 @@ pub mod peer;
 pub mod presence;
 pub mod projection;
 pub mod serve;
+mod slash;
 pub mod state;

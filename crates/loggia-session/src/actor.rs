@@ -316,6 +316,13 @@ impl Actor {
                 content: open.content.clone(),
                 settings: opened.settings.clone(),
                 workspace: opened.workspace.clone(),
+                summary: self
+                    .session
+                    .compacted()
+                    .map(|compacted| compacted.summary.clone())
+                    .filter(|summary| !summary.is_empty()),
+                rules: self.session.policy().rules.clone(),
+                stats: self.session.stats().clone(),
             },
             pending: open.calls.iter().map(pending_call).collect(),
             recent_from: self.session.recent_from(),

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use futures::Stream;
-use loggia_core::{Envelope, Seq, SessionId};
+use loggia_core::{Envelope, Rule, Seq, SessionId};
 use tokio::sync::{OnceCell, watch};
 
 use crate::ports::{Store, StoreError};
@@ -125,6 +125,10 @@ impl Log {
         let skip = (after.0 + 1).checked_sub(first.0)?;
         let skip = usize::try_from(skip).ok()?;
         Some(tail.iter().skip(skip).take(BATCH).cloned().collect())
+    }
+
+    pub(crate) async fn remembered_rules(&self, workspace: &str) -> Result<Vec<Rule>, StoreError> {
+        crate::hub::project_rules(self.store.as_ref(), workspace).await
     }
 
     /// Everything after `after`, then whatever comes, in order and without gaps.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use loggia_core::{
     CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Level, MessageId, ModelName,
-    OpenCall, PromptId, Proposal, Report, Seq, SessionId, Settings, Source, Step, TaskId, TurnId,
-    Usage, Workspace,
+    OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId, Settings, Source, Stats,
+    Step, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -46,6 +46,12 @@ pub struct TurnContext {
     pub content: Content,
     pub settings: Settings,
     pub workspace: Workspace,
+    /// What stands for the conversation before the turns of [`Turn::history`].
+    pub summary: Option<String>,
+    /// The rules in force when the turn began, the session's own included.
+    pub rules: Vec<Rule>,
+    /// What the session has done up to this turn, its start included.
+    pub stats: Stats,
 }
 
 /// A call that was proposed before a restart and still waits for its answer.
@@ -143,6 +149,22 @@ impl Turn {
 
     pub async fn notice(&self, level: Level, text: impl Into<String>) -> Result<(), TurnOver> {
         self.report(Report::Notice { level, text: text.into() }).await
+    }
+
+    /// From the next turn on, this stands for the conversation so far; empty to begin anew.
+    pub async fn compact(&self, summary: impl Into<String>) -> Result<(), TurnOver> {
+        self.report(Report::Compact { summary: summary.into() }).await
+    }
+
+    /// Takes back a permission, here and for the workspace. There is no way to give one.
+    pub async fn revoke(&self, rule: RuleId) -> Result<(), TurnOver> {
+        self.report(Report::Revoke { rule }).await
+    }
+
+    /// What is remembered for the workspace, by any session.
+    pub async fn remembered_rules(&self) -> Result<Vec<Rule>, TurnOver> {
+        let rules = self.log.remembered_rules(self.context.workspace.path()).await;
+        rules.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
     /// Records a call that could not even be proposed.

@@ -1,5 +1,6 @@
 //! Slash commands on the wire: S1's tree, and the immediate answer to running one.
 
+use loggia_core::slash;
 use serde::Serialize;
 
 pub const GET: &str = "commands/get";
@@ -25,6 +26,29 @@ pub struct SlashCommandArgument {
     pub name: String,
     pub description: String,
     pub is_required: bool,
+}
+
+impl GetAllSlashCommandsResponse {
+    /// The tree of every command that Loggia knows.
+    pub fn all() -> Self {
+        Self { commands: slash::COMMANDS.iter().map(SlashCommand::from).collect() }
+    }
+}
+
+impl From<&slash::SlashCommand> for SlashCommand {
+    fn from(command: &slash::SlashCommand) -> Self {
+        let argument = |argument: &slash::Argument| SlashCommandArgument {
+            name: argument.name.to_owned(),
+            description: argument.description.to_owned(),
+            is_required: argument.required,
+        };
+        Self {
+            name: command.name.to_owned(),
+            description: command.description.to_owned(),
+            arguments: command.arguments.iter().map(argument).collect(),
+            sub_commands: command.sub_commands.iter().map(SlashCommand::from).collect(),
+        }
+    }
 }
 
 /// The answer to `command/execute`; what follows comes as frames of the task it names.

@@ -76,6 +76,17 @@ pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireEr
     }
 }
 
+/// The same for a call. The extension's own methods belong to no version: whoever speaks either
+/// may call them.
+pub fn check_call_version(given: Option<&str>, call: &Call) -> Result<(), WireError> {
+    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+    let newer = check_version(given, Dialect::A2a1).is_ok();
+    match commands::METHODS.contains(&call.method.as_str()) && newer {
+        true => Ok(()),
+        false => check_version(given, dialect),
+    }
+}
+
 pub(crate) fn major_minor(version: &str) -> Option<[u32; 2]> {
     let mut numbers = version.split('.').map(|part| part.parse::<u32>().ok());
     let (major, minor) = (numbers.next()??, numbers.next()??);

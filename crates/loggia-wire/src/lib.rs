@@ -32,7 +32,9 @@ pub mod time;
 pub mod words;
 
 pub use card::{CardFacts, CardKind, card, card_kind};
-pub use dialect::{Dialect, Extension, View, check_version, decode, dialect_of, streams};
+pub use dialect::{
+    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, streams,
+};
 pub use intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,
     RunSlash, StatusFilter,

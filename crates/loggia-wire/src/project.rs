@@ -342,6 +342,7 @@ impl Projector {
             | Event::CallStarted { .. }
             | Event::CallOutput { .. }
             | Event::CallEnded { .. }
+            | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => None,
         }

@@ -64,7 +64,7 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// What to do; `-` or nothing reads it from standard input
+    /// What to do; `-` or nothing reads it from standard input, `/help` shows the commands
     pub prompt: Vec<String>,
     /// What passes without a question
     #[arg(long, value_enum, value_name = "WHAT")]

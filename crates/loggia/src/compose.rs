@@ -84,7 +84,8 @@ impl App {
 
     pub fn hub(&self, store: Arc<SqliteStore>, config: &Config, program: &str) -> Hub {
         let tools = self.tools(config);
-        let agent = NativeAgent::new(tools, self.workspace.clone());
+        let agent = NativeAgent::new(tools, self.workspace.clone())
+            .remembering(self.paths.config.join("AGENTS.md"));
         Hub::new(store, Arc::new(agent), program)
     }
 

@@ -27,6 +27,8 @@ mod served;
 mod sessions;
 #[path = "e2e/shared.rs"]
 mod shared;
+#[path = "e2e/slash.rs"]
+mod slash;
 #[path = "e2e/store_faults.rs"]
 mod store_faults;
 #[path = "e2e/terminal.rs"]

@@ -19,7 +19,7 @@ use loggia_core::{CallOutcome, ModelName};
 use self::parse::{Instruction, Problem, Reading};
 use self::step::Step;
 use super::play::{self, Action, Actions};
-use super::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall};
+use super::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall, Purpose, digest};
 
 pub const NAME: &str = "offline";
 
@@ -40,6 +40,10 @@ impl Model for OfflineModel {
 }
 
 fn actions(request: &ModelRequest) -> Actions {
+    if request.purpose == Purpose::Summary {
+        let summary = digest::digest(&request.messages);
+        return perform([Step::Say(summary)].into_iter());
+    }
     let (prompt, replies) = play::since_prompt(&request.messages);
     match parse::read(&prompt) {
         Reading::Script(script) => {

@@ -69,6 +69,7 @@ pub fn since_prompt(messages: &[Message]) -> (String, Vec<&Reply>) {
                 replies.clear();
             }
             Message::Reply(reply) => replies.push(reply),
+            Message::Summary(_) => {}
         }
     }
     (prompt, replies)

@@ -6,13 +6,14 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::model::{ModelRequest, PastCall};
+use crate::model::{ModelRequest, PastCall, Purpose};
 
 /// Asks `model` until a reply has no calls. Every call ends with the next of `outcomes`:
 /// `failed: …`, `cancelled: …`, or the output of a call that succeeded.
 pub fn play(model: impl Fn(&ModelRequest) -> Actions, prompt: &str, outcomes: &[&str]) -> String {
     let earlier = Reply { text: "earlier".to_owned(), calls: vec![past_call("x", "y", "z")] };
     let mut request = ModelRequest {
+        purpose: Purpose::Turn,
         instructions: String::new(),
         messages: vec![
             Message::User(Content::text("an earlier prompt")),

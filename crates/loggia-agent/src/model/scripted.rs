@@ -24,7 +24,7 @@ use self::perform::Performance;
 use self::placeholder::Placeholders;
 use self::rule::Rule;
 use super::play::{self, Action, Actions};
-use super::{Delta, Model, ModelError, ModelRequest};
+use super::{Delta, Model, ModelError, ModelRequest, Purpose, digest};
 
 /// What a name of a scripted model starts with; the file follows.
 pub const PREFIX: &str = "scripted:";
@@ -54,12 +54,17 @@ impl ScriptedModel {
         let last = with_calls.clone().next_back().and_then(|reply| reply.calls.last());
         let result = last.map_or("", |call| call.outcome.summary());
         let matched = self.rules.iter().find_map(|rule| {
-            let placeholders = Placeholders::new(rule.captures(prompt.trim())?, result);
+            let captured = rule.captures(prompt.trim())?;
+            let placeholders = Placeholders::new(captured, result, &request.instructions);
             Some((Arc::clone(rule), placeholders))
         });
         match matched {
             Some((rule, placeholders)) => {
                 Box::new(Performance::new(rule, with_calls.count() as u64, placeholders))
+            }
+            None if request.purpose == Purpose::Summary => {
+                let text = digest::digest(&request.messages);
+                Box::new([Delta::Text(text), Delta::Stop].into_iter().map(Action::Emit))
             }
             None => {
                 let text = format!("No rule of `{}` matches this prompt.", self.file);

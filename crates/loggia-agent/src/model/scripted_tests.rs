@@ -233,8 +233,12 @@ fn a_wrong_file_is_refused_with_its_place() {
 fn a_million_steps_cost_nothing_before_they_are_played() {
     let script = "[[rule]]\nsteps = [{repeat=999999, step={text=\"x\"}}, {call=\"t\"}]";
     let model = ScriptedModel::parse("x.toml", script).unwrap();
-    let request =
-        ModelRequest { instructions: String::new(), messages: Vec::new(), tools: [].into() };
+    let request = ModelRequest {
+        purpose: Purpose::Turn,
+        instructions: String::new(),
+        messages: Vec::new(),
+        tools: [].into(),
+    };
     assert_eq!(model.actions(&request).count(), 1_000_000 + 2);
 }
 

@@ -5,8 +5,8 @@ use crate::event::{Amendment, Envelope, Event};
 use crate::id::{CallId, TaskId};
 use crate::policy::Policy;
 use crate::session::{
-    ClosedQuestion, Closing, KnownTask, OpenApproval, OpenCall, OpenTurn, Opened, Queued,
-    RECENT_TURNS, Session,
+    ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall, OpenTurn, Opened,
+    Queued, RECENT_TURNS, RecentTurn, Session,
 };
 use crate::task::TaskState;
 
@@ -14,6 +14,7 @@ impl Session {
     pub fn apply(&mut self, envelope: &Envelope) {
         self.head = envelope.seq;
         self.updated = envelope.at;
+        self.stats.apply(envelope);
         match &envelope.event {
             Event::SessionOpened { workspace, settings, agent } => {
                 self.created = envelope.at;
@@ -59,8 +60,7 @@ impl Session {
                 let queued = index.and_then(|index| self.queue.remove(index));
                 let accepted = queued.as_ref().map_or(envelope.seq, |queued| queued.accepted);
                 let content = queued.map(|queued| queued.content).unwrap_or_default();
-                self.turn_count += 1;
-                self.turns.push_back((turn.clone(), accepted));
+                self.turns.push_back(RecentTurn { accepted, started: envelope.seq });
                 if self.turns.len() > RECENT_TURNS {
                     self.turns.pop_front();
                 }
@@ -79,13 +79,9 @@ impl Session {
                     self.last_task = Some(turn.task);
                 }
             }
-            Event::UsageReported { usage, .. } => {
-                // Saturating: the numbers are a provider's, and no log may fail to fold.
-                let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-                add(&mut self.usage.input_tokens, usage.input_tokens);
-                add(&mut self.usage.output_tokens, usage.output_tokens);
-                add(&mut self.usage.thought_tokens, usage.thought_tokens);
-                add(&mut self.usage.cached_tokens, usage.cached_tokens);
+            Event::ContextCompacted { upto, summary } => {
+                self.turns.retain(|turn| turn.started > *upto);
+                self.compacted = Some(Compacted { upto: *upto, summary: summary.clone() });
             }
             Event::CallProposed { message, call, tool, title, access, input, details, .. } => {
                 self.calls.insert(call.clone(), ());
@@ -152,6 +148,7 @@ impl Session {
             | Event::ThoughtAppended { .. }
             | Event::PlanUpdated { .. }
             | Event::SourcesCited { .. }
+            | Event::UsageReported { .. }
             | Event::CallOutput { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}

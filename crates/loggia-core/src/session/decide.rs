@@ -11,7 +11,9 @@ use crate::event::{Amendment, Authority, CloseReason, Event, TurnOutcome};
 use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
-use crate::session::{ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, Session};
+use crate::session::{
+    ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, SUMMARY_LIMIT, Session,
+};
 
 type Decision = Result<Vec<Event>, Refusal>;
 
@@ -295,6 +297,16 @@ impl Session {
             Report::End { call, outcome } => {
                 running_call(turn, call)?;
                 vec![Event::CallEnded { call: call.clone(), outcome: outcome.clone() }]
+            }
+            Report::Compact { summary } => {
+                let end = summary.floor_char_boundary(SUMMARY_LIMIT);
+                let summary = summary.get(..end).unwrap_or_default().to_owned();
+                vec![Event::ContextCompacted { upto: self.head, summary }]
+            }
+            // Known or not: a rule that only the project remembers is forgotten by this event too.
+            Report::Revoke { rule } => {
+                let amendment = Amendment::Revoked { rule: rule.clone() };
+                vec![Event::PolicyAmended { amendment }]
             }
             Report::Finish { outcome } => {
                 let mut events = end_turn(turn, outcome.clone(), "the turn ended");

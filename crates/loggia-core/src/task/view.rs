@@ -155,6 +155,7 @@ impl Tasks {
             Event::ThoughtAppended { .. }
             | Event::PlanUpdated { .. }
             | Event::UsageReported { .. }
+            | Event::ContextCompacted { .. }
             | Event::CallStarted { .. }
             | Event::CallOutput { .. } => self.touch(at, |_| {}),
             Event::SessionOpened { .. }

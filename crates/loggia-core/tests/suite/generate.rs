@@ -257,6 +257,10 @@ impl World {
             ReportPick::End(call, outcome) => {
                 Report::End { call: self.call(call), outcome: outcome.clone() }
             }
+            ReportPick::Compact(summary) => Report::Compact { summary: summary.clone() },
+            ReportPick::Revoke(pick) => {
+                Report::Revoke { rule: known(pick, &self.rules).unwrap_or("no-rule".into()) }
+            }
             ReportPick::Finish(outcome) => Report::Finish { outcome: outcome.clone() },
         }
     }
@@ -424,6 +428,8 @@ pub enum ReportPick {
     Invalid(CallPick, Value),
     Output(CallPick, String, u64),
     End(CallPick, CallOutcome),
+    Compact(String),
+    Revoke(Pick),
     Finish(TurnOutcome),
 }
 
@@ -481,6 +487,8 @@ fn reports() -> impl Strategy<Value = Move> {
             .prop_map(|(call, text, skipped)| ReportPick::Output(call, text, skipped)),
         6 => (old_calls(), outcomes()).prop_map(|(call, it)| ReportPick::End(call, it)),
         2 => turn_outcomes().prop_map(ReportPick::Finish),
+        1 => texts().prop_map(ReportPick::Compact),
+        1 => picks().prop_map(ReportPick::Revoke),
         2 => usages().prop_map(ReportPick::Usage),
         1 => (new_calls(), values()).prop_map(|(call, input)| ReportPick::Invalid(call, input)),
         1 => prop::collection::vec(steps(), 0..3).prop_map(ReportPick::Plan),

@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use loggia_core::session::{QUEUE_LIMIT, RECENT};
+use loggia_core::session::{QUEUE_LIMIT, RECENT, RECENT_TURNS, SUMMARY_LIMIT};
 use loggia_core::{
-    CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin, Part, Question,
-    Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
+    Amendment, CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin, Part,
+    Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
@@ -212,6 +212,45 @@ proptest! {
         }
     }
 
+    /// The context of a turn begins with the oldest of the last turns, and never with one that a
+    /// compaction stands for.
+    #[test]
+    fn the_context_begins_after_the_last_compaction(world in histories()) {
+        let mut session = Session::default();
+        let mut witness = Witness::default();
+        let mut compacted = None;
+        for envelope in &world.log {
+            session.apply(envelope);
+            witness.read(envelope).map_err(TestCaseError::fail)?;
+            if let Event::ContextCompacted { upto, summary } = &envelope.event {
+                prop_assert_eq!(upto.next(), envelope.seq);
+                compacted = Some((*upto, summary.clone()));
+            }
+            let known = session.compacted().map(|it| (it.upto, it.summary.clone()));
+            prop_assert_eq!(&known, &compacted);
+            let recent = witness.read_turns.len().saturating_sub(RECENT_TURNS);
+            let first = witness.read_turns.get(recent).map(|(accepted, _)| *accepted);
+            let upto = compacted.as_ref().map_or(Seq::ZERO, |(upto, _)| *upto);
+            prop_assert_eq!(session.recent_from(), first.unwrap_or(upto));
+        }
+    }
+
+    /// What `/stats` says is what anybody counts in the log.
+    #[test]
+    fn the_numbers_are_a_count_of_the_log(world in histories()) {
+        let count = |of: &dyn Fn(&Event) -> bool| {
+            world.log.iter().filter(|envelope| of(&envelope.event)).count() as u64
+        };
+        let stats = world.session.stats();
+        prop_assert_eq!(stats.turns, count(&|event| matches!(event, Event::TurnStarted { .. })));
+        prop_assert_eq!(stats.calls, count(&|event| matches!(event, Event::CallProposed { .. })));
+        let ended = stats.calls_succeeded + stats.calls_failed + stats.calls_cancelled;
+        prop_assert_eq!(ended, count(&|event| matches!(event, Event::CallEnded { .. })));
+        prop_assert_eq!(stats.questions, count(&|event| matches!(event, Event::ApprovalAsked { .. })));
+        let compacted = |event: &Event| matches!(event, Event::ContextCompacted { .. });
+        prop_assert_eq!(stats.compactions, count(&compacted));
+    }
+
     #[test]
     fn unknown_events_are_ignored_wherever_they_stand(
         world in histories(),
@@ -341,6 +380,8 @@ fn the_generator_reaches_deep_states() {
         stale: usize,
         duplicate: usize,
         coalesced: usize,
+        compacted: usize,
+        revoked: usize,
     }
     let reached = RefCell::new(Reached::default());
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
@@ -359,6 +400,12 @@ fn the_generator_reaches_deep_states() {
                 reached.approvals_at_once =
                     reached.approvals_at_once.max(session.open_approvals().count());
                 reached.queued = reached.queued.max(session.queue().len());
+                reached.compacted +=
+                    usize::from(matches!(envelope.event, Event::ContextCompacted { .. }));
+                let revoked = |event: &Event| {
+                    matches!(event, Event::PolicyAmended { amendment: Amendment::Revoked { .. } })
+                };
+                reached.revoked += usize::from(revoked(&envelope.event));
                 if let Event::ApprovalAnswered { edit, .. } = &envelope.event {
                     reached.answered += 1;
                     reached.edited += usize::from(edit.is_some());
@@ -397,6 +444,8 @@ fn the_generator_reaches_deep_states() {
             reached.stale,
             reached.duplicate,
             reached.coalesced,
+            reached.compacted,
+            reached.revoked,
         ]
         .iter()
         .all(|count| *count >= 50);
@@ -436,6 +485,16 @@ fn the_last_thousand_prompts_are_remembered_for_retries() {
     }
     let first = world.submit(client(0), prompt("prompt-0"));
     assert!(first.is_ok_and(|range| range.is_empty()), "the first of {RECENT} is forgotten");
+}
+
+#[test]
+fn a_summary_is_bounded() {
+    let mut world = opened();
+    world.submit(client(0), prompt("prompt")).unwrap();
+    let turn = world.session.turn().unwrap().id.clone();
+    let report = loggia_core::Report::Compact { summary: "ä".repeat(SUMMARY_LIMIT) };
+    world.submit(Origin::agent(), Command::Report { turn, report }).unwrap();
+    assert_eq!(world.session.compacted().unwrap().summary.len(), SUMMARY_LIMIT);
 }
 
 /// A parser of JSON stops at 128 levels; whoever lets deeper data in must not let it into the log.

@@ -50,6 +50,8 @@ scenarios! {
     a_tool_prints_more_than_anybody_reads => long_output,
     always_means_always => always_allow,
     a_plan_is_made_before_anything_is_changed => plan_and_settings,
+    commands_are_prompts => slash,
+    a_summary_stands_for_what_was => compaction,
 }
 
 fn hello() -> Script {
@@ -333,6 +335,56 @@ fn plan_and_settings() -> Script {
     script
 }
 
+fn slash() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "/memory add the tests need a database");
+    let old = "# Notes\n";
+    let new = "# Notes\n\n- the tests need a database\n";
+    let edit = edit_of("AGENTS.md", old, new);
+    script.propose("message-1", "call-1", edit);
+    script.answer(ide(), "call-1", ChoiceId::PROCEED_ALWAYS_PROJECT, None);
+    script.succeed("call-1", Output::text("wrote AGENTS.md (3 lines, 39 bytes)"));
+    script.say("message-2", &["Remembered in AGENTS.md."]);
+    script.finish();
+    let rule = script.session.policy().rules[0].id.clone();
+    script.prompt(ide(), "prompt-2", TaskChoice::New, &format!("/approvals revoke {rule}"));
+    script.revoke(rule);
+    script.say("message-3", &["Revoked: file edits. From now on it asks again."]);
+    script.finish();
+    script.prompt(browser(), "prompt-3", TaskChoice::New, "/foo bar");
+    script.say("message-4", &["there is no command `/foo`"]);
+    let message = "there is no command `/foo`".to_owned();
+    script.finish_with(TurnOutcome::Failed { message });
+    script
+}
+
+fn compaction() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Call it Loggia.");
+    script.say("message-1", &["It is called Loggia."]);
+    // Both wait: the first becomes part of the summary, the second does not.
+    script.prompt(ide(), "prompt-2", TaskChoice::New, "And the crate?");
+    script.prompt(ide(), "prompt-3", TaskChoice::New, "/compact");
+    script.prompt(ide(), "prompt-4", TaskChoice::New, "What is it called?");
+    script.finish();
+    script.say("message-2", &["loggia."]);
+    script.finish();
+    script.usage(1_204, 88);
+    script.compact("It is called Loggia, and its crate loggia.");
+    script.say("message-3", &["A summary stands for 2 turns."]);
+    script.finish();
+    script.say("message-4", &["Loggia."]);
+    script.finish();
+    script.prompt(tui(), "prompt-5", TaskChoice::New, "/clear");
+    script.compact("");
+    script.say("message-5", &["The conversation begins anew."]);
+    script.finish();
+    script.prompt(tui(), "prompt-6", TaskChoice::New, "What is it called?");
+    script.say("message-6", &["I do not know."]);
+    script.finish();
+    script
+}
+
 const OLD_MAIN: &str = "fn main() {\n    println!(\"Helo, world!\");\n}\n";
 const NEW_MAIN: &str = "fn main() {\n    println!(\"Hello, world!\");\n}\n";
 
@@ -404,7 +456,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
     let found: BTreeSet<String> =
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
     let all = "approval_answered approval_asked call_ended call_output call_proposed call_started \
-        notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
+        context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
         session_opened settings_changed sources_cited text_appended thought_appended turn_ended \
         turn_started usage_reported";
     let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();

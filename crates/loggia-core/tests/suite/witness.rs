@@ -33,6 +33,8 @@ pub struct Witness {
     pub tasks: BTreeMap<TaskId, Vec<PromptId>>,
     pub settings: Option<Settings>,
     pub closed: bool,
+    /// Where the prompt of each turn since the last compaction stands, and where the turn began.
+    pub read_turns: Vec<(Seq, Seq)>,
     queue: VecDeque<PromptId>,
     turns: HashSet<TurnId>,
     settled: u64,
@@ -118,7 +120,10 @@ impl Witness {
                 self.queue.retain(|queued| queued != prompt);
                 self.settle(prompt, TaskState::Canceled);
             }
-            Event::TurnStarted { turn, prompt, task } => self.start(turn, prompt, task)?,
+            Event::TurnStarted { turn, prompt, task } => {
+                self.start(turn, prompt, task)?;
+                self.read_turns.push((self.prompts[prompt].accepted, seq));
+            }
             Event::TurnEnded { turn, outcome } => self.end_turn(turn, outcome)?,
             Event::TextAppended { turn, .. }
             | Event::ThoughtAppended { turn, .. }
@@ -150,6 +155,10 @@ impl Witness {
                 law!(running, "L4: {call} prints and does not run");
             }
             Event::CallEnded { call, outcome } => self.end_call(call, outcome)?,
+            Event::ContextCompacted { upto, .. } => {
+                law!(self.turn.is_some(), "the context is compacted at {seq} and no turn runs");
+                self.read_turns.retain(|(_, started)| started > upto);
+            }
             Event::PolicyAmended { .. } | Event::NoticeRaised { .. } | Event::Unknown => {}
         }
         Ok(())

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, check_version,
+    Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, check_call_version,
     decode, devtool, dialect_of, refuse, streams,
 };
 
@@ -79,7 +79,7 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
     let id = call.id.clone();
     let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
     let streaming = streams(&call.method);
-    let asked = check_version(envelope.version.as_deref(), dialect)
+    let asked = check_call_version(envelope.version.as_deref(), &call)
         .and_then(|()| decode(&call, envelope.extension));
     let (asked, extension) = match asked {
         Ok(asked) => {
@@ -123,7 +123,7 @@ async fn batch(
             }
         };
         let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-        let asked = check_version(envelope.version.as_deref(), dialect)
+        let asked = check_call_version(envelope.version.as_deref(), &call)
             .and_then(|()| decode(&call, envelope.extension));
         let answer = match asked {
             Ok(asked) => server.ask(asked, &envelope.caller, None).await,

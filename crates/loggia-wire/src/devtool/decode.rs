@@ -16,6 +16,8 @@ use crate::read::{Fields, Read, violation};
 
 const PATH_LIMIT: usize = 4096;
 const COMMAND_DEPTH: usize = 16;
+/// As much as the text of a message.
+const ARGUMENTS_LIMIT: usize = 1024 * 1024;
 
 /// One choice for one call, as S1's `ToolCallConfirmation` says it.
 #[derive(Debug, Clone, PartialEq)]
@@ -182,10 +184,14 @@ pub(crate) fn slash(method: &str, params: &Value) -> Read<Intent> {
     if !(1..=COMMAND_DEPTH).contains(&path.len()) {
         return Err(violation("command_path", "must name a command"));
     }
+    let args = fields.owned_text("args")?.unwrap_or_default();
+    if args.len() > ARGUMENTS_LIMIT {
+        return Err(violation("args", format!("must have at most {ARGUMENTS_LIMIT} bytes")));
+    }
     Ok(Intent::RunSlash(RunSlash {
         session,
         path: path.into_iter().map(str::to_owned).collect(),
-        args: fields.owned_text("args")?.unwrap_or_default(),
+        args,
         settings: settings("metadata", fields.metadata("metadata")?.as_ref())?,
     }))
 }

@@ -37,6 +37,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         | Event::ThoughtAppended { .. }
         | Event::PlanUpdated { .. }
         | Event::UsageReported { .. }
+        | Event::ContextCompacted { .. }
         | Event::CallProposed { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallOutput { .. }

@@ -54,6 +54,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         | Event::SessionClosed { .. }
         | Event::PlanUpdated { .. }
         | Event::UsageReported { .. }
+        | Event::ContextCompacted { .. }
         | Event::CallProposed { .. }
         | Event::Unknown => {}
     }

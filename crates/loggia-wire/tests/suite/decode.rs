@@ -3,7 +3,8 @@
 use loggia_core::{Content, Part, TaskChoice, TaskState};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, ListTasks, PushTarget,
-    StatusFilter, View, WireError, check_version, decode, dialect_of, refuse, streams,
+    StatusFilter, View, WireError, check_call_version, check_version, decode, dialect_of, refuse,
+    streams,
 };
 use serde_json::{Value, json};
 
@@ -68,6 +69,14 @@ fn versions() {
     }
     let error = check_version(Some("1.0"), Dialect::A2a03).unwrap_err();
     assert_eq!(refuse(&error, Dialect::A2a03).code, -32603);
+    let fits = |method: &str, given: &str| {
+        let call = Call { id: Id::NULL, method: method.into(), params: json!({}) };
+        check_call_version(Some(given), &call).is_ok()
+    };
+    assert!(fits("commands/get", "0.3") && fits("command/execute", "1.0"));
+    assert!(
+        !fits("commands/get", "2.0") && !fits("message/send", "1.0") && !fits("GetTask", "0.3")
+    );
 }
 
 #[test]

@@ -280,6 +280,19 @@ fn slash_commands() {
         settings: None,
     };
     assert_eq!(run.intent, Intent::RunSlash(expected));
+    for (params, field) in [
+        (json!({}), "command_path"),
+        (json!({ "command_path": [] }), "command_path"),
+        (json!({ "command_path": "memory" }), "command_path"),
+        (json!({ "command_path": [1] }), "command_path[0]"),
+        (json!({ "command_path": vec!["a"; 17] }), "command_path"),
+        (json!({ "command_path": ["memory"], "args": ["a"] }), "args"),
+        (json!({ "command_path": ["memory"], "args": "a".repeat(1024 * 1024 + 1) }), "args"),
+    ] {
+        let call = Call { id: Id::NULL, method: "command/execute".into(), params };
+        let error = decode(&call, Extension::On).unwrap_err();
+        assert!(matches!(&error, WireError::Invalid(it) if it.field == field), "{error}");
+    }
 
     let tree = GetAllSlashCommandsResponse {
         commands: vec![SlashCommand {
@@ -306,6 +319,13 @@ fn slash_commands() {
         }],
     }] });
     assert_eq!(serde_json::to_value(&tree).unwrap(), expected);
+
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../transcripts");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let whole = serde_json::to_value(GetAllSlashCommandsResponse::all()).unwrap();
+    settings.bind(|| insta::assert_snapshot!("commands", super::transcript::compact(&whole, 0)));
 
     let statuses = [
         (CommandExecutionStatus::Started, "STARTED"),

@@ -22,6 +22,7 @@ pub enum Action {
     CancelTurn,
     CancelTask(usize),
     Notice,
+    Compact(String),
     NextReply,
     Wait(i64),
 }
@@ -68,6 +69,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::CancelTurn),
         1 => (0usize..4).prop_map(Action::CancelTask),
         1 => Just(Action::Notice),
+        1 => text.prop_map(Action::Compact),
         1 => Just(Action::NextReply),
         3 => (-50i64..200).prop_map(Action::Wait),
     ]
@@ -166,6 +168,9 @@ fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
         Action::Notice => {
             let (level, text) = (Level::Warning, "careful".to_owned());
             let _ = script.submit(client("ann"), Command::Notice { level, text });
+        }
+        Action::Compact(summary) => {
+            let _ = script.report(Report::Compact { summary: summary.clone() });
         }
         Action::NextReply => {
             script.next_reply();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use loggia_core::{AgentName, Mode, Origin, SessionId, Surface};
+use loggia_core::{AgentName, Mode, Origin, SessionId, Settings, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort};
 use loggia_server::http;
@@ -165,7 +165,10 @@ impl Setup {
         args: &ShareArgs,
         app: &App,
     ) -> anyhow::Result<ExitCode> {
+        // What a workspace remembers is read when a session begins: it may be taken back by then,
+        // and another workspace remembers something else.
         let settings = app.settings(&self.config, self.store.as_ref()).await?;
+        let settings = Settings { rules: self.config.rules.clone(), ..settings };
         let defaults = Defaults {
             settings,
             workspace: app.workspace.clone(),

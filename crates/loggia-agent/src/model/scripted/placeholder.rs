@@ -1,4 +1,4 @@
-//! Fills `$1`, `${name}` and `$result` in the strings of a rule's steps.
+//! Fills `$1`, `${name}`, `$result` and `${instructions}` in the strings of a rule's steps.
 //!
 //! Anything else after a dollar stays as it is (`$HOME`, a group the rule does not have), and `$$`
 //! is one dollar. What is filled in is not looked at again.
@@ -42,11 +42,14 @@ impl Captured {
 pub struct Placeholders {
     captured: Captured,
     result: String,
+    /// What the model was told before the conversation.
+    instructions: String,
 }
 
 impl Placeholders {
-    pub fn new(captured: Captured, result: &str) -> Self {
-        Self { captured, result: clip(result, RESULT_BYTES).0.to_owned() }
+    pub fn new(captured: Captured, result: &str, instructions: &str) -> Self {
+        let result = clip(result, RESULT_BYTES).0.to_owned();
+        Self { captured, result, instructions: instructions.to_owned() }
     }
 
     pub fn fill(&self, template: &str) -> String {
@@ -84,7 +87,11 @@ impl Placeholders {
     }
 
     fn named(&self, key: &str) -> Option<&str> {
-        self.captured.get(key).or_else(|| (key == "result").then_some(self.result.as_str()))
+        self.captured.get(key).or(match key {
+            "result" => Some(self.result.as_str()),
+            "instructions" => Some(self.instructions.as_str()),
+            _ => None,
+        })
     }
 }
 

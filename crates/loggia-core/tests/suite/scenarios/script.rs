@@ -3,8 +3,8 @@
 use loggia_core::{
     Access, AgentName, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Edit,
     Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
-    Proposal, Question, Refusal, Report, Rule, Session, Settings, Source, Stamped, Step, Surface,
-    TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
+    Proposal, Question, Refusal, Report, Rule, RuleId, Session, Settings, Source, Stamped, Step,
+    Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -153,6 +153,14 @@ impl Script {
 
     pub fn notice(&mut self, level: Level, text: &str) {
         self.report(Report::Notice { level, text: text.to_owned() });
+    }
+
+    pub fn compact(&mut self, summary: &str) {
+        self.report(Report::Compact { summary: summary.to_owned() });
+    }
+
+    pub fn revoke(&mut self, rule: RuleId) {
+        self.report(Report::Revoke { rule });
     }
 
     pub fn propose(&mut self, message: &str, call: &str, proposal: Proposal) {

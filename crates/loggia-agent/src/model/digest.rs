@@ -1,0 +1,163 @@
+//! A summary of a conversation that needs no language model: what was asked, done and said, turn by
+//! turn, in few words. The same conversation always gives the same text, and the text is bounded.
+//!
+//! Must not judge: it leaves out by length, never by meaning, and says so.
+
+use loggia_core::CallOutcome;
+use serde_json::Value;
+
+use super::play::{clip, start};
+use super::{Message, PastCall, Reply};
+
+/// How a digest begins; one made of a digest begins so once.
+const HEADING: &str =
+    "Taken from the log without a language model: what was asked, done and said, cut short.\n";
+/// Of all of it. The oldest turns go first.
+const LIMIT: usize = 16 * 1024;
+/// Of what was asked, and of what was said, in one turn.
+const WORDS: usize = 400;
+/// Calls of one turn that are named.
+const CALLS: usize = 12;
+
+/// The last message asks for the summary and is no part of it.
+pub fn digest(messages: &[Message]) -> String {
+    let mut turns: Vec<String> = Vec::new();
+    let conversation = messages.split_last().map_or(&[][..], |(_, before)| before);
+    for message in conversation {
+        match message {
+            Message::Summary(summary) => {
+                let body = summary.strip_prefix(HEADING).unwrap_or(summary).trim();
+                turns.extend(
+                    body.split("\n- ")
+                        .map(|turn| format!("- {}", turn.strip_prefix("- ").unwrap_or(turn))),
+                );
+            }
+            Message::User(content) => {
+                turns.push(format!("- Asked: {}", words(&content.to_text())));
+            }
+            Message::Reply(reply) => {
+                let did = told(reply);
+                match turns.last_mut() {
+                    Some(turn) => turn.push_str(&did),
+                    None => turns.push(did),
+                }
+            }
+        }
+    }
+    let mut room = LIMIT - HEADING.len() - 64;
+    let kept = turns.iter().rev().take_while(|turn| {
+        let fits = turn.len() < room;
+        room = room.saturating_sub(turn.len() + 1);
+        fits
+    });
+    let left_out = turns.len() - kept.count();
+    let kept = turns.iter().skip(left_out).cloned().collect::<Vec<_>>().join("\n");
+    match left_out {
+        0 => format!("{HEADING}{kept}"),
+        _ => format!("{HEADING}- {left_out} older entries are left out.\n{kept}"),
+    }
+}
+
+fn told(reply: &Reply) -> String {
+    let mut text = String::new();
+    for call in reply.calls.iter().take(CALLS) {
+        text.push_str(&format!("\n  Did: {}", done(call)));
+    }
+    let more = reply.calls.len().saturating_sub(CALLS);
+    if more > 0 {
+        text.push_str(&format!("\n  Did: {more} calls more"));
+    }
+    if !reply.text.trim().is_empty() {
+        text.push_str(&format!("\n  Said: {}", words(&reply.text)));
+    }
+    text
+}
+
+fn done(call: &PastCall) -> String {
+    let about = ["path", "command", "pattern", "name", "question"];
+    let about = about.iter().find_map(|name| call.input.get(*name).and_then(Value::as_str));
+    let about = about.map_or(String::new(), |text| format!(" {}", start(text)));
+    let how = match &call.outcome {
+        CallOutcome::Succeeded { .. } => "done".to_owned(),
+        CallOutcome::Failed { failure } => format!("failed: {}", start(&failure.message)),
+        CallOutcome::Cancelled { reason } => format!("not done: {}", start(reason)),
+    };
+    format!("{}{about}, {how}", call.tool)
+}
+
+/// The front of a text on one line.
+fn words(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match clip(&line, WORDS) {
+        (front, 0) => front.to_owned(),
+        (front, _) => format!("{front}…"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loggia_core::{CallFailure, Content, Output};
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(text: &str) -> Message {
+        Message::User(Content::text(text))
+    }
+
+    fn call(tool: &str, input: Value, outcome: CallOutcome) -> PastCall {
+        PastCall { call: "c".into(), tool: tool.into(), input, outcome }
+    }
+
+    fn conversation() -> Vec<Message> {
+        let wrote = CallOutcome::Succeeded { output: Output::text("wrote a.txt") };
+        let failed =
+            CallOutcome::Failed { failure: CallFailure::new("exit", "exit status 1\nmore") };
+        vec![
+            asked("write a.txt: hi\nrun make"),
+            Message::Reply(Reply {
+                text: "I write\n\nand  run.".into(),
+                calls: vec![
+                    call("write_file", json!({ "path": "a.txt" }), wrote),
+                    call("run_shell_command", json!({ "command": "make" }), failed),
+                ],
+            }),
+            Message::Reply(Reply { text: "It failed.".into(), calls: Vec::new() }),
+            asked("the request for a summary"),
+        ]
+    }
+
+    #[test]
+    fn it_says_what_was_asked_done_and_said() {
+        let expected = "\
+- Asked: write a.txt: hi run make
+  Did: write_file a.txt, done
+  Did: run_shell_command make, failed: exit status 1…
+  Said: I write and run.
+  Said: It failed.";
+        assert_eq!(digest(&conversation()), format!("{HEADING}{expected}"));
+    }
+
+    #[test]
+    fn a_digest_of_a_digest_goes_on_from_it() {
+        let first = digest(&conversation());
+        let again = [Message::Summary(first.clone()), asked("say more"), asked("the request")];
+        assert_eq!(digest(&again), format!("{first}\n- Asked: say more"));
+        assert_eq!(digest(&[Message::Summary(first.clone()), asked("the request")]), first);
+    }
+
+    #[test]
+    fn it_stays_small_however_often_it_is_made() {
+        let mut summary = String::new();
+        for round in 0..400 {
+            let text = format!("{round} {}", "wörter ".repeat(200));
+            let said = Reply { text: text.clone(), calls: Vec::new() };
+            let messages =
+                [Message::Summary(summary), asked(&text), Message::Reply(said), asked("sum up")];
+            summary = digest(&messages);
+            assert!(summary.len() <= LIMIT, "{}", summary.len());
+            assert!(summary.contains(&format!("- Asked: {round} ")), "the newest is kept");
+        }
+        assert!(summary.contains("older entries are left out"), "{summary}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Slash commands, done: what `loggia_core::slash` names, this does.
+//!
+//! A command is a turn like any other: what it says are the agent's words, and what it changes goes
+//! through a proposed call and a permit. No model sees it. A command that was waiting for an answer
+//! when Loggia stopped takes up its call where it was.
+//!
+//! What must not be here: names, arguments and help of the commands, which every front end reads.
+
+mod approvals;
+mod compact;
+mod init;
+mod memory;
+mod report;
+mod survey;
+
+use loggia_core::slash::{self, Slash, SlashError};
+use loggia_core::{CallOutcome, Level};
+use loggia_session::{Turn, TurnOver};
+
+use crate::native::NativeAgent;
+
+pub async fn run(agent: &NativeAgent, turn: &Turn, command: Slash) -> Result<(), TurnOver> {
+    match command {
+        Slash::Help { about } => say(turn, help(&about)).await,
+        Slash::About => say(turn, report::about(turn.context())).await,
+        Slash::Tools => say(turn, report::tools(agent.tools())).await,
+        Slash::Stats => report::stats(agent, turn).await,
+        Slash::ApprovalsList => approvals::list(turn).await,
+        Slash::ApprovalsRevoke { rule } => approvals::revoke(turn, &rule).await,
+        Slash::Init => init::init(agent, turn).await,
+        Slash::MemoryShow => memory::show(agent, turn).await,
+        Slash::MemoryList => memory::list(agent, turn).await,
+        Slash::MemoryAdd { text } => memory::add(agent, turn, &text).await,
+        Slash::Compact { focus } => compact::compact(agent, turn, focus.as_deref()).await,
+        Slash::Clear => compact::clear(turn).await,
+    }
+}
+
+/// What somebody is told whose line is no command.
+pub async fn explain(turn: &Turn, error: &SlashError) -> Result<(), TurnOver> {
+    let text = format!(
+        "{error}.\n\n{}\n\nTo send a message that begins with a slash, put a space before it.",
+        slash::overview(&[])
+    );
+    say(turn, text).await?;
+    Err(TurnOver::Failed(error.to_string()))
+}
+
+fn help(about: &[&str]) -> String {
+    if !about.is_empty() {
+        return slash::explain(about);
+    }
+    format!(
+        "{}\n\nA message that begins with a slash and is no command needs a space before it.",
+        slash::overview(&[])
+    )
+}
+
+async fn say(turn: &Turn, text: impl Into<String>) -> Result<(), TurnOver> {
+    turn.say(&turn.message(), text).await
+}
+
+/// How the one call of a command ended.
+async fn conclude(turn: &Turn, outcome: CallOutcome, after: &str) -> Result<(), TurnOver> {
+    match outcome {
+        CallOutcome::Succeeded { output } => {
+            say(turn, format!("{}. {after}", output.text.trim_end())).await
+        }
+        CallOutcome::Cancelled { reason } => {
+            say(turn, format!("Nothing was done: {reason}.")).await
+        }
+        CallOutcome::Failed { failure } => Err(TurnOver::Failed(failure.message)),
+    }
+}
+
+/// Tells a person of trouble that does not stop the command.
+async fn warn(turn: &Turn, text: String) -> Result<(), TurnOver> {
+    turn.notice(Level::Warning, text).await
+}

@@ -1,0 +1,73 @@
+//! `/approvals`: what passes without a question, and taking it back.
+
+use loggia_core::{Rule, Scope};
+use loggia_session::{Turn, TurnOver};
+
+use super::say;
+
+pub async fn list(turn: &Turn) -> Result<(), TurnOver> {
+    let rules = rules(turn).await?;
+    let mode = turn.context().settings.mode.name();
+    if rules.is_empty() {
+        let text = format!("No rule is in force here; the mode is {mode}.");
+        return say(turn, text).await;
+    }
+    let lines: Vec<String> = rules.iter().map(line).collect();
+    let text = format!(
+        "{}\n\nThe mode is {mode}. `/approvals revoke RULE` takes one back.",
+        lines.join("\n")
+    );
+    say(turn, text).await
+}
+
+pub async fn revoke(turn: &Turn, id: &str) -> Result<(), TurnOver> {
+    let rules = rules(turn).await?;
+    let exact = rules.iter().find(|rule| rule.id.as_str() == id);
+    let mut begun = rules.iter().filter(|rule| rule.id.as_str().starts_with(id));
+    let rule = match (exact, begun.next(), begun.next()) {
+        (Some(rule), _, _) | (None, Some(rule), None) => rule,
+        (None, Some(_), Some(_)) => {
+            return failed(format!("more than one rule begins with `{id}`: give more of the id"));
+        }
+        (None, None, _) => {
+            return failed(format!("there is no rule `{id}`: see `/approvals list`"));
+        }
+    };
+    if rule.scope == Scope::Configured {
+        return failed(format!(
+            "{} stands in the configuration: change it there (`loggia config`)",
+            rule.matcher
+        ));
+    }
+    turn.revoke(rule.id.clone()).await?;
+    let text = match rule.allow {
+        true => format!("Revoked: {}. From now on it asks again.", rule.matcher),
+        false => format!("Revoked: {} is not forbidden any more.", rule.matcher),
+    };
+    say(turn, text).await
+}
+
+fn failed(why: String) -> Result<(), TurnOver> {
+    Err(TurnOver::Failed(why))
+}
+
+/// In force in this session, or remembered for the workspace by another one since.
+async fn rules(turn: &Turn) -> Result<Vec<Rule>, TurnOver> {
+    let mut rules = turn.context().rules.clone();
+    for remembered in turn.remembered_rules().await? {
+        if !rules.iter().any(|rule| rule.id == remembered.id) {
+            rules.push(remembered);
+        }
+    }
+    Ok(rules)
+}
+
+fn line(rule: &Rule) -> String {
+    let what = if rule.allow { "allow" } else { "forbid" };
+    let scope = match rule.scope {
+        Scope::Session => "for this session",
+        Scope::Project => "always in this workspace",
+        Scope::Configured => "from the configuration",
+    };
+    format!("- `{}`: {what} {}, {scope}", rule.id, rule.matcher)
+}

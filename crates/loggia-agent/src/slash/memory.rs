@@ -1,0 +1,92 @@
+//! `/memory`: what the model is always told, where it comes from, and adding to it.
+
+use std::sync::Arc;
+
+use loggia_session::{Turn, TurnOver};
+use serde_json::json;
+
+use super::{conclude, say};
+use crate::memory::AGENTS;
+use crate::native::{NativeAgent, open_workspace};
+use crate::workspace::Workspace;
+
+pub async fn show(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
+    let memory = agent.memory(&open_workspace(turn)?).await?;
+    let nothing = || {
+        format!(
+            "Nothing is remembered. `/init` writes a first {AGENTS}, `/memory add TEXT` adds a note."
+        )
+    };
+    say(turn, memory.block().unwrap_or_else(nothing)).await
+}
+
+pub async fn list(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
+    let memory = agent.memory(&open_workspace(turn)?).await?;
+    let lines: Vec<String> = memory.list().lines().map(|line| format!("- {line}")).collect();
+    say(turn, lines.join("\n")).await
+}
+
+pub async fn add(agent: &NativeAgent, turn: &Turn, text: &str) -> Result<(), TurnOver> {
+    let workspace = open_workspace(turn)?;
+    let after = "The model is told from the next message on.";
+    if let Some((_, outcome)) = agent.resume(turn, &workspace).await?.pop() {
+        return conclude(turn, outcome, after).await;
+    }
+    let old = current(&workspace).await?;
+    let input = json!({ "path": AGENTS, "content": with_note(old.as_deref(), text) });
+    let outcome = agent.call(turn, &workspace, "write_file", input).await?;
+    conclude(turn, outcome, after).await
+}
+
+/// The workspace's own notes as they are; None where there are none yet.
+pub async fn current(workspace: &Arc<Workspace>) -> Result<Option<String>, TurnOver> {
+    let workspace = workspace.clone();
+    let read = move || -> Result<Option<String>, String> {
+        let place = workspace.locate(AGENTS).and_then(|place| workspace.real_file(&place));
+        let version = place.and_then(|place| workspace.version(&place));
+        match version.map_err(|error| error.to_string())? {
+            None => Ok(None),
+            Some(version) => String::from_utf8(version.bytes)
+                .map(Some)
+                .map_err(|_| format!("{AGENTS} is not UTF-8 text: nothing can be added to it")),
+        }
+    };
+    let read =
+        tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| Err(error.to_string()));
+    read.map_err(TurnOver::Failed)
+}
+
+/// A note is one item of a list, however many lines it has.
+fn with_note(old: Option<&str>, text: &str) -> String {
+    let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+    let mut note = format!("- {}\n", lines.next().unwrap_or_default());
+    for line in lines {
+        note.push_str(&format!("  {line}\n"));
+    }
+    let Some(old) = old.filter(|old| !old.trim().is_empty()) else {
+        return format!("# Notes for agents\n\n{note}");
+    };
+    let old = old.trim_end();
+    // A list goes on; anything else is set apart.
+    let in_list = old.lines().last().is_some_and(|line| line.trim_start().starts_with("- "));
+    let apart = if in_list { "\n" } else { "\n\n" };
+    format!("{old}{apart}{note}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_added_as_an_item() {
+        let cases = [
+            (None, "likes tea", "# Notes for agents\n\n- likes tea\n"),
+            (Some(" \n"), "likes tea", "# Notes for agents\n\n- likes tea\n"),
+            (Some("# Here"), "a\n\n  b ", "# Here\n\n- a\n    b\n"),
+            (Some("# Here\n\n- a\n"), "b", "# Here\n\n- a\n- b\n"),
+        ];
+        for (old, text, expected) in cases {
+            assert_eq!(with_note(old, text), expected);
+        }
+    }
+}

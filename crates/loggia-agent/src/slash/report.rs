@@ -1,0 +1,111 @@
+//! `/about`, `/tools` and `/stats`: what is, in lines.
+
+use loggia_core::{Access, Stats};
+use loggia_session::{Turn, TurnContext, TurnOver};
+
+use super::say;
+use crate::native::{self, NativeAgent};
+use crate::tool::Toolbox;
+
+/// Bytes of text that are about one token; the models' own counts differ.
+const BYTES_PER_TOKEN: usize = 4;
+
+pub fn about(context: &TurnContext) -> String {
+    let lines = [
+        format!("- Loggia {}", env!("CARGO_PKG_VERSION")),
+        format!("- model: {}", context.settings.model),
+        format!("- mode: {}", context.settings.mode.name()),
+        format!("- workspace: {}", context.workspace.path()),
+        format!("- session: {}", context.session),
+    ];
+    lines.join("\n")
+}
+
+pub fn tools(tools: &Toolbox) -> String {
+    let lines: Vec<String> = tools
+        .specs()
+        .iter()
+        .map(|spec| format!("- `{}` ({}): {}", spec.name, touches(spec.access), spec.description))
+        .collect();
+    if lines.is_empty() {
+        "There are no tools in this session.".to_owned()
+    } else {
+        lines.join("\n")
+    }
+}
+
+fn touches(access: Access) -> &'static str {
+    match access {
+        Access::Read => "reads",
+        Access::Session => "changes the session only",
+        Access::Edit => "edits files",
+        Access::Execute => "runs a program",
+        Access::Ask => "asks you",
+        Access::Other => "does something else",
+    }
+}
+
+pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
+    let conversation = native::conversation(turn).await?;
+    let memory = agent.memory(&native::open_workspace(turn)?).await?;
+    let instructions = native::instructions(&memory).len();
+    let said = conversation.size();
+    let bytes = instructions + said;
+    let summary = match conversation.summary() {
+        Some(_) => ", a summary before them",
+        None => "",
+    };
+    let context = format!(
+        "- context: {bytes} bytes, about {} tokens (earlier turns: {}{summary})",
+        bytes.div_ceil(BYTES_PER_TOKEN),
+        conversation.turns(),
+    );
+    say(turn, format!("{}\n{context}", counted(&turn.context().stats))).await
+}
+
+fn counted(stats: &Stats) -> String {
+    let lines = [
+        format!(
+            "- turns: {}, this one included ({} failed, {} cancelled)",
+            stats.turns, stats.failed, stats.cancelled
+        ),
+        format!(
+            "- calls: {} ({} succeeded, {} failed, {} refused or stopped)",
+            stats.calls, stats.calls_succeeded, stats.calls_failed, stats.calls_cancelled
+        ),
+        format!("- questions asked: {}", stats.questions),
+        format!(
+            "- tokens: {} in ({} of them cached), {} out, {} thought",
+            stats.usage.input_tokens,
+            stats.usage.cached_tokens,
+            stats.usage.output_tokens,
+            stats.usage.thought_tokens
+        ),
+        format!("- time in turns: {}", duration(stats.working)),
+        format!("- compacted or cleared: {} times", stats.compactions),
+    ];
+    lines.join("\n")
+}
+
+fn duration(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds}.{} s", millis % 1000 / 100),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_for_people() {
+        let cases =
+            [(0, "0.0 s"), (1_250, "1.2 s"), (61_000, "1 min 1 s"), (3_720_000, "1 h 2 min")];
+        for (millis, expected) in cases {
+            assert_eq!(duration(millis), expected);
+        }
+    }
+}

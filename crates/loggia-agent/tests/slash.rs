@@ -1,0 +1,476 @@
+//! Slash commands as a session sees them: prompts in, words and calls out, over the real agent.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loggia_agent::NativeAgent;
+use loggia_agent::tool::{ToolConfig, builtin};
+use loggia_core::{
+    AgentName, CallId, CallOutcome, ChoiceId, Command, Content, Details, Event, FileDiff, Limits,
+    Mode, ModelName, Origin, Question, RuleId, Seq, Settings, Surface, TaskChoice, TurnOutcome,
+    Workspace,
+};
+use loggia_session::hub::project_rules;
+use loggia_session::{Follower, Hub, MemoryStore, NewSession, SessionHandle};
+
+struct Talk {
+    directory: tempfile::TempDir,
+    store: Arc<MemoryStore>,
+    hub: Hub,
+    handle: SessionHandle,
+    follower: Follower,
+    /// Read from the log and not looked at yet.
+    read: VecDeque<Event>,
+}
+
+/// One turn: what was said, and how it ended.
+#[derive(Debug)]
+struct Ended {
+    said: String,
+    outcome: TurnOutcome,
+}
+
+fn origin() -> Origin {
+    Origin::new(Surface::Cli, "test")
+}
+
+fn agent(directory: &std::path::Path) -> Arc<NativeAgent> {
+    let tools = builtin(ToolConfig::default());
+    let base = directory.to_owned();
+    Arc::new(NativeAgent::new(tools, base).remembering(directory.join("user/AGENTS.md")))
+}
+
+impl Talk {
+    async fn open(mode: Mode) -> Self {
+        Self::with(mode, "offline", None).await
+    }
+
+    async fn with(mode: Mode, model: &str, tools: Option<Vec<String>>) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(directory.path().join("w")).unwrap();
+        std::fs::create_dir_all(directory.path().join("user")).unwrap();
+        if let Some(script) = model.strip_prefix("script ") {
+            std::fs::write(directory.path().join("s.toml"), script).unwrap();
+        }
+        let model = if model.starts_with("script ") { "scripted:s.toml" } else { model };
+        let store = Arc::new(MemoryStore::default());
+        let hub = Hub::new(store.clone(), agent(directory.path()), "slash test");
+        let new = NewSession {
+            workspace: Workspace::Local { path: path_text(directory.path().join("w")) },
+            settings: Settings {
+                model: ModelName(model.into()),
+                mode,
+                rules: Vec::new(),
+                tools,
+                limits: Limits::default(),
+            },
+            agent: AgentName("loggia".into()),
+        };
+        let handle = hub.create(new, origin()).await.unwrap();
+        let follower = handle.follow(Seq::ZERO);
+        Self { directory, store, hub, handle, follower, read: VecDeque::new() }
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.directory.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.directory.path().join("w").join(name)).ok()
+    }
+
+    fn workspace(&self) -> String {
+        path_text(self.directory.path().join("w"))
+    }
+
+    async fn prompt(&self, text: &str) {
+        let prompt = SessionHandle::fresh_prompt();
+        let command =
+            Command::Prompt { prompt, task: TaskChoice::New, content: Content::text(text) };
+        self.handle.submit(command, origin()).await.unwrap();
+    }
+
+    /// A prompt to its end; nobody is asked.
+    async fn ask(&mut self, text: &str) -> Ended {
+        self.prompt(text).await;
+        self.end().await
+    }
+
+    /// What a command says that does its work.
+    async fn say(&mut self, text: &str) -> String {
+        let ended = self.ask(text).await;
+        assert_eq!(ended.outcome, TurnOutcome::Completed, "{text}: {}", ended.said);
+        ended.said
+    }
+
+    async fn fails(&mut self, text: &str) -> String {
+        match self.ask(text).await.outcome {
+            TurnOutcome::Failed { message } => message,
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    async fn end(&mut self) -> Ended {
+        let mut said = String::new();
+        loop {
+            match self.event().await {
+                Event::TextAppended { text, .. } => said.push_str(&text),
+                Event::TurnEnded { outcome, .. } => return Ended { said, outcome },
+                Event::ApprovalAsked { .. } => panic!("it asks"),
+                _ => {}
+            }
+        }
+    }
+
+    async fn event(&mut self) -> Event {
+        while self.read.is_empty() {
+            let next = tokio::time::timeout(Duration::from_secs(60), self.follower.next()).await;
+            let events = next.expect("nothing new within a minute").unwrap().unwrap();
+            self.read.extend(events.iter().map(|envelope| envelope.event.clone()));
+        }
+        self.read.pop_front().unwrap()
+    }
+
+    /// The change that a command asks about.
+    async fn question(&mut self) -> (CallId, FileDiff) {
+        let mut shown = None;
+        loop {
+            match self.event().await {
+                Event::CallProposed { call, details: Details::Edit(diff), .. } => {
+                    shown = Some((call, diff));
+                }
+                Event::ApprovalAsked { .. } => return shown.unwrap(),
+                Event::TurnEnded { outcome, .. } => panic!("nothing was asked: {outcome:?}"),
+                _ => {}
+            }
+        }
+    }
+
+    async fn answer(&self, call: &CallId, choice: &str) {
+        let (to, choice) = (Question::Call(call.clone()), ChoiceId::from(choice));
+        let command = Command::Answer { to, choice, edit: None, digest: None };
+        self.handle.submit(command, origin()).await.unwrap();
+    }
+
+    /// The process goes and the next one comes.
+    async fn restart(&mut self) {
+        let id = self.handle.id().clone();
+        self.hub.stop().await;
+        self.hub = Hub::new(self.store.clone(), agent(self.directory.path()), "slash test");
+        self.handle = self.hub.open(&id).await.unwrap();
+        self.follower = self.handle.follow(self.handle.head());
+    }
+
+    async fn log(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        loggia_session::hub::fold(self.store.as_ref(), self.handle.id(), |envelope| {
+            events.push(envelope.event.clone());
+        })
+        .await
+        .unwrap();
+        events
+    }
+
+    async fn rules(&self) -> Vec<RuleId> {
+        let rules = project_rules(self.store.as_ref(), &self.workspace()).await.unwrap();
+        rules.into_iter().map(|rule| rule.id).collect()
+    }
+}
+
+fn path_text(path: PathBuf) -> String {
+    path.canonicalize().unwrap().to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_there_is_to_know() {
+    let mut talk = Talk::open(Mode::Edits).await;
+    let help = talk.say("/help").await;
+    assert!(help.contains("- `/memory add TEXT`: Adds a note"), "{help}");
+    let help = talk.say("/help approvals revoke").await;
+    assert!(help.contains("RULE (required): The rule's id"), "{help}");
+    let about = talk.say("/about").await;
+    let session = talk.handle.id().to_string();
+    for part in ["model: offline", "mode: edits", &talk.workspace(), &session, "Loggia 0."] {
+        assert!(about.contains(part), "{part} is not in {about}");
+    }
+    let tools = talk.say("/tools").await;
+    assert!(tools.contains("- `write_file` (edits files): Writes a whole text file"), "{tools}");
+    assert!(tools.contains("- `run_shell_command` (runs a program)"), "{tools}");
+}
+
+#[tokio::test]
+async fn numbers_are_counted_from_the_log() {
+    let mut talk = Talk::open(Mode::Edits).await;
+    let before = talk.say("/stats").await;
+    assert!(before.contains("turns: 1, this one included (0 failed, 0 cancelled)"), "{before}");
+    talk.say("write a.txt: hi").await;
+    talk.fails("fail on purpose").await;
+    talk.say("read none.txt").await;
+    let after = talk.say("/stats").await;
+    assert!(after.contains("turns: 5, this one included (1 failed, 0 cancelled)"), "{after}");
+    assert!(after.contains("calls: 2 (1 succeeded, 1 failed, 0 refused"), "{after}");
+    assert!(after.contains("(earlier turns: 3)"), "commands are no part of the context: {after}");
+    assert!(after.contains("compacted or cleared: 0 times"), "{after}");
+}
+
+#[tokio::test]
+async fn a_mistake_is_answered_with_what_there_is_and_no_model_sees_it() {
+    let mut talk =
+        Talk::with(Mode::All, "script [[rule]]\nsteps = [{text=\"played\"}]", None).await;
+    let ended = talk.ask("/foo bar").await;
+    assert!(ended.said.contains("there is no command `/foo`"), "{ended:?}");
+    assert!(ended.said.contains("- `/help [COMMAND]`"), "{ended:?}");
+    assert!(ended.said.contains("put a space before it"), "{ended:?}");
+    assert!(!ended.said.contains("played"), "{ended:?}");
+    assert!(matches!(ended.outcome, TurnOutcome::Failed { .. }), "{ended:?}");
+    for text in ["/usr/bin/x explain", " /foo bar", "say /help"] {
+        assert_eq!(talk.say(text).await, "played", "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_note_is_shown_before_it_is_written_and_told_to_the_model() {
+    let echo = "script [[rule]]\nsteps = [{text=\"${instructions}\"}]";
+    let mut talk = Talk::with(Mode::Ask, echo, None).await;
+    talk.put("user/AGENTS.md", "I like tea.\n");
+    talk.put("w/CLAUDE.md", "Run make.\n");
+    let before = talk.say("what are you told?").await;
+    assert!(before.contains("I like tea.") && before.contains("Run make."), "{before}");
+
+    talk.prompt("/memory add the tests need a database").await;
+    let (call, diff) = talk.question().await;
+    assert_eq!(diff.path, "AGENTS.md");
+    assert_eq!(diff.old, None);
+    assert!(diff.unified.contains("+- the tests need a database"), "{}", diff.unified);
+    assert_eq!(talk.read("AGENTS.md"), None, "nothing is written before it is allowed");
+    talk.answer(&call, ChoiceId::PROCEED_ONCE).await;
+    assert!(talk.end().await.said.starts_with("wrote AGENTS.md"));
+    let text = "# Notes for agents\n\n- the tests need a database\n";
+    assert_eq!(talk.read("AGENTS.md").as_deref(), Some(text));
+
+    let shown = talk.say("/memory show").await;
+    let told = talk.say("what are you told?").await;
+    assert!(told.ends_with(&shown), "shown:\n{shown}\ntold:\n{told}");
+    assert!(shown.contains("- the tests need a database"), "{shown}");
+    let list = talk.say("/memory list").await;
+    assert!(
+        list.contains("- AGENTS.md: 48 bytes") && list.contains("GEMINI.md: not there"),
+        "{list}"
+    );
+
+    talk.prompt("/memory add and a cache").await;
+    let (call, diff) = talk.question().await;
+    assert_eq!(diff.old.as_deref(), Some(text));
+    talk.answer(&call, ChoiceId::CANCEL).await;
+    let refused = talk.end().await;
+    assert!(refused.said.contains("Nothing was done: refused by CLI:test"), "{refused:?}");
+    assert_eq!(talk.read("AGENTS.md").as_deref(), Some(text));
+}
+
+#[tokio::test]
+async fn a_first_agents_md_comes_from_what_is_there() {
+    let mut talk = Talk::open(Mode::Ask).await;
+    talk.put("w/Cargo.toml", "[package]\nname = \"demo\"\n");
+    talk.put("w/src/main.rs", "fn main() {}\n");
+    talk.prompt("/init").await;
+    let (call, diff) = talk.question().await;
+    assert!(
+        diff.new.contains("- Cargo (`Cargo.toml`): `cargo build`, `cargo test`"),
+        "{}",
+        diff.new
+    );
+    talk.answer(&call, ChoiceId::PROCEED_ONCE).await;
+    talk.end().await;
+    assert_eq!(talk.read("AGENTS.md"), Some(diff.new));
+    talk.put("w/AGENTS.md", "mine\n");
+    let again = talk.say("/init").await;
+    assert!(again.contains("exists already, and nothing was written"), "{again}");
+    assert_eq!(talk.read("AGENTS.md").as_deref(), Some("mine\n"));
+}
+
+#[tokio::test]
+async fn commands_keep_to_the_mode_and_the_tools_of_the_session() {
+    let mut talk = Talk::open(Mode::Plan).await;
+    let refused = talk.say("/init").await;
+    assert!(refused.contains("plan mode is read-only"), "{refused}");
+    assert_eq!(talk.read("AGENTS.md"), None);
+
+    let mut talk = Talk::with(Mode::All, "offline", Some(vec!["read_file".into()])).await;
+    assert!(talk.fails("/init").await.contains("there is no tool write_file"));
+    assert_eq!(talk.say("/tools").await.lines().count(), 1);
+
+    let mut talk = Talk::open(Mode::All).await;
+    std::os::unix::fs::symlink("../secret", talk.directory.path().join("w/AGENTS.md")).unwrap();
+    assert!(talk.fails("/memory add x").await.contains("symbolic link"));
+    assert!(!talk.directory.path().join("secret").exists());
+}
+
+#[tokio::test]
+async fn an_open_question_of_a_command_survives_a_restart() {
+    let mut talk = Talk::open(Mode::Ask).await;
+    talk.prompt("/memory add it survives").await;
+    let (call, _) = talk.question().await;
+    talk.restart().await;
+    talk.answer(&call, ChoiceId::PROCEED_ONCE).await;
+    assert_eq!(talk.end().await.outcome, TurnOutcome::Completed);
+    assert!(talk.read("AGENTS.md").unwrap().contains("- it survives"));
+    let log = talk.log().await;
+    let proposed = log.iter().filter(|event| matches!(event, Event::CallProposed { .. })).count();
+    assert_eq!(proposed, 1, "the call is taken up, not made again");
+}
+
+#[tokio::test]
+async fn a_permission_is_listed_and_taken_back() {
+    let mut talk = Talk::open(Mode::Ask).await;
+    assert_eq!(talk.say("/approvals").await, "No rule is in force here; the mode is ask.");
+    talk.prompt("write a.txt: 1").await;
+    let (call, _) = talk.question().await;
+    talk.answer(&call, ChoiceId::PROCEED_ALWAYS_PROJECT).await;
+    talk.end().await;
+    talk.say("write a.txt: 2").await;
+    let rule = talk.rules().await.remove(0);
+    let list = talk.say("/approvals list").await;
+    let line = format!("- `{rule}`: allow file edits, always in this workspace");
+    assert!(list.contains(&line), "{list}");
+
+    assert!(talk.fails("/approvals revoke nonsense").await.contains("there is no rule `nonsense`"));
+    let beginning: String = rule.as_str().chars().take(20).collect();
+    let said = talk.say(&format!("/approvals revoke {beginning}")).await;
+    assert_eq!(said, "Revoked: file edits. From now on it asks again.");
+    assert!(talk.rules().await.is_empty(), "forgotten for the workspace, too");
+    talk.prompt("write a.txt: 3").await;
+    let (call, _) = talk.question().await;
+    talk.answer(&call, ChoiceId::PROCEED_ALWAYS).await;
+    talk.end().await;
+    let list = talk.say("/approvals").await;
+    assert!(list.contains("allow file edits, for this session"), "{list}");
+}
+
+#[tokio::test]
+async fn a_permission_of_another_session_is_taken_back_from_here() {
+    let mut talk = Talk::open(Mode::Ask).await;
+    let settings = talk.handle.inspect(|session| session.opened().unwrap().settings.clone()).await;
+    let new = NewSession {
+        workspace: Workspace::Local { path: talk.workspace() },
+        settings: settings.unwrap(),
+        agent: AgentName("loggia".into()),
+    };
+    let other = talk.hub.create(new, origin()).await.unwrap();
+    let (here, mut follower) = (talk.handle.clone(), other.follow(Seq::ZERO));
+    std::mem::swap(&mut talk.follower, &mut follower);
+    talk.handle = other;
+    talk.prompt("write a.txt: 1").await;
+    let (call, _) = talk.question().await;
+    talk.answer(&call, ChoiceId::PROCEED_ALWAYS_PROJECT).await;
+    talk.end().await;
+    talk.handle = here;
+    talk.follower = follower;
+    let rule = talk.rules().await.remove(0);
+    let list = talk.say("/approvals").await;
+    assert!(list.contains(rule.as_str()), "{list}");
+    talk.say(&format!("/approvals revoke {rule}")).await;
+    assert!(talk.rules().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_summary_stands_for_what_was() {
+    let mut talk = Talk::open(Mode::Edits).await;
+    assert!(talk.say("/compact").await.contains("There is nothing to summarise"));
+    talk.say("write a.txt: one").await;
+    talk.say("say two").await;
+    talk.say("/help").await;
+    let said = talk.say("/compact the names").await;
+    assert!(said.contains("stands for 2 turns"), "{said}");
+    let expected = "- Asked: write a.txt: one\n  Did: write_file a.txt, done\n  \
+                    Said: wrote a.txt (1 line, 4 bytes)\n- Asked: say two\n  Said: two";
+    assert!(said.ends_with(expected), "{said}");
+    let compacted = talk.log().await.into_iter().find_map(|event| match event {
+        Event::ContextCompacted { upto, summary } => Some((upto, summary)),
+        _ => None,
+    });
+    let (upto, summary) = compacted.unwrap();
+    assert!(said.ends_with(&summary) && upto > Seq::ZERO);
+    let (from, stands) = talk
+        .handle
+        .inspect(|session| (session.recent_from(), session.compacted().cloned()))
+        .await
+        .unwrap();
+    assert!(from >= upto, "nothing before the summary is read again");
+    assert_eq!(stands.unwrap().summary, summary);
+    assert!(talk.say("/compact").await.contains("no turn since the last summary"));
+
+    // What the next summary is made of is what the model reads: the first one, and what came since.
+    talk.restart().await;
+    talk.say("say three").await;
+    let said = talk.say("/compact").await;
+    assert!(said.contains("stands for 1 turn ("), "{said}");
+    let whole = format!("{expected}\n- Asked: say three\n  Said: three");
+    assert!(said.ends_with(&whole), "{said}");
+
+    talk.say("/clear").await;
+    talk.say("say four").await;
+    let said = talk.say("/compact").await;
+    assert!(said.ends_with("cut short.\n- Asked: say four\n  Said: four"), "{said}");
+    let stats = talk.say("/stats").await;
+    assert!(stats.contains("compacted or cleared: 4 times"), "{stats}");
+    let said = talk.log().await;
+    let prompts = said.iter().filter(|event| matches!(event, Event::PromptAccepted { .. }));
+    assert_eq!(prompts.count(), 12, "the log keeps everything");
+}
+
+#[tokio::test]
+async fn a_prompt_that_waits_behind_a_compaction_reads_the_summary_only() {
+    let script = r#"
+[[rule]]
+contains = "Summarise the conversation"
+steps = [{text="SUMMARY"}]
+[[rule]]
+prompt = "slow"
+steps = [{delay="300ms"}, {text="old words"}]
+[[rule]]
+steps = [{text="new words"}]
+"#;
+    let mut talk = Talk::with(Mode::All, &format!("script {script}"), None).await;
+    for text in ["slow", "second", "/compact", "waiting"] {
+        talk.prompt(text).await;
+    }
+    for _ in 0..4 {
+        assert_eq!(talk.end().await.outcome, TurnOutcome::Completed);
+    }
+    let stats = talk.say("/stats").await;
+    assert!(stats.contains("(earlier turns: 1, a summary before them)"), "{stats}");
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_changes_nothing() {
+    let script = r#"
+[[rule]]
+contains = "Summarise the conversation"
+steps = [{text="half of"}, {error="no", kind="refused"}]
+[[rule]]
+steps = [{text="words"}]
+"#;
+    let mut talk = Talk::with(Mode::All, &format!("script {script}"), None).await;
+    talk.say("hello").await;
+    assert_eq!(talk.fails("/compact").await, "nothing was summarised: no");
+    let log = talk.log().await;
+    assert!(!log.iter().any(|event| matches!(event, Event::ContextCompacted { .. })));
+}
+
+#[tokio::test]
+async fn a_file_that_can_not_be_added_to_is_left_alone() {
+    let mut talk = Talk::open(Mode::All).await;
+    std::fs::write(talk.directory.path().join("w/AGENTS.md"), [0xff, 0xfe]).unwrap();
+    assert!(talk.fails("/memory add x").await.contains("not UTF-8"));
+    let outcome = talk.log().await.into_iter().find_map(|event| match event {
+        Event::CallEnded { outcome, .. } => Some(outcome),
+        _ => None,
+    });
+    assert!(!matches!(outcome, Some(CallOutcome::Succeeded { .. })));
+    assert_eq!(std::fs::read(talk.directory.path().join("w/AGENTS.md")).unwrap(), [0xff, 0xfe]);
+}

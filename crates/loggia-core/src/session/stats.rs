@@ -1,0 +1,84 @@
+//! What a session has done so far, in numbers: a fold of its log, like everything else.
+
+use crate::call::CallOutcome;
+use crate::event::{Envelope, Event, TurnOutcome, Usage};
+use crate::id::Millis;
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Turns that were started.
+    pub turns: u64,
+    /// Failed or interrupted.
+    pub failed: u64,
+    pub cancelled: u64,
+    /// Calls that were proposed, and how those that ended did.
+    pub calls: u64,
+    pub calls_succeeded: u64,
+    pub calls_failed: u64,
+    /// Refused, or stopped.
+    pub calls_cancelled: u64,
+    /// Questions that somebody was asked.
+    pub questions: u64,
+    pub compactions: u64,
+    pub usage: Usage,
+    /// Milliseconds from the start to the end of all turns that ended, waiting included.
+    pub working: u64,
+    pub opened: Millis,
+    /// When the turn that runs was started.
+    running: Option<Millis>,
+}
+
+impl Stats {
+    pub fn apply(&mut self, envelope: &Envelope) {
+        match &envelope.event {
+            Event::SessionOpened { .. } => self.opened = envelope.at,
+            Event::TurnStarted { .. } => {
+                self.turns += 1;
+                self.running = Some(envelope.at);
+            }
+            Event::TurnEnded { outcome, .. } => {
+                let since = self.running.take().unwrap_or(envelope.at);
+                // Clocks are set back; time spent is not.
+                let spent = u64::try_from(envelope.at.0.saturating_sub(since.0)).unwrap_or(0);
+                self.working = self.working.saturating_add(spent);
+                match outcome {
+                    TurnOutcome::Completed => {}
+                    TurnOutcome::Failed { .. } | TurnOutcome::Interrupted => self.failed += 1,
+                    TurnOutcome::Cancelled => self.cancelled += 1,
+                }
+            }
+            Event::UsageReported { usage, .. } => self.spend(usage),
+            Event::CallProposed { .. } => self.calls += 1,
+            Event::CallEnded { outcome, .. } => match outcome {
+                CallOutcome::Succeeded { .. } => self.calls_succeeded += 1,
+                CallOutcome::Failed { .. } => self.calls_failed += 1,
+                CallOutcome::Cancelled { .. } => self.calls_cancelled += 1,
+            },
+            Event::ApprovalAsked { .. } => self.questions += 1,
+            Event::ContextCompacted { .. } => self.compactions += 1,
+            Event::SettingsChanged { .. }
+            | Event::PolicyAmended { .. }
+            | Event::SessionClosed { .. }
+            | Event::PromptAccepted { .. }
+            | Event::PromptWithdrawn { .. }
+            | Event::TextAppended { .. }
+            | Event::ThoughtAppended { .. }
+            | Event::PlanUpdated { .. }
+            | Event::SourcesCited { .. }
+            | Event::ApprovalAnswered { .. }
+            | Event::CallStarted { .. }
+            | Event::CallOutput { .. }
+            | Event::NoticeRaised { .. }
+            | Event::Unknown => {}
+        }
+    }
+
+    /// Saturating: the numbers are a provider's, and no log may fail to fold.
+    fn spend(&mut self, usage: &Usage) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.usage.input_tokens, usage.input_tokens);
+        add(&mut self.usage.output_tokens, usage.output_tokens);
+        add(&mut self.usage.thought_tokens, usage.thought_tokens);
+        add(&mut self.usage.cached_tokens, usage.cached_tokens);
+    }
+}

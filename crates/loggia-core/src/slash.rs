@@ -1,0 +1,422 @@
+//! Slash commands as every front end knows them: names, arguments, help, and how a line is read.
+//!
+//! A slash command is a prompt. This module says which one, and nothing here does it; the doing is
+//! the agent's. One table for all: a terminal completes from it, `commands/get` lists it, and a
+//! line means the same wherever it was typed.
+//!
+//! **The rule.** A prompt is a command if its very first character is a slash and what follows, up
+//! to the first white space, is a name: letters, digits, `-` and `_`, beginning with a letter. So
+//! `/usr/bin/x`, `//`, `/ x` and ` /help` are messages, and `/foo` is a command that does not exist.
+
+use std::fmt;
+
+use crate::content::{Content, Part};
+
+/// How much of a mistaken word an error repeats.
+const SHOWN: usize = 40;
+
+/// One command, or a group of commands.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SlashCommand {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub arguments: &'static [Argument],
+    /// Not empty for a group. The first is meant where none is named.
+    pub sub_commands: &'static [SlashCommand],
+    what: What,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Argument {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub kind: ArgumentKind,
+    pub required: bool,
+}
+
+/// What an argument has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentKind {
+    /// Everything that follows, as it stands.
+    Text,
+    /// One word: the id of a rule, or its beginning.
+    Rule,
+    /// The name of a command of this table.
+    Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Group,
+    Help,
+    About,
+    Tools,
+    ApprovalsList,
+    ApprovalsRevoke,
+    Init,
+    MemoryShow,
+    MemoryList,
+    MemoryAdd,
+    Stats,
+    Compact,
+    Clear,
+}
+
+/// A command, ready to be done. Its text form reads back as itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Slash {
+    /// Names of the table; empty for all of it.
+    Help {
+        about: Vec<&'static str>,
+    },
+    About,
+    Tools,
+    ApprovalsList,
+    ApprovalsRevoke {
+        rule: String,
+    },
+    Init,
+    MemoryShow,
+    MemoryList,
+    MemoryAdd {
+        text: String,
+    },
+    Stats,
+    Compact {
+        focus: Option<String>,
+    },
+    Clear,
+}
+
+/// What a prompt's text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    Message,
+    Command(Slash),
+    /// Meant as a command, and none.
+    Mistake(SlashError),
+}
+
+/// Why a line is no command. Each sentence names what there is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SlashError {
+    #[error("there is no command `/{given}`; there are {}", names(COMMANDS, "/"))]
+    UnknownCommand { given: String },
+    #[error("`/{group}` has no `{given}`; it has {}", names(below(group), ""))]
+    UnknownSubCommand { group: &'static str, given: String },
+    #[error("an argument is missing: `{usage}`")]
+    Missing { usage: String },
+    #[error("`{given}` is too much: `{usage}`")]
+    TooMuch { usage: String, given: String },
+}
+
+const fn leaf(name: &'static str, description: &'static str, what: What) -> SlashCommand {
+    SlashCommand { name, description, arguments: &[], sub_commands: &[], what }
+}
+
+/// Every command, in the order in which it is explained.
+pub const COMMANDS: &[SlashCommand] = &[
+    SlashCommand {
+        arguments: &[Argument {
+            name: "command",
+            description: "The command to explain; all of them without one",
+            kind: ArgumentKind::Command,
+            required: false,
+        }],
+        ..leaf("help", "Shows the commands, or explains one", What::Help)
+    },
+    leaf("about", "Shows version, model, mode, workspace and session", What::About),
+    leaf("tools", "Lists the agent's tools and what each may touch", What::Tools),
+    SlashCommand {
+        sub_commands: &[
+            leaf("list", "Lists what was answered with \"always\"", What::ApprovalsList),
+            SlashCommand {
+                arguments: &[Argument {
+                    name: "rule",
+                    description: "The rule's id as the list shows it, or its beginning",
+                    kind: ArgumentKind::Rule,
+                    required: true,
+                }],
+                ..leaf(
+                    "revoke",
+                    "Takes a permission back: asks again from now on",
+                    What::ApprovalsRevoke,
+                )
+            },
+        ],
+        ..leaf("approvals", "What passes without a question", What::Group)
+    },
+    leaf("init", "Writes a first AGENTS.md from what is in the workspace", What::Init),
+    SlashCommand {
+        sub_commands: &[
+            leaf("show", "Shows the memory exactly as the model is given it", What::MemoryShow),
+            leaf("list", "Lists the files that memory is read from", What::MemoryList),
+            SlashCommand {
+                arguments: &[Argument {
+                    name: "text",
+                    description: "What to remember",
+                    kind: ArgumentKind::Text,
+                    required: true,
+                }],
+                ..leaf("add", "Adds a note to the workspace's AGENTS.md", What::MemoryAdd)
+            },
+        ],
+        ..leaf("memory", "What the model is always told: AGENTS.md and its like", What::Group)
+    },
+    leaf("stats", "Shows turns, calls, tokens, time and the size of the context", What::Stats),
+    SlashCommand {
+        arguments: &[Argument {
+            name: "focus",
+            description: "What the summary must keep above all",
+            kind: ArgumentKind::Text,
+            required: false,
+        }],
+        ..leaf("compact", "Puts a summary in place of the conversation so far", What::Compact)
+    },
+    leaf("clear", "Begins the conversation anew; the log stays", What::Clear),
+];
+
+/// What a prompt is: looked at before any model sees it.
+pub fn read_content(content: &Content) -> Reading {
+    match content.parts.first() {
+        Some(Part::Text { text }) if text.starts_with('/') => read(&content.to_text()),
+        Some(Part::Text { .. } | Part::File { .. } | Part::Data { .. }) | None => Reading::Message,
+    }
+}
+
+pub fn read(text: &str) -> Reading {
+    match text.strip_prefix('/') {
+        Some(line) if is_name(line.split(char::is_whitespace).next().unwrap_or_default()) => {
+            match parse_line(line) {
+                Ok(command) => Reading::Command(command),
+                Err(error) => Reading::Mistake(error),
+            }
+        }
+        Some(_) | None => Reading::Message,
+    }
+}
+
+/// A command given by its path, `["memory", "add"]`, with its arguments as one text.
+pub fn parse(path: &[impl AsRef<str>], args: &str) -> Result<Slash, SlashError> {
+    let mut line: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
+    if let Some(first) = line.first_mut() {
+        *first = first.strip_prefix('/').unwrap_or(first);
+    }
+    line.push(args);
+    parse_line(&line.join(" "))
+}
+
+/// The commands that a line so far may become, each with its whole name: for completion.
+pub fn complete(text: &str) -> Vec<(String, &'static SlashCommand)> {
+    let text = text.to_ascii_lowercase();
+    let named = |group: &str, command: &SlashCommand| match group {
+        "" => format!("/{}", command.name),
+        group => format!("/{group} {}", command.name),
+    };
+    let all = COMMANDS.iter().flat_map(|command| {
+        let below = command.sub_commands.iter().map(|sub| (named(command.name, sub), sub));
+        std::iter::once((named("", command), command)).chain(below)
+    });
+    all.filter(|(name, _)| name.starts_with(&text)).collect()
+}
+
+fn is_name(word: &str) -> bool {
+    word.starts_with(|letter: char| letter.is_ascii_alphabetic())
+        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+}
+
+/// The first word, and what follows it without the space between.
+fn split(line: &str) -> (&str, &str) {
+    let line = line.trim_start();
+    let (word, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
+    (word, rest.trim_start())
+}
+
+fn find(commands: &'static [SlashCommand], name: &str) -> Option<&'static SlashCommand> {
+    commands.iter().find(|command| command.name.eq_ignore_ascii_case(name))
+}
+
+fn below(group: &str) -> &'static [SlashCommand] {
+    find(COMMANDS, group).map_or(&[], |command| command.sub_commands)
+}
+
+fn names(commands: &[SlashCommand], before: &str) -> String {
+    let names: Vec<String> =
+        commands.iter().map(|command| format!("{before}{}", command.name)).collect();
+    names.join(", ")
+}
+
+fn shown(text: &str) -> String {
+    let front: String = text.chars().take(SHOWN).filter(|letter| !letter.is_control()).collect();
+    if text.chars().count() > SHOWN { front + "…" } else { front }
+}
+
+/// The command that begins a line, as a path of names, and what follows.
+fn locate(line: &str) -> Result<(Vec<&'static SlashCommand>, &str), SlashError> {
+    let (word, rest) = split(line);
+    let unknown = || SlashError::UnknownCommand { given: shown(word) };
+    let command = find(COMMANDS, word).ok_or_else(unknown)?;
+    if command.what != What::Group {
+        return Ok((vec![command], rest));
+    }
+    let (word, after) = split(rest);
+    if word.is_empty() {
+        return Ok((vec![command], ""));
+    }
+    let unknown = || SlashError::UnknownSubCommand { group: command.name, given: shown(word) };
+    let sub = find(command.sub_commands, word).ok_or_else(unknown)?;
+    Ok((vec![command, sub], after))
+}
+
+fn parse_line(line: &str) -> Result<Slash, SlashError> {
+    let (mut path, rest) = locate(line)?;
+    if let [group] = path.as_slice()
+        && let Some(first) = group.sub_commands.first()
+    {
+        path.push(first);
+    }
+    let Some(command) = path.last() else {
+        return Err(SlashError::UnknownCommand { given: String::new() });
+    };
+    let usage = || usage(&path.iter().map(|command| command.name).collect::<Vec<_>>());
+    let rest = rest.trim_end();
+    let argument = match command.arguments.first() {
+        Some(argument) => argument,
+        None if rest.is_empty() => &NOTHING,
+        None => return Err(SlashError::TooMuch { usage: usage(), given: shown(rest) }),
+    };
+    if argument.required && rest.is_empty() {
+        return Err(SlashError::Missing { usage: usage() });
+    }
+    let word = || match split(rest) {
+        (word, "") => Ok(word.to_owned()),
+        (_, more) => Err(SlashError::TooMuch { usage: usage(), given: shown(more) }),
+    };
+    Ok(match command.what {
+        What::Help => Slash::Help { about: topic(rest)? },
+        What::About => Slash::About,
+        What::Tools => Slash::Tools,
+        // A group is never the last of a path.
+        What::Group | What::ApprovalsList => Slash::ApprovalsList,
+        What::ApprovalsRevoke => Slash::ApprovalsRevoke { rule: word()? },
+        What::Init => Slash::Init,
+        What::MemoryShow => Slash::MemoryShow,
+        What::MemoryList => Slash::MemoryList,
+        What::MemoryAdd => Slash::MemoryAdd { text: rest.to_owned() },
+        What::Stats => Slash::Stats,
+        What::Compact => Slash::Compact { focus: (!rest.is_empty()).then(|| rest.to_owned()) },
+        What::Clear => Slash::Clear,
+    })
+}
+
+const NOTHING: Argument =
+    Argument { name: "", description: "", kind: ArgumentKind::Text, required: false };
+
+/// What `/help` is asked about.
+fn topic(text: &str) -> Result<Vec<&'static str>, SlashError> {
+    let text = text.strip_prefix('/').unwrap_or(text);
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (path, rest) = locate(text)?;
+    let names: Vec<&'static str> = path.iter().map(|command| command.name).collect();
+    match rest.is_empty() {
+        true => Ok(names),
+        false => Err(SlashError::TooMuch { usage: usage(&["help"]), given: shown(rest) }),
+    }
+}
+
+/// How a command is typed: `/memory add TEXT`.
+pub fn usage(path: &[&str]) -> String {
+    let mut usage = format!("/{}", path.join(" "));
+    let mut commands = COMMANDS;
+    for (depth, name) in path.iter().enumerate() {
+        let Some(command) = find(commands, name) else { break };
+        commands = command.sub_commands;
+        if depth + 1 < path.len() {
+            continue;
+        }
+        for argument in command.arguments {
+            let name = argument.name.to_uppercase();
+            usage += &if argument.required { format!(" {name}") } else { format!(" [{name}]") };
+        }
+        if !command.sub_commands.is_empty() {
+            let names: Vec<&str> = command.sub_commands.iter().map(|sub| sub.name).collect();
+            usage += &format!(" [{}]", names.join("|"));
+        }
+    }
+    usage
+}
+
+/// All commands, or those below one, as a list that reads well as plain text and as Markdown.
+pub fn overview(about: &[&str]) -> String {
+    let mut lines: Vec<(String, &str)> = Vec::new();
+    let asked = |name: &str, depth: usize| about.get(depth).is_none_or(|wanted| *wanted == name);
+    for command in COMMANDS.iter().filter(|command| asked(command.name, 0)) {
+        if command.sub_commands.is_empty() {
+            lines.push((usage(&[command.name]), command.description));
+        }
+        for sub in command.sub_commands.iter().filter(|sub| asked(sub.name, 1)) {
+            lines.push((usage(&[command.name, sub.name]), sub.description));
+        }
+    }
+    let lines: Vec<String> =
+        lines.iter().map(|(usage, text)| format!("- `{usage}`: {text}")).collect();
+    lines.join("\n")
+}
+
+/// One command in full.
+pub fn explain(about: &[&str]) -> String {
+    let mut text = overview(about);
+    let mut commands = COMMANDS;
+    for name in about {
+        let Some(command) = find(commands, name) else { break };
+        commands = command.sub_commands;
+        for argument in command.arguments {
+            let needed = if argument.required { "required" } else { "optional" };
+            let name = argument.name.to_uppercase();
+            text += &format!("\n\n{name} ({needed}): {}.", argument.description);
+        }
+    }
+    text
+}
+
+impl Slash {
+    /// Whether doing it may need somebody's permission: it changes a file.
+    pub fn may_ask(&self) -> bool {
+        match self {
+            Slash::Init | Slash::MemoryAdd { .. } => true,
+            Slash::Help { .. }
+            | Slash::About
+            | Slash::Tools
+            | Slash::ApprovalsList
+            | Slash::ApprovalsRevoke { .. }
+            | Slash::MemoryShow
+            | Slash::MemoryList
+            | Slash::Stats
+            | Slash::Compact { .. }
+            | Slash::Clear => false,
+        }
+    }
+}
+
+impl fmt::Display for Slash {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slash::Help { about } if about.is_empty() => out.write_str("/help"),
+            Slash::Help { about } => write!(out, "/help {}", about.join(" ")),
+            Slash::About => out.write_str("/about"),
+            Slash::Tools => out.write_str("/tools"),
+            Slash::ApprovalsList => out.write_str("/approvals list"),
+            Slash::ApprovalsRevoke { rule } => write!(out, "/approvals revoke {rule}"),
+            Slash::Init => out.write_str("/init"),
+            Slash::MemoryShow => out.write_str("/memory show"),
+            Slash::MemoryList => out.write_str("/memory list"),
+            Slash::MemoryAdd { text } => write!(out, "/memory add {text}"),
+            Slash::Stats => out.write_str("/stats"),
+            Slash::Compact { focus: None } => out.write_str("/compact"),
+            Slash::Compact { focus: Some(focus) } => write!(out, "/compact {focus}"),
+            Slash::Clear => out.write_str("/clear"),
+        }
+    }
+}

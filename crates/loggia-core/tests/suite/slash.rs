@@ -1,0 +1,154 @@
+//! What is a command, what is a message, and what a mistake is told.
+
+use std::collections::HashSet;
+
+use loggia_core::slash::{self, COMMANDS, Reading, Slash, SlashError, read};
+use loggia_core::{Content, Part};
+use proptest::prelude::*;
+use serde_json::json;
+
+fn memory(text: &str) -> Slash {
+    Slash::MemoryAdd { text: text.into() }
+}
+
+#[test]
+fn a_line_is_a_command_or_a_message() {
+    let command = Reading::Command;
+    let cases: Vec<(&str, Reading)> = vec![
+        ("/help", command(Slash::Help { about: vec![] })),
+        ("/HELP  ", command(Slash::Help { about: vec![] })),
+        ("/help memory", command(Slash::Help { about: vec!["memory"] })),
+        ("/help /memory ADD", command(Slash::Help { about: vec!["memory", "add"] })),
+        ("/about", command(Slash::About)),
+        ("/tools\n", command(Slash::Tools)),
+        ("/approvals", command(Slash::ApprovalsList)),
+        ("/approvals list", command(Slash::ApprovalsList)),
+        ("/approvals revoke r-1", command(Slash::ApprovalsRevoke { rule: "r-1".into() })),
+        ("/init", command(Slash::Init)),
+        ("/memory", command(Slash::MemoryShow)),
+        ("/memory list", command(Slash::MemoryList)),
+        ("/memory add  two  words ", command(memory("two  words"))),
+        ("/memory add\none\n  two", command(memory("one\n  two"))),
+        ("/stats", command(Slash::Stats)),
+        ("/compact", command(Slash::Compact { focus: None })),
+        ("/compact the names", command(Slash::Compact { focus: Some("the names".into()) })),
+        ("/clear", command(Slash::Clear)),
+        ("/usr/bin/x explain", Reading::Message),
+        ("/etc", Reading::Mistake(SlashError::UnknownCommand { given: "etc".into() })),
+        ("/help/me", Reading::Message),
+        ("/a.out", Reading::Message),
+        ("/", Reading::Message),
+        ("/ help", Reading::Message),
+        ("//help", Reading::Message),
+        ("/* a comment */", Reading::Message),
+        ("/42", Reading::Message),
+        ("/ärger", Reading::Message),
+        (" /help", Reading::Message),
+        ("see /help", Reading::Message),
+        ("", Reading::Message),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read(text), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn a_mistake_names_what_there_is() {
+    let cases = [
+        (
+            "/foo",
+            "there is no command `/foo`; there are /help, /about, /tools, /approvals, /init, \
+             /memory, /stats, /compact, /clear",
+        ),
+        ("/memory forget x", "`/memory` has no `forget`; it has show, list, add"),
+        ("/memory add", "an argument is missing: `/memory add TEXT`"),
+        ("/memory add   ", "an argument is missing: `/memory add TEXT`"),
+        ("/approvals revoke", "an argument is missing: `/approvals revoke RULE`"),
+        ("/approvals revoke a b", "`b` is too much: `/approvals revoke RULE`"),
+        ("/about me", "`me` is too much: `/about`"),
+        ("/help about me", "`me` is too much: `/help [COMMAND]`"),
+    ];
+    for (text, expected) in cases {
+        let Reading::Mistake(error) = read(text) else { panic!("{text} is no mistake") };
+        assert_eq!(error.to_string(), expected);
+    }
+    let Reading::Mistake(error) = read(&format!("/{}", "x".repeat(10_000))) else { panic!() };
+    assert!(error.to_string().len() < 300, "{error}");
+}
+
+#[test]
+fn a_command_may_be_given_by_its_path() {
+    assert_eq!(slash::parse(&["memory", "add"], "likes tea"), Ok(memory("likes tea")));
+    assert_eq!(slash::parse(&["/memory"], "add likes tea"), Ok(memory("likes tea")));
+    assert_eq!(slash::parse(&["help"], ""), Ok(Slash::Help { about: vec![] }));
+    let given = "usr/bin".to_owned();
+    assert_eq!(slash::parse(&["usr/bin"], ""), Err(SlashError::UnknownCommand { given }));
+    let empty: [&str; 0] = [];
+    assert!(slash::parse(&empty, "").is_err());
+}
+
+#[test]
+fn only_a_text_in_front_makes_a_command() {
+    let text = |text: &str| Part::Text { text: text.into() };
+    let data = || Part::Data { data: json!({}) };
+    let read = |parts| slash::read_content(&Content { parts, ..Content::default() });
+    assert_eq!(read(vec![text("/memory add a"), data()]), Reading::Command(memory("a")));
+    assert_eq!(read(vec![text("/memory add a"), text("b")]), Reading::Command(memory("a\nb")));
+    assert_eq!(read(vec![data(), text("/help")]), Reading::Message);
+    assert_eq!(read(Vec::new()), Reading::Message);
+}
+
+#[test]
+fn a_line_is_completed_with_descriptions() {
+    let names = |text: &str| -> Vec<String> {
+        slash::complete(text).into_iter().map(|(name, _)| name).collect()
+    };
+    assert_eq!(names("/m"), ["/memory", "/memory show", "/memory list", "/memory add"]);
+    assert_eq!(names("/memory a"), ["/memory add"]);
+    assert_eq!(names("/A"), ["/about", "/approvals", "/approvals list", "/approvals revoke"]);
+    assert_eq!(names("memory"), Vec::<String>::new());
+    assert!(names("/").len() > COMMANDS.len());
+}
+
+/// Names are unique, words are there, and whatever is offered is understood.
+#[test]
+fn the_table_is_in_order() {
+    let mut seen = HashSet::new();
+    for (name, command) in slash::complete("/") {
+        assert!(seen.insert(name.clone()), "{name} is there twice");
+        assert!(!command.description.is_empty() && !command.description.ends_with('.'), "{name}");
+        assert!(command.arguments.len() <= 1, "{name}: one argument, which is the rest");
+        let needed = command.arguments.iter().any(|argument| argument.required);
+        let line = if needed { format!("{name} x") } else { name.clone() };
+        let Reading::Command(read) = read(&line) else { panic!("{line} is not understood") };
+        assert_eq!(read.may_ask(), matches!(read, Slash::Init | Slash::MemoryAdd { .. }));
+        let path: Vec<&str> = name.trim_start_matches('/').split(' ').collect();
+        assert!(slash::usage(&path).starts_with(&name));
+        assert!(slash::explain(&path).contains(&slash::usage(&path)) || path.len() == 1);
+    }
+    assert_eq!(
+        slash::explain(&["memory", "add"]),
+        "- `/memory add TEXT`: Adds a note to the workspace's AGENTS.md\n\n\
+         TEXT (required): What to remember."
+    );
+    assert_eq!(slash::overview(&[]).lines().count(), 12);
+}
+
+proptest! {
+    /// Total, and what was understood is understood again from its own words.
+    #[test]
+    fn reading_never_fails_and_writing_reads_back(
+        text in prop_oneof![
+            any::<String>(),
+            "/(help|memory|approvals|compact|about|clear|foo)[ \n]{0,2}(add|list|revoke|show|memory)?[ \n]{0,2}.{0,12}",
+        ],
+    ) {
+        match read(&text) {
+            Reading::Command(command) => {
+                prop_assert_eq!(read(&command.to_string()), Reading::Command(command));
+            }
+            Reading::Mistake(error) => prop_assert!(error.to_string().len() < 400),
+            Reading::Message => {}
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `commands/get` and `command/execute`: the tree, and the immediate answer to running a command.
+//!
+//! A command becomes a prompt; its execution id is the task's id, and what follows comes as frames
+//! of that task. What a command does is not known here.
+
+use std::time::Duration;
+
+use loggia_core::slash;
+use loggia_core::{Command, Content, Details, Session, SessionId, TaskChoice, TaskId};
+use loggia_session::{Ack, SessionHandle};
+use loggia_wire::commands::{
+    CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
+};
+use loggia_wire::{Condition, FrameId, RunSlash, View, WireError};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::dispatch::Reply;
+use crate::state::{Caller, Server, submit_error};
+
+/// How long the answer to a command that may ask waits for its question.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where a command stands right after it was accepted.
+enum Standing {
+    /// Runs, or is done.
+    Under,
+    Queued,
+    /// Nothing goes on until somebody answers: a question of its own, or of the turn before it.
+    Waits {
+        own: bool,
+        title: String,
+        shell: bool,
+    },
+}
+
+impl Server {
+    pub(crate) async fn list_slash(
+        &self,
+        session: Option<SessionId>,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        if let Some(session) = session {
+            // The commands are the same everywhere; a session that is not there has none.
+            self.session(&session, caller).await?;
+        }
+        value(&GetAllSlashCommandsResponse::all())
+    }
+
+    pub(crate) async fn run_slash(
+        &self,
+        run: RunSlash,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let command = match slash::parse(&run.path, &run.args) {
+            Ok(command) => command,
+            Err(error) => {
+                return value(&ExecuteSlashCommandResponse {
+                    execution_id: String::new(),
+                    status: CommandExecutionStatus::FailedToStart,
+                    message: error.to_string(),
+                });
+            }
+        };
+        let handle = self.session_for(run.session.as_ref(), run.settings.as_ref(), caller).await?;
+        let prompt = Command::Prompt {
+            prompt: SessionHandle::fresh_prompt(),
+            task: TaskChoice::New,
+            content: Content::text(command.to_string()),
+        };
+        let ack = handle.submit(prompt, caller.origin.clone()).await.map_err(submit_error)?;
+        let task = ack.task.clone().ok_or(Condition::Internal)?;
+        let mut standing = standing(&handle, &task).await?;
+        if command.may_ask() && matches!(standing, Standing::Under) {
+            self.asks_or_ends(&handle, view, &ack, &task).await?;
+            standing = self::standing(&handle, &task).await?;
+        }
+        let (status, message) = told(&standing);
+        value(&ExecuteSlashCommandResponse { execution_id: task.to_string(), status, message })
+    }
+
+    /// Waits until a task asks or is over, and not for ever.
+    async fn asks_or_ends(
+        &self,
+        handle: &SessionHandle,
+        view: View,
+        ack: &Ack,
+        task: &TaskId,
+    ) -> Result<(), WireError> {
+        let projection = self.projection(handle, view);
+        let mut frames = projection.frames(FrameId { seq: ack.after, k: u32::MAX });
+        let settled = async {
+            loop {
+                let batch = frames.next().await.map_err(|_| WireError::from(Condition::Storage))?;
+                let batch = batch.ok_or(Condition::Restarting)?;
+                if batch.iter().any(|frame| frame.task == *task && frame.ends.is_some()) {
+                    return Ok(());
+                }
+            }
+        };
+        // Too slow to wait for: it has started, and its frames will say the rest.
+        tokio::time::timeout(PATIENCE, settled).await.unwrap_or(Ok(()))
+    }
+}
+
+async fn standing(handle: &SessionHandle, task: &TaskId) -> Result<Standing, WireError> {
+    let task = task.clone();
+    let look = move |session: &Session| {
+        let own = session.turn().is_some_and(|turn| turn.task == task);
+        let queued = session.queue().any(|queued| queued.task == task);
+        match session.open_approvals().next() {
+            Some((call, _)) if own || queued => Standing::Waits {
+                own,
+                title: call.title.clone(),
+                shell: matches!(call.details, Details::Execute { .. }),
+            },
+            Some(_) | None if queued => Standing::Queued,
+            Some(_) | None => Standing::Under,
+        }
+    };
+    handle.inspect(look).await.map_err(submit_error)
+}
+
+fn told(standing: &Standing) -> (CommandExecutionStatus, String) {
+    match standing {
+        Standing::Under => (CommandExecutionStatus::Started, String::new()),
+        Standing::Queued => {
+            let message = "it waits for the turn that is running".to_owned();
+            (CommandExecutionStatus::Started, message)
+        }
+        Standing::Waits { own, title, shell } => {
+            let status = match shell {
+                true => CommandExecutionStatus::AwaitingShellConfirmation,
+                false => CommandExecutionStatus::AwaitingActionConfirmation,
+            };
+            let message = match own {
+                true => format!("it asks to {title}"),
+                false => format!("it waits for the turn before it, which asks to {title}"),
+            };
+            (status, message)
+        }
+    }
+}
+
+fn value(answer: &impl Serialize) -> Result<Reply, WireError> {
+    let value: Result<Value, _> = serde_json::to_value(answer);
+    value.map(Reply::Value).map_err(|_| Condition::Internal.into())
+}

@@ -1,0 +1,68 @@
+//! What a turn is given to read, before and after a compaction.
+
+use std::sync::{Arc, Mutex};
+
+use futures::future::BoxFuture;
+use loggia_core::{Event, Seq};
+use loggia_session::{Agent, Turn, TurnOver};
+use loggia_testkit::client::{create, memory_hub, prompt};
+
+/// What each turn was given: how many events to read, the first of them, and the summary.
+type Given = Arc<Mutex<Vec<(usize, Seq, Option<String>)>>>;
+
+/// Compacts when it is told to, and writes down what it was given to read.
+struct Reader {
+    given: Given,
+}
+
+impl Agent for Reader {
+    fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
+        let given = self.given.clone();
+        Box::pin(async move {
+            let text = turn.context().content.to_text();
+            if let Some(summary) = text.strip_prefix("compact ") {
+                return turn.compact(summary).await;
+            }
+            if text == "clear" {
+                return turn.compact("").await;
+            }
+            let history = turn.history().await?;
+            let first = history.first().map_or(Seq::ZERO, |envelope| envelope.seq);
+            given.lock().unwrap().push((history.len(), first, turn.context().summary.clone()));
+            turn.say(&turn.message(), "words").await
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_turn_after_a_compaction_reads_the_summary_and_nothing_before_it() {
+    let given = Given::default();
+    let hub = memory_hub(Arc::new(Reader { given: given.clone() }));
+    let handle = create(&hub).await;
+    let mut follower = handle.follow(Seq::ZERO);
+    let mut compacted = Vec::new();
+    let texts: Vec<String> = (0..12).map(|number| format!("talk {number}")).collect();
+    let mut prompts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    prompts.extend(["compact what was", "after", "clear", "anew"]);
+    for text in prompts {
+        prompt(&handle, text).await.unwrap();
+        let mut ended = false;
+        while !ended {
+            for envelope in follower.next().await.unwrap().unwrap() {
+                ended |= matches!(envelope.event, Event::TurnEnded { .. });
+                if let Event::ContextCompacted { upto, .. } = envelope.event {
+                    compacted.push(upto);
+                }
+            }
+        }
+    }
+    let given = given.lock().unwrap();
+    let (before, [after, anew]) = (&given[..12], &given[12..]) else { panic!("{given:?}") };
+    assert!(before.iter().all(|(_, first, summary)| *first == Seq(2) && summary.is_none()));
+    assert!(before[11].0 > before[0].0 + 30, "every turn reads all turns before it: {before:?}");
+    assert_eq!(after.2.as_deref(), Some("what was"));
+    assert!(after.1 > compacted[0], "{after:?}");
+    assert_eq!(anew.2, None);
+    assert!(anew.1 > compacted[1], "{anew:?}");
+    assert_eq!((after.0, anew.0), (before[0].0, before[0].0), "as little as the first turn read");
+}

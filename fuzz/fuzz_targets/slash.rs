@@ -1,0 +1,21 @@
+//! Reading a prompt as a slash command never panics, what was understood is understood again from
+//! its own words, and a mistake is told in a short sentence.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use loggia_core::slash::{Reading, complete, parse, read};
+
+fuzz_target!(|text: &str| {
+    let _ = complete(text);
+    match read(text) {
+        Reading::Command(command) => {
+            assert_eq!(read(&command.to_string()), Reading::Command(command));
+        }
+        Reading::Mistake(error) => assert!(error.to_string().len() < 1024),
+        Reading::Message => {}
+    }
+    let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
+    if let Ok(command) = parse(&[first], rest) {
+        assert_eq!(read(&command.to_string()), Reading::Command(command));
+    }
+});
