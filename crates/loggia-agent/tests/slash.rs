@@ -9,9 +9,9 @@ use std::time::Duration;
 use loggia_agent::NativeAgent;
 use loggia_agent::tool::{ToolConfig, builtin};
 use loggia_core::{
-    AgentName, CallId, CallOutcome, ChoiceId, Command, Content, Details, Event, FileDiff, Limits,
-    Mode, ModelName, Origin, Question, RuleId, Seq, Settings, Surface, TaskChoice, TurnOutcome,
-    Workspace,
+    AgentName, CallId, CallOutcome, Cancel, ChoiceId, Command, Content, Details, Event, FileDiff,
+    Limits, Mode, ModelName, Origin, Question, RuleId, Seq, Settings, Surface, TaskChoice,
+    TurnOutcome, Workspace,
 };
 use loggia_session::hub::project_rules;
 use loggia_session::{Follower, Hub, MemoryStore, NewSession, SessionHandle};
@@ -215,7 +215,7 @@ async fn numbers_are_counted_from_the_log() {
     assert!(after.contains("turns: 5, this one included (1 failed, 0 cancelled)"), "{after}");
     assert!(after.contains("calls: 2 (1 succeeded, 1 failed, 0 refused"), "{after}");
     assert!(after.contains("(earlier turns: 3)"), "commands are no part of the context: {after}");
-    assert!(after.contains("compacted or cleared: 0 times"), "{after}");
+    assert!(after.contains("compactions, clearing included: 0"), "{after}");
 }
 
 #[tokio::test]
@@ -417,7 +417,7 @@ async fn a_summary_stands_for_what_was() {
     let said = talk.say("/compact").await;
     assert!(said.ends_with("cut short.\n- Asked: say four\n  Said: four"), "{said}");
     let stats = talk.say("/stats").await;
-    assert!(stats.contains("compacted or cleared: 4 times"), "{stats}");
+    assert!(stats.contains("compactions, clearing included: 4"), "{stats}");
     let said = talk.log().await;
     let prompts = said.iter().filter(|event| matches!(event, Event::PromptAccepted { .. }));
     assert_eq!(prompts.count(), 12, "the log keeps everything");
@@ -460,6 +460,27 @@ steps = [{text="words"}]
     assert_eq!(talk.fails("/compact").await, "nothing was summarised: no");
     let log = talk.log().await;
     assert!(!log.iter().any(|event| matches!(event, Event::ContextCompacted { .. })));
+}
+
+#[tokio::test]
+async fn a_summary_that_is_cancelled_changes_nothing() {
+    let script = r#"
+[[rule]]
+contains = "Summarise the conversation"
+steps = [{text="half of"}, {delay="60m"}]
+[[rule]]
+steps = [{text="words"}]
+"#;
+    let mut talk = Talk::with(Mode::All, &format!("script {script}"), None).await;
+    talk.say("hello").await;
+    talk.prompt("/compact").await;
+    let cancel = Command::Cancel { what: Cancel::Turn };
+    talk.handle.submit(cancel, origin()).await.unwrap();
+    assert_eq!(talk.end().await.outcome, TurnOutcome::Cancelled);
+    talk.say("go on").await;
+    let stats = talk.say("/stats").await;
+    assert!(stats.contains("(earlier turns: 2)"), "{stats}");
+    assert!(stats.contains("clearing included: 0"), "{stats}");
 }
 
 #[tokio::test]

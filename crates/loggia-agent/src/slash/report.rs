@@ -82,7 +82,7 @@ fn counted(stats: &Stats) -> String {
             stats.usage.thought_tokens
         ),
         format!("- time in turns: {}", duration(stats.working)),
-        format!("- compacted or cleared: {} times", stats.compactions),
+        format!("- compactions, clearing included: {}", stats.compactions),
     ];
     lines.join("\n")
 }

@@ -142,7 +142,7 @@ impl Agent {
         let message = self.message();
         let text =
             (*rng.pick(&["ok, ", "so ", "ä", "日本", "a longer piece of text. "])).to_owned();
-        Doing::Report(match rng.below(12) {
+        Doing::Report(match rng.below(14) {
             0..6 => Report::Text { message, text },
             6..9 => {
                 let subject = (*rng.pick(&["", "Plan"])).to_owned();
@@ -150,6 +150,8 @@ impl Agent {
             }
             9 => Report::Plan { steps: vec![Step { text, state: StepState::InProgress }] },
             10 => Report::Cite { sources: vec![Source { title: text, uri: "file:a".into() }] },
+            11 => Report::Compact { summary: text },
+            12 => Report::Revoke { rule: "no-rule".into() },
             _ => {
                 let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
                 Report::Usage { model: ModelName("scripted".into()), usage }
