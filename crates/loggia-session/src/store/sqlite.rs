@@ -8,6 +8,7 @@
 mod lease;
 mod read;
 mod schema;
+mod tasks;
 mod wal;
 mod writer;
 
@@ -22,6 +23,7 @@ use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::index::{TaskPage, TaskQuery};
 use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
 use lease::Locks;
 use read::{READS, Readers};
@@ -182,6 +184,10 @@ impl Store for SqliteStore {
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
         let task = task.clone();
         Box::pin(self.read_with(move |connection, path| read::locate(connection, path, &task)))
+    }
+
+    fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        Box::pin(self.read_with(move |connection, path| tasks::page(connection, path, &query)))
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {

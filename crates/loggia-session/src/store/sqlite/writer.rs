@@ -7,7 +7,8 @@ use loggia_core::{Durability, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::describe;
+use super::{describe, tasks};
+use crate::index::TaskMark;
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
 use crate::store::checksum::{self, Sum};
 
@@ -54,7 +55,7 @@ pub struct AppendJob {
     durability: Durability,
     updated: i64,
     summary: String,
-    tasks: Vec<String>,
+    tasks: Vec<TaskMark>,
     documents: Vec<Document>,
 }
 
@@ -74,7 +75,7 @@ impl AppendJob {
             durability: append.durability,
             updated: append.summary.updated.0,
             summary: serde_json::to_string(&append.summary).map_err(encode)?,
-            tasks: append.tasks.iter().map(|task| task.as_str().to_owned()).collect(),
+            tasks: append.tasks.clone(),
             documents: append.documents.clone(),
         })
     }
@@ -286,10 +287,8 @@ fn append(
             "UPDATE sessions SET head = ?2, sum = ?3, updated = ?4, summary = ?5 WHERE row = ?1",
         )?
         .execute(params![job.row, last.0, sum.as_slice(), job.updated, job.summary])?;
-    for task in &job.tasks {
-        transaction
-            .prepare_cached("INSERT OR IGNORE INTO tasks (task, session) VALUES (?1, ?2)")?
-            .execute(params![task, job.row])?;
+    for mark in &job.tasks {
+        tasks::mark(transaction, job.row, mark)?;
     }
     for document in &job.documents {
         put(transaction, document)?;
