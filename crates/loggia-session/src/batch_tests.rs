@@ -176,14 +176,15 @@ fn command(attempt: &Try, number: usize, turn: TurnId) -> Option<Command> {
 proptest! {
     #[test]
     fn of_every_history(steps in prop::collection::vec(prop::collection::vec(tries(), 1..5), 1..40)) {
-        let mut both = Both::default();
+        let (mut both, mut single) = (Both::default(), Both::default());
         let origin = Origin::new(Surface::Cli, "tester");
         let opened = Event::SessionOpened {
             workspace: Workspace::Local { path: "/".into() },
             settings: settings(),
             agent: AgentName("a".into()),
         };
-        both.step([(Millis(1), origin.clone(), opened)]);
+        both.step([(Millis(1), origin.clone(), opened.clone())]);
+        single.step([(Millis(1), origin.clone(), opened)]);
         let mut number = 0;
         for step in &steps {
             // As the writer does: each decision on what the one before it left, one append for all.
@@ -207,8 +208,13 @@ proptest! {
                     decided.push((at, origin.clone(), event));
                 }
             }
+            for event in decided.clone() {
+                single.step([event]);
+                prop_assert_eq!(&single.index, &single.folded());
+            }
             both.step(decided);
             prop_assert_eq!(&both.index, &both.folded());
+            prop_assert_eq!(&both.index, &single.index);
         }
     }
 }
