@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::batch::Batch;
-use crate::handle::{Ack, Control, Look, SessionHandle, SubmitError};
+use crate::handle::{Ack, Control, Line, Look, SubmitError};
+use crate::hub::seats::Presence;
 use crate::log::{self, Log, Publisher};
 use crate::ports::{Agent, Lease, Store, StoreError, TurnOver};
 use crate::turn::{FromAgent, PendingCall, Permit, Turn, TurnContext, Waiter};
@@ -55,6 +56,8 @@ pub(crate) struct Actor {
     unclaimed: HashMap<CallId, Verdict>,
     seeds: u64,
     stopping: bool,
+    /// The last to go: then the session is free and this writer forgotten.
+    presence: Presence,
 }
 
 struct Running {
@@ -75,13 +78,14 @@ struct Step {
 }
 
 impl Actor {
-    /// Takes over an open log: recovers what the last owner left, then serves.
+    /// Takes over an open log and recovers what the last owner left; [`Actor::run`] then serves.
     pub async fn start(
         session: Session,
         lease: Lease,
         store: Arc<dyn Store>,
         agent: Arc<dyn Agent>,
-    ) -> Result<SessionHandle, StoreError> {
+        presence: Presence,
+    ) -> Result<(Line, Self), StoreError> {
         let id = lease.session.clone();
         let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
         // Full: the caller is told busy (handle.rs). Full: the agent waits (turn.rs).
@@ -104,10 +108,14 @@ impl Actor {
             unclaimed: HashMap::new(),
             seeds: uuid::Uuid::now_v7().as_u64_pair().1,
             stopping: false,
+            presence,
         };
         actor.recover().await?;
-        tokio::spawn(actor.run());
-        Ok(SessionHandle { id, control: control_sender, log })
+        Ok((Line { id, control: control_sender, log }, actor))
+    }
+
+    pub fn presence(&self) -> &Presence {
+        &self.presence
     }
 
     async fn recover(&mut self) -> Result<(), StoreError> {
@@ -131,8 +139,9 @@ impl Actor {
         self.commit(step).await
     }
 
-    async fn run(mut self) {
+    pub async fn run(mut self) {
         while !self.stopping {
+            self.presence.rest(self.session.turn().is_none() && self.session.queue().len() == 0);
             let mut step = Step::default();
             tokio::select! {
                 biased; // control first: a cancel or an answer must not wait behind a stream
@@ -141,6 +150,10 @@ impl Actor {
                     None => break, // every handle is gone: nobody can reach this session any more
                 },
                 Some(message) = self.reports.recv() => self.take_report(message, &mut step),
+                () = self.presence.due() => match self.leaves() {
+                    true => break,
+                    false => continue,
+                },
             }
             self.drain(&mut step);
             if let Err(error) = self.commit(step).await {
@@ -149,6 +162,18 @@ impl Actor {
             }
         }
         self.leave().await;
+    }
+
+    /// Closed for being idle, while nobody can come in and nothing waits.
+    fn leaves(&mut self) -> bool {
+        let Self { presence, control, reports, .. } = self;
+        presence.leaves(|| {
+            let quiet = control.is_empty() && reports.is_empty();
+            if quiet {
+                control.close();
+            }
+            quiet
+        })
     }
 
     fn drain(&mut self, step: &mut Step) {

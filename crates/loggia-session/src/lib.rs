@@ -20,7 +20,7 @@ pub mod turn;
 
 pub use client::{LocalClient, SessionClient};
 pub use handle::{Ack, SessionHandle, SubmitError};
-pub use hub::{Hub, HubError, NewSession};
+pub use hub::{Hub, HubError, Idle, NewSession};
 pub use index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
 pub use log::Follower;
 pub use ports::{Agent, Append, Document, Lease, Listed, Owner, Store, StoreError, TurnOver};
