@@ -86,7 +86,7 @@ impl Actor {
         agent: Arc<dyn Agent>,
         presence: Presence,
     ) -> Result<(Line, Self), StoreError> {
-        let id = lease.session.clone();
+        let (id, epoch) = (lease.session.clone(), lease.epoch);
         let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
         // Full: the caller is told busy (handle.rs). Full: the agent waits (turn.rs).
         let (control_sender, control) = mpsc::channel(CONTROL_INBOX);
@@ -111,7 +111,7 @@ impl Actor {
             presence,
         };
         actor.recover().await?;
-        Ok((Line { id, control: control_sender, log }, actor))
+        Ok((Line { id, epoch, control: control_sender, log }, actor))
     }
 
     pub fn presence(&self) -> &Presence {

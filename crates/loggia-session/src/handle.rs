@@ -44,6 +44,7 @@ pub enum SubmitError {
 #[derive(Clone)]
 pub(crate) struct Line {
     pub id: SessionId,
+    pub epoch: u64,
     pub control: mpsc::Sender<Control>,
     pub log: Log,
 }
@@ -79,6 +80,11 @@ pub struct SessionHandle {
 impl SessionHandle {
     pub fn id(&self) -> &SessionId {
         &self.line.id
+    }
+
+    /// Which opening of the session this is; grows with every one.
+    pub fn epoch(&self) -> u64 {
+        self.line.epoch
     }
 
     pub fn head(&self) -> Seq {
