@@ -217,7 +217,12 @@ impl Server {
             settings,
             agent: self.defaults.agent.clone(),
         };
-        let created = self.hub.create_named(wanted.cloned(), new, caller.origin.clone()).await;
+        let origin = caller.origin.clone();
+        let created = match wanted {
+            // Opened together with its first message, which follows.
+            None => self.hub.begin(new, origin).await,
+            Some(_) => self.hub.create_named(wanted.cloned(), new, origin).await,
+        };
         let handle = match (created, wanted) {
             (Ok(handle), _) => handle,
             // Two first messages of one context at once: the other one opened it.

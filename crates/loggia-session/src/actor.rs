@@ -56,6 +56,8 @@ pub(crate) struct Actor {
     unclaimed: HashMap<CallId, Verdict>,
     seeds: u64,
     stopping: bool,
+    /// A session that begins with its first command: how it is opened then.
+    unopened: Option<(Command, Origin)>,
     /// The last to go: then the session is free and this writer forgotten.
     presence: Presence,
 }
@@ -108,10 +110,17 @@ impl Actor {
             unclaimed: HashMap::new(),
             seeds: uuid::Uuid::now_v7().as_u64_pair().1,
             stopping: false,
+            unopened: None,
             presence,
         };
         actor.recover().await?;
         Ok((Line { id, epoch, control: control_sender, log }, actor))
+    }
+
+    /// Opens the session in the step of its first command, not in one of its own.
+    pub fn opening_with(mut self, command: Command, origin: Origin) -> Self {
+        self.unopened = Some((command, origin));
+        self
     }
 
     pub fn presence(&self) -> &Presence {
@@ -188,6 +197,12 @@ impl Actor {
     }
 
     fn take_control(&mut self, message: Control, step: &mut Step) {
+        if !matches!(message, Control::Stop)
+            && let Some((command, origin)) = self.unopened.take()
+            && let Err(refusal) = self.decide(command, &origin, step)
+        {
+            tracing::error!(session = %self.id, %refusal, "a new session was not opened");
+        }
         match message {
             Control::Submit { command, origin, reply } => {
                 let prompt = match &command {

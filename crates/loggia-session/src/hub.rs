@@ -8,7 +8,7 @@ use crate::actor::{Actor, now};
 use crate::batch::{RULES, rule_key};
 use crate::handle::{Line, SessionHandle, SubmitError};
 use crate::log::BATCH;
-use crate::ports::{Agent, Document, Listed, Owner, Store, StoreError};
+use crate::ports::{Agent, Document, Lease, Listed, Owner, Store, StoreError};
 use loggia_core::{
     AgentName, Command, Envelope, Origin, Rule, Seq, Session, SessionId, Settings, TaskId,
     Workspace,
@@ -29,6 +29,13 @@ pub struct NewSession {
     pub workspace: Workspace,
     pub settings: Settings,
     pub agent: AgentName,
+}
+
+impl NewSession {
+    fn into_command(self) -> Command {
+        let Self { workspace, settings, agent } = self;
+        Command::Open { workspace, settings, agent }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -73,6 +80,15 @@ impl Hub {
         self.create_named(None, new, origin).await
     }
 
+    /// A new session that is opened by the first command it is given: both are one step, and
+    /// durable together. One that is given none is never opened, and in no list.
+    pub async fn begin(&self, new: NewSession, origin: Origin) -> Result<SessionHandle, HubError> {
+        let id = SessionId::from(uuid::Uuid::now_v7());
+        let lease = self.store.acquire(&id, self.owner()).await?;
+        let (line, actor) = self.actor(Session::default(), lease).await?;
+        Ok(self.seat(line, actor.opening_with(new.into_command(), origin)))
+    }
+
     /// A new session under a name that a client chose. Refused as already open if there is one.
     pub async fn create_named(
         &self,
@@ -83,8 +99,7 @@ impl Hub {
         let wanted = if name.is_some() { Wanted::Named } else { Wanted::Fresh };
         let id = name.unwrap_or_else(|| SessionId::from(uuid::Uuid::now_v7()));
         let handle = self.handle(&id, wanted).await?;
-        let NewSession { workspace, settings, agent } = new;
-        handle.submit(Command::Open { workspace, settings, agent }, origin).await?;
+        handle.submit(new.into_command(), origin).await?;
         Ok(handle)
     }
 
@@ -152,12 +167,21 @@ impl Hub {
         if head.is_some() {
             fold(self.store.as_ref(), id, |envelope| session.apply(envelope)).await?;
         }
-        let presence = Presence::new(&self.seats, id.clone());
+        let (line, actor) = self.actor(session, lease).await?;
+        Ok(self.seat(line, actor))
+    }
+
+    async fn actor(&self, session: Session, lease: Lease) -> Result<(Line, Actor), StoreError> {
+        let presence = Presence::new(&self.seats, lease.session.clone());
         let (store, agent) = (self.store.clone(), self.agent.clone());
-        let (line, actor) = Actor::start(session, lease, store, agent, presence).await?;
+        Actor::start(session, lease, store, agent, presence).await
+    }
+
+    /// Known first, then running: a writer that rests at once is found at its seat.
+    fn seat(&self, line: Line, actor: Actor) -> SessionHandle {
         let handle = self.seats.sit(line, actor.presence());
         tokio::spawn(actor.run());
-        Ok(handle)
+        handle
     }
 
     fn owner(&self) -> Owner {
