@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use loggia_core::SessionId;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use crate::handle::{Line, SessionHandle};
@@ -50,11 +50,16 @@ struct Table {
     turns: u64,
 }
 
-#[derive(Default)]
 struct Entry {
-    /// Two openers of one session wait for one opening.
-    door: Arc<tokio::sync::Mutex<()>>,
+    /// One place: two openers of one session wait for one opening.
+    door: Arc<Semaphore>,
     seat: Option<Seat>,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self { door: Arc::new(Semaphore::new(1)), seat: None }
+    }
 }
 
 /// One opening of a session. `bell` wakes its writer, and tells this opening from the next.
@@ -102,12 +107,13 @@ pub(crate) enum Claim {
 pub(crate) struct Door {
     seats: Weak<Seats>,
     session: SessionId,
-    lock: Arc<tokio::sync::Mutex<()>>,
+    door: Arc<Semaphore>,
 }
 
 impl Door {
-    pub async fn enter(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.lock.lock().await
+    /// None: the door is closed, which it never is.
+    pub async fn enter(&self) -> Option<SemaphorePermit<'_>> {
+        self.door.acquire().await.ok()
     }
 }
 
@@ -119,8 +125,8 @@ impl Drop for Door {
         // The entry's own and this one.
         let last = |entry: &Entry| {
             entry.seat.is_none()
-                && Arc::ptr_eq(&entry.door, &self.lock)
-                && Arc::strong_count(&self.lock) == 2
+                && Arc::ptr_eq(&entry.door, &self.door)
+                && Arc::strong_count(&self.door) == 2
         };
         if table.entries.get(&self.session).is_some_and(last) {
             table.entries.remove(&self.session);
@@ -153,7 +159,7 @@ impl Seats {
             Some(_) | None => {
                 entry.seat = None;
                 let (seats, session) = (Arc::downgrade(self), session.clone());
-                Claim::Absent(Door { seats, session, lock: entry.door.clone() })
+                Claim::Absent(Door { seats, session, door: entry.door.clone() })
             }
         }
     }
