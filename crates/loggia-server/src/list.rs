@@ -1,27 +1,21 @@
-//! Lists of tasks: newest change first, in pages that stay right while tasks go on.
+//! Lists of tasks: the last changed first, in pages that stay right while tasks go on.
 //!
-//! Reads the sessions that the caller may see. What a page costs grows with their number: there is
-//! no index of tasks by state yet.
+//! Which tasks a page shows is the store's index to say; only the sessions of the page are read,
+//! and none of them is opened for it. So a list shows what other processes work on, too.
 
-use loggia_core::{Millis, TaskId, TaskState};
-use loggia_session::SessionHandle;
-use loggia_wire::{Condition, ListTasks, Shown, View, Violation, WireError, reply};
+use std::collections::HashMap;
+
+use futures::StreamExt;
+use loggia_core::{Millis, SessionId, TaskId};
+use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery, hub};
+use loggia_wire::{ListTasks, Projector, Shown, StatusFilter, View, Violation, WireError, reply};
 use serde_json::Value;
 
 use crate::dispatch::Reply;
 use crate::state::{Caller, Server, Shape, hub_error};
 
-/// A task's place in a list: by time, then by id, so that no two are equal.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    updated: Millis,
-    task: TaskId,
-}
-
-struct Found {
-    place: Place,
-    handle: SessionHandle,
-}
+/// Sessions of one page that are read at a time.
+const AT_A_TIME: usize = 4;
 
 impl Server {
     pub(crate) async fn list(
@@ -30,78 +24,118 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let before = list.page_token.as_deref().map(read_token).transpose()?;
-        let mut found = Vec::new();
-        for handle in self.visible(&list, caller).await? {
-            let projection = self.projection(&handle, view);
-            if !projection.reach(handle.head()).await {
-                return Err(Condition::Restarting.into());
-            }
-            let wanted = |state: TaskState, updated: Millis| {
-                list.status.admits(state) && list.since.is_none_or(|since| updated >= since)
-            };
-            projection.look(|projector| {
-                for task in projector.tasks().iter().filter(|task| wanted(task.state, task.updated))
-                {
-                    let place = Place { updated: task.updated, task: task.id.clone() };
-                    found.push(Found { place, handle: handle.clone() });
-                }
-            });
-        }
-        found.sort_by(|a, b| b.place.cmp(&a.place));
-        let total = found.len();
-        let rest: Vec<Found> = found
-            .into_iter()
-            .filter(|found| before.as_ref().is_none_or(|before| found.place < *before))
-            .collect();
-        let next = rest.get(list.page_size).and(rest.get(list.page_size.saturating_sub(1)));
+        let after = list.page_token.as_deref().map(read_token).transpose()?;
+        let page = match self.query(&list, after, caller) {
+            Some(query) => self.hub.store().tasks(query).await,
+            None => Ok(TaskPage::default()),
+        };
+        let page = page.map_err(|error| hub_error(HubError::Store(error)))?;
+        let next = page.tasks.last().filter(|_| page.more);
         let next = next.map(|last| write_token(&last.place));
-        let shown = Shown { history: list.history, artifacts: list.artifacts };
-        let tasks: Vec<Value> = rest
-            .iter()
-            .take(list.page_size)
-            .filter_map(|found| {
-                self.projection(&found.handle, view).snapshot(&found.place.task, shown)
-            })
-            .collect();
+        let total = usize::try_from(page.total).unwrap_or(usize::MAX);
+        let tasks = self.shown(&page.tasks, &list, view).await?;
         Ok(Reply::Value(reply::page(tasks, next, list.page_size, total)))
     }
 
-    async fn visible(
+    /// What the caller asks for, within what the caller may see. None: nothing at all.
+    fn query(
         &self,
         list: &ListTasks,
+        after: Option<TaskPlace>,
         caller: &Caller,
-    ) -> Result<Vec<SessionHandle>, WireError> {
-        let ids = match (&list.session, &self.shape) {
-            (Some(id), _) => vec![id.clone()],
-            (None, Shape::Shared(shared)) => vec![shared.clone()],
-            (None, Shape::Many) => {
-                let listed = self.hub.list(usize::MAX).await.map_err(hub_error)?;
-                listed.into_iter().map(|listed| listed.session).collect()
+    ) -> Option<TaskQuery> {
+        let (session, principal) = match (&self.shape, &list.session) {
+            (Shape::Shared(shared), Some(asked)) if asked != shared => return None,
+            (Shape::Shared(shared), _) => (Some(shared.clone()), None),
+            (Shape::Many, asked) => {
+                let everybody = caller.principal.scopes.admin;
+                (asked.clone(), (!everybody).then(|| caller.principal.name.clone()))
             }
         };
-        let mut handles = Vec::with_capacity(ids.len());
-        for id in ids {
-            match self.session(&id, caller).await {
-                Ok(handle) => handles.push(handle),
-                // Somebody else's, or in use by another process: not in this list.
-                Err(WireError::Condition(Condition::UnknownContext | Condition::Busy)) => {}
-                Err(error) => return Err(error),
+        let state = match list.status {
+            StatusFilter::Any => None,
+            StatusFilter::Is(state) => Some(state),
+            StatusFilter::Nothing => return None,
+        };
+        let (since, limit) = (list.since, list.page_size);
+        Some(TaskQuery { session, principal, state, since, after, limit })
+    }
+
+    /// The tasks of a page as they are now, in its order. One that has left the wanted state since
+    /// the index was read is left out, like one whose session was deleted.
+    async fn shown(
+        &self,
+        page: &[ListedTask],
+        list: &ListTasks,
+        view: View,
+    ) -> Result<Vec<Value>, WireError> {
+        let shown = Shown { history: list.history, artifacts: list.artifacts };
+        let mut sessions: HashMap<&SessionId, Vec<&TaskId>> = HashMap::new();
+        for listed in page {
+            sessions.entry(&listed.session).or_default().push(&listed.place.task);
+        }
+        let mut reading = Vec::with_capacity(sessions.len());
+        for (session, tasks) in sessions {
+            reading.push(self.read(session, view, move |projector| -> Vec<(TaskId, Value)> {
+                let wanted = |task: &&TaskId| {
+                    let known = projector.tasks().get(task);
+                    known.is_some_and(|known| list.status.admits(known.state))
+                };
+                let found = tasks.iter().copied().filter(wanted);
+                found
+                    .filter_map(|task| Some((task.clone(), projector.snapshot(task, shown)?)))
+                    .collect()
+            }));
+        }
+        let mut found: HashMap<TaskId, Value> = HashMap::new();
+        let mut reading = futures::stream::iter(reading).buffer_unordered(AT_A_TIME);
+        while let Some(read) = reading.next().await {
+            match read {
+                Ok(tasks) => found.extend(tasks),
+                Err(StoreError::Unknown(_)) => {}
+                // One damaged session must not hide all others; asked for, it says what is wrong.
+                Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
+                    tracing::error!(%error, "a session is left out of a list");
+                }
+                Err(error) => return Err(hub_error(HubError::Store(error))),
             }
         }
-        Ok(handles)
+        Ok(page.iter().filter_map(|listed| found.remove(&listed.place.task)).collect())
+    }
+
+    /// Looks at a session's tasks as they are on disk: where somebody reads it already, in what is
+    /// folded; otherwise in a fold of its log. Needs no lease, so it opens nothing.
+    async fn read<T>(
+        &self,
+        session: &SessionId,
+        view: View,
+        look: impl FnOnce(&Projector) -> T,
+    ) -> Result<T, StoreError> {
+        let store = self.hub.store();
+        if let Some(warm) = self.warm_projection(session, view) {
+            let head = store.head(session).await?.unwrap_or_default();
+            if warm.reach(head).await {
+                return Ok(warm.look(look));
+            }
+        }
+        let mut projector = Projector::new(session.clone(), view);
+        hub::fold(store.as_ref(), session, |envelope| projector.fold(envelope)).await?;
+        Ok(look(&projector))
     }
 }
 
-fn write_token(place: &Place) -> String {
+fn write_token(place: &TaskPlace) -> String {
     format!("{}-{}", place.updated.0, place.task)
 }
 
-fn read_token(text: &str) -> Result<Place, WireError> {
-    let parts = text.split_once('-').and_then(|(at, task)| Some((at.parse().ok()?, task)));
+fn read_token(text: &str) -> Result<TaskPlace, WireError> {
+    // A moment before 1970 begins with the sign that also parts the two.
+    let parts = text.char_indices().skip(1).find(|(_, sign)| *sign == '-');
+    let parts = parts.and_then(|(at, _)| text.split_at_checked(at));
+    let parts = parts.and_then(|(at, task)| Some((at.parse().ok()?, task.strip_prefix('-')?)));
     let (at, task) = parts.ok_or_else(|| {
         let why = "is not a token of this server".to_owned();
         WireError::Invalid(Violation { field: "pageToken".into(), why })
     })?;
-    Ok(Place { updated: Millis(at), task: task.into() })
+    Ok(TaskPlace { updated: Millis(at), task: task.into() })
 }

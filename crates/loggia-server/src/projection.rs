@@ -3,12 +3,15 @@
 //! One [`Projection`] serves all readers of a session that share a view. It follows the log, keeps
 //! the newest frames in memory and never knows its readers. A reader that is further behind gets a
 //! projector of its own until it has caught up; frames are deterministic, so nobody can tell.
+//!
+//! A projection that nobody reads does not keep its session open, and ends with it. Whoever reads
+//! has a [`Reading`], and that does.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use loggia_core::{Seq, TaskId};
+use loggia_core::{Seq, SessionId, TaskId};
 use loggia_session::{Follower, SessionHandle, StoreError};
 use loggia_wire::{End, Frame, FrameId, Projector, Shown, View};
 use serde_json::Value;
@@ -38,7 +41,9 @@ impl From<Frame> for Encoded {
 }
 
 pub struct Projection {
-    handle: SessionHandle,
+    session: SessionId,
+    /// The opening of the session that is followed.
+    epoch: u64,
     view: View,
     /// A lock, not a task: held while a batch is folded or a few pointers are cloned.
     fold: Mutex<Fold>,
@@ -69,22 +74,24 @@ impl Fold {
 }
 
 impl Projection {
-    pub fn start(handle: SessionHandle, view: View) -> Arc<Self> {
+    pub fn start(handle: &SessionHandle, view: View) -> Arc<Self> {
         let (sender, head) = watch::channel(Seq::ZERO);
         let projector = Projector::new(handle.id().clone(), view);
         let fold = Fold { projector, tail: VecDeque::new(), bytes: 0, dropped: FrameId::default() };
-        let follower = handle.follow(Seq::ZERO);
-        let projection = Arc::new(Self { handle, view, fold: Mutex::new(fold), head });
+        let follower = handle.follow_while_open(Seq::ZERO);
+        let (session, epoch) = (handle.id().clone(), handle.epoch());
+        let projection = Arc::new(Self { session, epoch, view, fold: Mutex::new(fold), head });
         tokio::spawn(drive(Arc::downgrade(&projection), follower, sender));
         projection
     }
 
-    pub fn handle(&self) -> &SessionHandle {
-        &self.handle
-    }
-
     pub fn is_stopped(&self) -> bool {
         self.head.has_changed().is_err()
+    }
+
+    /// Whether this is a fold of what the handle leads to, and not of an opening before it.
+    pub fn serves(&self, handle: &SessionHandle) -> bool {
+        self.epoch == handle.epoch() && self.session == *handle.id() && !self.is_stopped()
     }
 
     /// Waits until everything up to `seq` is folded in. False if the session stopped before.
@@ -102,20 +109,6 @@ impl Projection {
         look(&self.fold().projector)
     }
 
-    /// The task as it is now, and the frames that come after exactly this state.
-    pub fn opening(self: &Arc<Self>, task: &TaskId) -> Option<(Encoded, Frames)> {
-        let fold = self.fold();
-        let frame = fold.projector.opening(task)?;
-        let frames = self.frames(frame.id);
-        drop(fold);
-        Some((frame.into(), frames))
-    }
-
-    /// All frames after `after`, then whatever comes.
-    pub fn frames(self: &Arc<Self>, after: FrameId) -> Frames {
-        Frames { projection: self.clone(), head: self.head.clone(), cursor: after, own: None }
-    }
-
     fn fold(&self) -> MutexGuard<'_, Fold> {
         self.fold.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,6 +121,45 @@ impl Projection {
         }
         let first = fold.tail.partition_point(|frame| frame.id <= cursor);
         Some(fold.tail.range(first..).take(BATCH).cloned().collect())
+    }
+}
+
+/// A projection in the hands of somebody who keeps its session open.
+#[derive(Clone)]
+pub struct Reading {
+    projection: Arc<Projection>,
+    handle: SessionHandle,
+}
+
+impl std::ops::Deref for Reading {
+    type Target = Projection;
+
+    fn deref(&self) -> &Projection {
+        &self.projection
+    }
+}
+
+impl Reading {
+    pub fn new(projection: Arc<Projection>, handle: SessionHandle) -> Self {
+        Self { projection, handle }
+    }
+
+    pub fn handle(&self) -> &SessionHandle {
+        &self.handle
+    }
+
+    /// The task as it is now, and the frames that come after exactly this state.
+    pub fn opening(&self, task: &TaskId) -> Option<(Encoded, Frames)> {
+        let fold = self.fold();
+        let frame = fold.projector.opening(task)?;
+        let frames = self.frames(frame.id);
+        drop(fold);
+        Some((frame.into(), frames))
+    }
+
+    /// All frames after `after`, then whatever comes.
+    pub fn frames(&self, after: FrameId) -> Frames {
+        Frames { projection: self.clone(), head: self.head.clone(), cursor: after, own: None }
     }
 }
 
@@ -161,7 +193,7 @@ async fn drive(projection: Weak<Projection>, mut follower: Follower, head: watch
 
 /// One reader of a projection. While it sleeps it costs a cursor.
 pub struct Frames {
-    projection: Arc<Projection>,
+    projection: Reading,
     head: watch::Receiver<Seq>,
     cursor: FrameId,
     own: Option<Own>,
@@ -174,7 +206,7 @@ struct Own {
 }
 
 impl Frames {
-    pub fn projection(&self) -> &Arc<Projection> {
+    pub fn projection(&self) -> &Reading {
         &self.projection
     }
 
@@ -187,16 +219,14 @@ impl Frames {
     /// The next frames, in order; None when the session has stopped and all of it was given.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
         loop {
+            // Marked as seen before the look: whatever is folded after the look wakes the wait.
+            // The other way round, a fold between look and mark would be waited for in vain.
+            self.head.mark_unchanged();
             if let Some(frames) = self.projection.newest_after(self.cursor) {
                 self.own = None;
                 if let Some(last) = frames.last() {
                     self.cursor = last.id;
                     return Ok(Some(frames));
-                }
-                // Looked at before the wait: a fold in between wakes it.
-                let folded = *self.head.borrow_and_update();
-                if self.projection.look(Projector::head) > folded {
-                    continue;
                 }
                 if self.head.changed().await.is_err() {
                     let rest = self.projection.newest_after(self.cursor).unwrap_or_default();

@@ -13,9 +13,9 @@ use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
 use crate::presence::Presence;
-use crate::projection::Projection;
+use crate::projection::{Projection, Reading};
 
-/// Projections that stay warm although nobody reads them.
+/// Projections that stay warm although nobody reads them, for as long as their session is open.
 const WARM: usize = 256;
 
 pub struct Server {
@@ -63,6 +63,20 @@ struct Projections {
     warm: VecDeque<Arc<Projection>>,
 }
 
+impl Projections {
+    fn keep(&mut self, fresh: Arc<Projection>) {
+        let before = self.warm.len();
+        self.warm.retain(|projection| !projection.is_stopped());
+        if self.warm.len() >= WARM {
+            self.warm.pop_front();
+        }
+        if self.warm.len() < before {
+            self.known.retain(|_, projection| projection.strong_count() > 0);
+        }
+        self.warm.push_back(fresh);
+    }
+}
+
 impl Server {
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let streams = Streams::new(StreamLimits::default());
@@ -76,21 +90,24 @@ impl Server {
     }
 
     /// The shared frames of a session, started if nobody reads them yet.
-    pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Arc<Projection> {
+    pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Reading {
         let mut projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (handle.id().clone(), view);
         let known = projections.known.get(&key).and_then(std::sync::Weak::upgrade);
-        if let Some(known) = known.filter(|known| !known.is_stopped()) {
-            return known;
+        if let Some(known) = known.filter(|known| known.serves(handle)) {
+            return Reading::new(known, handle.clone());
         }
-        let fresh = Projection::start(handle.clone(), view);
+        let fresh = Projection::start(handle, view);
         projections.known.insert(key, Arc::downgrade(&fresh));
-        projections.warm.push_back(fresh.clone());
-        if projections.warm.len() > WARM {
-            projections.warm.pop_front();
-            projections.known.retain(|_, projection| projection.strong_count() > 0);
-        }
-        fresh
+        projections.keep(fresh.clone());
+        Reading::new(fresh, handle.clone())
+    }
+
+    /// The frames of a session that somebody reads already, or has read lately.
+    pub(crate) fn warm_projection(&self, id: &SessionId, view: View) -> Option<Arc<Projection>> {
+        let projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = projections.known.get(&(id.clone(), view))?.upgrade();
+        known.filter(|known| !known.is_stopped())
     }
 
     /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
@@ -208,7 +225,12 @@ impl Server {
             settings,
             agent: self.defaults.agent.clone(),
         };
-        let created = self.hub.create_named(wanted.cloned(), new, caller.origin.clone()).await;
+        let origin = caller.origin.clone();
+        let created = match wanted {
+            // Opened together with its first message, which follows.
+            None => self.hub.begin(new, origin).await,
+            Some(_) => self.hub.create_named(wanted.cloned(), new, origin).await,
+        };
         let handle = match (created, wanted) {
             (Ok(handle), _) => handle,
             // Two first messages of one context at once: the other one opened it.

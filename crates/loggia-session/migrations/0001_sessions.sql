@@ -21,11 +21,19 @@ CREATE TABLE events (
     PRIMARY KEY (session, seq)
 ) WITHOUT ROWID;
 
+-- The index of tasks, derived from the log and written with it. `updated` is when the status last
+-- changed; `principal` is whose session it is. Each index is one kind of list, a stretch a state,
+-- in the order of the list (the task itself comes last in each of them).
 CREATE TABLE tasks (
-    task     TEXT PRIMARY KEY,
-    session  INTEGER NOT NULL
+    task      TEXT PRIMARY KEY,
+    session   INTEGER NOT NULL,
+    principal TEXT,
+    state     TEXT NOT NULL,
+    updated   INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX tasks_by_session ON tasks (session);
+CREATE INDEX tasks_by_session ON tasks (session, state, updated);
+CREATE INDEX tasks_by_principal ON tasks (principal, state, updated);
+CREATE INDEX tasks_by_state ON tasks (state, updated);
 
 -- Small values that are not facts of one session: remembered rules, trusted directories.
 CREATE TABLE documents (

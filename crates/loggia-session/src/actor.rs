@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::batch::Batch;
-use crate::handle::{Ack, Control, Look, SessionHandle, SubmitError};
+use crate::handle::{Ack, Control, Line, Look, SubmitError};
+use crate::hub::seats::Presence;
 use crate::log::{self, Log, Publisher};
 use crate::ports::{Agent, Lease, Store, StoreError, TurnOver};
 use crate::turn::{FromAgent, PendingCall, Permit, Turn, TurnContext, Waiter};
@@ -55,6 +56,10 @@ pub(crate) struct Actor {
     unclaimed: HashMap<CallId, Verdict>,
     seeds: u64,
     stopping: bool,
+    /// A session that begins with its first command: how it is opened then.
+    unopened: Option<(Command, Origin)>,
+    /// The last to go: then the session is free and this writer forgotten.
+    presence: Presence,
 }
 
 struct Running {
@@ -75,14 +80,15 @@ struct Step {
 }
 
 impl Actor {
-    /// Takes over an open log: recovers what the last owner left, then serves.
+    /// Takes over an open log and recovers what the last owner left; [`Actor::run`] then serves.
     pub async fn start(
         session: Session,
         lease: Lease,
         store: Arc<dyn Store>,
         agent: Arc<dyn Agent>,
-    ) -> Result<SessionHandle, StoreError> {
-        let id = lease.session.clone();
+        presence: Presence,
+    ) -> Result<(Line, Self), StoreError> {
+        let (id, epoch) = (lease.session.clone(), lease.epoch);
         let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
         // Full: the caller is told busy (handle.rs). Full: the agent waits (turn.rs).
         let (control_sender, control) = mpsc::channel(CONTROL_INBOX);
@@ -104,10 +110,21 @@ impl Actor {
             unclaimed: HashMap::new(),
             seeds: uuid::Uuid::now_v7().as_u64_pair().1,
             stopping: false,
+            unopened: None,
+            presence,
         };
         actor.recover().await?;
-        tokio::spawn(actor.run());
-        Ok(SessionHandle { id, control: control_sender, log })
+        Ok((Line { id, epoch, control: control_sender, log }, actor))
+    }
+
+    /// Opens the session in the step of its first command, not in one of its own.
+    pub fn opening_with(mut self, command: Command, origin: Origin) -> Self {
+        self.unopened = Some((command, origin));
+        self
+    }
+
+    pub fn presence(&self) -> &Presence {
+        &self.presence
     }
 
     async fn recover(&mut self) -> Result<(), StoreError> {
@@ -131,8 +148,9 @@ impl Actor {
         self.commit(step).await
     }
 
-    async fn run(mut self) {
+    pub async fn run(mut self) {
         while !self.stopping {
+            self.presence.rest(self.session.turn().is_none() && self.session.queue().len() == 0);
             let mut step = Step::default();
             tokio::select! {
                 biased; // control first: a cancel or an answer must not wait behind a stream
@@ -141,6 +159,10 @@ impl Actor {
                     None => break, // every handle is gone: nobody can reach this session any more
                 },
                 Some(message) = self.reports.recv() => self.take_report(message, &mut step),
+                () = self.presence.due() => match self.leaves() {
+                    true => break,
+                    false => continue,
+                },
             }
             self.drain(&mut step);
             if let Err(error) = self.commit(step).await {
@@ -149,6 +171,18 @@ impl Actor {
             }
         }
         self.leave().await;
+    }
+
+    /// Closed for being idle, while nobody can come in and nothing waits.
+    fn leaves(&mut self) -> bool {
+        let Self { presence, control, reports, .. } = self;
+        presence.leaves(|| {
+            let quiet = control.is_empty() && reports.is_empty();
+            if quiet {
+                control.close();
+            }
+            quiet
+        })
     }
 
     fn drain(&mut self, step: &mut Step) {
@@ -163,6 +197,12 @@ impl Actor {
     }
 
     fn take_control(&mut self, message: Control, step: &mut Step) {
+        if !matches!(message, Control::Stop)
+            && let Some((command, origin)) = self.unopened.take()
+            && let Err(refusal) = self.decide(command, &origin, step)
+        {
+            tracing::error!(session = %self.id, %refusal, "a new session was not opened");
+        }
         match message {
             Control::Submit { command, origin, reply } => {
                 let prompt = match &command {

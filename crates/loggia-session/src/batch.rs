@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use loggia_core::{Amendment, Durability, Envelope, Event, Millis, Origin, Scope, Session, TaskId};
+use loggia_core::{
+    Amendment, ApprovalId, Durability, Envelope, Event, Millis, Origin, Scope, Session, TaskId,
+    TaskState,
+};
 
+use crate::index::TaskMark;
 use crate::ports::{Append, Document};
 
 /// One event never grows beyond this by coalescing.
@@ -19,6 +23,8 @@ pub fn rule_key(workspace: &str, rule: &str) -> String {
 #[derive(Default)]
 pub(crate) struct Batch {
     events: Vec<Envelope>,
+    /// Tasks whose status changed, and when it last did.
+    changed: Vec<(TaskId, Millis)>,
 }
 
 impl Batch {
@@ -33,8 +39,27 @@ impl Batch {
             return;
         }
         let envelope = Envelope { seq: session.head().next(), at, origin: origin.clone(), event };
+        let before: Vec<_> = concerned(session, &envelope.event)
+            .map(|task| (task.clone(), Status::of(session, task)))
+            .collect();
         session.apply(&envelope);
+        let prompted = match &envelope.event {
+            Event::PromptAccepted { task, .. } => Some(task),
+            _ => None,
+        };
+        for (task, status) in before {
+            if prompted == Some(&task) || status != Status::of(session, &task) {
+                self.changed(task, at);
+            }
+        }
         self.events.push(envelope);
+    }
+
+    fn changed(&mut self, task: TaskId, at: Millis) {
+        match self.changed.iter_mut().find(|(known, _)| *known == task) {
+            Some((_, updated)) => *updated = at,
+            None => self.changed.push((task, at)),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -52,7 +77,7 @@ impl Batch {
             expected,
             durability: durability.unwrap_or(Durability::Stream),
             summary: session.summary(),
-            tasks: self.events.iter().filter_map(begun_task).collect(),
+            tasks: marks(self.changed, session),
             documents: self
                 .events
                 .iter()
@@ -63,11 +88,50 @@ impl Batch {
     }
 }
 
-fn begun_task(envelope: &Envelope) -> Option<TaskId> {
-    match &envelope.event {
-        Event::PromptAccepted { task, .. } => Some(task.clone()),
-        _ => None,
+/// What the index of tasks is about: the state, and the questions that are open.
+#[derive(PartialEq)]
+struct Status {
+    state: Option<TaskState>,
+    questions: Vec<ApprovalId>,
+}
+
+impl Status {
+    fn of(session: &Session, task: &TaskId) -> Self {
+        let running = session.turn().is_some_and(|turn| turn.task == *task);
+        let questions = session.open_approvals().filter(|_| running);
+        Self {
+            state: session.task_state(task),
+            questions: questions.map(|(_, approval)| approval.id.clone()).collect(),
+        }
     }
+}
+
+/// The tasks whose status an event can change. None for what streams, which is most of a log.
+fn concerned<'a>(session: &'a Session, event: &'a Event) -> impl Iterator<Item = &'a TaskId> {
+    let running = session.turn().map(|turn| &turn.task);
+    let (named, running) = match event {
+        Event::PromptAccepted { task, .. } => (Some(task), None),
+        Event::PromptWithdrawn { prompt } => {
+            let queued = session.queue().find(|queued| queued.prompt == *prompt);
+            (queued.map(|queued| &queued.task), None)
+        }
+        Event::TurnStarted { task, .. } => (Some(task), running),
+        Event::TurnEnded { .. }
+        | Event::ApprovalAsked { .. }
+        | Event::ApprovalAnswered { .. }
+        | Event::CallEnded { .. } => (None, running),
+        _ => (None, None),
+    };
+    named.into_iter().chain(running)
+}
+
+fn marks(changed: Vec<(TaskId, Millis)>, session: &Session) -> Vec<TaskMark> {
+    let principal = session.opened().and_then(|opened| opened.principal.as_ref());
+    let mark = |(task, updated)| {
+        let state = session.task_state(&task)?;
+        Some(TaskMark { task, state, updated, principal: principal.cloned() })
+    };
+    changed.into_iter().filter_map(mark).collect()
 }
 
 /// A rule for the project outlives the session, so it is written together with the event.
@@ -89,3 +153,7 @@ fn remembered_rule(workspace: &str, event: &Event) -> Option<Document> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "batch_tests.rs"]
+mod tests;

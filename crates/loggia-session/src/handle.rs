@@ -1,8 +1,11 @@
 //! A session as its clients hold it: submit a command, follow the log.
 
+use std::sync::Arc;
+
 use loggia_core::{Command, Origin, PromptId, Refusal, Seq, Session, SessionId, TaskId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::hub::seats::Hold;
 use crate::log::{Follower, Log};
 use crate::ports::StoreError;
 
@@ -37,44 +40,70 @@ pub enum SubmitError {
     Store(#[from] StoreError),
 }
 
+/// The way to one opening of a session. The hub's own; it keeps nothing from being closed.
 #[derive(Clone)]
-pub struct SessionHandle {
-    pub(crate) id: SessionId,
-    pub(crate) control: mpsc::Sender<Control>,
-    pub(crate) log: Log,
+pub(crate) struct Line {
+    pub id: SessionId,
+    pub epoch: u64,
+    pub control: mpsc::Sender<Control>,
+    pub log: Log,
 }
 
-impl SessionHandle {
-    pub fn id(&self) -> &SessionId {
-        &self.id
-    }
-
-    pub fn head(&self) -> Seq {
-        self.log.head()
-    }
-
+impl Line {
     pub fn is_stopped(&self) -> bool {
         self.control.is_closed()
     }
 
     /// True when the writer is gone, its agent too, and the session is free for the next owner.
-    pub(crate) fn is_gone(&self) -> bool {
+    pub fn is_gone(&self) -> bool {
         self.log.is_closed()
     }
 
-    pub(crate) async fn gone(&self) {
+    pub async fn gone(&self) {
         self.log.closed().await;
+    }
+
+    pub async fn stop(&self) {
+        // Closed already means stopped already.
+        let _ = self.control.send(Control::Stop).await;
+        self.gone().await;
+    }
+}
+
+/// A session in somebody's hands. While one exists, the session is not closed for being idle.
+#[derive(Clone)]
+pub struct SessionHandle {
+    pub(crate) line: Line,
+    pub(crate) hold: Arc<Hold>,
+}
+
+impl SessionHandle {
+    pub fn id(&self) -> &SessionId {
+        &self.line.id
+    }
+
+    /// Which opening of the session this is; grows with every one.
+    pub fn epoch(&self) -> u64 {
+        self.line.epoch
+    }
+
+    pub fn head(&self) -> Seq {
+        self.line.log.head()
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.line.is_stopped()
     }
 
     /// Returns once the command is durable, or with the reason why it changed nothing.
     pub async fn submit(&self, command: Command, origin: Origin) -> Result<Ack, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        self.control.try_send(Control::Submit { command, origin, reply }).map_err(|error| {
-            match error {
+        self.line.control.try_send(Control::Submit { command, origin, reply }).map_err(
+            |error| match error {
                 mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
                 mpsc::error::TrySendError::Closed(_) => SubmitError::Stopped,
-            }
-        })?;
+            },
+        )?;
         answer.await.map_err(|_| SubmitError::Stopped)?
     }
 
@@ -83,8 +112,15 @@ impl SessionHandle {
         uuid::Uuid::now_v7().into()
     }
 
+    /// Everything after `after`, then whatever comes. A follower counts as a handle.
     pub fn follow(&self, after: Seq) -> Follower {
-        self.log.follow(after)
+        self.line.log.follow(after, Some(self.hold.clone()))
+    }
+
+    /// The same for a reader that must not keep the session open: it ends when the session is
+    /// closed for being idle.
+    pub fn follow_while_open(&self, after: Seq) -> Follower {
+        self.line.log.follow(after, None)
     }
 
     /// Looks at the durable state between two steps of the writer.
@@ -97,15 +133,13 @@ impl SessionHandle {
             // The asker may have gone; then nobody wants the answer.
             let _ = reply.send(look(session));
         });
-        self.control.send(Control::Inspect(look)).await.map_err(|_| SubmitError::Stopped)?;
+        self.line.control.send(Control::Inspect(look)).await.map_err(|_| SubmitError::Stopped)?;
         answer.await.map_err(|_| SubmitError::Stopped)
     }
 
     /// Stops the writer after what it has in hand, and waits until it is gone. The log stays as
     /// it is; whoever opens the session next goes on from there.
     pub async fn stop(&self) {
-        // Closed already means stopped already.
-        let _ = self.control.send(Control::Stop).await;
-        self.gone().await;
+        self.line.stop().await;
     }
 }

@@ -1,27 +1,27 @@
 //! Finds and opens sessions. One open session is one actor; asking twice gives the same handle.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+pub mod seats;
 
+use std::sync::Arc;
+
+use crate::actor::{Actor, now};
+use crate::batch::{RULES, rule_key};
+use crate::handle::{Line, SessionHandle, SubmitError};
+use crate::log::BATCH;
+use crate::ports::{Agent, Document, Lease, Listed, Owner, Store, StoreError};
 use loggia_core::{
     AgentName, Command, Envelope, Origin, Rule, Seq, Session, SessionId, Settings, TaskId,
     Workspace,
 };
-use tokio::sync::OnceCell;
 
-use crate::actor::{Actor, now};
-use crate::batch::{RULES, rule_key};
-use crate::handle::{SessionHandle, SubmitError};
-use crate::log::BATCH;
-use crate::ports::{Agent, Document, Listed, Owner, Store, StoreError};
+pub use seats::Idle;
+use seats::{Claim, Presence, Seats};
 
 pub struct Hub {
     store: Arc<dyn Store>,
     agent: Arc<dyn Agent>,
     program: String,
-    /// Guarded by a lock, not owned by a task: it is held for a look-up, never across an await.
-    /// The cell makes two openers of one session wait for one opening.
-    open: Mutex<HashMap<SessionId, Arc<OnceCell<SessionHandle>>>>,
+    seats: Arc<Seats>,
 }
 
 /// What a new session starts with.
@@ -29,6 +29,13 @@ pub struct NewSession {
     pub workspace: Workspace,
     pub settings: Settings,
     pub agent: AgentName,
+}
+
+impl NewSession {
+    fn into_command(self) -> Command {
+        let Self { workspace, settings, agent } = self;
+        Command::Open { workspace, settings, agent }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -50,7 +57,19 @@ enum Wanted {
 impl Hub {
     /// `program` is how this process introduces itself to others that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
-        Self { store, agent, program: program.into(), open: Mutex::default() }
+        Self { store, agent, program: program.into(), seats: Seats::new(Idle::default()) }
+    }
+
+    /// When sessions that nobody uses are closed. For a hub that has opened none yet.
+    #[must_use]
+    pub fn closing_idle(mut self, idle: Idle) -> Self {
+        self.seats = Seats::new(idle);
+        self
+    }
+
+    /// How many sessions are open in this process.
+    pub fn open_count(&self) -> usize {
+        self.seats.count()
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -59,6 +78,15 @@ impl Hub {
 
     pub async fn create(&self, new: NewSession, origin: Origin) -> Result<SessionHandle, HubError> {
         self.create_named(None, new, origin).await
+    }
+
+    /// A new session that is opened by the first command it is given: both are one step, and
+    /// durable together. One that is given none is never opened, and in no list.
+    pub async fn begin(&self, new: NewSession, origin: Origin) -> Result<SessionHandle, HubError> {
+        let id = SessionId::from(uuid::Uuid::now_v7());
+        let lease = self.store.acquire(&id, self.owner()).await?;
+        let (line, actor) = self.actor(Session::default(), lease).await?;
+        Ok(self.seat(line, actor.opening_with(new.into_command(), origin)))
     }
 
     /// A new session under a name that a client chose. Refused as already open if there is one.
@@ -71,8 +99,7 @@ impl Hub {
         let wanted = if name.is_some() { Wanted::Named } else { Wanted::Fresh };
         let id = name.unwrap_or_else(|| SessionId::from(uuid::Uuid::now_v7()));
         let handle = self.handle(&id, wanted).await?;
-        let NewSession { workspace, settings, agent } = new;
-        handle.submit(Command::Open { workspace, settings, agent }, origin).await?;
+        handle.submit(new.into_command(), origin).await?;
         Ok(handle)
     }
 
@@ -94,9 +121,8 @@ impl Hub {
         if self.store.head(id).await?.is_none() {
             return Err(StoreError::Unknown(id.clone()).into());
         }
-        let cell = self.opened().remove(id);
-        if let Some(handle) = cell.as_ref().and_then(|cell| cell.get()) {
-            handle.stop().await;
+        if let Some(line) = self.seats.remove(id) {
+            line.stop().await;
         }
         let lease = self.store.acquire(id, self.owner()).await?;
         Ok(self.store.delete(lease).await?)
@@ -104,41 +130,28 @@ impl Hub {
 
     /// Stops every session of this process; their logs stay as they are.
     pub async fn stop(&self) {
-        let cells: Vec<_> = self.opened().drain().map(|(_, cell)| cell).collect();
+        let lines = self.seats.remove_all();
         // All at once: each may have to wait for its agent.
-        let handles = cells.iter().filter_map(|cell| cell.get());
-        futures::future::join_all(handles.map(SessionHandle::stop)).await;
+        futures::future::join_all(lines.iter().map(Line::stop)).await;
     }
 
     async fn handle(&self, id: &SessionId, wanted: Wanted) -> Result<SessionHandle, HubError> {
-        let cell = loop {
-            let stopped = {
-                let mut open = self.opened();
-                let cell = open.entry(id.clone()).or_default();
-                match cell.get().filter(|handle| handle.is_stopped()) {
-                    None => break cell.clone(),
-                    // Opened anew from its log: that is how a failure is repaired.
-                    Some(handle) if handle.is_gone() => {
-                        *cell = Arc::default();
-                        break cell.clone();
-                    }
-                    Some(handle) => handle.clone(),
+        loop {
+            let door = match self.seats.claim(id) {
+                Claim::Open(handle) => return Ok(handle),
+                // Opened anew from its log: that is how a failure is repaired.
+                Claim::Leaving(line) => {
+                    line.gone().await;
+                    continue;
                 }
+                Claim::Absent(door) => door,
             };
-            stopped.gone().await;
-        };
-        let opened = cell.get_or_try_init(|| self.start(id, wanted)).await.cloned();
-        if opened.is_err() {
-            let mut open = self.opened();
-            drop(cell);
-            // Somebody else may be about to open it: then the cell has to stay where it is found.
-            let unused =
-                |known: &Arc<OnceCell<_>>| known.get().is_none() && Arc::strong_count(known) == 1;
-            if open.get(id).is_some_and(unused) {
-                open.remove(id);
+            let _opening = door.enter().await;
+            // Whoever was here first may have opened it; if that failed, this one tries itself.
+            if self.seats.is_absent(id) {
+                return self.start(id, wanted).await;
             }
         }
-        opened
     }
 
     async fn start(&self, id: &SessionId, wanted: Wanted) -> Result<SessionHandle, HubError> {
@@ -154,17 +167,25 @@ impl Hub {
         if head.is_some() {
             fold(self.store.as_ref(), id, |envelope| session.apply(envelope)).await?;
         }
-        Ok(Actor::start(session, lease, self.store.clone(), self.agent.clone()).await?)
+        let (line, actor) = self.actor(session, lease).await?;
+        Ok(self.seat(line, actor))
+    }
+
+    async fn actor(&self, session: Session, lease: Lease) -> Result<(Line, Actor), StoreError> {
+        let presence = Presence::new(&self.seats, lease.session.clone());
+        let (store, agent) = (self.store.clone(), self.agent.clone());
+        Actor::start(session, lease, store, agent, presence).await
+    }
+
+    /// Known first, then running: a writer that rests at once is found at its seat.
+    fn seat(&self, line: Line, actor: Actor) -> SessionHandle {
+        let handle = self.seats.sit(line, actor.presence());
+        tokio::spawn(actor.run());
+        handle
     }
 
     fn owner(&self) -> Owner {
         Owner { pid: std::process::id(), program: self.program.clone(), since: now() }
-    }
-
-    fn opened(
-        &self,
-    ) -> std::sync::MutexGuard<'_, HashMap<SessionId, Arc<OnceCell<SessionHandle>>>> {
-        self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 

@@ -11,6 +11,7 @@ mod batch;
 pub mod client;
 pub mod handle;
 pub mod hub;
+pub mod index;
 pub mod log;
 pub mod output;
 pub mod ports;
@@ -19,7 +20,8 @@ pub mod turn;
 
 pub use client::{LocalClient, SessionClient};
 pub use handle::{Ack, SessionHandle, SubmitError};
-pub use hub::{Hub, HubError, NewSession};
+pub use hub::{Hub, HubError, Idle, NewSession};
+pub use index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
 pub use log::Follower;
 pub use ports::{Agent, Append, Document, Lease, Listed, Owner, Store, StoreError, TurnOver};
 pub use store::memory::MemoryStore;

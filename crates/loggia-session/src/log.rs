@@ -11,6 +11,7 @@ use futures::Stream;
 use loggia_core::{Envelope, Rule, Seq, SessionId};
 use tokio::sync::{OnceCell, watch};
 
+use crate::hub::seats::Hold;
 use crate::ports::{Store, StoreError};
 
 /// How many of the newest events stay in memory.
@@ -41,7 +42,7 @@ pub(crate) struct Publisher {
 
 pub(crate) fn log(session: SessionId, store: Arc<dyn Store>, head: Seq) -> (Publisher, Log) {
     // A lock, not a task: readers outnumber writes by far, and the guard lives for a few clones.
-    let tail = Arc::new(RwLock::new(VecDeque::with_capacity(TAIL)));
+    let tail = Arc::new(RwLock::new(VecDeque::new()));
     let (sender, receiver) = watch::channel(head);
     let publisher = Publisher { tail: tail.clone(), head: sender };
     (publisher, Log { session, store, tail, shared: Arc::default(), head: receiver })
@@ -132,8 +133,8 @@ impl Log {
     }
 
     /// Everything after `after`, then whatever comes, in order and without gaps.
-    pub fn follow(&self, after: Seq) -> Follower {
-        Follower { log: self.clone(), head: self.head.clone(), cursor: after }
+    pub(crate) fn follow(&self, after: Seq, hold: Option<Arc<Hold>>) -> Follower {
+        Follower { log: self.clone(), head: self.head.clone(), cursor: after, _hold: hold }
     }
 }
 
@@ -142,6 +143,8 @@ pub struct Follower {
     log: Log,
     head: watch::Receiver<Seq>,
     cursor: Seq,
+    /// Keeps the session from being closed.
+    _hold: Option<Arc<Hold>>,
 }
 
 impl Follower {

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use loggia_core::{Durability, Envelope, Millis, Seq, SessionId, Summary, TaskId};
 use serde::{Deserialize, Serialize};
 
+use crate::index::{TaskMark, TaskPage, TaskQuery};
 use crate::turn::Turn;
 
 /// Keeps logs, and small documents beside them.
@@ -17,6 +18,7 @@ use crate::turn::Turn;
 ///   stream event survives the process.
 /// - `append` refuses a wrong `expected` head and a lease that is no longer held.
 /// - At most one lease per session exists at a time, across processes; it ends with its process.
+/// - `tasks` says of each task what its last mark said; the first session of a task keeps it.
 /// - `read` returns events in order, without gaps, and never one whose bytes are not the bytes that
 ///   were appended.
 pub trait Store: Send + Sync + 'static {
@@ -36,6 +38,8 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>>;
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>>;
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>>;
+    /// Tasks as the steps' marks left them, the last changed first. Needs no lease.
+    fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>>;
     /// Sessions, the most recently changed first.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>>;
     /// Removes a session and everything about it.
@@ -92,8 +96,8 @@ pub struct Append {
     pub events: Vec<Arc<Envelope>>,
     pub durability: Durability,
     pub summary: Summary,
-    /// Tasks that this step begins.
-    pub tasks: Vec<TaskId>,
+    /// Tasks whose status this step changes, each once.
+    pub tasks: Vec<TaskMark>,
     /// Documents that must change together with the log.
     pub documents: Vec<Document>,
 }

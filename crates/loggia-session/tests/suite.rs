@@ -16,6 +16,7 @@ mod suite {
     mod faults;
     mod followers;
     mod hub;
+    mod idle;
     mod output;
     mod race;
     mod resume;

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
-use loggia_session::{Append, Document, Lease, Listed, Owner, Store, StoreError};
+use loggia_session::{
+    Append, Document, Lease, Listed, Owner, Store, StoreError, TaskPage, TaskQuery,
+};
 use tokio::sync::watch;
 
 use crate::journal::{Gate, Journal, PATIENCE};
@@ -174,6 +176,10 @@ impl Store for FaultyStore {
 
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
         self.inner.locate(task)
+    }
+
+    fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        self.inner.tasks(query)
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {

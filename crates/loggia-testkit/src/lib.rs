@@ -17,6 +17,7 @@ pub mod client;
 pub mod faulty;
 pub mod journal;
 pub mod store_contract;
+pub mod task_contract;
 
 pub use agents::{Act, ScriptAgent};
 pub use client::Reader;

@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use loggia_core::{
-    Durability, Envelope, Event, Level, Millis, Origin, Seq, SessionId, Summary, TaskId,
+    Durability, Envelope, Event, Level, Millis, Origin, Seq, SessionId, Summary, TaskId, TaskState,
 };
-use loggia_session::{Append, Document, Lease, Owner, Store, StoreError};
+use loggia_session::{Append, Document, Lease, Owner, Store, StoreError, TaskMark};
 use tokio::task::JoinSet;
+
+pub use crate::task_contract::*;
 
 /// One test for each clause of the contract. `$open` gives `(Arc<dyn Store>, keep)`.
 #[macro_export]
@@ -37,6 +39,11 @@ macro_rules! store_contract {
             text_of_all_kinds_comes_back
             a_body_of_a_mebibyte_comes_back
             fifty_sessions_append_at_once
+            a_task_is_listed_as_its_last_mark_says
+            a_refused_step_marks_nothing
+            a_foreign_mark_does_not_move_a_task
+            every_query_of_tasks_finds_what_a_plain_search_finds
+            pages_stay_right_while_tasks_change
         );
     };
     (@each $open:expr; $($clause:ident)*) => {$(
@@ -93,6 +100,12 @@ pub fn step(events: Vec<Arc<Envelope>>) -> Append {
     }
 }
 
+/// A task that works, in a session of nobody in particular.
+pub fn mark(task: &str, updated: i64) -> TaskMark {
+    let (task, updated) = (TaskId::from(task), Millis(updated));
+    TaskMark { task, state: TaskState::Working, updated, principal: None }
+}
+
 pub fn document(collection: &str, key: &str, value: Option<&str>) -> Document {
     Document {
         collection: collection.to_owned(),
@@ -105,7 +118,7 @@ async fn read_all(store: &dyn Store, session: &SessionId) -> Vec<Arc<Envelope>> 
     store.read(session, Seq::ZERO, usize::MAX).await.expect("readable")
 }
 
-async fn acquire(store: &dyn Store, session: &SessionId) -> Lease {
+pub(crate) async fn acquire(store: &dyn Store, session: &SessionId) -> Lease {
     store.acquire(session, owner("contract")).await.expect("the lease is free")
 }
 
@@ -150,7 +163,7 @@ pub async fn a_wrong_expected_head_is_refused_and_writes_nothing(store: Arc<dyn 
     store.append(&lease, step(texts(1, 2))).await.unwrap();
     for first in [1, 2, 4, 100] {
         let mut wrong = step(texts(first, 2));
-        wrong.tasks = vec![TaskId::from("task")];
+        wrong.tasks = vec![mark("task", 1)];
         wrong.documents = vec![document("c", "k", Some("v"))];
         let expected = wrong.expected;
         let refused = store.append(&lease, wrong).await;
@@ -183,7 +196,7 @@ pub async fn an_append_is_all_or_nothing(store: Arc<dyn Store>) {
     store.append(&lease, step(texts(1, 5))).await.unwrap();
     let mut refused = step(texts(9, 50));
     refused.documents = vec![document("c", "kept", None), document("c", "new", Some("v"))];
-    refused.tasks = vec![TaskId::from("a"), TaskId::from("b")];
+    refused.tasks = vec![mark("a", 1), mark("b", 2)];
     refused.summary = summary("changed", 9_999);
     store.put(document("c", "kept", Some("v"))).await.unwrap();
     // Side by side, so that a store that commits in groups has both in one.
@@ -204,7 +217,7 @@ pub async fn documents_and_tasks_change_with_the_log(store: Arc<dyn Store>) {
     let session = SessionId::from("one");
     let lease = acquire(&*store, &session).await;
     let mut first = step(texts(1, 1));
-    first.tasks = vec![TaskId::from("task")];
+    first.tasks = vec![mark("task", 1)];
     first.documents = vec![document("rule", "a", Some("1")), document("rule", "b", Some("2"))];
     store.append(&lease, first).await.unwrap();
     assert_eq!(store.locate(&TaskId::from("task")).await, Ok(Some(session.clone())));
@@ -284,7 +297,7 @@ pub async fn a_deleted_session_is_gone_with_its_tasks(store: Arc<dyn Store>) {
     for session in [&session, &other] {
         let lease = acquire(&*store, session).await;
         let mut append = step(texts(1, 20));
-        append.tasks = vec![TaskId::new(format!("task of {session}"))];
+        append.tasks = vec![mark(&format!("task of {session}"), 1)];
         store.append(&lease, append).await.unwrap();
     }
     let lease = acquire(&*store, &session).await;
@@ -336,7 +349,7 @@ pub async fn the_first_session_of_a_task_keeps_it(store: Arc<dyn Store>) {
     for name in ["first", "second"] {
         let lease = acquire(&*store, &SessionId::from(name)).await;
         let mut append = step(texts(1, 1));
-        append.tasks = vec![task.clone()];
+        append.tasks = vec![mark("task", 1)];
         store.append(&lease, append).await.unwrap();
     }
     assert_eq!(store.locate(&task).await, Ok(Some(SessionId::from("first"))));

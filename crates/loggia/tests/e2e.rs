@@ -17,6 +17,8 @@ mod driver;
 mod first_run;
 #[path = "e2e/kill.rs"]
 mod kill;
+#[path = "e2e/lists.rs"]
+mod lists;
 #[path = "e2e/ownership.rs"]
 mod ownership;
 #[path = "e2e/refused.rs"]

@@ -45,7 +45,8 @@ pub struct TaskView {
     pub id: TaskId,
     pub state: TaskState,
     pub created: Millis,
-    /// The last fact about this task.
+    /// When its status last changed: its state, its prompts, or the questions it waits with. What
+    /// streams by changes none of them, so that an index of tasks is not written for every word.
     pub updated: Millis,
     /// What was said, in order.
     pub history: Vec<Exchange>,
@@ -117,8 +118,11 @@ impl Tasks {
             }
             Event::TurnStarted { turn, prompt, task } => {
                 self.queued.remove(prompt);
-                self.turn =
-                    Some(Running { turn: turn.clone(), task: task.clone(), calls: Vec::new() });
+                let running = Running { turn: turn.clone(), task: task.clone(), calls: Vec::new() };
+                let before = self.turn.replace(running);
+                if let Some(before) = before {
+                    self.restate(&before.task, at);
+                }
                 self.touch(at, |_| {});
             }
             Event::TurnEnded { outcome, .. } => self.end_turn(outcome, at),
@@ -146,10 +150,11 @@ impl Tasks {
                     by: envelope.origin.clone(),
                     at,
                 };
-                if let Some(open) = self.call_mut(call) {
-                    open.asked = None;
-                }
-                self.touch(at, |view| view.history.push(said));
+                let asked = self.call_mut(call).and_then(|open| open.asked.take());
+                self.touch(at, |view| {
+                    view.history.push(said);
+                    view.question_changed(asked.is_some(), at);
+                });
             }
             Event::CallEnded { call, outcome } => self.end_call(call, outcome, at),
             Event::ThoughtAppended { .. }
@@ -175,7 +180,7 @@ impl Tasks {
         view.waiting += 1;
         view.history.push(said);
         view.updated = at;
-        self.restate(task);
+        self.restate(task, at);
     }
 
     fn settle(&mut self, task: &TaskId, state: TaskState, failure: Option<String>, at: Millis) {
@@ -183,9 +188,8 @@ impl Tasks {
             view.waiting = view.waiting.saturating_sub(1);
             view.last = Some(state);
             view.failure = failure;
-            view.updated = at;
         }
-        self.restate(task);
+        self.restate(task, at);
     }
 
     fn end_turn(&mut self, outcome: &TurnOutcome, at: Millis) {
@@ -209,16 +213,21 @@ impl Tasks {
         let (approval, call, subject) = (approval.clone(), call.clone(), open.subject.clone());
         self.touch(at, |view| {
             view.history.push(Exchange::Question { approval, call, subject, at });
+            view.question_changed(true, at);
         });
     }
 
     fn end_call(&mut self, call: &CallId, outcome: &CallOutcome, at: Millis) {
+        let asked = self.call_mut(call).is_some_and(|open| open.asked.is_some());
         if let Some(running) = &mut self.turn {
             running.calls.retain(|open| open.id != *call);
         }
-        self.touch(at, |view| match outcome {
-            CallOutcome::Succeeded { output } => view.keep(call, output),
-            CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. } => {}
+        self.touch(at, |view| {
+            match outcome {
+                CallOutcome::Succeeded { output } => view.keep(call, output),
+                CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. } => {}
+            }
+            view.question_changed(asked, at);
         });
     }
 
@@ -226,22 +235,25 @@ impl Tasks {
     fn touch(&mut self, at: Millis, change: impl FnOnce(&mut TaskView)) {
         let Some(task) = self.running().cloned() else { return };
         if let Some(view) = self.views.get_mut(&task) {
-            view.updated = at;
             change(view);
         }
-        self.restate(&task);
+        self.restate(&task, at);
     }
 
-    fn restate(&mut self, task: &TaskId) {
+    fn restate(&mut self, task: &TaskId, at: Millis) {
         let running = self.turn.as_ref().filter(|running| running.task == *task);
         let asked = running.map(|running| running.calls.iter().any(|call| call.asked.is_some()));
         if let Some(view) = self.views.get_mut(task) {
-            view.state = match (asked, view.last) {
+            let state = match (asked, view.last) {
                 (Some(true), _) => TaskState::InputRequired,
                 (Some(false), _) => TaskState::Working,
                 (None, Some(ended)) if view.waiting == 0 => ended,
                 (None, Some(_) | None) => TaskState::Submitted,
             };
+            if state != view.state {
+                view.state = state;
+                view.updated = at;
+            }
         }
     }
 
@@ -262,6 +274,12 @@ impl TaskView {
             failure: None,
             waiting: 0,
             last: None,
+        }
+    }
+
+    fn question_changed(&mut self, changed: bool, at: Millis) {
+        if changed {
+            self.updated = at;
         }
     }
 

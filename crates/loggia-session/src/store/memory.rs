@@ -7,6 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, Summary, TaskId};
 
+use crate::index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
 use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
 
 #[derive(Clone, Default)]
@@ -18,7 +19,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Inner {
     sessions: HashMap<SessionId, Record>,
-    tasks: HashMap<TaskId, SessionId>,
+    tasks: HashMap<TaskId, (SessionId, TaskMark)>,
     documents: BTreeMap<(String, String), String>,
 }
 
@@ -65,8 +66,12 @@ impl Inner {
         }
         record.events.extend(append.events);
         record.summary = Some(append.summary);
-        for task in append.tasks {
-            self.tasks.entry(task).or_insert_with(|| session.clone());
+        for mark in append.tasks {
+            let known = self.tasks.entry(mark.task.clone());
+            let known = known.or_insert_with(|| (session.clone(), mark.clone()));
+            if known.0 == session {
+                known.1 = mark;
+            }
         }
         for document in append.documents {
             self.put(document);
@@ -125,7 +130,29 @@ impl Store for MemoryStore {
     }
 
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
-        ready(Ok(lock(&self.inner).tasks.get(task).cloned()))
+        let inner = lock(&self.inner);
+        ready(Ok(inner.tasks.get(task).map(|(session, _)| session.clone())))
+    }
+
+    fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        let inner = lock(&self.inner);
+        let admitted = inner.tasks.values().filter(|(session, mark)| {
+            query.session.as_ref().is_none_or(|wanted| wanted == session)
+                && query.principal.as_ref().is_none_or(|is| mark.principal.as_ref() == Some(is))
+                && query.state.is_none_or(|wanted| wanted == mark.state)
+                && query.since.is_none_or(|since| mark.updated >= since)
+        });
+        let tasks: Vec<ListedTask> = admitted
+            .map(|(session, mark)| ListedTask {
+                place: TaskPlace { updated: mark.updated, task: mark.task.clone() },
+                session: session.clone(),
+                state: mark.state,
+            })
+            .collect();
+        let total = tasks.len() as u64;
+        let behind = |task: &ListedTask| query.after.as_ref().is_none_or(|at| task.place < *at);
+        let rest = tasks.into_iter().filter(behind).collect();
+        ready(Ok(TaskPage::of(rest, total, query.limit)))
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
@@ -152,7 +179,7 @@ impl Store for MemoryStore {
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
         let mut inner = lock(&self.inner);
         inner.sessions.remove(&lease.session);
-        inner.tasks.retain(|_, session| *session != lease.session);
+        inner.tasks.retain(|_, (session, _)| *session != lease.session);
         drop(inner);
         ready(Ok(()))
     }

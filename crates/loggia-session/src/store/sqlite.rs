@@ -8,6 +8,7 @@
 mod lease;
 mod read;
 mod schema;
+mod tasks;
 mod wal;
 mod writer;
 
@@ -22,6 +23,7 @@ use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
+use crate::index::{TaskPage, TaskQuery};
 use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
 use lease::Locks;
 use read::{READS, Readers};
@@ -45,7 +47,6 @@ pub struct SqliteStore {
 struct Inner {
     path: PathBuf,
     readers: Readers,
-    locks: Locks,
     copied: AtomicBool,
 }
 
@@ -70,11 +71,10 @@ impl SqliteStore {
         schema::migrate(&mut connection, &path)?;
         let inner = Arc::new(Inner {
             readers: Readers::new(path.clone()),
-            locks,
             copied: AtomicBool::new(false),
             path,
         });
-        let writer = Writer::start(connection, inner.path.clone())?;
+        let writer = Writer::start(connection, inner.path.clone(), locks)?;
         Ok(Self { inner, reads: Arc::new(Semaphore::new(READS)), writer, findings })
     }
 
@@ -138,20 +138,7 @@ impl Store for SqliteStore {
         owner: Owner,
     ) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let session = session.clone();
-        Box::pin(async move {
-            let (row, last) =
-                self.write(|reply| Job::Row { session: session.clone(), reply }).await?;
-            let Some(guard) = self.inner.locks.take(row)? else {
-                let owner = last.unwrap_or(Owner {
-                    pid: 0,
-                    program: "unknown".into(),
-                    since: loggia_core::Millis(0),
-                });
-                return Err(StoreError::Busy { session, owner });
-            };
-            let epoch = self.write(|reply| Job::Own { row, owner, reply }).await?;
-            Ok(Lease::new(session, epoch, row, Box::new(guard)))
-        })
+        Box::pin(async move { self.write(|reply| Job::Acquire { session, owner, reply }).await })
     }
 
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -182,6 +169,10 @@ impl Store for SqliteStore {
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
         let task = task.clone();
         Box::pin(self.read_with(move |connection, path| read::locate(connection, path, &task)))
+    }
+
+    fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        Box::pin(self.read_with(move |connection, path| tasks::page(connection, path, &query)))
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use loggia_core::{Amendment, Command, Matcher, Mode, Rule, RuleId, Scope, Seq, SessionId};
+use loggia_core::{
+    AgentName, Amendment, Command, Matcher, Mode, Rule, RuleId, Scope, Seq, SessionId, Workspace,
+};
 use loggia_session::hub::{forget_rule, project_rules};
-use loggia_session::{HubError, MemoryStore, Store, StoreError};
+use loggia_session::{HubError, MemoryStore, NewSession, Store, StoreError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::owner;
 use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
@@ -180,4 +182,31 @@ async fn what_was_never_opened_takes_no_prompt() {
     let handle = hub.open(&session).await.unwrap();
     let refused = client::prompt(&handle, "go").await;
     assert_eq!(refused, Err(loggia_core::Refusal::NotOpen.into()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_begins_with_its_first_command_in_one_append() {
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+    let hub = client::hub(store.clone(), ScriptAgent::doing([Act::WaitForCancel]));
+    let new = || NewSession {
+        workspace: Workspace::Local { path: "/workspace".into() },
+        settings: client::settings(Mode::Ask),
+        agent: AgentName("script".into()),
+    };
+    let handle = hub.begin(new(), client::origin("tester")).await.unwrap();
+    assert_eq!((handle.head(), store.begun()), (Seq::ZERO, 0), "nothing is written yet");
+    assert_eq!(hub.list(10).await, Ok(Vec::new()));
+    let again = hub.open(handle.id()).await.unwrap();
+    let ack = client::prompt(&again, "go").await.unwrap();
+    assert_eq!((ack.after, ack.seq, store.begun()), (Seq(1), Seq(3), 1));
+    assert_eq!(hub.list(10).await.unwrap().len(), 1);
+    // A look is a command, too.
+    let handle = hub.begin(new(), client::origin("tester")).await.unwrap();
+    assert!(handle.inspect(|session| session.opened().is_some()).await.unwrap());
+    assert_eq!(handle.head(), Seq(1));
+    // What cannot be written was not done, and nobody is told otherwise.
+    let handle = hub.begin(new(), client::origin("tester")).await.unwrap();
+    store.next(Fault::Fail(StoreError::Full { file: "loggia.db".into() }));
+    assert!(client::prompt(&handle, "go").await.is_err());
+    assert_eq!(store.head(handle.id()).await, Ok(Some(Seq::ZERO)));
 }

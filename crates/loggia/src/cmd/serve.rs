@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
-use loggia_core::{AgentName, Mode, Origin, SessionId, Settings, Surface};
+use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort};
 use loggia_server::http;
 use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown};
 use loggia_server::state::{Defaults, Server, Shape};
-use loggia_session::{Hub, SqliteStore};
+use loggia_session::{Hub, SessionHandle, SqliteStore};
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, Skill};
 use tokio::signal::unix::{SignalKind, signal};
@@ -88,7 +88,9 @@ pub async fn share(
 ) -> anyhow::Result<ExitCode> {
     let bound = bind(&args, port)?;
     let setup = Setup::new(&args, app, "loggia").await?;
-    let id = setup.session(session, app).await?;
+    // Held until the end: the shared session is not closed for being idle.
+    let shared = setup.session(session, app).await?;
+    let id = shared.id().clone();
     println!("Loggia shares session {id} on {}", addresses(&bound));
     println!("It works in {}", app.workspace.display());
     setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app).await
@@ -141,7 +143,7 @@ impl Setup {
         Ok(())
     }
 
-    async fn session(&self, wanted: Option<String>, app: &App) -> anyhow::Result<SessionId> {
+    async fn session(&self, wanted: Option<String>, app: &App) -> anyhow::Result<SessionHandle> {
         let settings = app.settings(&self.config, self.store.as_ref()).await?;
         let origin = Origin::new(Surface::Cli, "loggia");
         let handle = match wanted {
@@ -154,7 +156,7 @@ impl Setup {
             }
             None => self.hub.create(app.new_session(settings)?, origin).await?,
         };
-        Ok(handle.id().clone())
+        Ok(handle)
     }
 
     async fn run(

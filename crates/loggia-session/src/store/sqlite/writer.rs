@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use loggia_core::{Durability, Seq, SessionId};
+use loggia_core::{Durability, Millis, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::describe;
+use super::lease::Locks;
+use super::{describe, tasks};
+use crate::index::TaskMark;
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
 use crate::store::checksum::{self, Sum};
 
@@ -19,16 +21,12 @@ const GROUP: usize = 256;
 type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub enum Job {
-    /// The session's row, made if it is new, and who owned it last.
-    Row {
+    /// A new owner of a session, which is made if nobody knows it. Locked here, by the thread that
+    /// also records it: one way to the writer and one commit, not two.
+    Acquire {
         session: SessionId,
-        reply: Reply<(i64, Option<Owner>)>,
-    },
-    /// Records a new owner; the answer is its epoch.
-    Own {
-        row: i64,
         owner: Owner,
-        reply: Reply<u64>,
+        reply: Reply<Lease>,
     },
     Append {
         job: AppendJob,
@@ -54,7 +52,7 @@ pub struct AppendJob {
     durability: Durability,
     updated: i64,
     summary: String,
-    tasks: Vec<String>,
+    tasks: Vec<TaskMark>,
     documents: Vec<Document>,
 }
 
@@ -74,7 +72,7 @@ impl AppendJob {
             durability: append.durability,
             updated: append.summary.updated.0,
             summary: serde_json::to_string(&append.summary).map_err(encode)?,
-            tasks: append.tasks.iter().map(|task| task.as_str().to_owned()).collect(),
+            tasks: append.tasks.clone(),
             documents: append.documents.clone(),
         })
     }
@@ -87,11 +85,11 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, path: PathBuf) -> Result<Self, StoreError> {
+    pub fn start(connection: Connection, path: PathBuf, locks: Locks) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel(INBOX);
         let thread = std::thread::Builder::new()
             .name("loggia-store".into())
-            .spawn(move || run(connection, &path, inbox))
+            .spawn(move || run(connection, &path, &locks, inbox))
             .map_err(|error| StoreError::Io(error.to_string()))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -113,7 +111,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, path: &Path, mut inbox: mpsc::Receiver<Job>) {
+fn run(mut connection: Connection, path: &Path, locks: &Locks, mut inbox: mpsc::Receiver<Job>) {
     let mut synchronous = None;
     let mut group = Vec::with_capacity(GROUP);
     while let Some(first) = inbox.blocking_recv() {
@@ -124,7 +122,7 @@ fn run(mut connection: Connection, path: &Path, mut inbox: mpsc::Receiver<Job>) 
             group.push(next);
         }
         let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
-        commit(&mut connection, path, &mut group, durability, &mut synchronous);
+        commit(&mut connection, path, locks, &mut group, durability, &mut synchronous);
     }
 }
 
@@ -133,7 +131,7 @@ fn durability(job: &Job) -> Durability {
         Job::Append { job, .. } => job.durability,
         Job::Put { .. } | Job::Delete { .. } => Durability::Decision,
         // A lost owner or an empty session costs nothing: the first append makes it count.
-        Job::Row { .. } | Job::Own { .. } => Durability::Stream,
+        Job::Acquire { .. } => Durability::Stream,
     }
 }
 
@@ -142,6 +140,7 @@ fn durability(job: &Job) -> Durability {
 fn commit(
     connection: &mut Connection,
     path: &Path,
+    locks: &Locks,
     group: &mut Vec<Job>,
     durability: Durability,
     synchronous: &mut Option<Durability>,
@@ -159,7 +158,7 @@ fn commit(
         let mut answers: Vec<Box<dyn FnOnce()>> = Vec::with_capacity(group.len());
         let mut results = Vec::with_capacity(group.len());
         for job in group.iter() {
-            results.push(perform(&transaction, path, job)?);
+            results.push(perform(&transaction, path, locks, job)?);
         }
         transaction.commit()?;
         for (job, result) in group.drain(..).zip(results) {
@@ -180,24 +179,17 @@ fn commit(
 
 /// What a job found out; only the reply's own kind is looked at.
 enum Done {
-    Row(i64, Option<Owner>),
-    Epoch(u64),
+    Lease(Lease),
     Nothing,
 }
 
 fn answer(job: Job, result: Result<Done, StoreError>) -> Box<dyn FnOnce()> {
     // Whoever asked may have gone; the work is done all the same.
     Box::new(move || match job {
-        Job::Row { reply, .. } => {
-            let _ = reply.send(result.map(|done| match done {
-                Done::Row(row, owner) => (row, owner),
-                Done::Epoch(_) | Done::Nothing => (0, None),
-            }));
-        }
-        Job::Own { reply, .. } => {
-            let _ = reply.send(result.map(|done| match done {
-                Done::Epoch(epoch) => epoch,
-                Done::Row(..) | Done::Nothing => 0,
+        Job::Acquire { reply, .. } => {
+            let _ = reply.send(result.and_then(|done| match done {
+                Done::Lease(lease) => Ok(lease),
+                Done::Nothing => Err(StoreError::Io("no lease was made".into())),
             }));
         }
         Job::Append { reply, .. } | Job::Delete { reply, .. } | Job::Put { reply, .. } => {
@@ -209,28 +201,11 @@ fn answer(job: Job, result: Result<Done, StoreError>) -> Box<dyn FnOnce()> {
 fn perform(
     transaction: &Transaction<'_>,
     path: &Path,
+    locks: &Locks,
     job: &Job,
 ) -> Result<Result<Done, StoreError>, rusqlite::Error> {
     match job {
-        Job::Row { session, .. } => {
-            let origin = checksum::origin(session);
-            transaction
-                .prepare_cached("INSERT OR IGNORE INTO sessions (id, sum) VALUES (?1, ?2)")?
-                .execute(params![session.as_str(), origin.as_slice()])?;
-            let (row, owner): (i64, Option<String>) = transaction
-                .prepare_cached("SELECT row, owner FROM sessions WHERE id = ?1")?
-                .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(Ok(Done::Row(row, owner.and_then(|owner| serde_json::from_str(&owner).ok()))))
-        }
-        Job::Own { row, owner, .. } => {
-            let owner = serde_json::to_string(owner).unwrap_or_default();
-            let epoch: u64 = transaction
-                .prepare_cached(
-                    "UPDATE sessions SET epoch = epoch + 1, owner = ?2 WHERE row = ?1 RETURNING epoch",
-                )?
-                .query_row(params![row, owner], |row| row.get(0))?;
-            Ok(Ok(Done::Epoch(epoch)))
-        }
+        Job::Acquire { session, owner, .. } => acquire(transaction, locks, session, owner),
         Job::Append { job, .. } => append(transaction, path, job),
         Job::Delete { row, .. } => {
             for statement in [
@@ -247,6 +222,39 @@ fn perform(
             Ok(Ok(Done::Nothing))
         }
     }
+}
+
+fn acquire(
+    transaction: &Transaction<'_>,
+    locks: &Locks,
+    session: &SessionId,
+    owner: &Owner,
+) -> Result<Result<Done, StoreError>, rusqlite::Error> {
+    let origin = checksum::origin(session);
+    transaction
+        .prepare_cached("INSERT OR IGNORE INTO sessions (id, sum) VALUES (?1, ?2)")?
+        .execute(params![session.as_str(), origin.as_slice()])?;
+    let (row, last): (i64, Option<String>) = transaction
+        .prepare_cached("SELECT row, owner FROM sessions WHERE id = ?1")?
+        .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    // Should the commit fail, the lease goes with its answer, and the lock with the lease.
+    let guard = match locks.take(row) {
+        Ok(Some(guard)) => guard,
+        Ok(None) => {
+            let last = last.and_then(|owner| serde_json::from_str(&owner).ok());
+            let unknown = || Owner { pid: 0, program: "unknown".into(), since: Millis(0) };
+            let owner = last.unwrap_or_else(unknown);
+            return Ok(Err(StoreError::Busy { session: session.clone(), owner }));
+        }
+        Err(error) => return Ok(Err(error)),
+    };
+    let owner = serde_json::to_string(owner).unwrap_or_default();
+    let epoch: u64 = transaction
+        .prepare_cached(
+            "UPDATE sessions SET epoch = epoch + 1, owner = ?2 WHERE row = ?1 RETURNING epoch",
+        )?
+        .query_row(params![row, owner], |row| row.get(0))?;
+    Ok(Ok(Done::Lease(Lease::new(session.clone(), epoch, row, Box::new(guard)))))
 }
 
 fn append(
@@ -286,10 +294,8 @@ fn append(
             "UPDATE sessions SET head = ?2, sum = ?3, updated = ?4, summary = ?5 WHERE row = ?1",
         )?
         .execute(params![job.row, last.0, sum.as_slice(), job.updated, job.summary])?;
-    for task in &job.tasks {
-        transaction
-            .prepare_cached("INSERT OR IGNORE INTO tasks (task, session) VALUES (?1, ?2)")?
-            .execute(params![task, job.row])?;
+    for mark in &job.tasks {
+        tasks::mark(transaction, job.row, mark)?;
     }
     for document in &job.documents {
         put(transaction, document)?;
