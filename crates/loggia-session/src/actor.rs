@@ -44,9 +44,9 @@ pub(crate) struct Actor {
     agent: Arc<dyn Agent>,
     publisher: Publisher,
     log: Log,
-    control: mpsc::Receiver<Control>,
-    reports: mpsc::Receiver<FromAgent>,
-    report_sender: mpsc::Sender<FromAgent>,
+    control: mpsc::Receiver<Box<Control>>,
+    reports: mpsc::Receiver<Box<FromAgent>>,
+    report_sender: mpsc::Sender<Box<FromAgent>>,
     running: Option<Running>,
     /// Agents waiting in `propose`, by call.
     waiters: HashMap<CallId, Waiter>,
@@ -155,10 +155,10 @@ impl Actor {
             tokio::select! {
                 biased; // control first: a cancel or an answer must not wait behind a stream
                 message = self.control.recv() => match message {
-                    Some(message) => self.take_control(message, &mut step),
+                    Some(message) => self.take_control(*message, &mut step),
                     None => break, // every handle is gone: nobody can reach this session any more
                 },
-                Some(message) = self.reports.recv() => self.take_report(message, &mut step),
+                Some(message) = self.reports.recv() => self.take_report(*message, &mut step),
                 () = self.presence.due() => match self.leaves() {
                     true => break,
                     false => continue,
@@ -188,11 +188,11 @@ impl Actor {
     fn drain(&mut self, step: &mut Step) {
         for _ in 0..CONTROL_DRAIN {
             let Ok(message) = self.control.try_recv() else { break };
-            self.take_control(message, step);
+            self.take_control(*message, step);
         }
         for _ in 0..REPORT_DRAIN {
             let Ok(message) = self.reports.try_recv() else { break };
-            self.take_report(message, step);
+            self.take_report(*message, step);
         }
     }
 
@@ -429,12 +429,12 @@ async fn drive(agent: Arc<dyn Agent>, turn: Turn, previous: Option<Running>) {
             let report = Report::Notice { level: Level::Error, text: message.clone() };
             let notice = FromAgent::Report { turn: id.clone(), report, waiter: None };
             // A closed queue means that the session is gone, and with it everybody who could care.
-            let _ = sender.send(notice).await;
+            let _ = sender.send(Box::new(notice)).await;
             TurnOutcome::Failed { message }
         }
     };
     let report = Report::Finish { outcome };
-    let _ = sender.send(FromAgent::Report { turn: id, report, waiter: None }).await;
+    let _ = sender.send(Box::new(FromAgent::Report { turn: id, report, waiter: None })).await;
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -10,6 +10,7 @@ use crate::log::{Follower, Log};
 use crate::ports::StoreError;
 
 /// From clients to the writer. Bounded (64): when it is full the caller is told *busy* at once.
+/// Boxed on its way, as what the agent sends.
 pub(crate) enum Control {
     Submit { command: Command, origin: Origin, reply: oneshot::Sender<Result<Ack, SubmitError>> },
     Inspect(Look),
@@ -45,7 +46,7 @@ pub enum SubmitError {
 pub(crate) struct Line {
     pub id: SessionId,
     pub epoch: u64,
-    pub control: mpsc::Sender<Control>,
+    pub control: mpsc::Sender<Box<Control>>,
     pub log: Log,
 }
 
@@ -65,7 +66,7 @@ impl Line {
 
     pub async fn stop(&self) {
         // Closed already means stopped already.
-        let _ = self.control.send(Control::Stop).await;
+        let _ = self.control.send(Box::new(Control::Stop)).await;
         self.gone().await;
     }
 }
@@ -98,7 +99,7 @@ impl SessionHandle {
     /// Returns once the command is durable, or with the reason why it changed nothing.
     pub async fn submit(&self, command: Command, origin: Origin) -> Result<Ack, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        self.line.control.try_send(Control::Submit { command, origin, reply }).map_err(
+        self.line.control.try_send(Box::new(Control::Submit { command, origin, reply })).map_err(
             |error| match error {
                 mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
                 mpsc::error::TrySendError::Closed(_) => SubmitError::Stopped,
@@ -133,7 +134,11 @@ impl SessionHandle {
             // The asker may have gone; then nobody wants the answer.
             let _ = reply.send(look(session));
         });
-        self.line.control.send(Control::Inspect(look)).await.map_err(|_| SubmitError::Stopped)?;
+        self.line
+            .control
+            .send(Box::new(Control::Inspect(look)))
+            .await
+            .map_err(|_| SubmitError::Stopped)?;
         answer.await.map_err(|_| SubmitError::Stopped)
     }
 

@@ -20,7 +20,8 @@ use crate::output::OutputBudget;
 use crate::ports::TurnOver;
 
 /// From the running agent to the writer. Bounded (256): when it is full the agent waits, and with
-/// it the model's socket.
+/// it the model's socket. Boxed on its way: a queue reserves room for dozens, and most sessions
+/// never need it.
 pub(crate) enum FromAgent {
     Report {
         turn: TurnId,
@@ -68,7 +69,7 @@ pub struct Turn {
     pub(crate) pending: Vec<PendingCall>,
     pub(crate) recent_from: Seq,
     pub(crate) log: Log,
-    pub(crate) sender: mpsc::Sender<FromAgent>,
+    pub(crate) sender: mpsc::Sender<Box<FromAgent>>,
     pub(crate) stop: CancellationToken,
 }
 
@@ -230,14 +231,14 @@ impl Turn {
 }
 
 async fn send(
-    sender: &mpsc::Sender<FromAgent>,
+    sender: &mpsc::Sender<Box<FromAgent>>,
     stop: &CancellationToken,
     message: FromAgent,
 ) -> Result<(), TurnOver> {
     tokio::select! {
         biased;
         () = stop.cancelled() => Err(TurnOver::Stopped),
-        sent = sender.send(message) => sent.map_err(|_| TurnOver::Stopped),
+        sent = sender.send(Box::new(message)) => sent.map_err(|_| TurnOver::Stopped),
     }
 }
 
@@ -250,7 +251,7 @@ pub struct Permit {
     choice: Option<ChoiceId>,
     edit: Option<Edit>,
     limit: Duration,
-    sender: mpsc::Sender<FromAgent>,
+    sender: mpsc::Sender<Box<FromAgent>>,
     stop: CancellationToken,
     output: OutputBudget,
 }
@@ -260,7 +261,7 @@ impl Permit {
         turn: TurnId,
         open: &OpenCall,
         limit: Duration,
-        sender: mpsc::Sender<FromAgent>,
+        sender: mpsc::Sender<Box<FromAgent>>,
         stop: CancellationToken,
     ) -> Self {
         Self {
