@@ -10,6 +10,7 @@
 pub mod auth;
 pub mod dispatch;
 pub mod guard;
+pub mod hook;
 pub mod http;
 mod list;
 pub mod peer;

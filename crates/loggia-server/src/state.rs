@@ -12,6 +12,7 @@ use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 
 use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
+use crate::hook::PromptHook;
 use crate::projection::Projection;
 
 /// Projections that stay warm although nobody reads them.
@@ -23,6 +24,7 @@ pub struct Server {
     pub(crate) defaults: Defaults,
     pub(crate) facts: CardFacts,
     pub(crate) streams: Streams,
+    pub(crate) hook: Option<Arc<dyn PromptHook>>,
     /// A lock, not a task: held for a look-up.
     projections: Mutex<Projections>,
 }
@@ -64,7 +66,8 @@ struct Projections {
 impl Server {
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let streams = Streams::new(StreamLimits::default());
-        Self { hub, shape, defaults, facts, streams, projections: Mutex::default() }
+        let projections = Mutex::default();
+        Self { hub, shape, defaults, facts, streams, hook: None, projections }
     }
 
     /// The shared frames of a session, started if nobody reads them yet.
@@ -158,6 +161,14 @@ impl Server {
                 Ok(handle)
             }
             None => self.create(wanted, settings, caller).await,
+        }
+    }
+
+    /// Whether a message may open a session under this name.
+    pub(crate) async fn may_open(&self, id: &SessionId) -> Result<bool, WireError> {
+        match &self.shape {
+            Shape::Shared(_) => Ok(false),
+            Shape::Many => self.is_unknown(id).await,
         }
     }
 
