@@ -46,15 +46,19 @@ class Webhook:
     """Listens, keeps the (headers, body) of each POST, and says yes to everything."""
 
     async def __aenter__(self):
-        self.calls, self.news = [], asyncio.Condition()
+        self.calls, self.open, self.news = [], [], asyncio.Condition()
         self.server = await asyncio.start_server(self.serve, '127.0.0.1', 0)
         self.url = f'http://127.0.0.1:{self.server.sockets[0].getsockname()[1]}/hook'
         return self
 
     async def __aexit__(self, *_):
         self.server.close()
+        for writer in self.open:
+            writer.close()
+            await writer.wait_closed()
 
     async def serve(self, reader, writer):
+        self.open.append(writer)
         try:
             while True:
                 head = (await reader.readuntil(b'\r\n\r\n')).decode()

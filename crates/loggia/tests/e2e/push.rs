@@ -139,6 +139,38 @@ async fn the_card_says_so_and_so_it_is() {
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
+/// R18: one webhook never answers. Its task's own stream, other streams, another webhook and the end
+/// of the process do not wait for it.
+#[tokio::test]
+async fn a_hanging_webhook_delays_nobody() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let (hanging, fast) = (Webhook::start(), Webhook::start());
+    let stream = |config: Value| {
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage",
+            "params": message("say one\nsay two", &config),
+        });
+        served.stream(served.post(&body), usize::MAX)
+    };
+    let begun = Instant::now();
+    let events = stream(json!({ "url": hanging.url() })).await;
+    assert!(is_over(&events.last().unwrap().response["result"]), "{events:?}");
+    let held = hanging.next();
+    let (one, two) = tokio::join!(stream(json!({ "url": fast.url() })), stream(Value::Null));
+    assert_eq!(one.len(), two.len());
+    for event in &one {
+        let call = fast.next();
+        assert_eq!(call.body, event.response["result"]);
+        call.reply("200 OK");
+    }
+    // The webhook's own time is 10 s.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(hanging.calls.try_recv().is_err(), "one at a time");
+    held.reply("200 OK");
+    assert_eq!(hanging.next().place(), events[1].id);
+}
+
 /// Killed while a notification is under way, and between two: after the restart the webhook has seen
 /// every frame of the task in order, and at most the one under way twice.
 #[tokio::test]
