@@ -12,8 +12,10 @@ use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 
 use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
+use crate::hook::PromptHook;
 use crate::presence::Presence;
 use crate::projection::{Projection, Reading};
+use crate::push::Outbox;
 
 /// Projections that stay warm although nobody reads them, for as long as their session is open.
 const WARM: usize = 256;
@@ -25,8 +27,9 @@ pub struct Server {
     pub(crate) facts: CardFacts,
     pub(crate) streams: Streams,
     pub(crate) presence: Presence,
-    /// A lock, not a task: held for a look-up.
-    projections: Mutex<Projections>,
+    pub(crate) hook: Option<Arc<dyn PromptHook>>,
+    pub(crate) push: Option<Outbox>,
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 /// Which sessions are served.
@@ -57,6 +60,13 @@ pub struct Caller {
     pub origin: Origin,
 }
 
+/// Where the projections that somebody reads are found.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    /// A lock, not a task: held for a look-up.
+    projections: Mutex<Projections>,
+}
+
 #[derive(Default)]
 struct Projections {
     known: HashMap<(SessionId, View), std::sync::Weak<Projection>>,
@@ -77,19 +87,7 @@ impl Projections {
     }
 }
 
-impl Server {
-    pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
-        let streams = Streams::new(StreamLimits::default());
-        let presence = Presence::default();
-        Self { hub, shape, defaults, facts, streams, presence, projections: Mutex::default() }
-    }
-
-    /// Who is connected.
-    pub fn presence(&self) -> &Presence {
-        &self.presence
-    }
-
-    /// The shared frames of a session, started if nobody reads them yet.
+impl Shelf {
     pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Reading {
         let mut projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (handle.id().clone(), view);
@@ -108,6 +106,29 @@ impl Server {
         let projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
         let known = projections.known.get(&(id.clone(), view))?.upgrade();
         known.filter(|known| !known.is_stopped())
+    }
+}
+
+impl Server {
+    pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
+        let streams = Streams::new(StreamLimits::default());
+        let (presence, shelf) = (Presence::default(), Arc::default());
+        Self { hub, shape, defaults, facts, streams, presence, hook: None, push: None, shelf }
+    }
+
+    /// Who is connected.
+    pub fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    /// The shared frames of a session, started if nobody reads them yet.
+    pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Reading {
+        self.shelf.projection(handle, view)
+    }
+
+    /// The frames of a session that somebody reads already, or has read lately.
+    pub(crate) fn warm_projection(&self, id: &SessionId, view: View) -> Option<Arc<Projection>> {
+        self.shelf.warm_projection(id, view)
     }
 
     /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
@@ -183,6 +204,14 @@ impl Server {
                 Ok(handle)
             }
             None => self.create(wanted, settings, caller).await,
+        }
+    }
+
+    /// Whether a message may open a session under this name.
+    pub(crate) async fn may_open(&self, id: &SessionId) -> Result<bool, WireError> {
+        match &self.shape {
+            Shape::Shared(_) => Ok(false),
+            Shape::Many => self.is_unknown(id).await,
         }
     }
 

@@ -15,12 +15,16 @@ mod attach;
 mod driver;
 #[path = "e2e/first_run.rs"]
 mod first_run;
+#[path = "e2e/hook.rs"]
+mod hook;
 #[path = "e2e/kill.rs"]
 mod kill;
 #[path = "e2e/lists.rs"]
 mod lists;
 #[path = "e2e/ownership.rs"]
 mod ownership;
+#[path = "e2e/push.rs"]
+mod push;
 #[path = "e2e/refused.rs"]
 mod refused;
 #[path = "e2e/served.rs"]
