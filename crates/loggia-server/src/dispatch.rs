@@ -1,6 +1,7 @@
 //! From an intent to the hub and back: a value, or frames. Knows no dialect and no transport.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId};
 use loggia_session::{Ack, SessionHandle};
@@ -173,7 +174,7 @@ impl Server {
         }
         let Prompt { task, content, delivery, history, .. } = prompt;
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
-        let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
+        let ack = submit(&handle, command, caller).await?;
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         let shown = Shown { history, artifacts: true };
         self.deliver(&handle, view, task, &ack, delivery, shown, Opening::InFrames).await
@@ -197,7 +198,7 @@ impl Server {
             return Err(Condition::QuestionElsewhere.into());
         }
         let command = Command::Answer { to, choice, edit, digest };
-        let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
+        let ack = submit(&handle, command, caller).await?;
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
         // The extension's own exchange goes on with the call itself; everybody else gets the task.
         let opening = match view {
@@ -223,7 +224,7 @@ impl Server {
     async fn cancel(&self, task: &TaskId, view: View, caller: &Caller) -> Result<Reply, WireError> {
         let handle = self.session_of(task, caller).await?;
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
-        let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
+        let ack = submit(&handle, command, caller).await?;
         Ok(Reply::Value(self.snapshot(&handle, view, task, Shown::default(), ack.seq).await?))
     }
 
@@ -317,6 +318,18 @@ enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
     Snapshot,
+}
+
+/// How long a command waits where many come at once, before its client is told *busy*.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+async fn submit(
+    handle: &SessionHandle,
+    command: Command,
+    caller: &Caller,
+) -> Result<Ack, WireError> {
+    let submitted = handle.submit_within(PATIENCE, command, caller.origin.clone()).await;
+    submitted.map_err(submit_error)
 }
 
 async fn open_question(

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use loggia_core::{
     AgentName, Command, Level, Mode, Origin, Refusal, SessionId, Settings, TaskId, Workspace,
@@ -17,12 +18,30 @@ use crate::projection::Projection;
 /// Projections that stay warm although nobody reads them.
 const WARM: usize = 256;
 
+/// What each client may hold, and how long a silent one is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientLimits {
+    pub streams: StreamLimits,
+    /// A WebSocket that takes nothing for this long is closed; its client resumes by cursor.
+    pub stall: Duration,
+    /// A WebSocket that is not heard of for this long, not even by a pong, is closed.
+    pub silence: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        let (stall, silence) = (Duration::from_secs(30), Duration::from_secs(75));
+        Self { streams: StreamLimits::default(), stall, silence }
+    }
+}
+
 pub struct Server {
     pub(crate) hub: Arc<Hub>,
     pub(crate) shape: Shape,
     pub(crate) defaults: Defaults,
     pub(crate) facts: CardFacts,
     pub(crate) streams: Streams,
+    pub(crate) limits: ClientLimits,
     /// A lock, not a task: held for a look-up.
     projections: Mutex<Projections>,
 }
@@ -63,8 +82,15 @@ struct Projections {
 
 impl Server {
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
-        let streams = Streams::new(StreamLimits::default());
-        Self { hub, shape, defaults, facts, streams, projections: Mutex::default() }
+        let limits = ClientLimits::default();
+        let streams = Streams::new(limits.streams);
+        Self { hub, shape, defaults, facts, streams, limits, projections: Mutex::default() }
+    }
+
+    pub fn limiting(mut self, limits: ClientLimits) -> Self {
+        self.streams = Streams::new(limits.streams);
+        self.limits = limits;
+        self
     }
 
     /// The shared frames of a session, started if nobody reads them yet.
@@ -283,10 +309,13 @@ pub(crate) fn hub_error(error: HubError) -> WireError {
             Condition::Busy.into()
         }
         HubError::Store(StoreError::Conflict { .. }) => Condition::Restarting.into(),
+        HubError::Store(error @ StoreError::Full { .. }) => {
+            tracing::error!(%error, "storage");
+            Condition::StorageFull.into()
+        }
         HubError::Store(
             error @ (StoreError::Corrupt { .. }
             | StoreError::Damaged { .. }
-            | StoreError::Full { .. }
             | StoreError::Newer { .. }
             | StoreError::Io(_)),
         ) => {

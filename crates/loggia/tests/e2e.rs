@@ -9,10 +9,14 @@
     reason = "tests"
 )]
 
+#[path = "e2e/attacks.rs"]
+mod attacks;
 #[path = "e2e/driver.rs"]
 mod driver;
 #[path = "e2e/first_run.rs"]
 mod first_run;
+#[path = "e2e/floods.rs"]
+mod floods;
 #[path = "e2e/kill.rs"]
 mod kill;
 #[path = "e2e/ownership.rs"]

@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use loggia_core::{AgentName, Mode, Origin, SessionId, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
-use loggia_server::guard::{Guard, GuardOptions, HostPort};
+use loggia_server::guard::{Guard, GuardOptions, HostPort, StreamLimits};
 use loggia_server::http;
 use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown};
-use loggia_server::state::{Defaults, Server, Shape};
+use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
 use loggia_session::{Hub, SqliteStore};
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, Skill};
@@ -19,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Pass;
 use crate::compose::{self, App};
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, ServerLimits};
 use crate::exit::Usage;
 
 #[derive(Args)]
@@ -175,16 +176,14 @@ impl Setup {
             auto_execute: false,
         };
         let facts = facts(&bound, args);
-        let server = Arc::new(Server::new(self.hub.clone(), shape, defaults, facts));
+        let (limits, clients) = limits(&self.config.server);
+        let server = Server::new(self.hub.clone(), shape, defaults, facts).limiting(clients);
+        let server = Arc::new(server);
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
         let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        let listening = serve::serve(
-            bound,
-            door.around(http::router(server)),
-            Limits::default(),
-            shutdown.clone(),
-        );
+        let listening =
+            serve::serve(bound, door.around(http::router(server)), limits, shutdown.clone());
         tokio::select! {
             stopped = listening => {
                 if stopped.cut > 0 {
@@ -196,6 +195,21 @@ impl Setup {
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
+    let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    let stall = Duration::from_secs(configured.stall_seconds);
+    let silence = Duration::from_secs(configured.idle_seconds);
+    let streams =
+        StreamLimits { remote: count(configured.remote_streams), local: count(configured.streams) };
+    let limits = Limits {
+        connections: count(configured.connections),
+        idle_time: silence,
+        stall_time: stall,
+        ..Limits::default()
+    };
+    (limits, ClientLimits { streams, stall, silence })
 }
 
 /// The first signal stops in order, the second at once. Never returns but with an error: the server

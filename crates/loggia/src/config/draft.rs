@@ -9,7 +9,7 @@ use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Loaded, Origin, Paths};
+use super::{Config, Environment, Loaded, Origin, Paths, ServerLimits};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -31,6 +31,7 @@ impl Draft {
                 mode: Mode::default(),
                 rules: Vec::new(),
                 limits: Limits::default(),
+                server: ServerLimits::default(),
                 pass_env: Vec::new(),
                 shell: None,
             },
@@ -59,7 +60,7 @@ impl Draft {
                 key.name.to_owned()
             }
             Setting::Limit(limit, value) => {
-                set_limit(&mut config.limits, limit, value);
+                set_limit(config, limit, value);
                 key.name.to_owned()
             }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
@@ -80,7 +81,7 @@ impl Draft {
         match setting {
             Setting::Rule { allow, .. } => !allow,
             Setting::Mode(mode) => freedom(*mode) < freedom(self.config.mode),
-            Setting::Limit(limit, value) => *value < limit_of(&self.config.limits, *limit),
+            Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
             Setting::Model(_) | Setting::Shell(_) | Setting::PassEnvironment(_) => false,
         }
     }
@@ -90,7 +91,7 @@ impl Draft {
         match setting {
             Setting::Model(model) => *model == self.config.model,
             Setting::Mode(mode) => *mode == self.config.mode,
-            Setting::Limit(limit, value) => *value == limit_of(&self.config.limits, *limit),
+            Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
             Setting::Rule { pattern, allow } => self.config.rules.iter().any(|rule| {
@@ -172,17 +173,24 @@ fn freedom(mode: Mode) -> u8 {
     }
 }
 
-fn limit_of(limits: &Limits, limit: Limit) -> u64 {
+fn limit_of(config: &Config, limit: Limit) -> u64 {
+    let Config { limits, server, .. } = config;
     match limit {
         Limit::Replies => limits.replies.into(),
         Limit::Calls => limits.calls.into(),
         Limit::TextBytes => limits.text_bytes,
         Limit::TurnSeconds => limits.turn_seconds,
         Limit::CallSeconds => limits.call_seconds,
+        Limit::Connections => server.connections,
+        Limit::Streams => server.streams,
+        Limit::RemoteStreams => server.remote_streams,
+        Limit::StallSeconds => server.stall_seconds,
+        Limit::IdleSeconds => server.idle_seconds,
     }
 }
 
-fn set_limit(limits: &mut Limits, limit: Limit, value: u64) {
+fn set_limit(config: &mut Config, limit: Limit, value: u64) {
+    let Config { limits, server, .. } = config;
     // Reading a limit has checked that it fits.
     let small = u32::try_from(value).unwrap_or(u32::MAX);
     match limit {
@@ -191,6 +199,11 @@ fn set_limit(limits: &mut Limits, limit: Limit, value: u64) {
         Limit::TextBytes => limits.text_bytes = value,
         Limit::TurnSeconds => limits.turn_seconds = value,
         Limit::CallSeconds => limits.call_seconds = value,
+        Limit::Connections => server.connections = value,
+        Limit::Streams => server.streams = value,
+        Limit::RemoteStreams => server.remote_streams = value,
+        Limit::StallSeconds => server.stall_seconds = value,
+        Limit::IdleSeconds => server.idle_seconds = value,
     }
 }
 

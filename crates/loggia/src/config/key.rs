@@ -28,6 +28,11 @@ pub enum Limit {
     TextBytes,
     TurnSeconds,
     CallSeconds,
+    Connections,
+    Streams,
+    RemoteStreams,
+    StallSeconds,
+    IdleSeconds,
 }
 
 impl Limit {
@@ -36,6 +41,8 @@ impl Limit {
             Limit::Replies | Limit::Calls => u64::from(u32::MAX),
             Limit::TextBytes => 1 << 40,
             Limit::TurnSeconds | Limit::CallSeconds => 366 * 24 * 60 * 60,
+            Limit::Connections | Limit::Streams | Limit::RemoteStreams => 1 << 20,
+            Limit::StallSeconds | Limit::IdleSeconds => 24 * 60 * 60,
         }
     }
 }
@@ -73,6 +80,11 @@ pub const KEYS: &[Key] = &[
     key("limits.text_bytes", Form::Number(Limit::TextBytes)),
     key("limits.turn_seconds", Form::Number(Limit::TurnSeconds)),
     key("limits.call_seconds", Form::Number(Limit::CallSeconds)),
+    key("server.connections", Form::Number(Limit::Connections)),
+    key("server.streams", Form::Number(Limit::Streams)),
+    key("server.remote_streams", Form::Number(Limit::RemoteStreams)),
+    key("server.stall_seconds", Form::Number(Limit::StallSeconds)),
+    key("server.idle_seconds", Form::Number(Limit::IdleSeconds)),
     key("shell.program", Form::Text(read_program)),
     key("shell.pass_env", Form::List(read_variable)),
 ];
