@@ -102,6 +102,7 @@ impl NativeAgent {
         let workspace = Arc::new(workspace);
         let history = turn.history().await?;
         let mut conversation = Conversation::from_log(&history, &context.turn, &context.content);
+        drop(history); // not needed for as long as the turn may take
         self.resume(turn, &workspace, &mut conversation).await?;
 
         let limits = &context.settings.limits;

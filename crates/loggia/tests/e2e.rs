@@ -25,6 +25,8 @@ mod ownership;
 mod refused;
 #[path = "e2e/served.rs"]
 mod served;
+#[path = "e2e/served_faults.rs"]
+mod served_faults;
 #[path = "e2e/sessions.rs"]
 mod sessions;
 #[path = "e2e/shared.rs"]

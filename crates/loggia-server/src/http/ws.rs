@@ -365,22 +365,27 @@ fn result(id: &Id, frame: &Encoded) -> Utf8Bytes {
     jsonrpc::response(id, &String::from_utf8_lossy(&frame.body)).into()
 }
 
-/// Every frame of a session, with its place.
+/// Every frame of a session, with its place; and the word that no more will come.
 async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Utf8Bytes>) {
-    let context = Value::from(session.as_str());
     while let Ok(Some(batch)) = frames.next().await {
         for frame in batch {
-            let body = String::from_utf8_lossy(&frame.body);
-            let text = format!(
-                "{{\"jsonrpc\":\"2.0\",\"method\":\"session/event\",\"params\":\
-                 {{\"contextId\":{context},\"seq\":{},\"id\":\"{}\",\"event\":{body}}}}}",
-                frame.id.seq, frame.id
-            );
-            if outbox.send(text.into()).await.is_err() {
+            if outbox.send(frame.followed.clone()).await.is_err() {
                 return;
             }
         }
     }
+    let end = json!({
+        "jsonrpc": "2.0",
+        "method": "session/end",
+        "params": { "contextId": session.as_str(), "after": place(frames.cursor()) },
+    });
+    // Closed: nobody reads any more.
+    let _ = outbox.send(end.to_string().into()).await;
+}
+
+/// As [`cursor`] reads it.
+fn place(id: FrameId) -> String {
+    if id.k == u32::MAX { id.seq.to_string() } else { id.to_string() }
 }
 
 fn session_key(id: &str) -> String {

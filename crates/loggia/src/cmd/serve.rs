@@ -184,17 +184,34 @@ impl Setup {
         let shutdown = Shutdown::default();
         let listening =
             serve::serve(bound, door.around(http::router(server)), limits, shutdown.clone());
+        let mut listening = std::pin::pin!(listening);
+        let signals = stop_on_signals(shutdown.clone());
+        let ending = async {
+            tokio::select! {
+                stopped = &mut listening => return stopped,
+                () = patience(&shutdown) => {}
+            }
+            // Who waits for the end of a turn waits no longer: it is cut now, and they are told.
+            self.hub.stop().await;
+            listening.await
+        };
         tokio::select! {
-            stopped = listening => {
+            stopped = ending => {
                 if stopped.cut > 0 {
                     eprintln!("loggia: {} connections were cut", stopped.cut);
                 }
             }
-            error = stop_on_signals(shutdown) => error?,
+            error = signals => error?,
         }
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Over when requests have had a moment to end by themselves after the signal to stop.
+async fn patience(shutdown: &Shutdown) {
+    shutdown.graceful.cancelled().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
 fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {

@@ -113,10 +113,14 @@ impl Machine {
 
     /// The log of a session, as it is on disk.
     pub fn log(&self, session: &str) -> Vec<Envelope> {
-        let exported = self.run(&["sessions", "export", session, "--format", "jsonl"]);
-        assert_eq!(exported.code, 0, "{}", exported.err);
-        exported.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        exported(&self.run(&["sessions", "export", session, "--format", "jsonl"]))
     }
+}
+
+/// The events that `sessions export` has printed.
+pub fn exported(ran: &Ran) -> Vec<Envelope> {
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 impl From<Output> for Ran {
