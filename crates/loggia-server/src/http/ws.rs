@@ -177,12 +177,26 @@ async fn write(
             _ = ping.tick() => Message::Ping(bytes::Bytes::new()),
             () = stopping.told() => return Some((GOING_AWAY, "stopping")),
         };
-        match tokio::time::timeout(limits.stall, sink.send(message)).await {
+        match tokio::time::timeout(limits.stall, send(sink, message, &mut outgoing)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return None,
             Err(_) => return Some((TRY_AGAIN_LATER, "overrun: come back with ?after=")),
         }
     }
+}
+
+/// One message and what else waits already, in as few writes as the socket takes.
+async fn send(
+    sink: &mut SplitSink<WebSocket, Message>,
+    message: Message,
+    outgoing: &mut mpsc::Receiver<Utf8Bytes>,
+) -> Result<(), axum::Error> {
+    sink.feed(message).await?;
+    for _ in 0..OUTBOX {
+        let Ok(text) = outgoing.try_recv() else { break };
+        sink.feed(Message::Text(text)).await?;
+    }
+    sink.flush().await
 }
 
 const NOT_TEXT: WireError = WireError::InvalidRequest("a frame must be text");

@@ -237,7 +237,7 @@ async fn floods_on_a_socket_end_that_socket_at_most() {
 }
 
 /// A socket for bytes that no library would send.
-fn raw_socket(served: &Served) -> TcpStream {
+pub fn raw_socket(served: &Served) -> TcpStream {
     let mut stream = served.connect();
     let head = format!(
         "GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
