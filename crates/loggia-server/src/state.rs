@@ -11,6 +11,8 @@ use loggia_core::{
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 
+use tokio::runtime::Handle;
+
 use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
 use crate::projection::Projection;
@@ -42,6 +44,10 @@ pub struct Server {
     pub(crate) facts: CardFacts,
     pub(crate) streams: Streams,
     pub(crate) limits: ClientLimits,
+    /// Where sessions and projections run, whichever request starts them. Not where connections
+    /// are served: when an event wakes a thousand readers, the writer of the next one must not
+    /// stand behind them in a queue.
+    home: Handle,
     /// A lock, not a task: held for a look-up.
     projections: Mutex<Projections>,
 }
@@ -81,10 +87,12 @@ struct Projections {
 }
 
 impl Server {
+    /// Called inside the runtime that sessions are to run in.
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let limits = ClientLimits::default();
         let streams = Streams::new(limits.streams);
-        Self { hub, shape, defaults, facts, streams, limits, projections: Mutex::default() }
+        let (home, projections) = (Handle::current(), Mutex::default());
+        Self { hub, shape, defaults, facts, streams, limits, home, projections }
     }
 
     pub fn limiting(mut self, limits: ClientLimits) -> Self {
@@ -101,7 +109,9 @@ impl Server {
         if let Some(known) = known.filter(|known| !known.is_stopped()) {
             return known;
         }
+        let entered = self.home.enter();
         let fresh = Projection::start(handle.clone(), view);
+        drop(entered);
         projections.known.insert(key, Arc::downgrade(&fresh));
         projections.warm.push_back(fresh.clone());
         if projections.warm.len() > WARM {
@@ -153,7 +163,17 @@ impl Server {
     }
 
     async fn open(&self, id: &SessionId) -> Result<SessionHandle, WireError> {
-        self.hub.open(id).await.map_err(hub_error)
+        self.at_home(self.hub.open(id)).await.map_err(hub_error)
+    }
+
+    /// The same future; what it spawns is spawned at home.
+    async fn at_home<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|context| {
+            let _entered = self.home.enter();
+            future.as_mut().poll(context)
+        })
+        .await
     }
 
     /// The session a new task goes to.
@@ -226,7 +246,8 @@ impl Server {
             settings,
             agent: self.defaults.agent.clone(),
         };
-        let created = self.hub.create_named(wanted.cloned(), new, caller.origin.clone()).await;
+        let created = self.hub.create_named(wanted.cloned(), new, caller.origin.clone());
+        let created = self.at_home(created).await;
         let handle = match (created, wanted) {
             (Ok(handle), _) => handle,
             // Two first messages of one context at once: the other one opened it.

@@ -182,9 +182,14 @@ impl Setup {
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
         let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        let listening =
+        // Threads of their own: however many clients there are, sessions are not behind them.
+        let connections = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("connections")
+            .enable_all()
+            .build()?;
+        let serving =
             serve::serve(bound, door.around(http::router(server)), limits, shutdown.clone());
-        let mut listening = std::pin::pin!(listening);
+        let mut listening = connections.spawn(serving);
         let signals = stop_on_signals(shutdown.clone());
         let ending = async {
             tokio::select! {
@@ -197,12 +202,14 @@ impl Setup {
         };
         tokio::select! {
             stopped = ending => {
+                let stopped = stopped?;
                 if stopped.cut > 0 {
                     eprintln!("loggia: {} connections were cut", stopped.cut);
                 }
             }
             error = signals => error?,
         }
+        connections.shutdown_background();
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
     }
