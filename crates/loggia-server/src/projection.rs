@@ -20,7 +20,7 @@ const TAIL_FRAMES: usize = 8192;
 const TAIL_BYTES: usize = 8 * 1024 * 1024;
 /// Frames handed to a reader at once: what a reader that stalls keeps from being freed.
 const BATCH: usize = 256;
-const BATCH_BYTES: usize = 256 * 1024;
+const BATCH_BYTES: usize = 32 * 1024;
 
 /// A frame as it goes out, shared by all who get it.
 #[derive(Debug)]

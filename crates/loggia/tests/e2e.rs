@@ -11,6 +11,8 @@
 
 #[path = "e2e/attacks.rs"]
 mod attacks;
+#[path = "e2e/catalog.rs"]
+mod catalog;
 #[path = "e2e/crowd.rs"]
 mod crowd;
 #[path = "e2e/driver.rs"]

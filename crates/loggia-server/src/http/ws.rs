@@ -34,6 +34,8 @@ use crate::state::{Caller, ClientLimits, Server, Shape};
 
 /// Frames waiting for the socket. Full: the client's own streams wait.
 const OUTBOX: usize = 64;
+const READ_BUFFER: usize = 4 * 1024;
+const WRITE_BUFFER: usize = 16 * 1024;
 /// Streams and followed sessions of one socket.
 const STREAMS: usize = 256;
 
@@ -72,6 +74,8 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         Err(rejection) => return rejection.into_response(),
     };
     let upgrade = upgrade.max_message_size(BODY_LIMIT).max_frame_size(BODY_LIMIT);
+    // A thousand sockets have a thousand of each; most clients say little and keep up.
+    let upgrade = upgrade.read_buffer_size(READ_BUFFER).write_buffer_size(WRITE_BUFFER);
     upgrade.on_upgrade(async move |socket| {
         let _place = place;
         serve(server, caller, query, socket, stopping).await;

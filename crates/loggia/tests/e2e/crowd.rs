@@ -177,7 +177,7 @@ async fn of_a_hundred_answers_one_wins_a_thousand_times() {
 }
 
 const READERS: usize = 1_000;
-const EVENTS: usize = 400;
+const EVENTS: usize = 100;
 
 /// What a reader makes of a stream: how many frames and words, and a sum over all bytes in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
