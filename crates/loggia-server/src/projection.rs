@@ -235,16 +235,13 @@ impl Frames {
     /// The next frames, in order; None when the session has stopped and all of it was given.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
         loop {
+            // Marked before the look: whatever is folded after it wakes the wait below.
+            self.head.borrow_and_update();
             if let Some(frames) = self.projection.newest_after(self.cursor) {
                 self.own = None;
                 if let Some(last) = frames.last() {
                     self.cursor = last.id;
                     return Ok(Some(frames));
-                }
-                // Looked at before the wait: a fold in between wakes it.
-                let folded = *self.head.borrow_and_update();
-                if self.projection.look(Projector::head) > folded {
-                    continue;
                 }
                 if self.head.changed().await.is_err() {
                     let rest = self.projection.newest_after(self.cursor).unwrap_or_default();

@@ -305,8 +305,8 @@ async fn what_changed_since_the_question_is_not_written() {
         meddle();
         let answer = served.tool_stream(confirmation(&task, &call, "proceed_once"));
         let events = served.stream(answer, usize::MAX).await;
-        let failed = events.iter().map(|event| event.response.to_string());
-        let failed = failed.filter(|text| text.contains("FAILED")).next_back().unwrap();
+        let mut said = events.iter().map(|event| event.response.to_string());
+        let failed = said.rfind(|text| text.contains("FAILED")).unwrap();
         assert!(failed.contains("changed_since_approval"), "{failed}");
     }
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "one\n");
