@@ -107,13 +107,13 @@ async fn measure(readers: usize, lines: usize) -> Measured {
     let projection = Projection::start(handle.clone(), VIEW);
     let reading: Vec<_> =
         (0..readers).map(|_| tokio::spawn(read(projection.frames(FrameId::default())))).collect();
-    let (begun, processor) = (Instant::now(), processor_time());
+    let (begun, processor) = (Instant::now(), cpu_time());
     speak(&handle, lines).await;
     let mut frames = 0;
     for reader in reading {
         frames = reader.await.unwrap();
     }
-    Measured { frames, wall: begun.elapsed(), processor: processor_time() - processor }
+    Measured { frames, wall: begun.elapsed(), processor: cpu_time() - processor }
 }
 
 async fn read(mut frames: Frames) -> usize {
@@ -149,7 +149,7 @@ async fn alone(lines: usize) -> Duration {
 }
 
 /// Of this process so far; unlike the clock it does not count what others do.
-fn processor_time() -> Duration {
+fn cpu_time() -> Duration {
     let used = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap();
     let duration = |time: nix::sys::time::TimeVal| {
         Duration::from_secs(time.tv_sec().unsigned_abs())

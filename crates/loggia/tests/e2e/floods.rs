@@ -281,7 +281,10 @@ fn fragments(mut stream: TcpStream) -> bool {
         }
         assert!(begun.elapsed() < Duration::from_secs(60));
     }
-    // All of 11 MB was taken: then the connection was closed behind the last byte.
-    let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).is_ok()
+    // All of it was taken by the sockets' buffers: then the connection is closed behind it, or
+    // reset, because not all of it was read.
+    match stream.read_to_end(&mut Vec::new()) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
 }
