@@ -8,6 +8,8 @@
 //!   Loggia cancelled or died, every process of the call gets TERM and [`GRACE`] later KILL.
 //! - When the command ends, what it left running is ended the same way. The guard's exit status is
 //!   the command's, 128 + n for signal n; [`FAILED`] means that the guard itself failed.
+//! - `--files=N` before the verb is how many files the command may open, where Loggia itself may
+//!   open more.
 //! - Standard output and error are the command's. The environment is the command's, too: Loggia
 //!   clears it before it starts the guard.
 //!
@@ -69,7 +71,11 @@ impl Probe {
 /// The guard's whole life. `arguments` are those after the word `guard`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut arguments = arguments.into_iter();
-    let verb = arguments.next().unwrap_or_default();
+    let mut verb = arguments.next().unwrap_or_default();
+    if let Some(files) = verb.to_str().and_then(|text| text.strip_prefix("--files=")) {
+        files.parse().into_iter().for_each(limits::files);
+        verb = arguments.next().unwrap_or_default();
+    }
     let rest: Vec<OsString> = arguments.collect();
     let done = match verb.to_str() {
         Some("run") => run::run(&rest),

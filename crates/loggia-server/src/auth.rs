@@ -2,7 +2,8 @@
 //!
 //! The port for every way of proving oneself. A presented credential decides alone: a wrong one is
 //! 401 and never falls back to what the connection would have been worth (A08). Without one, a
-//! process of the same user on this machine is itself (§2.4). What a principal may do with which
+//! process of the same user on this machine is itself (§2.4). A process that descends from a call
+//! gets nothing, whatever it presents (A15). What a principal may do with which
 //! session is decided elsewhere, by its scopes; scopes come from here and never from a request.
 
 mod limiter;
@@ -49,6 +50,12 @@ impl Scopes {
     /// The terminal and stdio, where the person sits.
     pub const ALL: Self = Self { read: true, prompt: true, approve: true, admin: true };
 }
+
+const TOOL_DESCENDANT: Rejection = Rejection::new(
+    StatusCode::FORBIDDEN,
+    "tool-descendant",
+    "A process that an agent's call started may not speak for the person.",
+);
 
 const CHALLENGE: &str = "Bearer";
 const WRONG: &str = "Bearer error=\"invalid_token\"";
@@ -97,6 +104,10 @@ impl Authenticator {
         }
         let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_else(Peer::nobody);
         let identity = peer.identity().await;
+        // Not with a token either: whoever gives one to a command has not asked its questions.
+        if let PeerIdentity::ToolDescendant { .. } = identity {
+            return Err(TOOL_DESCENDANT);
+        }
         let principal = match parts.headers.contains_key(AUTHORIZATION) {
             true => self.by_credential(parts, &peer, identity).await?,
             false => self.by_connection(parts, identity)?,
@@ -143,10 +154,7 @@ impl Authenticator {
         let forbidden =
             |reason, message| Err(Rejection::new(StatusCode::FORBIDDEN, reason, message));
         match identity {
-            PeerIdentity::ToolDescendant { .. } => forbidden(
-                "tool-descendant",
-                "A process that an agent's call started may not speak for the person.",
-            ),
+            PeerIdentity::ToolDescendant { .. } => Err(TOOL_DESCENDANT),
             PeerIdentity::OtherUser { .. } => forbidden(
                 "other-user",
                 "This server belongs to another user of this machine: ask them for a token.",

@@ -1,6 +1,7 @@
 //! From an intent to the hub and back: a value, or frames. Knows no dialect and no transport.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState};
 use loggia_session::{Ack, SessionHandle};
@@ -175,10 +176,11 @@ impl Server {
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
         let origin = caller.origin.clone();
         let ack = match callback {
-            None => handle.submit(command, origin).await,
-            Some(callback) => callback.submit(&handle, command, origin).await,
+            None => submit(&handle, command, caller).await?,
+            Some(callback) => {
+                callback.submit(&handle, command, origin).await.map_err(submit_error)?
+            }
         };
-        let ack = ack.map_err(submit_error)?;
         if let Some(task) = &named {
             self.task_goes_on(task);
         }
@@ -205,7 +207,7 @@ impl Server {
             return Err(Condition::QuestionElsewhere.into());
         }
         let command = Command::Answer { to, choice, edit, digest };
-        let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
+        let ack = submit(&handle, command, caller).await?;
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
         self.task_changed(&task);
         // The extension's own exchange goes on with the call itself; everybody else gets the task.
@@ -232,7 +234,7 @@ impl Server {
     async fn cancel(&self, task: &TaskId, view: View, caller: &Caller) -> Result<Reply, WireError> {
         let handle = self.session_of(task, caller).await?;
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
-        let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
+        let ack = submit(&handle, command, caller).await?;
         self.task_changed(task);
         Ok(Reply::Value(self.snapshot(&handle, view, task, Shown::default(), ack.seq).await?))
     }
@@ -361,6 +363,18 @@ async fn answer_in_words(
             Err(Refusal::NotAChoice { given: "this message".into(), offered }.into())
         }
     }
+}
+
+/// How long a command waits where many come at once, before its client is told *busy*.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+async fn submit(
+    handle: &SessionHandle,
+    command: Command,
+    caller: &Caller,
+) -> Result<Ack, WireError> {
+    let submitted = handle.submit_within(PATIENCE, command, caller.origin.clone()).await;
+    submitted.map_err(submit_error)
 }
 
 async fn open_question(

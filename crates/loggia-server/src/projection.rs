@@ -10,8 +10,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
-use loggia_core::{Seq, SessionId, TaskId};
+use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{Follower, SessionHandle, StoreError};
 use loggia_wire::{End, Frame, FrameId, Projector, Shown, View};
 use serde_json::Value;
@@ -20,8 +21,9 @@ use tokio::sync::watch;
 /// What the tail holds at most.
 const TAIL_FRAMES: usize = 8192;
 const TAIL_BYTES: usize = 8 * 1024 * 1024;
-/// Frames handed to a reader at once.
+/// Frames handed to a reader at once: what a reader that stalls keeps from being freed.
 const BATCH: usize = 256;
+const BATCH_BYTES: usize = 32 * 1024;
 
 /// A frame as it goes out, shared by all who get it.
 #[derive(Debug)]
@@ -31,12 +33,29 @@ pub struct Encoded {
     /// JSON, the `result` of a response.
     pub body: Bytes,
     pub ends: Option<End>,
+    /// The frame as a follower of the session gets it on a WebSocket: the same text for all of
+    /// them, and the only one in memory; `body` is a piece of it.
+    pub followed: Utf8Bytes,
 }
 
-impl From<Frame> for Encoded {
-    fn from(frame: Frame) -> Self {
-        let body = Bytes::from(frame.body.to_string());
-        Self { id: frame.id, task: frame.task, body, ends: frame.ends }
+impl Encoded {
+    pub fn new(session: &SessionId, frame: Frame) -> Self {
+        let Frame { id, task, body, ends } = frame;
+        let before = format!(
+            "{{\"jsonrpc\":\"2.0\",\"method\":\"session/event\",\"params\":\
+             {{\"contextId\":{},\"seq\":{},\"id\":\"{id}\",\"event\":",
+            Value::from(session.as_str()),
+            id.seq
+        );
+        let from = before.len();
+        let followed = Utf8Bytes::from(format!("{before}{body}}}}}"));
+        let whole = Bytes::from(followed.clone());
+        let body = whole.slice(from..whole.len() - 2);
+        Self { id, task, body, ends, followed }
+    }
+
+    fn size(&self) -> usize {
+        self.followed.len()
     }
 }
 
@@ -60,13 +79,12 @@ struct Fold {
 }
 
 impl Fold {
-    fn push(&mut self, frame: Frame) {
-        let encoded = Encoded::from(frame);
-        self.bytes += encoded.body.len();
+    fn push(&mut self, encoded: Encoded) {
+        self.bytes += encoded.size();
         self.tail.push_back(Arc::new(encoded));
         while self.tail.len() > TAIL_FRAMES || (self.bytes > TAIL_BYTES && self.tail.len() > 1) {
             if let Some(oldest) = self.tail.pop_front() {
-                self.bytes -= oldest.body.len();
+                self.bytes -= oldest.size();
                 self.dropped = oldest.id;
             }
         }
@@ -120,7 +138,9 @@ impl Projection {
             return None;
         }
         let first = fold.tail.partition_point(|frame| frame.id <= cursor);
-        Some(fold.tail.range(first..).take(BATCH).cloned().collect())
+        let mut room = Room::default();
+        let fits = |frame: &&Arc<Encoded>| room.takes(frame);
+        Some(fold.tail.range(first..).take_while(fits).cloned().collect())
     }
 }
 
@@ -154,7 +174,7 @@ impl Reading {
         let frame = fold.projector.opening(task)?;
         let frames = self.frames(frame.id);
         drop(fold);
-        Some((frame.into(), frames))
+        Some((Encoded::new(&self.session, frame), frames))
     }
 
     /// All frames after `after`, then whatever comes.
@@ -183,7 +203,7 @@ async fn drive(projection: Weak<Projection>, mut follower: Follower, head: watch
             let mut fold = projection.fold();
             for envelope in &events {
                 for frame in fold.projector.project(envelope) {
-                    fold.push(frame);
+                    fold.push(Encoded::new(&projection.session, frame));
                 }
             }
         }
@@ -203,11 +223,39 @@ pub struct Frames {
 struct Own {
     projector: Projector,
     follower: Follower,
+    /// Read and not yet folded. Shared with others who are at the same place.
+    events: VecDeque<Arc<Envelope>>,
+}
+
+/// What still fits into a batch.
+#[derive(Default)]
+struct Room {
+    frames: usize,
+    bytes: usize,
+}
+
+impl Room {
+    /// A batch is never empty, however large its first frame.
+    fn takes(&mut self, frame: &Encoded) -> bool {
+        let takes = !self.is_full();
+        self.frames += 1;
+        self.bytes += frame.size();
+        takes
+    }
+
+    fn is_full(&self) -> bool {
+        self.frames >= BATCH || self.bytes >= BATCH_BYTES
+    }
 }
 
 impl Frames {
     pub fn projection(&self) -> &Reading {
         &self.projection
+    }
+
+    /// The last frame that was given to this reader.
+    pub fn cursor(&self) -> FrameId {
+        self.cursor
     }
 
     /// Whether everything up to `seq` was given to this reader.
@@ -244,18 +292,28 @@ impl Frames {
         }
     }
 
-    /// One batch of events folded by this reader itself.
+    /// One batch of frames folded by this reader itself. Empty: only frames that it has seen.
     async fn replay(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
         let projection = &self.projection;
+        let session = projection.handle.id();
         let own = self.own.get_or_insert_with(|| Own {
-            projector: Projector::new(projection.handle.id().clone(), projection.view),
+            projector: Projector::new(session.clone(), projection.view),
             follower: projection.handle.follow(Seq::ZERO),
+            events: VecDeque::new(),
         });
-        let Some(events) = own.follower.next().await? else { return Ok(None) };
-        let mut frames = Vec::new();
-        for envelope in &events {
-            let projected = own.projector.resume(envelope, self.cursor);
-            frames.extend(projected.into_iter().map(|frame| Arc::new(Encoded::from(frame))));
+        if own.events.is_empty() {
+            let Some(events) = own.follower.next().await? else { return Ok(None) };
+            own.events = events.into();
+        }
+        let (mut frames, mut room) = (Vec::new(), Room::default());
+        while !room.is_full()
+            && let Some(envelope) = own.events.pop_front()
+        {
+            for frame in own.projector.resume(&envelope, self.cursor) {
+                let encoded = Encoded::new(session, frame);
+                room.takes(&encoded);
+                frames.push(Arc::new(encoded));
+            }
         }
         self.cursor = frames.last().map_or(self.cursor, |last| last.id);
         Ok(Some(frames))

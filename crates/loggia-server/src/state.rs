@@ -3,12 +3,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use loggia_core::{
     AgentName, Command, Level, Mode, Origin, Refusal, SessionId, Settings, TaskId, Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
+
+use tokio::runtime::Handle;
 
 use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
@@ -20,16 +23,38 @@ use crate::push::Outbox;
 /// Projections that stay warm although nobody reads them, for as long as their session is open.
 const WARM: usize = 256;
 
+/// What each client may hold, and how long a silent one is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientLimits {
+    pub streams: StreamLimits,
+    /// A WebSocket that takes nothing for this long is closed; its client resumes by cursor.
+    pub stall: Duration,
+    /// A WebSocket that is not heard of for this long, not even by a pong, is closed.
+    pub silence: Duration,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        let (stall, silence) = (Duration::from_secs(30), Duration::from_secs(75));
+        Self { streams: StreamLimits::default(), stall, silence }
+    }
+}
+
 pub struct Server {
     pub(crate) hub: Arc<Hub>,
     pub(crate) shape: Shape,
     pub(crate) defaults: Defaults,
     pub(crate) facts: CardFacts,
     pub(crate) streams: Streams,
+    pub(crate) limits: ClientLimits,
     pub(crate) presence: Presence,
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
     pub(crate) push: Option<Outbox>,
     pub(crate) shelf: Arc<Shelf>,
+    /// Where sessions and projections run, whichever request starts them. Not where connections
+    /// are served: when an event wakes a thousand readers, the writer of the next one must not
+    /// stand behind them in a queue.
+    home: Handle,
 }
 
 /// Which sessions are served.
@@ -61,8 +86,9 @@ pub struct Caller {
 }
 
 /// Where the projections that somebody reads are found.
-#[derive(Default)]
 pub(crate) struct Shelf {
+    /// Where projections run: with the sessions.
+    home: Handle,
     /// A lock, not a task: held for a look-up.
     projections: Mutex<Projections>,
 }
@@ -95,7 +121,9 @@ impl Shelf {
         if let Some(known) = known.filter(|known| known.serves(handle)) {
             return Reading::new(known, handle.clone());
         }
+        let entered = self.home.enter();
         let fresh = Projection::start(handle, view);
+        drop(entered);
         projections.known.insert(key, Arc::downgrade(&fresh));
         projections.keep(fresh.clone());
         Reading::new(fresh, handle.clone())
@@ -110,10 +138,31 @@ impl Shelf {
 }
 
 impl Server {
+    /// Called inside the runtime that sessions are to run in.
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
-        let streams = Streams::new(StreamLimits::default());
-        let (presence, shelf) = (Presence::default(), Arc::default());
-        Self { hub, shape, defaults, facts, streams, presence, hook: None, push: None, shelf }
+        let limits = ClientLimits::default();
+        let home = Handle::current();
+        let shelf = Shelf { home: home.clone(), projections: Mutex::default() };
+        Self {
+            hub,
+            shape,
+            defaults,
+            facts,
+            streams: Streams::new(limits.streams),
+            limits,
+            presence: Presence::default(),
+            hook: None,
+            push: None,
+            shelf: Arc::new(shelf),
+            home,
+        }
+    }
+
+    #[must_use]
+    pub fn limiting(mut self, limits: ClientLimits) -> Self {
+        self.streams = Streams::new(limits.streams);
+        self.limits = limits;
+        self
     }
 
     /// Who is connected.
@@ -173,7 +222,17 @@ impl Server {
     }
 
     async fn open(&self, id: &SessionId) -> Result<SessionHandle, WireError> {
-        self.hub.open(id).await.map_err(hub_error)
+        self.at_home(self.hub.open(id)).await.map_err(hub_error)
+    }
+
+    /// The same future; what it spawns is spawned at home.
+    async fn at_home<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = std::pin::pin!(future);
+        std::future::poll_fn(|context| {
+            let _entered = self.home.enter();
+            future.as_mut().poll(context)
+        })
+        .await
     }
 
     /// The session a new task goes to.
@@ -257,8 +316,8 @@ impl Server {
         let origin = caller.origin.clone();
         let created = match wanted {
             // Opened together with its first message, which follows.
-            None => self.hub.begin(new, origin).await,
-            Some(_) => self.hub.create_named(wanted.cloned(), new, origin).await,
+            None => self.at_home(self.hub.begin(new, origin)).await,
+            Some(_) => self.at_home(self.hub.create_named(wanted.cloned(), new, origin)).await,
         };
         let handle = match (created, wanted) {
             (Ok(handle), _) => handle,
@@ -342,10 +401,13 @@ pub(crate) fn hub_error(error: HubError) -> WireError {
             Condition::Busy.into()
         }
         HubError::Store(StoreError::Conflict { .. }) => Condition::Restarting.into(),
+        HubError::Store(error @ StoreError::Full { .. }) => {
+            tracing::error!(%error, "storage");
+            Condition::StorageFull.into()
+        }
         HubError::Store(
             error @ (StoreError::Corrupt { .. }
             | StoreError::Damaged { .. }
-            | StoreError::Full { .. }
             | StoreError::Newer { .. }
             | StoreError::Io(_)),
         ) => {

@@ -1,6 +1,7 @@
 //! A session as its clients hold it: submit a command, follow the log.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loggia_core::{Command, Origin, PromptId, Refusal, Seq, Session, SessionId, TaskId};
 use tokio::sync::{mpsc, oneshot};
@@ -9,8 +10,8 @@ use crate::hub::seats::Hold;
 use crate::log::{Follower, Log};
 use crate::ports::StoreError;
 
-/// From clients to the writer. Bounded (64): when it is full the caller is told *busy* at once.
-/// Boxed on its way, as what the agent sends.
+/// From clients to the writer. Bounded (64): when it is full the caller is told *busy* at once, or
+/// after the time it is willing to wait. Boxed on its way, as what the agent sends.
 pub(crate) enum Control {
     Submit { command: Command, origin: Origin, reply: oneshot::Sender<Result<Ack, SubmitError>> },
     Inspect(Look),
@@ -98,13 +99,32 @@ impl SessionHandle {
 
     /// Returns once the command is durable, or with the reason why it changed nothing.
     pub async fn submit(&self, command: Command, origin: Origin) -> Result<Ack, SubmitError> {
+        self.submit_within(Duration::ZERO, command, origin).await
+    }
+
+    /// The same for a caller that would rather wait than be told *busy*: of a hundred clients that
+    /// answer one question at once, the last is told who won and not to come back. First come,
+    /// first served.
+    pub async fn submit_within(
+        &self,
+        patience: Duration,
+        command: Command,
+        origin: Origin,
+    ) -> Result<Ack, SubmitError> {
+        let place = match self.line.control.try_reserve() {
+            Ok(place) => place,
+            Err(mpsc::error::TrySendError::Closed(())) => return Err(SubmitError::Stopped),
+            Err(mpsc::error::TrySendError::Full(())) if patience.is_zero() => {
+                return Err(SubmitError::Busy);
+            }
+            Err(mpsc::error::TrySendError::Full(())) => {
+                let place = tokio::time::timeout(patience, self.line.control.reserve()).await;
+                let place = place.map_err(|_| SubmitError::Busy)?;
+                place.map_err(|_| SubmitError::Stopped)?
+            }
+        };
         let (reply, answer) = oneshot::channel();
-        self.line.control.try_send(Box::new(Control::Submit { command, origin, reply })).map_err(
-            |error| match error {
-                mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
-                mpsc::error::TrySendError::Closed(_) => SubmitError::Stopped,
-            },
-        )?;
+        place.send(Box::new(Control::Submit { command, origin, reply }));
         answer.await.map_err(|_| SubmitError::Stopped)?
     }
 

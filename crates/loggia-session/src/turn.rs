@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Level, MessageId, ModelName,
-    OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId, Settings, Source, Stats,
-    Step, TaskId, TurnId, Usage, Workspace,
+    CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event, Level, MessageId,
+    ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId, Settings,
+    Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -106,8 +106,9 @@ impl Turn {
         uuid::Uuid::now_v7().into()
     }
 
-    /// The recent turns and this one so far, oldest first. Bounded by turns, not by the session's
-    /// length.
+    /// The recent turns and this one so far, oldest first, without thoughts and live output: what a
+    /// model is told of holds neither, and they are most of a log. Bounded by turns, not by the
+    /// session's length.
     pub async fn history(&self) -> Result<Vec<Arc<Envelope>>, TurnOver> {
         let mut after = Seq(self.recent_from.0.saturating_sub(1));
         let head = self.log.head();
@@ -117,7 +118,10 @@ impl Turn {
                 self.log.read(after).await.map_err(|error| TurnOver::Failed(error.to_string()))?;
             let Some(last) = batch.last() else { break };
             after = last.seq;
-            events.extend(batch);
+            let passing = |event: &Event| {
+                matches!(event, Event::ThoughtAppended { .. } | Event::CallOutput { .. })
+            };
+            events.extend(batch.into_iter().filter(|envelope| !passing(&envelope.event)));
         }
         Ok(events)
     }

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 envelopes: bytes in, calls out, answers spliced together.
 //!
-//! Limits come before work: depth is counted before anything recurses, ids and batches are bounded,
+//! Limits come before work: depth and values are counted before anything is parsed, ids and batches are bounded,
 //! and an id is echoed exactly as it came or not at all. The size of a body is for whoever reads
 //! it from the network.
 
@@ -19,6 +19,8 @@ use crate::refuse::{ErrorObject, WireError};
 
 /// How deep a body may nest, the envelope included.
 pub const DEPTH_LIMIT: usize = 64;
+/// How many values a body may hold: elements, members, and what holds them.
+pub const VALUES_LIMIT: usize = 65_536;
 pub const BATCH_LIMIT: usize = 100;
 /// Bytes of an id as it stands in the body.
 pub const ID_LIMIT: usize = 256;
@@ -72,8 +74,8 @@ pub fn parse(bytes: &[u8]) -> Result<Body, Rejected> {
     let nameless = Rejected::nameless;
     let text = std::str::from_utf8(bytes)
         .map_err(|_| nameless(WireError::Parse("it is not valid UTF-8")))?;
-    if !scan::is_shallow(bytes, DEPTH_LIMIT) {
-        return Err(nameless(WireError::Parse("it is nested too deep")));
+    if let Some(excess) = scan::excess(bytes, DEPTH_LIMIT, VALUES_LIMIT) {
+        return Err(nameless(WireError::Parse(excess)));
     }
     if text.trim_start().starts_with('[') { batch(text) } else { one(text).map(Body::One) }
 }

@@ -59,6 +59,8 @@ pub enum Condition {
     Restarting,
     #[error("The log can not be written: nothing was changed")]
     Storage,
+    #[error("The disk is full: nothing was changed, and nothing is taken until there is room")]
+    StorageFull,
     #[error("Authentication is required")]
     Unauthenticated,
     #[error("Not permitted: {0}")]
@@ -274,6 +276,7 @@ fn condition_row(condition: &Condition) -> Row {
         Condition::TooManyStreams => own(INTERNAL, "too-many-streams", 503),
         Condition::Restarting => own(INTERNAL, "restarting", 503),
         Condition::Storage => own(INTERNAL, "storage", 500),
+        Condition::StorageFull => own(INTERNAL, "storage-full", 507),
         Condition::Unauthenticated => own(NOT_PERMITTED, "unauthenticated", 401),
         Condition::Forbidden(Forbidden::ToolDescendant) => {
             own(NOT_PERMITTED, "tool-descendant", 403)

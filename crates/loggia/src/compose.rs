@@ -25,6 +25,18 @@ pub struct App {
     pub paths: Paths,
     pub workspace: PathBuf,
     pub style: Style,
+    /// How many files a command may open, where that is not what this process may.
+    files: Option<u64>,
+}
+
+/// Lets this process open as many files as the system permits: a thousand readers are a thousand
+/// files. Gives back the limit that was, for the commands it starts: some programs take a high one
+/// badly.
+pub fn open_many_files() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: maximum, maximum };
+    current.filter(|_| current != maximum && setrlimit(Resource::Nofile, raised).is_ok())
 }
 
 /// Keeps what this process holds from the processes it starts: orphans of a call come back to it,
@@ -44,7 +56,7 @@ impl App {
             .canonicalize()
             .with_context(|| format!("cannot work in {}", directory.display()))?;
         let style = Style::new(&environment);
-        Ok(Self { environment, paths, workspace, style })
+        Ok(Self { environment, paths, workspace, style, files: open_many_files() })
     }
 
     /// Diagnostics go to stderr, and only when asked for: stdout and the screen belong to the turn.
@@ -73,8 +85,10 @@ impl App {
     }
 
     fn tools(&self, config: &Config) -> Toolbox {
+        let mut guard = vec![OWN_PROGRAM.into(), "guard".into()];
+        guard.extend(self.files.map(|files| format!("--files={files}").into()));
         tool::builtin(ToolConfig {
-            guard: vec![OWN_PROGRAM.into(), "guard".into()],
+            guard,
             pass_env: config.pass_env.clone(),
             shell: config.shell.clone(),
             env: self.environment.child_environment(&config.pass_env),

@@ -41,6 +41,7 @@ pub struct Config {
     /// From `[commands]` of every layer, with ids `config-1`, `config-2`, …
     pub rules: Vec<Rule>,
     pub limits: Limits,
+    pub server: ServerLimits,
     /// Variables that commands get beside the few that they always get.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,
@@ -54,6 +55,25 @@ pub struct Hooks {
     pub prompt_submit: Option<Vec<String>>,
     /// How long a hook may take.
     pub seconds: u64,
+}
+
+/// What the server lets clients hold and how long it waits for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLimits {
+    pub connections: u64,
+    /// Of one user or token on this machine.
+    pub streams: u64,
+    /// Of one token elsewhere.
+    pub remote_streams: u64,
+    pub stall_seconds: u64,
+    pub idle_seconds: u64,
+}
+
+impl Default for ServerLimits {
+    fn default() -> Self {
+        let (connections, streams, remote_streams) = (4_096, 4_096, 256);
+        Self { connections, streams, remote_streams, stall_seconds: 30, idle_seconds: 75 }
+    }
 }
 
 /// What the command line may set.

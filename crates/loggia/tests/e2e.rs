@@ -11,10 +11,18 @@
 
 #[path = "e2e/attach.rs"]
 mod attach;
+#[path = "e2e/attacks.rs"]
+mod attacks;
+#[path = "e2e/catalog.rs"]
+mod catalog;
+#[path = "e2e/crowd.rs"]
+mod crowd;
 #[path = "e2e/driver.rs"]
 mod driver;
 #[path = "e2e/first_run.rs"]
 mod first_run;
+#[path = "e2e/floods.rs"]
+mod floods;
 #[path = "e2e/hook.rs"]
 mod hook;
 #[path = "e2e/kill.rs"]
@@ -29,6 +37,8 @@ mod push;
 mod refused;
 #[path = "e2e/served.rs"]
 mod served;
+#[path = "e2e/served_faults.rs"]
+mod served_faults;
 #[path = "e2e/sessions.rs"]
 mod sessions;
 #[path = "e2e/shared.rs"]

@@ -35,6 +35,13 @@ pub(super) fn apply(processes: Processes) {
     }
 }
 
+/// How many files a process may open; it may still raise that as far as Loggia could.
+pub(super) fn files(files: u64) {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = Some(maximum.unwrap_or(u64::MAX).min(files));
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+}
+
 fn set(resource: Resource, limit: u64) {
     let allowed = getrlimit(resource).maximum.unwrap_or(u64::MAX).min(limit);
     let _ = setrlimit(resource, Rlimit { current: Some(allowed), maximum: Some(allowed) });

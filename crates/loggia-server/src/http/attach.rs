@@ -15,7 +15,7 @@ use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
 use loggia_wire::{Condition, Dialect, WireError, refuse};
 use tokio::sync::mpsc;
 
-use super::ws::{GOING_AWAY, PING, SILENCE, STALL, TRY_AGAIN_LATER};
+use super::ws::{GOING_AWAY, TRY_AGAIN_LATER};
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
@@ -46,7 +46,7 @@ pub(super) async fn serve(
     let show = Show { server: &server, handle: &handle, caller: &caller, outgoing, stopping };
     tokio::select! {
         () = show.run(sink, after) => {}
-        () = read(source, &handle, &caller, answers) => {}
+        () = read(source, &handle, &caller, answers, server.limits.silence) => {}
     }
 }
 
@@ -66,14 +66,15 @@ impl Show<'_> {
             head: self.handle.head(),
             you: self.caller.origin.clone(),
         };
+        let limits = self.server.limits;
         let mut present = self.server.presence.watch();
         present.mark_changed();
         let mut follower = self.handle.follow(after);
-        let mut ping = tokio::time::interval(PING);
+        let mut ping = tokio::time::interval(limits.silence * 2 / 5);
         let mut batch = vec![text(&welcome)];
         let (code, reason) = loop {
             for message in batch.drain(..) {
-                match tokio::time::timeout(STALL, sink.send(message)).await {
+                match tokio::time::timeout(limits.stall, sink.send(message)).await {
                     Ok(Ok(())) => {}
                     Ok(Err(_)) => return,
                     Err(_) => return close(sink, TRY_AGAIN_LATER, "overrun: attach again").await,
@@ -111,8 +112,9 @@ async fn read(
     handle: &SessionHandle,
     caller: &Caller,
     answers: mpsc::Sender<Update>,
+    silence: Duration,
 ) {
-    while let Ok(Some(Ok(message))) = tokio::time::timeout(SILENCE, source.next()).await {
+    while let Ok(Some(Ok(message))) = tokio::time::timeout(silence, source.next()).await {
         let answer = match message {
             Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
                 Ok(wanted) => take(wanted, handle, caller).await,

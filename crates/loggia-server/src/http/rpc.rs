@@ -52,7 +52,7 @@ impl Envelope {
     fn of(request: &Request) -> Option<Self> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let version = text("a2a-version").map(str::to_owned).or_else(|| query_version(request));
+        let version = asked_version(request);
         let resume = text("last-event-id").and_then(|id| id.parse().ok());
         Some(Self {
             caller: super::caller(request)?,
@@ -62,6 +62,15 @@ impl Envelope {
             stopping: request.extensions().get::<Stopping>()?.clone(),
         })
     }
+}
+
+/// The version that a request names: in the header, or for clients without headers in the query.
+pub(super) fn asked_version(request: &Request) -> Option<String> {
+    let header = request.headers().get("a2a-version").map(|value| {
+        // What is no text is no version, and not the same as none.
+        value.to_str().unwrap_or("?").to_owned()
+    });
+    header.or_else(|| query_version(request))
 }
 
 fn query_version(request: &Request) -> Option<String> {

@@ -5,6 +5,7 @@
 //! its socket holds up its own tasks and nobody else's.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,11 +17,12 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, attach, decode,
-    dialect_of, refuse,
+    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, attach, check_version,
+    decode, dialect_of, refuse,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::BODY_LIMIT;
@@ -28,15 +30,12 @@ use crate::dispatch::{Reply, TaskFrames};
 use crate::peer::Peer;
 use crate::projection::{Encoded, Frames};
 use crate::serve::Stopping;
-use crate::state::{Caller, Server, Shape};
+use crate::state::{Caller, ClientLimits, Server, Shape};
 
 /// Frames waiting for the socket. Full: the client's own streams wait.
 const OUTBOX: usize = 64;
-pub(super) const PING: Duration = Duration::from_secs(30);
-/// Nothing heard for this long, not even a pong: the client is gone.
-pub(super) const SILENCE: Duration = Duration::from_secs(75);
-/// A socket that takes nothing for this long is closed; its client resumes by cursor.
-pub(super) const STALL: Duration = Duration::from_secs(30);
+const READ_BUFFER: usize = 4 * 1024;
+const WRITE_BUFFER: usize = 16 * 1024;
 /// Streams and followed sessions of one socket.
 const STREAMS: usize = 256;
 
@@ -45,13 +44,20 @@ const VIEW: View = View { dialect: Dialect::A2a03, extension: Extension::On };
 
 // Close codes of RFC 6455 and its registry.
 pub(super) const GOING_AWAY: u16 = 1001;
+const PROTOCOL_ERROR: u16 = 1002;
+const NOT_TEXT_AT_ALL: u16 = 1007;
+const TOO_LARGE: u16 = 1009;
 pub(super) const TRY_AGAIN_LATER: u16 = 1013;
 
 pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Response {
     let Some(mut caller) = super::caller(&request) else {
         return axum::http::StatusCode::UNAUTHORIZED.into_response();
     };
-    let query = Query::of(request.uri().query().unwrap_or_default());
+    let mut query = Query::of(request.uri().query().unwrap_or_default());
+    query.version = super::rpc::asked_version(&request);
+    if !DIALECTS.iter().any(|dialect| query.speaks(*dialect).is_ok()) {
+        return no_such_version();
+    }
     if let (Some(name), Some(peer)) = (&query.name, request.extensions().get::<Peer>()) {
         caller.origin.client = super::client(name, peer).as_str().into();
     }
@@ -71,6 +77,8 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         .max_message_size(BODY_LIMIT)
         .max_frame_size(BODY_LIMIT)
         .protocols([attach::SUBPROTOCOL]);
+    // A thousand sockets have a thousand of each; most clients say little and keep up.
+    let upgrade = upgrade.read_buffer_size(READ_BUFFER).write_buffer_size(WRITE_BUFFER);
     let attaches = upgrade.selected_protocol().is_some();
     upgrade.on_upgrade(async move |socket| {
         let _place = place;
@@ -93,9 +101,15 @@ struct Query {
     after: Option<FrameId>,
     session: Option<SessionId>,
     name: Option<String>,
+    /// What the header, or `?A2A-Version=`, says that will be spoken here; None: either.
+    version: Option<String>,
 }
 
 impl Query {
+    fn speaks(&self, dialect: Dialect) -> Result<(), WireError> {
+        check_version(self.version.as_deref(), dialect)
+    }
+
     fn of(text: &str) -> Self {
         let mut query = Self::default();
         for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
@@ -119,6 +133,16 @@ impl Query {
     }
 }
 
+const DIALECTS: [Dialect; 2] = [Dialect::A2a1, Dialect::A2a03];
+
+/// There is no request yet that an error could answer, so the upgrade is refused with one.
+fn no_such_version() -> Response {
+    let object = refuse(&WireError::VersionNotSupported, Dialect::A2a1);
+    let body = jsonrpc::error_response(&Id::NULL, &object);
+    let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
+    (axum::http::StatusCode::BAD_REQUEST, json, body).into_response()
+}
+
 /// A sequence number means "after the whole event", a frame id "after this frame".
 fn cursor(text: &str) -> Option<FrameId> {
     let whole = |seq| FrameId { seq: Seq(seq), k: u32::MAX };
@@ -129,6 +153,7 @@ fn cursor(text: &str) -> Option<FrameId> {
 struct Connection {
     server: Arc<Server>,
     caller: Caller,
+    query: Arc<Query>,
     outbox: mpsc::Sender<Utf8Bytes>,
     /// Streams by request id, and followed sessions by session id.
     running: HashMap<String, AbortOnDropHandle<()>>,
@@ -142,61 +167,91 @@ async fn serve(
     stopping: Stopping,
 ) {
     let _present = server.presence.join(&caller.origin);
-    let (sink, source) = socket.split();
+    let (mut sink, source) = socket.split();
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
-    let mut connection = Connection { server, caller, outbox, running: HashMap::new() };
+    let limits = server.limits;
+    let query = Arc::new(query);
+    let mut connection = Connection { server, caller, query, outbox, running: HashMap::new() };
     // Two futures of one task: an answer that waits for the socket does not keep the socket from
     // being emptied, and when either ends, the connection does.
-    tokio::select! {
-        () = write(sink, outgoing, stopping) => {}
-        () = connection.read(source, &query) => {}
+    let close = tokio::select! {
+        close = write(&mut sink, outgoing, stopping, limits) => close,
+        close = connection.read(source) => close,
+    };
+    if let Some((code, reason)) = close {
+        let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
+        // The client may be gone already.
+        let close = sink.send(Message::Close(Some(frame)));
+        let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
     }
 }
 
+/// The code and the reason with which a socket is closed; None where nobody would hear it.
+type Close = Option<(u16, &'static str)>;
+
 /// Empties the outbox into the socket, and keeps the connection warm.
 async fn write(
-    mut sink: SplitSink<WebSocket, Message>,
+    sink: &mut SplitSink<WebSocket, Message>,
     mut outgoing: mpsc::Receiver<Utf8Bytes>,
     stopping: Stopping,
-) {
-    let mut ping = tokio::time::interval(PING);
-    let (code, reason) = loop {
+    limits: ClientLimits,
+) -> Close {
+    // A living client answers twice before it would count as gone.
+    let mut ping = tokio::time::interval(limits.silence * 2 / 5);
+    loop {
         let message = tokio::select! {
             Some(text) = outgoing.recv() => Message::Text(text),
             _ = ping.tick() => Message::Ping(bytes::Bytes::new()),
-            () = stopping.told() => break (GOING_AWAY, "stopping"),
+            () = stopping.told() => return Some((GOING_AWAY, "stopping")),
         };
-        match tokio::time::timeout(STALL, sink.send(message)).await {
+        match tokio::time::timeout(limits.stall, send(sink, message, &mut outgoing)).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return,
-            Err(_) => break (TRY_AGAIN_LATER, "overrun: come back with ?after="),
+            Ok(Err(_)) => return None,
+            Err(_) => return Some((TRY_AGAIN_LATER, "overrun: come back with ?after=")),
         }
-    };
-    let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
-    // The client may be gone already.
-    let _ =
-        tokio::time::timeout(Duration::from_secs(1), sink.send(Message::Close(Some(frame)))).await;
+    }
+}
+
+/// One message and what else waits already, in as few writes as the socket takes.
+async fn send(
+    sink: &mut SplitSink<WebSocket, Message>,
+    message: Message,
+    outgoing: &mut mpsc::Receiver<Utf8Bytes>,
+) -> Result<(), axum::Error> {
+    sink.feed(message).await?;
+    for _ in 0..OUTBOX {
+        let Ok(text) = outgoing.try_recv() else { break };
+        sink.feed(Message::Text(text)).await?;
+    }
+    sink.flush().await
 }
 
 const NOT_TEXT: WireError = WireError::InvalidRequest("a frame must be text");
 
 impl Connection {
-    async fn read(&mut self, mut source: SplitStream<WebSocket>, query: &Query) {
-        self.join(query).await;
+    async fn read(&mut self, mut source: SplitStream<WebSocket>) -> Close {
+        self.join().await;
+        let silence = self.server.limits.silence;
         // A living client answers a ping at least.
-        while let Ok(Some(Ok(message))) = tokio::time::timeout(SILENCE, source.next()).await {
+        loop {
+            let message = match tokio::time::timeout(silence, source.next()).await {
+                Ok(Some(Ok(message))) => message,
+                Ok(Some(Err(error))) => return fault(&error),
+                Ok(None) | Err(_) => return None,
+            };
             match message {
                 Message::Text(text) => self.take(&text).await,
                 Message::Binary(_) => self.refuse(Id::NULL, &NOT_TEXT).await,
                 Message::Ping(_) | Message::Pong(_) => {}
-                Message::Close(_) => return,
+                Message::Close(_) => return None,
             }
             self.running.retain(|_, task| !task.is_finished());
         }
     }
 
     /// From the moment it joins, a client sees the shared session, or the one it names.
-    async fn join(&mut self, query: &Query) {
+    async fn join(&mut self) {
+        let query = self.query.clone();
         let Some(wanted) = query.wanted(&self.server) else { return };
         if let Err(error) = self.follow(&wanted, query.after).await {
             self.refuse(Id::NULL, &error).await;
@@ -270,10 +325,13 @@ impl Connection {
     async fn ask(&mut self, call: Call) {
         let (server, caller, outbox) =
             (self.server.clone(), self.caller.clone(), self.outbox.clone());
-        let id = call.id.clone();
+        let (id, query) = (call.id.clone(), self.query.clone());
         let started = self.run(format!("id {}", id.as_json()), async move {
             let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-            let answer = answer(&server, &call, &caller).await;
+            let answer = match query.speaks(dialect) {
+                Ok(()) => answer(&server, &call, &caller).await,
+                Err(error) => Err(error),
+            };
             let text = match answer {
                 Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
                 Ok(Reply::Frame(value)) => {
@@ -300,6 +358,17 @@ impl Connection {
     async fn send(&mut self, text: String) {
         // Closed: nobody reads any more.
         let _ = self.outbox.send(text.into()).await;
+    }
+}
+
+/// What is said to a client whose frames can not be read any further.
+fn fault(error: &axum::Error) -> Close {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<tungstenite::Error>())?;
+    match cause {
+        tungstenite::Error::Capacity(_) => Some((TOO_LARGE, "larger than 10 MiB")),
+        tungstenite::Error::Utf8(_) => Some((NOT_TEXT_AT_ALL, "text must be UTF-8")),
+        tungstenite::Error::Protocol(_) => Some((PROTOCOL_ERROR, "not the WebSocket protocol")),
+        _ => None,
     }
 }
 
@@ -343,22 +412,27 @@ fn result(id: &Id, frame: &Encoded) -> Utf8Bytes {
     jsonrpc::response(id, &String::from_utf8_lossy(&frame.body)).into()
 }
 
-/// Every frame of a session, with its place.
+/// Every frame of a session, with its place; and the word that no more will come.
 async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Utf8Bytes>) {
-    let context = Value::from(session.as_str());
     while let Ok(Some(batch)) = frames.next().await {
         for frame in batch {
-            let body = String::from_utf8_lossy(&frame.body);
-            let text = format!(
-                "{{\"jsonrpc\":\"2.0\",\"method\":\"session/event\",\"params\":\
-                 {{\"contextId\":{context},\"seq\":{},\"id\":\"{}\",\"event\":{body}}}}}",
-                frame.id.seq, frame.id
-            );
-            if outbox.send(text.into()).await.is_err() {
+            if outbox.send(frame.followed.clone()).await.is_err() {
                 return;
             }
         }
     }
+    let end = json!({
+        "jsonrpc": "2.0",
+        "method": "session/end",
+        "params": { "contextId": session.as_str(), "after": place(frames.cursor()) },
+    });
+    // Closed: nobody reads any more.
+    let _ = outbox.send(end.to_string().into()).await;
+}
+
+/// As [`cursor`] reads it.
+fn place(id: FrameId) -> String {
+    if id.k == u32::MAX { id.seq.to_string() } else { id.to_string() }
 }
 
 fn session_key(id: &str) -> String {

@@ -249,7 +249,7 @@ impl Pass<'_> {
             projector.opening(task).map(|frame| (frame, state))
         });
         let Some((frame, state)) = opening else { return Ok(None) };
-        let frame = Encoded::from(frame);
+        let frame = Encoded::new(&self.registration.session, frame);
         self.send(frame.id, frame.body, state).await?;
         Ok(Some(self.projection.frames(frame.id)))
     }

@@ -188,12 +188,22 @@ async fn a_full_inbox_is_busy_at_once() {
     settle().await;
     let refused = handle.submit(notice("one too many"), client::origin("tester")).now_or_never();
     assert_eq!(refused, Some(Err(SubmitError::Busy)));
+    // Who is willing to wait is told the same when the time is over, and is let in before.
+    let (short, long) = (Duration::from_millis(10), Duration::from_secs(3600));
+    let patient = handle.submit_within(short, notice("too late"), client::origin("tester"));
+    assert_eq!(patient.await, Err(SubmitError::Busy));
+    let waiter = handle.clone();
+    let patient = tokio::spawn(async move {
+        waiter.submit_within(long, notice("patient"), client::origin("tester")).await
+    });
+    settle().await;
     gate.open();
+    patient.await.unwrap().expect("its turn comes");
     for submitted in waiting {
         submitted.await.unwrap().expect("what was taken is done");
     }
     let mut reader = Reader::new(&handle);
-    reader.until_seq(Seq(1 + 65)).await;
+    reader.until_seq(Seq(1 + 66)).await;
     client::assert_dense(reader.seen(), 1);
 }
 

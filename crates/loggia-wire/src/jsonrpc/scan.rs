@@ -1,9 +1,10 @@
-//! Two looks at JSON text before anything parses it: how deep it nests, and whether its whole
-//! numbers can be kept. Neither recurses nor allocates; neither cares whether the text is valid.
+//! Two looks at JSON text before anything parses it: how deep it nests and how much it holds, and
+//! whether its whole numbers can be kept. Neither recurses nor allocates; neither cares whether the text is valid.
 
-/// Whether arrays and objects nest at most `limit` deep.
-pub fn is_shallow(json: &[u8], limit: usize) -> bool {
-    let mut depth = 0usize;
+/// What is wrong with a text whose arrays and objects nest deeper than `depth_limit`, or that holds
+/// more than `values_limit` values: read, each takes many times the two bytes it can be written in.
+pub fn excess(json: &[u8], depth_limit: usize, values_limit: usize) -> Option<&'static str> {
+    let (mut depth, mut values) = (0usize, 0usize);
     let mut quoted = Quoted::default();
     for &byte in json {
         if quoted.swallows(byte) {
@@ -12,15 +13,20 @@ pub fn is_shallow(json: &[u8], limit: usize) -> bool {
         match byte {
             b'[' | b'{' => {
                 depth += 1;
-                if depth > limit {
-                    return false;
+                values += 1;
+                if depth > depth_limit {
+                    return Some("it is nested too deep");
                 }
             }
+            b',' => values += 1,
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
         }
+        if values > values_limit {
+            return Some("it holds too many values");
+        }
     }
-    true
+    None
 }
 
 /// Whether every whole number is one that can be kept exactly. A number with a point or an

@@ -71,6 +71,8 @@ fn the_malformed_corpus() {
         ("100,000 arrays", nested(100_000, "[", "]").into(), -32700),
         ("100,000 objects", nested(100_000, "{\"a\":", "}").into(), -32700),
         ("100,000 open arrays", vec![b'['; 100_000], -32700),
+        ("100,000 values", format!("[{}1]", "1,".repeat(100_000)).into(), -32700),
+        ("100,000 commas in a text", format!("\"{}\"", ",".repeat(100_000)).into(), -32600),
         ("a number", b"1".to_vec(), -32600),
         ("a string", b"\"hello\"".to_vec(), -32600),
         ("null", b"null".to_vec(), -32600),

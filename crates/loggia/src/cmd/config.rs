@@ -88,7 +88,7 @@ struct Row {
 }
 
 fn rows(loaded: &Loaded) -> Vec<Row> {
-    let Config { model, mode, rules, limits, pass_env, shell, hooks } = &loaded.config;
+    let Config { model, mode, rules, limits, server, pass_env, shell, hooks } = &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
     let mut rows = vec![row("model", json!(model)), row("mode", json!(mode.name()))];
@@ -105,6 +105,11 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         row("limits.text_bytes", json!(limits.text_bytes)),
         row("limits.turn_seconds", json!(limits.turn_seconds)),
         row("limits.call_seconds", json!(limits.call_seconds)),
+        row("server.connections", json!(server.connections)),
+        row("server.streams", json!(server.streams)),
+        row("server.remote_streams", json!(server.remote_streams)),
+        row("server.stall_seconds", json!(server.stall_seconds)),
+        row("server.idle_seconds", json!(server.idle_seconds)),
         row("shell.program", json!(shell.as_ref().map(|path| path.to_string_lossy()))),
     ]);
     for name in pass_env {

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
-use loggia_server::guard::{Guard, GuardOptions, HostPort};
+use loggia_server::guard::{Guard, GuardOptions, HostPort, StreamLimits};
 use loggia_server::http;
 use loggia_server::push::PushOptions;
 use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown};
-use loggia_server::state::{Defaults, Server, Shape};
+use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
 use loggia_session::{Hub, SessionHandle, SqliteStore};
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, Skill};
@@ -20,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Pass;
 use crate::compose::{self, App};
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, ServerLimits};
 use crate::exit::Usage;
 
 #[derive(Args)]
@@ -181,10 +182,11 @@ impl Setup {
             auto_execute: false,
         };
         let facts = facts(&bound, args);
+        let (limits, clients) = limits(&self.config.server);
         let hook = app.prompt_hook(&self.config);
-        let server = Server::new(self.hub.clone(), shape, defaults, facts).with_hook(hook);
         let push = PushOptions { own_ports: vec![bound.port()], ..PushOptions::default() };
-        let server = Arc::new(server.with_push(push));
+        let server = Server::new(self.hub.clone(), shape, defaults, facts);
+        let server = Arc::new(server.limiting(clients).with_hook(hook).with_push(push));
         let resumed = tokio::spawn({
             let server = server.clone();
             async move { server.resume_push().await }
@@ -192,20 +194,34 @@ impl Setup {
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
         let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        let listening = serve::serve(
-            bound,
-            door.around(http::router(server.clone())),
-            Limits::default(),
-            shutdown.clone(),
-        );
+        // Threads of their own: however many clients there are, sessions are not behind them.
+        let connections = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("connections")
+            .enable_all()
+            .build()?;
+        let routes = door.around(http::router(server.clone()));
+        let mut listening =
+            connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
+        let signals = stop_on_signals(shutdown.clone());
+        let ending = async {
+            tokio::select! {
+                stopped = &mut listening => return stopped,
+                () = patience(&shutdown) => {}
+            }
+            // Who waits for the end of a turn waits no longer: it is cut now, and they are told.
+            self.hub.stop().await;
+            listening.await
+        };
         tokio::select! {
-            stopped = listening => {
+            stopped = ending => {
+                let stopped = stopped?;
                 if stopped.cut > 0 {
                     eprintln!("loggia: {} connections were cut", stopped.cut);
                 }
             }
-            error = stop_on_signals(shutdown) => error?,
+            error = signals => error?,
         }
+        connections.shutdown_background();
         if let Ok(Err(error)) = resumed.await {
             eprintln!("loggia: push notifications of an earlier run were not sent: {error}");
         }
@@ -213,6 +229,27 @@ impl Setup {
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Over when requests have had a moment to end by themselves after the signal to stop.
+async fn patience(shutdown: &Shutdown) {
+    shutdown.graceful.cancelled().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
+    let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
+    let stall = Duration::from_secs(configured.stall_seconds);
+    let silence = Duration::from_secs(configured.idle_seconds);
+    let streams =
+        StreamLimits { remote: count(configured.remote_streams), local: count(configured.streams) };
+    let limits = Limits {
+        connections: count(configured.connections),
+        idle_time: silence,
+        stall_time: stall,
+        ..Limits::default()
+    };
+    (limits, ClientLimits { streams, stall, silence })
 }
 
 /// The first signal stops in order, the second at once. Never returns but with an error: the server

@@ -9,7 +9,7 @@ use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Loaded, Origin, Paths};
+use super::{Config, Environment, Hooks, Loaded, Origin, Paths, ServerLimits};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -33,6 +33,7 @@ impl Draft {
                 mode: Mode::default(),
                 rules: Vec::new(),
                 limits: Limits::default(),
+                server: ServerLimits::default(),
                 pass_env: Vec::new(),
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
@@ -184,7 +185,7 @@ fn freedom(mode: Mode) -> u8 {
 }
 
 fn limit_of(config: &Config, limit: Limit) -> u64 {
-    let limits = &config.limits;
+    let Config { limits, server, .. } = config;
     match limit {
         Limit::HookSeconds => config.hooks.seconds,
         Limit::Replies => limits.replies.into(),
@@ -192,20 +193,30 @@ fn limit_of(config: &Config, limit: Limit) -> u64 {
         Limit::TextBytes => limits.text_bytes,
         Limit::TurnSeconds => limits.turn_seconds,
         Limit::CallSeconds => limits.call_seconds,
+        Limit::Connections => server.connections,
+        Limit::Streams => server.streams,
+        Limit::RemoteStreams => server.remote_streams,
+        Limit::StallSeconds => server.stall_seconds,
+        Limit::IdleSeconds => server.idle_seconds,
     }
 }
 
 fn set_limit(config: &mut Config, limit: Limit, value: u64) {
     // Reading a limit has checked that it fits.
     let small = u32::try_from(value).unwrap_or(u32::MAX);
-    let limits = &mut config.limits;
+    let Config { limits, server, hooks, .. } = config;
     match limit {
-        Limit::HookSeconds => config.hooks.seconds = value,
+        Limit::HookSeconds => hooks.seconds = value,
         Limit::Replies => limits.replies = small,
         Limit::Calls => limits.calls = small,
         Limit::TextBytes => limits.text_bytes = value,
         Limit::TurnSeconds => limits.turn_seconds = value,
         Limit::CallSeconds => limits.call_seconds = value,
+        Limit::Connections => server.connections = value,
+        Limit::Streams => server.streams = value,
+        Limit::RemoteStreams => server.remote_streams = value,
+        Limit::StallSeconds => server.stall_seconds = value,
+        Limit::IdleSeconds => server.idle_seconds = value,
     }
 }
 

@@ -30,6 +30,11 @@ pub enum Limit {
     TurnSeconds,
     CallSeconds,
     HookSeconds,
+    Connections,
+    Streams,
+    RemoteStreams,
+    StallSeconds,
+    IdleSeconds,
 }
 
 impl Limit {
@@ -39,6 +44,8 @@ impl Limit {
             Limit::TextBytes => 1 << 40,
             Limit::TurnSeconds | Limit::CallSeconds => 366 * 24 * 60 * 60,
             Limit::HookSeconds => 60 * 60,
+            Limit::Connections | Limit::Streams | Limit::RemoteStreams => 1 << 20,
+            Limit::StallSeconds | Limit::IdleSeconds => 24 * 60 * 60,
         }
     }
 }
@@ -79,6 +86,11 @@ pub const KEYS: &[Key] = &[
     key("limits.text_bytes", Form::Number(Limit::TextBytes)),
     key("limits.turn_seconds", Form::Number(Limit::TurnSeconds)),
     key("limits.call_seconds", Form::Number(Limit::CallSeconds)),
+    key("server.connections", Form::Number(Limit::Connections)),
+    key("server.streams", Form::Number(Limit::Streams)),
+    key("server.remote_streams", Form::Number(Limit::RemoteStreams)),
+    key("server.stall_seconds", Form::Number(Limit::StallSeconds)),
+    key("server.idle_seconds", Form::Number(Limit::IdleSeconds)),
     key("shell.program", Form::Text(read_program)),
     key("shell.pass_env", Form::List(read_variable)),
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },

@@ -58,6 +58,22 @@ impl Machine {
         format!("scripted:{}", path.display())
     }
 
+    /// The user's configuration.
+    pub fn configure(&self, text: &str) {
+        let directory = self.home().join("config");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("config.toml"), text).unwrap();
+    }
+
+    /// A file with bearer tokens, as the flag wants it.
+    pub fn tokens(&self, text: &str) -> String {
+        let path = self.directory.path().join("tokens");
+        std::fs::write(&path, text).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(&path, private).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
     pub fn program() -> &'static Path {
         Path::new(env!("CARGO_BIN_EXE_loggia"))
     }
@@ -97,10 +113,14 @@ impl Machine {
 
     /// The log of a session, as it is on disk.
     pub fn log(&self, session: &str) -> Vec<Envelope> {
-        let exported = self.run(&["sessions", "export", session, "--format", "jsonl"]);
-        assert_eq!(exported.code, 0, "{}", exported.err);
-        exported.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        exported(&self.run(&["sessions", "export", session, "--format", "jsonl"]))
     }
+}
+
+/// The events that `sessions export` has printed.
+pub fn exported(ran: &Ran) -> Vec<Envelope> {
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 impl From<Output> for Ran {

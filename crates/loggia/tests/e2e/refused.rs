@@ -155,3 +155,36 @@ async fn tokens_are_checked_and_never_ignored() {
     let answer: Value = right.send().await.unwrap().json().await.unwrap();
     assert_eq!(answer["result"]["totalSize"], 0, "{answer}");
 }
+
+/// The version that a socket is opened for is kept to; one that is not served opens none.
+#[tokio::test]
+async fn a_socket_speaks_the_version_it_was_opened_for() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let header = |version: &str| [("A2A-Version", version.to_owned())];
+    for wrong in ["9.0", "0.2", "x", "1"] {
+        let (status, body) = served.upgrade("", header(wrong)).await.err().expect(wrong);
+        assert_eq!((status, &body["error"]["code"]), (400, &json!(-32009)), "{wrong}: {body}");
+    }
+    let (status, _) = served.upgrade("?A2A-Version=2.0", []).await.err().expect("refused");
+    assert_eq!(status, 400);
+    let missing = json!({ "id": "none" });
+    for (opened, method, code) in [
+        (Some("0.3"), "tasks/get", -32001),
+        (Some("0.3"), "GetTask", -32009),
+        (Some("1.0"), "GetTask", -32001),
+        // 0.3 has no code of its own for it.
+        (Some("1.0"), "tasks/get", -32603),
+        (None, "GetTask", -32001),
+        (None, "tasks/get", -32001),
+    ] {
+        let mut socket =
+            served.upgrade("", opened.map(header).into_iter().flatten()).await.unwrap();
+        socket.send(1, method, missing.clone()).await;
+        let told = socket.until(|value| value["id"] == 1).await;
+        assert_eq!(told["error"]["code"], code, "{opened:?} {method}: {told}");
+        // The session is followed in any case.
+        socket.send(2, "session/unfollow", json!({})).await;
+        assert!(socket.until(|value| value["id"] == 2).await["result"].is_object());
+    }
+}

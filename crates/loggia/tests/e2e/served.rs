@@ -1,12 +1,14 @@
 //! A server of the real binary, and the clients that talk to it.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command};
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::driver::Machine;
 
@@ -62,6 +64,54 @@ impl Served {
         format!("http://127.0.0.1:{}/", self.port)
     }
 
+    /// Resident memory, in KiB.
+    pub fn resident(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// A number of `/proc/PID/status`.
+    fn status(&self, name: &str) -> u64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// Waits until the process has ended by itself.
+    pub fn ended(&mut self, within: Duration) -> std::process::ExitStatus {
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begun.elapsed() < within, "it has not ended after {within:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let process = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
+        nix::sys::signal::kill(process, signal).unwrap();
+    }
+
+    /// Health, asked by a client that has nothing to do with this one.
+    pub fn is_well(&self) -> bool {
+        let mut stream = self.connect();
+        let head = format!(
+            "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\n\r\n",
+            self.port
+        );
+        let mut answer = String::new();
+        stream.write_all(head.as_bytes()).is_ok()
+            && stream.read_to_string(&mut answer).is_ok()
+            && answer.starts_with("HTTP/1.1 200")
+    }
+
+    pub fn connect(&self) -> std::net::TcpStream {
+        let stream = std::net::TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
     pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
         self.client.post(self.url()).json(body).timeout(PATIENCE)
     }
@@ -102,9 +152,34 @@ impl Served {
     }
 
     pub async fn socket(&self, query: &str) -> Socket {
+        self.socket_with(query, None).await
+    }
+
+    pub async fn socket_with(&self, query: &str, token: Option<&str>) -> Socket {
+        let token = token.map(|token| ("Authorization", format!("Bearer {token}")));
+        self.upgrade(query, token).await.unwrap()
+    }
+
+    /// The socket, or what the upgrade was answered with.
+    pub async fn upgrade(
+        &self,
+        query: &str,
+        headers: impl IntoIterator<Item = (&'static str, String)>,
+    ) -> Result<Socket, (u16, Value)> {
         let url = format!("ws://127.0.0.1:{}/ws{query}", self.port);
-        let (stream, _) = tokio_tungstenite::connect_async(url).await.unwrap();
-        Socket { stream, seen: Vec::new() }
+        let mut request = url.into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        match tokio_tungstenite::connect_async(request).await {
+            Ok((stream, _)) => Ok(Socket { stream, seen: Vec::new() }),
+            Err(tungstenite::Error::Http(response)) => {
+                let body = response.body().clone().unwrap_or_default();
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                Err((response.status().as_u16(), body))
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
@@ -119,7 +194,7 @@ type Stream =
 
 /// A client on the WebSocket.
 pub struct Socket {
-    stream: Stream,
+    pub stream: Stream,
     pub seen: Vec<Value>,
 }
 
@@ -127,6 +202,23 @@ impl Socket {
     pub async fn send(&mut self, id: u64, method: &str, params: Value) {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.stream.send(Message::text(body.to_string())).await.unwrap();
+    }
+
+    /// The same, not sent before the next one that is.
+    pub async fn feed(&mut self, id: u64, method: &str, params: Value) {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.stream.feed(Message::text(body.to_string())).await.unwrap();
+    }
+
+    /// Reads to the end: the code it was closed with.
+    pub async fn end(&mut self) -> Option<CloseCode> {
+        loop {
+            match tokio::time::timeout(PATIENCE, self.stream.next()).await.expect("an end") {
+                Some(Ok(Message::Close(frame))) => return frame.map(|frame| frame.code),
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return None,
+            }
+        }
     }
 
     /// Reads until something fits, which is returned; everything read is kept.

@@ -1,0 +1,290 @@
+//! Too much, too slow, too often: A38 on the WebSocket, A39, A40, A41 against the real server. The
+//! same doors are tried one by one, with shorter clocks, in `loggia-server/tests/front_door`.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::driver::Machine;
+use crate::served::{Served, text_message};
+
+/// A38: whatever comes in a frame is answered, and the socket lives on.
+#[tokio::test]
+async fn malformed_frames_get_the_right_error() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let mut socket = served.socket("").await;
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let table = [
+        ("{", -32700),
+        ("", -32700),
+        (deep.as_str(), -32700),
+        ("[]", -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"tasks/get"}]"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":{},"method":"tasks/get"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, -32601),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":5}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"session/follow","params":{}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"session/follow","params":[1]}"#, -32602),
+    ];
+    for (text, code) in table {
+        socket.stream.send(Message::text(text)).await.unwrap();
+        let answer = socket.until(|_| true).await;
+        let shown: String = text.chars().take(60).collect();
+        assert_eq!(answer["error"]["code"], code, "{shown}: {answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(!message.contains('/') && !message.contains(".rs"), "{message}");
+    }
+    socket.stream.send(Message::binary(vec![0xff; 64])).await.unwrap();
+    let answer = socket.until(|_| true).await;
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    for (method, params) in
+        [("stream/cancel", json!({ "id": 99 })), ("session/unfollow", json!({}))]
+    {
+        socket.send(5, method, params).await;
+        assert!(socket.until(|value| value["id"] == 5).await["result"].is_object());
+    }
+    socket.send(6, "ListTasks", json!({})).await;
+    let alive = socket.until(|value| value["id"] == 6).await;
+    assert_eq!(alive["result"]["totalSize"], 0, "{alive}");
+}
+
+/// A request as raw bytes; what comes back, however the connection ends.
+fn raw(served: &Served, headers: &str, chunks: impl IntoIterator<Item = Vec<u8>>) -> String {
+    let mut stream = served.connect();
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n\
+         Connection: close\r\n{headers}\r\n",
+        served.port
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    // The server may close while we still send; what it said is there all the same.
+    let _ = chunks.into_iter().try_for_each(|chunk| stream.write_all(&chunk));
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn json_body(served: &Served, body: String) -> String {
+    raw(served, &format!("Content-Length: {}\r\n", body.len()), [body.into_bytes()])
+}
+
+/// A39: bombs are refused by their size or their shape, in no time, and nothing of them stays.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn size_and_depth_bombs_are_refused_and_leave_nothing() {
+    const BODY: usize = 10 << 20;
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let call = |params: &str| {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tasks/get\",\"params\":{params}}}")
+    };
+    let deep = |open: &str, close: &str, depth: usize| {
+        call(&format!("{}1{}", open.repeat(depth), close.repeat(depth)))
+    };
+    let one = r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"x"}}"#;
+    let batch = format!("[{}]", vec![one; 10_000].join(","));
+    let keys: Vec<String> = (0..500_000).map(|number| format!("\"{number}\":1")).collect();
+    let keys = call(&format!("{{{}}}", keys.join(",")));
+    let long_id = call(&format!("{{\"id\":\"{}\"}}", "x".repeat(1 << 20)));
+    let long_number =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"x\"}}", "9".repeat(1 << 20));
+    let bodies = [
+        (deep("[", "]", 5_000), "-32700"),
+        (deep("[", "]", 100_000), "-32700"),
+        (deep("{\"a\":", "}", 5_000), "-32700"),
+        (deep("{\"a\":", "}", 100_000), "-32700"),
+        (keys, "-32700"),
+        (batch, "-32600"),
+        (long_id, "-32602"),
+        (long_number, "-32"),
+    ];
+    // What a first large request costs once is not what is looked for.
+    assert!(
+        json_body(&served, call(&format!("\"{}\"", "x".repeat(BODY - 200)))).contains("-32602")
+    );
+    let before = served.resident();
+    for (body, code) in bodies {
+        let shown: String = body.chars().take(80).collect();
+        let begun = Instant::now();
+        let answer = tokio::task::block_in_place(|| json_body(&served, body));
+        assert!(answer.contains(code) && answer.len() < 4096, "{shown}: {answer}");
+        println!("{:?} for {shown}", begun.elapsed());
+    }
+    for (headers, chunks) in [
+        (format!("Content-Length: {}\r\n", BODY + 1), 0),
+        ("Content-Length: 9000000000000000000\r\n".to_owned(), 0),
+        (format!("Content-Length: {}\r\n", 64 << 20), 64),
+        ("Transfer-Encoding: chunked\r\n".to_owned(), 64),
+    ] {
+        let counted = headers.starts_with("Content");
+        let chunk = |_| match counted {
+            true => vec![b'x'; 1 << 20],
+            false => [b"100000\r\n", vec![b'x'; 1 << 20].as_slice(), b"\r\n"].concat(),
+        };
+        let answer = tokio::task::block_in_place(|| raw(&served, &headers, (0..chunks).map(chunk)));
+        assert!(answer.starts_with("HTTP/1.1 413"), "{headers}: {answer}");
+    }
+    let zipped = raw(&served, "Content-Encoding: gzip\r\nContent-Length: 4\r\n", [vec![0; 4]]);
+    assert!(zipped.starts_with("HTTP/1.1 415"), "{zipped}");
+    let grown = served.resident().saturating_sub(before);
+    println!("the server grew by {grown} KiB");
+    // The allocator may keep one body of the largest size for each of the two cores.
+    assert!(grown < 24 << 10, "{grown} KiB");
+    assert!(served.is_well());
+}
+
+/// A40: half a head is waited for, not for long, and it holds up nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_heads_and_silent_sockets_are_let_go() {
+    let machine = Machine::new();
+    machine.configure("[server]\nidle_seconds = 5\n");
+    let served = Served::shared(&machine, &[]);
+    let begun = Instant::now();
+    let slow: Vec<TcpStream> = (0..500)
+        .map(|_| {
+            let mut stream = served.connect();
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nX-Slow: ").unwrap();
+            stream
+        })
+        .collect();
+    // Two sockets: one whose client answers pings, as any does that reads, and one that is dead.
+    let mut alive = served.socket("").await;
+    let mut dead = served.socket("").await;
+    let times = (0..20).map(|_| {
+        let begun = Instant::now();
+        assert!(served.is_well());
+        begun.elapsed()
+    });
+    let mut times: Vec<Duration> = times.collect();
+    times.sort_unstable();
+    println!("with 500 slow heads: median {:?}, worst {:?}", times[10], times[19]);
+    assert!(times[10] < Duration::from_millis(200), "{times:?}");
+    let reading = tokio::spawn(async move {
+        // It reads until it is told to stop, and is not cut meanwhile.
+        let cut = tokio::time::timeout(Duration::from_secs(9), alive.stream.next());
+        let mut message = cut.await;
+        while let Ok(Some(Ok(Message::Ping(_)))) = message {
+            let rest = Duration::from_secs(9).saturating_sub(begun.elapsed());
+            message = tokio::time::timeout(rest, alive.stream.next()).await;
+        }
+        (message.is_err(), alive)
+    });
+    let closed = tokio::task::block_in_place(|| {
+        let closed = slow.into_iter().map(|mut stream| {
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            begun.elapsed()
+        });
+        closed.max().unwrap()
+    });
+    println!("the last of 500 slow heads was closed after {closed:?}");
+    assert!(closed >= Duration::from_secs(9) && closed < Duration::from_secs(20), "{closed:?}");
+    let (open, mut alive) = reading.await.unwrap();
+    assert!(open, "who answers pings stays");
+    alive.send(1, "ListTasks", json!({})).await;
+    alive.until(|value| value["id"] == 1).await;
+    // It has been pinged and has not answered: what it finds now is the end.
+    while let Some(Ok(message)) = dead.stream.next().await {
+        assert!(matches!(message, Message::Ping(_) | Message::Close(_)), "{message:?}");
+    }
+}
+
+/// A41: fragments without end, messages beyond the limit, pings and requests by the thousand.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn floods_on_a_socket_end_that_socket_at_most() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let mut watch = served.socket("").await;
+    let before = served.resident();
+
+    // A frame that is announced as too large, one that is no frame, and a message that does not end.
+    let announced = [&[0x81, 0xff][..], &(11u64 << 20).to_be_bytes(), &[0; 4]].concat();
+    assert_eq!(closed(raw_socket(&served), &announced), 1009);
+    assert_eq!(closed(raw_socket(&served), &[0xff, 0x80, 0, 0, 0, 0]), 1002);
+    assert_eq!(closed(raw_socket(&served), &[0x81, 0x81, 0, 0, 0, 0, 0xff]), 1007);
+    let ended = tokio::task::block_in_place(|| fragments(raw_socket(&served)));
+    assert!(ended, "a message without end is not taken for ever");
+
+    let mut pings = served.socket("").await;
+    for number in 0..20_000u32 {
+        pings.stream.feed(Message::Ping(number.to_be_bytes().to_vec().into())).await.unwrap();
+    }
+    pings.send(1, "ListTasks", json!({})).await;
+    pings.until(|value| value["id"] == 1).await;
+
+    let session = machine.sessions().remove(0);
+    let mut busy = served.socket("").await;
+    for number in 0..5_000 {
+        let context = json!({ "contextId": session });
+        busy.feed(2 * number, "session/follow", context.clone()).await;
+        busy.feed(2 * number + 1, "session/unfollow", context).await;
+    }
+    let last = json!({ "contextId": session });
+    busy.send(10_000, "session/follow", last).await;
+    busy.until(|value| value["id"] == 10_000).await;
+
+    watch.send(1, "message/stream", json!({ "message": text_message("say still here") })).await;
+    let over = |value: &Value| value["params"]["event"]["status"]["state"] == "completed";
+    watch.until(over).await;
+    busy.until(over).await;
+    let grown = served.resident().saturating_sub(before);
+    println!("the server grew by {grown} KiB");
+    assert!(grown < 48 << 10, "{grown} KiB");
+}
+
+/// A socket for bytes that no library would send.
+pub fn raw_socket(served: &Served) -> TcpStream {
+    let mut stream = served.connect();
+    let head = format!(
+        "GET /ws HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+        served.port
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.extend(byte);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101"));
+    stream
+}
+
+/// The code with which the server closes a socket that was sent these bytes.
+fn closed(mut stream: TcpStream, bytes: &[u8]) -> u16 {
+    stream.write_all(bytes).unwrap();
+    loop {
+        let mut head = [0; 2];
+        stream.read_exact(&mut head).unwrap();
+        let mut payload = vec![0; head[1].into()];
+        stream.read_exact(&mut payload).unwrap();
+        if head[0] == 0x88 {
+            return u16::from_be_bytes([payload[0], payload[1]]);
+        }
+    }
+}
+
+/// One message in fragments of one byte each; true when the server has ended it.
+fn fragments(mut stream: TcpStream) -> bool {
+    // A text that is not finished, then its continuations; masked with zeros.
+    stream.write_all(&[0x01, 0x81, 0, 0, 0, 0, b'x']).unwrap();
+    let piece: Vec<u8> = [0x00, 0x81, 0, 0, 0, 0, b'x'].repeat(10_000);
+    let begun = Instant::now();
+    for _ in 0..1_100 {
+        if stream.write_all(&piece).is_err() {
+            return true;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+    // All of it was taken by the sockets' buffers: then the connection is closed behind it, or
+    // reset, because not all of it was read.
+    match stream.read_to_end(&mut Vec::new()) {
+        Ok(_) => true,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
+}

@@ -1,0 +1,521 @@
+//! Faults under the real server: R08, R09, R19, R31, R33. (R06, R07 are in `shared.rs`, R10 and R11
+//! in `crowd.rs`, R24 in `refused.rs`.)
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::future::{BoxFuture, join_all};
+use loggia_core::{
+    AgentName, Content, Event, Limits, Mode, ModelName, Origin, Seq, Settings, Surface, TaskChoice,
+    Workspace,
+};
+use loggia_session::{Agent, Hub, NewSession, SqliteStore, Turn, TurnOver};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use crate::driver::{Machine, Ran, exported};
+use crate::floods::raw_socket;
+use crate::served::{EXTENSION, Event as Sent, Served, Socket, asked, confirmation, text_message};
+
+/// Says as many lines as its prompt says, each an event of its own.
+struct Speaker;
+
+impl Agent for Speaker {
+    fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
+        Box::pin(async move {
+            let lines: usize = turn.context().content.to_text().parse().unwrap();
+            for number in 0..lines {
+                turn.say(&turn.message(), &format!("line {number} ")).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A session with so many events that is over, and its id.
+async fn long_session(machine: &Machine, lines: usize) -> String {
+    let store = Arc::new(SqliteStore::open(&machine.data()).unwrap());
+    let hub = Hub::new(store, Arc::new(Speaker), "test");
+    let settings = Settings {
+        model: ModelName("offline".into()),
+        mode: Mode::Ask,
+        rules: Vec::new(),
+        tools: None,
+        limits: Limits::default(),
+    };
+    let path = machine.work().canonicalize().unwrap().to_str().unwrap().to_owned();
+    let workspace = Workspace::Local { path };
+    let new = NewSession { workspace, settings, agent: AgentName("loggia".into()) };
+    let origin = Origin::new(Surface::Cli, "test");
+    let handle = hub.create(new, origin.clone()).await.unwrap();
+    let prompt = loggia_core::Command::Prompt {
+        prompt: loggia_session::SessionHandle::fresh_prompt(),
+        task: TaskChoice::New,
+        content: Content::text(lines.to_string()),
+    };
+    handle.submit(prompt, origin).await.unwrap();
+    let mut follower = handle.follow(Seq::ZERO);
+    loop {
+        let events = follower.next().await.unwrap().unwrap();
+        if events.iter().any(|envelope| matches!(envelope.event, Event::TurnEnded { .. })) {
+            break;
+        }
+    }
+    hub.stop().await;
+    handle.id().as_str().to_owned()
+}
+
+/// R08: a late reader gets ten thousand events, whole and in order, in every dialect, and the same
+/// ones that everybody gets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_reader_gets_ten_thousand_events() {
+    const LINES: usize = 10_000;
+    let machine = Machine::new();
+    let session = long_session(&machine, LINES).await;
+    let served = Served::shared(&machine, &["--session", &session]);
+    let over = |value: &Value| value["params"]["event"]["status"]["state"] == "completed";
+    let before = served.resident();
+    let begun = Instant::now();
+    let mut late = served.socket("?after=0").await;
+    late.until(|_| true).await;
+    let first = begun.elapsed();
+    late.until(over).await;
+    let all = begun.elapsed();
+    let grown = served.resident().saturating_sub(before);
+    println!("first frame after {first:?}, all after {all:?}, the server grew by {grown} KiB");
+    assert!(first < Duration::from_secs(5) && all < Duration::from_secs(30), "{first:?} {all:?}");
+    assert!(grown < 64 << 10, "{grown} KiB");
+    let frames = late.followed();
+    let text = |frames: &[(String, Value)]| -> String {
+        let parts = frames.iter().map(|(_, frame)| &frame["status"]["message"]["parts"][0]["text"]);
+        parts.filter_map(Value::as_str).collect::<Vec<_>>().concat()
+    };
+    let said = text(&frames);
+    let expected: Vec<String> = (0..LINES).map(|number| format!("line {number}")).collect();
+    assert!(said.split_whitespace().eq(expected.join(" ").split_whitespace()), "in order, whole");
+    // From the middle, and for another reader: the same, byte for byte.
+    let middle = frames.len() / 2;
+    let mut resumed = served.socket(&format!("?after={}", frames[middle].0)).await;
+    resumed.until(over).await;
+    assert_eq!(resumed.followed(), frames[middle + 1..]);
+    // The other dialects: everything after the first frame, twice the same.
+    let task = frames[0].1["id"].clone();
+    for (method, extension) in
+        [("tasks/resubscribe", true), ("tasks/resubscribe", false), ("SubscribeToTask", true)]
+    {
+        let read = async || -> Vec<Sent> {
+            let body =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "id": task } });
+            let request = served.post(&body).header("Last-Event-ID", "0.0");
+            let request =
+                if extension { request.header("X-A2A-Extensions", EXTENSION) } else { request };
+            served.stream(request, usize::MAX).await
+        };
+        let events = read().await;
+        assert!(events.len() >= LINES, "{method}: {} events", events.len());
+        let order = |event: &Sent| {
+            let (seq, k) = event.id.split_once('.').unwrap();
+            (seq.parse::<u64>().unwrap(), k.parse::<u32>().unwrap())
+        };
+        assert!(events.windows(2).all(|pair| order(&pair[0]) < order(&pair[1])), "{method}");
+        assert!(events == read().await, "{method}: everybody gets the same");
+    }
+}
+
+/// The whole text frames at the beginning of what a server sent.
+fn texts(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut texts = Vec::new();
+    while let [first, second, rest @ ..] = bytes {
+        let (length, rest) = match (second, rest) {
+            (126, [a, b, rest @ ..]) => (u64::from(u16::from_be_bytes([*a, *b])), rest),
+            (127, rest) if rest.len() >= 8 => {
+                (u64::from_be_bytes(rest[..8].try_into().unwrap()), &rest[8..])
+            }
+            (126 | 127, _) => break,
+            (length, rest) => (u64::from(*length), rest),
+        };
+        let Some((text, rest)) = rest.split_at_checked(length as usize) else { break };
+        if *first == 0x81 {
+            texts.push(text);
+        }
+        bytes = rest;
+    }
+    texts
+}
+
+fn thoughts(count: usize, bytes: usize) -> String {
+    format!(
+        "[[rule]]\nsteps = [ {{ repeat = {count}, step = {{ thought = \"{}\", subject = \"s\", \
+         delay = \"1ms\" }} }}, {{ text = \"end\" }} ]\n",
+        "x".repeat(bytes)
+    )
+}
+
+fn place(text: &str) -> (u64, u32) {
+    let (seq, k) = text.split_once('.').unwrap();
+    (seq.parse().unwrap(), k.parse().unwrap())
+}
+
+/// The places of a turn's frames by each reader, the largest resident set meanwhile, and how long it
+/// took.
+async fn read_turn(served: &Served, readers: &mut [Socket]) -> (Vec<Vec<String>>, u64, Duration) {
+    let begun = Instant::now();
+    let mut peak = 0;
+    let reading = readers.iter_mut().map(|socket| async {
+        let mut ids: Vec<String> = socket.followed().into_iter().map(|(id, _)| id).collect();
+        loop {
+            socket.seen.clear();
+            let frame = socket.until(|value| value["method"] == "session/event").await;
+            ids.push(frame["params"]["id"].as_str().unwrap().to_owned());
+            if frame["params"]["event"]["status"]["state"] == "completed" {
+                socket.seen.clear();
+                return ids;
+            }
+        }
+    });
+    let mut reading = std::pin::pin!(join_all(reading));
+    loop {
+        tokio::select! {
+            seen = &mut reading => return (seen, peak, begun.elapsed()),
+            () = tokio::time::sleep(Duration::from_millis(50)) => peak = peak.max(served.resident()),
+        }
+    }
+}
+
+/// R09: who does not read is cut after a while, costs next to nothing until then, holds up nobody,
+/// and comes back without a loss.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_stalls_costs_nothing_and_loses_nothing() {
+    const EVENTS: usize = 2_500;
+    const BYTES: usize = 8 << 10;
+    let machine = Machine::new();
+    machine.configure(
+        "[server]\nstall_seconds = 2\n[limits]\ntext_bytes = 1_000_000_000\nreplies = 100_000\n",
+    );
+    let model = machine.script("flood.toml", &thoughts(EVENTS, BYTES));
+    let served = Served::shared(&machine, &["--model", &model]);
+    let mut healthy = join_all((0..4).map(|_| served.socket(""))).await;
+    // First without anybody who stalls: what the caches take is not what is looked for.
+    healthy[0].send(1, "message/stream", json!({ "message": text_message("go") })).await;
+    let (_, usual, alone) = read_turn(&served, &mut healthy).await;
+    let mut stalled = raw_socket(&served);
+    healthy[0].send(1, "message/stream", json!({ "message": text_message("go") })).await;
+    let task = healthy[0].until(|value| value["params"]["event"]["kind"] == "task").await;
+    let task = task["params"]["event"]["id"].clone();
+    let mut stream = served.connect();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
+    let body = body.to_string();
+    write!(
+        stream,
+        "POST / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n\
+         X-A2A-Extensions: {EXTENSION}\r\nContent-Length: {}\r\n\r\n{body}",
+        served.port,
+        body.len()
+    )
+    .unwrap();
+    let (seen, peak, took) = read_turn(&served, &mut healthy).await;
+    let grown = peak.saturating_sub(usual);
+    println!(
+        "{} MB to four readers in {alone:?}; beside two that stall in {took:?}, for {grown} KiB more",
+        EVENTS * BYTES / 1_000_000
+    );
+    assert!(grown < 34 << 10, "{grown} KiB");
+    assert!(seen.iter().all(|ids| *ids == seen[0]), "everybody saw the same");
+    // Thoughts that arrived together are one event.
+    assert!(seen[0].len() >= EVENTS / 2, "{} frames", seen[0].len());
+
+    // Both are cut; it shows when they write.
+    let begun = Instant::now();
+    while stream.write_all(b"x").is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the stream is still open");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    while stalled.write_all(&[0x89, 0x80, 0, 0, 0, 0]).is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the socket is still open");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut had = Vec::new();
+    let _ = stream.read_to_end(&mut had); // a reset comes after what was sent before
+    let had = String::from_utf8_lossy(&had).into_owned();
+    let whole = had.rsplit_once("\n\n").map_or("", |(whole, _)| whole);
+    let ids = whole.lines().filter_map(|line| line.strip_prefix("id: "));
+    let mut by_stream: Vec<String> = ids.map(str::to_owned).collect();
+    let last = by_stream.last().expect("something came before it stalled").clone();
+    assert!(place(&last) < place(seen[0].last().unwrap()), "it missed something");
+    let again = served.post(&serde_json::from_str(&body).unwrap());
+    let again = again.header("X-A2A-Extensions", EXTENSION).header("Last-Event-ID", &last);
+    let rest = served.stream(again, usize::MAX).await;
+    by_stream.extend(rest.into_iter().map(|event| event.id));
+    let from = place(&by_stream[0]);
+    let expected: Vec<&String> = seen[0].iter().filter(|id| place(id) > from).collect();
+    assert!(by_stream.iter().skip(1).eq(expected), "the stream has no gap and nothing twice");
+
+    let mut by_socket = BTreeMap::new();
+    let mut had = Vec::new();
+    let _ = stalled.read_to_end(&mut had); // the same here
+    for text in texts(&had) {
+        let value: Value = serde_json::from_slice(text).unwrap();
+        let id = value["params"]["id"].as_str().unwrap().to_owned();
+        assert!(by_socket.insert(place(&id), id).is_none());
+    }
+    let (_, last) = by_socket.last_key_value().expect("something came before it stalled");
+    let mut back = served.socket(&format!("?after={last}")).await;
+    back.until(|value| value["params"]["event"]["status"]["state"] == "completed").await;
+    for (id, _) in back.followed() {
+        assert!(by_socket.insert(place(&id), id).is_none());
+    }
+    assert!(by_socket.into_values().eq(seen[0].iter().cloned()), "neither has the socket");
+}
+
+/// A machine whose sessions lie on a small file system of their own, seen by the server alone.
+/// Needs root, as mounting does.
+struct SmallDisk {
+    machine: Machine,
+    served: Served,
+}
+
+impl SmallDisk {
+    fn new(size: &str) -> Self {
+        let machine = Machine::new();
+        std::fs::create_dir_all(machine.data()).unwrap();
+        let data = machine.data().to_str().unwrap().to_owned();
+        let mount = format!("mount -t tmpfs -o size={size},mode=700 none \"$0\" && exec \"$@\"");
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", &mount, &data]).arg(Machine::program());
+        command.args(["--a2a-port", "0", "--approve", "all"]);
+        let served = Served::spawn(machine.prepare(command));
+        Self { machine, served }
+    }
+
+    /// Something that sees what the server sees.
+    fn inside(&self, program: &str, arguments: &[&str]) -> Ran {
+        let mut command = Command::new("nsenter");
+        command.args(["-t", &self.served.child.id().to_string(), "-m", program]).args(arguments);
+        Ran::from(self.machine.prepare(command).output().unwrap())
+    }
+}
+
+/// R19: when the disk is full it is said, nothing is seen that is not on it, and when there is room
+/// again the session goes on.
+#[tokio::test]
+async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
+    let disk = SmallDisk::new("6m");
+    let SmallDisk { machine, served } = &disk;
+    let mut watch = served.socket("?after=0").await;
+    let send = async |text: &str| {
+        let message =
+            json!({ "message": text_message(text), "configuration": { "blocking": true } });
+        served.call("message/send", message).await
+    };
+    let first = send("say one").await;
+    assert_eq!(first["result"]["status"]["state"], "completed", "{first}");
+    let mut acknowledged = vec![first["result"]["id"].clone()];
+    let filler = machine.data().join("filler");
+    let filled = disk.inside("dd", &["if=/dev/zero", &format!("of={}", filler.display()), "bs=4k"]);
+    assert!(filled.err.contains("No space left"), "{}", filled.err);
+    // Some prompts may still fit where the file system had rounded up.
+    let refused = loop {
+        let told = send(&format!("say {}", "x".repeat(20_000))).await;
+        match told["result"]["id"].clone() {
+            Value::Null => break told,
+            id => acknowledged.push(id),
+        }
+        assert!(acknowledged.len() < 1_000, "the disk was never full");
+    };
+    let reasons = [json!("storage-full"), json!("restarting")];
+    assert!(reasons.contains(&refused["error"]["data"]["reason"]), "{refused}");
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    let again = send("say refused").await;
+    assert_eq!(again["error"]["data"]["reason"], "storage-full", "{again}");
+    assert!(served.is_well());
+    let removed = disk.inside("rm", &[filler.to_str().unwrap()]);
+    assert_eq!(removed.code, 0, "{}", removed.err);
+    let begun = Instant::now();
+    let back = send("say back").await;
+    assert_eq!(back["result"]["status"]["state"], "completed", "{back}");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    acknowledged.push(back["result"]["id"].clone());
+
+    // What anybody saw is what the log holds, and what was acknowledged is in it.
+    let session = first["result"]["contextId"].as_str().unwrap();
+    let program = Machine::program().to_str().unwrap();
+    let arguments = ["sessions", "export", session, "--format", "jsonl"];
+    let log = exported(&disk.inside(program, &arguments));
+    let text = serde_json::to_string(&log).unwrap();
+    for task in &acknowledged {
+        assert!(text.contains(task.as_str().unwrap()), "{task} was acknowledged");
+    }
+    assert!(!text.contains("say refused"));
+    // Who followed it was told that it stopped, and where; whoever comes sees everything.
+    let stopped = watch.until(|value| value["method"] == "session/end").await;
+    let seen = watch.followed();
+    assert_eq!(stopped["params"]["contextId"], session, "{stopped}");
+    assert_eq!(stopped["params"]["after"], seen.last().unwrap().0, "{stopped}");
+    let mut late = served.socket("?after=0").await;
+    let last = acknowledged.last().unwrap();
+    late.until(|value| {
+        let event = &value["params"]["event"];
+        event["taskId"] == *last && event["status"]["state"] == "completed"
+    })
+    .await;
+    let followed = late.followed();
+    assert!(seen.len() > 3 && followed.starts_with(&seen), "nothing was seen that is not there");
+    let head = log.last().unwrap().seq;
+    assert!(followed.iter().all(|(id, _)| place(id).0 <= head.0));
+}
+
+/// R31: told to stop, the server ends every stream with a word, kills what runs, keeps what is asked,
+/// and is gone in time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopping_ends_streams_in_order_and_keeps_questions() {
+    let machine = Machine::new();
+    let mut served = Served::start(&machine, &["serve", "--port", "0"]);
+    let marker = format!("60.{}", std::process::id());
+    let running =
+        served.stream(served.tool_stream(text_message(&format!("run sleep {marker}"))), usize::MAX);
+    let (task, call) = asked(&running.await);
+    let request = served.tool_stream(confirmation(&task, &call, "proceed_once"));
+    let mut streams = vec![request.send().await.unwrap().bytes_stream()];
+    let open = served.stream(served.tool_stream(text_message("write a.txt: x")), usize::MAX).await;
+    let (asking, question) = asked(&open);
+    let context = open[0].response["result"]["contextId"].as_str().unwrap().to_owned();
+    for _ in 0..50 {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": asking } });
+        let mut stream = served.post(&body).send().await.unwrap().bytes_stream();
+        stream.next().await.unwrap().unwrap();
+        streams.push(stream);
+    }
+    let query = format!("?session={context}");
+    let mut sockets = join_all((0..50).map(|_| served.socket(&query))).await;
+    let mut blocked = text_message("wait 60s");
+    blocked["contextId"] = json!(format!("{context}-other"));
+    let blocked = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": blocked, "configuration": { "blocking": true } } });
+    let blocked = tokio::spawn(served.post(&blocked).send());
+    while processes_with(&marker) == 0 || machine.sessions().len() < 3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let begun = Instant::now();
+    served.signal(Signal::SIGTERM);
+    for (number, mut stream) in streams.into_iter().enumerate() {
+        let mut rest = Vec::new();
+        while let Some(chunk) = stream.next().await {
+            rest.extend(chunk.expect("ended, not reset"));
+        }
+        let rest = String::from_utf8(rest).unwrap();
+        assert!(rest.ends_with(": stopping\n\n"), "stream {number}: {rest:?}");
+    }
+    for socket in &mut sockets {
+        assert_eq!(socket.end().await, Some(CloseCode::Away));
+    }
+    let told: Value = blocked.await.unwrap().unwrap().json().await.unwrap();
+    assert_eq!(told["error"]["data"]["reason"], "restarting", "{told}");
+    assert!(served.ended(Duration::from_secs(10)).success());
+    println!("stopped after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(processes_with(&marker), 0, "the command is gone");
+
+    // The question is open as before, under the same ids.
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let found = served.call("tasks/get", json!({ "id": asking })).await;
+    assert_eq!(found["result"]["status"]["state"], "input-required", "{found}");
+    let answer = served.tool_stream(confirmation(&asking, &question, "proceed_once"));
+    let events = served.stream(answer, usize::MAX).await;
+    assert_eq!(events.last().unwrap().response["result"]["status"]["state"], "completed");
+    assert_eq!(machine.read("a.txt").as_deref(), Some("x\n"));
+    let cut = served.call("tasks/get", json!({ "id": task })).await;
+    assert_eq!(cut["result"]["status"]["state"], "failed", "{cut}");
+}
+
+/// R31: the second signal does not wait for a command that does not want to go.
+#[tokio::test]
+async fn the_second_signal_ends_it_at_once() {
+    let machine = Machine::new();
+    let mut served = Served::shared(&machine, &["--approve", "all"]);
+    let marker = format!("61.{}", std::process::id());
+    let stubborn = format!("run trap '' TERM; while true; do sleep {marker}; done");
+    let events = served.stream(served.tool_stream(text_message(&stubborn)), 3).await;
+    assert_eq!(events.len(), 3);
+    while processes_with(&marker) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // A request whose end nobody has seen yet is waited for.
+    let mut half = served.connect();
+    let head = "POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n";
+    write!(half, "{head}Expect: 100-continue\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port).unwrap();
+    half.read_exact(&mut [0; 12]).unwrap();
+    served.signal(Signal::SIGTERM);
+    tokio::time::sleep(Duration::from_millis(300)).await; // the time that is not over yet
+    assert!(served.child.try_wait().unwrap().is_none(), "it waits for the request");
+    served.signal(Signal::SIGTERM);
+    let begun = Instant::now();
+    assert!(served.ended(Duration::from_secs(10)).success());
+    println!("stopped after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    while processes_with(&marker) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(5), "the command is still there");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// How many `sleep`s with this argument there are.
+fn processes_with(marker: &str) -> usize {
+    let wanted = format!("sleep\0{marker}\0");
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let lines = entries.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line == wanted.as_bytes()).count()
+}
+
+fn limited(machine: &Machine, limit: &str) -> Served {
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]).arg(Machine::program());
+    command.args(["--a2a-port", "0", "--approve", "all"]);
+    Served::spawn(machine.prepare(command))
+}
+
+/// R33: out of files, connections wait; whoever is inside stays, works, and commands still run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn running_out_of_files_delays_and_breaks_nothing() {
+    let machine = Machine::new();
+    let served = limited(&machine, "-n 256");
+    let mut inside = served.socket("").await;
+    let mut flood: Vec<_> = (0..1_000).map(|_| served.connect()).collect();
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port);
+    flood.iter_mut().for_each(|stream| stream.write_all(request.as_bytes()).unwrap());
+    let short = Some(Duration::from_millis(500));
+    flood.iter().for_each(|stream| stream.set_read_timeout(short).unwrap());
+    let answered = flood.iter().take_while(|stream| stream.peek(&mut [0]).is_ok()).count();
+    println!("{answered} of 1,000 were accepted");
+    assert!((50..250).contains(&answered), "{answered}");
+    inside.send(1, "message/stream", json!({ "message": text_message("run echo still") })).await;
+    let done = inside.until(|value| value["params"]["event"]["final"] == true).await;
+    assert_eq!(done["params"]["event"]["status"]["state"], "completed", "{done}");
+    let released = Instant::now();
+    drop(flood);
+    assert!(served.is_well());
+    println!("accepted again {:?} after the release", released.elapsed());
+    assert!(released.elapsed() < Duration::from_secs(1), "{:?}", released.elapsed());
+    assert!(inside.seen.iter().any(|value| value.to_string().contains("still\\n")));
+}
+
+/// The server takes all the files it may have; a command gets what the user has.
+#[tokio::test]
+async fn the_server_may_open_many_files_and_its_commands_as_many_as_before() {
+    let machine = Machine::new();
+    let served = limited(&machine, "-S -n 300");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", served.child.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(numbers[0], numbers[1], "{line}");
+    assert_ne!(numbers[0], "300", "{line}");
+    let request = served.tool_stream(text_message("run ulimit -S -n"));
+    let events = served.stream(request, usize::MAX).await;
+    let text =
+        serde_json::to_string(&events.iter().map(|event| &event.response).collect::<Vec<_>>());
+    let text = text.unwrap();
+    assert!(text.contains("300\\n"), "{text}");
+}
