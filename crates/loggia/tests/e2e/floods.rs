@@ -101,39 +101,42 @@ async fn size_and_depth_bombs_are_refused_and_leave_nothing() {
         (batch, "-32600"),
         (long_id, "-32602"),
         (long_number, "-32"),
+        (call(&format!("\"{}\"", "x".repeat(BODY - 200))), "-32602"),
     ];
-    // What a first large request costs once is not what is looked for.
-    assert!(
-        json_body(&served, call(&format!("\"{}\"", "x".repeat(BODY - 200)))).contains("-32602")
-    );
-    let before = served.resident();
-    for (body, code) in bodies {
-        let shown: String = body.chars().take(80).collect();
-        let begun = Instant::now();
-        let answer = tokio::task::block_in_place(|| json_body(&served, body));
-        assert!(answer.contains(code) && answer.len() < 4096, "{shown}: {answer}");
-        println!("{:?} for {shown}", begun.elapsed());
+    // What the first of each costs once, in the allocator's keeping, is not what is looked for:
+    // the second round must find all of it free again.
+    let mut before = 0;
+    for _ in 0..2 {
+        before = served.resident();
+        for (body, code) in bodies.clone() {
+            let shown: String = body.chars().take(80).collect();
+            let begun = Instant::now();
+            let answer = tokio::task::block_in_place(|| json_body(&served, body));
+            assert!(answer.contains(code) && answer.len() < 4096, "{shown}: {answer}");
+            println!("{:?} for {shown}", begun.elapsed());
+        }
+        for (headers, chunks) in [
+            (format!("Content-Length: {}\r\n", BODY + 1), 0),
+            ("Content-Length: 9000000000000000000\r\n".to_owned(), 0),
+            (format!("Content-Length: {}\r\n", 64 << 20), 64),
+            ("Transfer-Encoding: chunked\r\n".to_owned(), 64),
+        ] {
+            let counted = headers.starts_with("Content");
+            let chunk = |_| match counted {
+                true => vec![b'x'; 1 << 20],
+                false => [b"100000\r\n", vec![b'x'; 1 << 20].as_slice(), b"\r\n"].concat(),
+            };
+            let answer =
+                tokio::task::block_in_place(|| raw(&served, &headers, (0..chunks).map(chunk)));
+            assert!(answer.starts_with("HTTP/1.1 413"), "{headers}: {answer}");
+        }
+        let zipped = raw(&served, "Content-Encoding: gzip\r\nContent-Length: 4\r\n", [vec![0; 4]]);
+        assert!(zipped.starts_with("HTTP/1.1 415"), "{zipped}");
     }
-    for (headers, chunks) in [
-        (format!("Content-Length: {}\r\n", BODY + 1), 0),
-        ("Content-Length: 9000000000000000000\r\n".to_owned(), 0),
-        (format!("Content-Length: {}\r\n", 64 << 20), 64),
-        ("Transfer-Encoding: chunked\r\n".to_owned(), 64),
-    ] {
-        let counted = headers.starts_with("Content");
-        let chunk = |_| match counted {
-            true => vec![b'x'; 1 << 20],
-            false => [b"100000\r\n", vec![b'x'; 1 << 20].as_slice(), b"\r\n"].concat(),
-        };
-        let answer = tokio::task::block_in_place(|| raw(&served, &headers, (0..chunks).map(chunk)));
-        assert!(answer.starts_with("HTTP/1.1 413"), "{headers}: {answer}");
-    }
-    let zipped = raw(&served, "Content-Encoding: gzip\r\nContent-Length: 4\r\n", [vec![0; 4]]);
-    assert!(zipped.starts_with("HTTP/1.1 415"), "{zipped}");
     let grown = served.resident().saturating_sub(before);
     println!("the server grew by {grown} KiB");
-    // The allocator may keep one body of the largest size for each of the two cores.
-    assert!(grown < 24 << 10, "{grown} KiB");
+    // Less than one body of the largest size.
+    assert!(grown < 8 << 10, "{grown} KiB");
     assert!(served.is_well());
 }
 
