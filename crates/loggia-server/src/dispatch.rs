@@ -126,7 +126,7 @@ impl Server {
             | Intent::GetPush { .. }
             | Intent::ListPush { .. }
             | Intent::DeletePush { .. } => Err(Condition::PushNotSupported.into()),
-            Intent::GetExtendedCard => Err(Condition::ExtendedCardNotSupported.into()),
+            Intent::GetExtendedCard => self.extended_card(view.dialect, caller).await,
             Intent::ListSlash { .. } | Intent::RunSlash(_) => Err(WireError::MethodNotFound),
         }
     }

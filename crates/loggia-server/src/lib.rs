@@ -9,6 +9,7 @@
 
 pub mod auth;
 pub mod dispatch;
+mod extended;
 pub mod guard;
 pub mod http;
 mod list;

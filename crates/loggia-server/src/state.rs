@@ -3,9 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    AgentName, Command, Level, Mode, Origin, Refusal, SessionId, Settings, TaskId, Workspace,
+    AgentName, Command, Level, Millis, Mode, Origin, Refusal, SessionId, Settings, TaskId,
+    Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
@@ -22,6 +24,8 @@ pub struct Server {
     pub(crate) shape: Shape,
     pub(crate) defaults: Defaults,
     pub(crate) facts: CardFacts,
+    /// Since when the card reads as it does.
+    pub(crate) started: Millis,
     pub(crate) streams: Streams,
     /// A lock, not a task: held for a look-up.
     projections: Mutex<Projections>,
@@ -64,7 +68,9 @@ struct Projections {
 impl Server {
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let streams = Streams::new(StreamLimits::default());
-        Self { hub, shape, defaults, facts, streams, projections: Mutex::default() }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started = Millis(i64::try_from(since.as_millis()).unwrap_or_default());
+        Self { hub, shape, defaults, facts, started, streams, projections: Mutex::default() }
     }
 
     /// The shared frames of a session, started if nobody reads them yet.

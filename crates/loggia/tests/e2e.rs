@@ -9,6 +9,8 @@
     reason = "tests"
 )]
 
+#[path = "e2e/card.rs"]
+mod card;
 #[path = "e2e/driver.rs"]
 mod driver;
 #[path = "e2e/first_run.rs"]
