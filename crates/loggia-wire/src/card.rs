@@ -111,7 +111,7 @@ pub fn card(facts: &CardFacts, kind: CardKind) -> Value {
 /// have room for it.
 pub fn extended_card(facts: &CardFacts, extended: &Extended, kind: CardKind) -> Value {
     let given = |tool: &&Skill| {
-        extended.tools.as_ref().is_none_or(|given| given.iter().any(|name| *name == tool.id))
+        extended.tools.as_ref().is_none_or(|given| given.contains(&tool.id))
     };
     let tools = facts.tools.iter().filter(given);
     let skills = facts.skills.iter().chain(tools).cloned().collect();
