@@ -10,11 +10,14 @@ use loggia_wire::{
 };
 use serde_json::Value;
 
+use crate::hook::Screened;
 use crate::projection::{Encoded, Frames};
 use crate::state::{Caller, Server, submit_error};
 
 pub enum Reply {
     Value(Value),
+    /// The only frame of a stream.
+    Frame(Value),
     Frames(TaskFrames),
 }
 
@@ -111,7 +114,10 @@ impl Server {
             return Err(Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into());
         }
         match intent {
-            Intent::Prompt(prompt) => self.prompt(*prompt, view, caller).await,
+            Intent::Prompt(prompt) => match self.screen(*prompt, view, caller).await? {
+                Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
+                Screened::Answered(reply) => Ok(reply),
+            },
             Intent::Answer(answer) => self.answer(*answer, view, caller).await,
             Intent::Cancel { task } => self.cancel(&task, view, caller).await,
             Intent::Subscribe { task } => self.subscribe(task, view, caller, resume).await,

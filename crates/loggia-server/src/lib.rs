@@ -11,6 +11,7 @@ pub mod auth;
 pub mod dispatch;
 mod extended;
 pub mod guard;
+pub mod hook;
 pub mod http;
 mod list;
 pub mod peer;

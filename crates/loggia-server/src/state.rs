@@ -14,6 +14,7 @@ use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 
 use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
+use crate::hook::PromptHook;
 use crate::projection::Projection;
 
 /// Projections that stay warm although nobody reads them.
@@ -27,6 +28,7 @@ pub struct Server {
     /// Since when the card reads as it does.
     pub(crate) started: Millis,
     pub(crate) streams: Streams,
+    pub(crate) hook: Option<Arc<dyn PromptHook>>,
     /// A lock, not a task: held for a look-up.
     projections: Mutex<Projections>,
 }
@@ -70,7 +72,8 @@ impl Server {
         let streams = Streams::new(StreamLimits::default());
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = Millis(i64::try_from(since.as_millis()).unwrap_or_default());
-        Self { hub, shape, defaults, facts, started, streams, projections: Mutex::default() }
+        let projections = Mutex::default();
+        Self { hub, shape, defaults, facts, started, streams, hook: None, projections }
     }
 
     /// The shared frames of a session, started if nobody reads them yet.
@@ -164,6 +167,14 @@ impl Server {
                 Ok(handle)
             }
             None => self.create(wanted, settings, caller).await,
+        }
+    }
+
+    /// Whether a message may open a session under this name.
+    pub(crate) async fn may_open(&self, id: &SessionId) -> Result<bool, WireError> {
+        match &self.shape {
+            Shape::Shared(_) => Ok(false),
+            Shape::Many => self.is_unknown(id).await,
         }
     }
 

@@ -110,9 +110,8 @@ pub fn card(facts: &CardFacts, kind: CardKind) -> Value {
 /// and the set-up of the sessions as the parameters of an extension, which is where both versions
 /// have room for it.
 pub fn extended_card(facts: &CardFacts, extended: &Extended, kind: CardKind) -> Value {
-    let given = |tool: &&Skill| {
-        extended.tools.as_ref().is_none_or(|given| given.contains(&tool.id))
-    };
+    let given =
+        |tool: &&Skill| extended.tools.as_ref().is_none_or(|given| given.contains(&tool.id));
     let tools = facts.tools.iter().filter(given);
     let skills = facts.skills.iter().chain(tools).cloned().collect();
     let mut card = card(&CardFacts { skills, ..facts.clone() }, kind);

@@ -91,6 +91,9 @@ pub enum Condition {
     ExtensionRequired,
     #[error("The message was rejected: {why}")]
     Rejected { why: String },
+    /// Whoever has to look at messages did not; the log of the server says why.
+    #[error("The message could not be checked, so it was not taken")]
+    HookFailed,
     #[error("Internal error")]
     Internal,
 }
@@ -298,6 +301,7 @@ fn condition_row(condition: &Condition) -> Row {
             named(-32008, "EXTENSION_SUPPORT_REQUIRED", "extension-required", 400)
         }
         Condition::Rejected { .. } => unsupported("rejected"),
+        Condition::HookFailed => own(INTERNAL, "hook-failed", 500),
         Condition::Internal => own(INTERNAL, "internal", 500),
     }
 }

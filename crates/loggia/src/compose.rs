@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use loggia_agent::NativeAgent;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
+use loggia_server::hook::PromptHook;
+use loggia_server::hook::process::HookProgram;
 use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
 use loggia_wire::card::Skill;
 
@@ -99,6 +102,14 @@ impl App {
         let tools = self.tools(config);
         let agent = NativeAgent::new(tools, self.workspace.clone());
         Hub::new(store, Arc::new(agent), program)
+    }
+
+    /// Who looks at messages from outside, if somebody is configured to. It sees what commands see.
+    pub fn prompt_hook(&self, config: &Config) -> Option<Arc<dyn PromptHook>> {
+        let command = config.hooks.prompt_submit.clone()?;
+        let environment = self.environment.child_environment(&config.pass_env);
+        let time = Duration::from_secs(config.hooks.seconds);
+        Some(Arc::new(HookProgram::new(command, environment, time)))
     }
 
     /// The settings of a session that works here: configuration, and what the project remembers.

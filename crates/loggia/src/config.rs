@@ -44,6 +44,16 @@ pub struct Config {
     /// Variables that commands get beside the few that they always get.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,
+    pub hooks: Hooks,
+}
+
+/// Programs of the user that Loggia asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hooks {
+    /// Looks at every message from outside: a program and its arguments.
+    pub prompt_submit: Option<Vec<String>>,
+    /// How long a hook may take.
+    pub seconds: u64,
 }
 
 /// What the command line may set.

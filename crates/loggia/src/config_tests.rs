@@ -257,8 +257,8 @@ fn a_hostile_workspace_changes_nothing() {
             ),
             format!(
                 "Ignored, because there are no such keys: `base_url` ({file}:3), `env` \
-                 ({file}:4), `hooks` ({file}:12), `mcp_servers` ({file}:14), `\\u{{1b}}[2J\\u{{a}}` \
-                 ({file}:17)."
+                 ({file}:4), `hooks.start` ({file}:13), `mcp_servers` ({file}:14), \
+                 `\\u{{1b}}[2J\\u{{a}}` ({file}:17)."
             ),
         ]
     );
@@ -363,4 +363,28 @@ fn the_manuals_example_can_be_used() {
     let loaded = Machine::new().user(example.unwrap()).load();
     assert!(loaded.notices.is_empty());
     assert_eq!(loaded.config.limits, Limits::default());
+}
+
+/// A hook is a program with its arguments: said whole, never by a project that nobody trusts.
+#[test]
+fn a_hook_is_taken_whole_and_not_from_an_untrusted_project() {
+    let user = "[hooks]\nprompt_submit = ['/bin/check', '-v', '']\nseconds = 5\n";
+    let project = "[hooks]\nprompt_submit = ['/bin/evil']\n";
+    let machine = Machine::new().user(user).project(project);
+    let loaded = machine.load();
+    let words = ["/bin/check", "-v", ""].map(str::to_owned).to_vec();
+    assert_eq!(loaded.config.hooks, Hooks { prompt_submit: Some(words), seconds: 5 });
+    assert!(loaded.notices[0].contains("`hooks.prompt_submit`"), "{:?}", loaded.notices);
+    assert_eq!(machine.origin("hooks.prompt_submit"), "ROOT/home/config/config.toml:2");
+    for (text, wanted) in [
+        ("prompt_submit = []", "write a program and its arguments"),
+        ("prompt_submit = ['']", "write a program and its arguments"),
+        ("prompt_submit = ['./check']", "`./check` is not a full path"),
+        ("prompt_submit = '/bin/check'", "as a list of texts here, not a text"),
+        ("prompt_submit = [1]", "write texts in quotes here"),
+        ("seconds = 3601", "from 1 to 3600"),
+    ] {
+        let refusal = Machine::new().user(&format!("[hooks]\n{text}\n")).refusal();
+        assert!(refusal.contains(wanted), "{text}: {refusal}");
+    }
 }

@@ -15,6 +15,8 @@ mod card;
 mod driver;
 #[path = "e2e/first_run.rs"]
 mod first_run;
+#[path = "e2e/hook.rs"]
+mod hook;
 #[path = "e2e/kill.rs"]
 mod kill;
 #[path = "e2e/ownership.rs"]

@@ -90,6 +90,7 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
     };
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
+        Ok(Reply::Frame(value)) => sse::once(&id, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
             Ok(place) => sse::respond(id, dialect, frames, envelope.stopping, place),
             Err(_) => return failure(&id, dialect, streaming, &Condition::TooManyStreams.into()),
@@ -131,7 +132,7 @@ async fn batch(
         };
         match answer {
             Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
-            Ok(Reply::Frames(_)) => {
+            Ok(Reply::Frame(_) | Reply::Frames(_)) => {
                 jsonrpc::error_response(&call.id, &refuse(&Condition::Internal.into(), dialect))
             }
             Err(error) => jsonrpc::error_response(&call.id, &refuse(&error, dialect)),

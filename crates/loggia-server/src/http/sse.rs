@@ -30,6 +30,12 @@ pub fn respond<H: Send + 'static>(
     response(Body::from_stream(events(state)))
 }
 
+/// A stream of one response, which is in no log and so has no place to resume from.
+pub fn once(id: &Id, value: &serde_json::Value) -> Response {
+    let text = loggia_wire::jsonrpc::response(id, &value.to_string());
+    response(Body::from(format!("data: {text}\n\n")))
+}
+
 /// A request for a stream that failed before it began, in the form of a stream.
 pub fn refusal(id: &Id, dialect: Dialect, error: &WireError) -> Response {
     response(Body::from(error_event(id, dialect, error)))

@@ -257,6 +257,12 @@ impl Connection {
             let answer = answer(&server, &call, &caller).await;
             let text = match answer {
                 Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
+                Ok(Reply::Frame(value)) => {
+                    let text = jsonrpc::response(&call.id, &value.to_string());
+                    // Closed: nobody reads any more.
+                    let _ = outbox.send(text.into()).await;
+                    return end(&call.id, &outbox).await;
+                }
                 Ok(Reply::Frames(frames)) => return stream(frames, call.id, dialect, outbox).await,
                 Err(error) => jsonrpc::error_response(&call.id, &refuse(&error, dialect)),
             };
@@ -303,6 +309,10 @@ async fn stream(mut frames: TaskFrames, id: Id, dialect: Dialect, outbox: mpsc::
             }
         }
     }
+    end(&id, &outbox).await;
+}
+
+async fn end(id: &Id, outbox: &mpsc::Sender<Utf8Bytes>) {
     let end = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"stream/end\",\"params\":{{\"id\":{}}}}}",
         id.as_json()

@@ -61,6 +61,7 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("unknown push config", condition(Condition::UnknownPushConfig)),
         ("extended card", condition(Condition::ExtendedCardNotConfigured)),
         ("extension required", condition(Condition::ExtensionRequired)),
+        ("hook failed", condition(Condition::HookFailed)),
         ("internal", condition(Condition::Internal)),
     ]
 }

@@ -88,7 +88,7 @@ struct Row {
 }
 
 fn rows(loaded: &Loaded) -> Vec<Row> {
-    let Config { model, mode, rules, limits, pass_env, shell } = &loaded.config;
+    let Config { model, mode, rules, limits, pass_env, shell, hooks } = &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
     let mut rows = vec![row("model", json!(model)), row("mode", json!(mode.name()))];
@@ -111,6 +111,10 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         let origin = origin(&format!("shell.pass_env.{name}"));
         rows.push(Row { key: "shell.pass_env", value: json!(name), origin });
     }
+    if let Some(words) = &hooks.prompt_submit {
+        rows.push(row("hooks.prompt_submit", json!(words)));
+    }
+    rows.push(row("hooks.seconds", json!(hooks.seconds)));
     rows
 }
 
@@ -119,7 +123,7 @@ impl Row {
         match &self.value {
             Value::String(text) => one_line(text),
             Value::Null => "(bash, else sh)".to_owned(),
-            other => other.to_string(),
+            other => one_line(&other.to_string()),
         }
     }
 

@@ -175,7 +175,9 @@ impl Setup {
             auto_execute: false,
         };
         let facts = facts(&bound, args, app.tool_skills(&self.config));
-        let server = Arc::new(Server::new(self.hub.clone(), shape, defaults, facts));
+        let hook = app.prompt_hook(&self.config);
+        let server = Server::new(self.hub.clone(), shape, defaults, facts).with_hook(hook);
+        let server = Arc::new(server);
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
         let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
         let shutdown = Shutdown::default();

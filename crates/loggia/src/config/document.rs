@@ -20,7 +20,7 @@ use super::nearest::nearest;
 const MAX_BYTES: u64 = 1024 * 1024;
 /// In a workspace.
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
-const TABLES: &[&str] = &["commands", "limits", "shell"];
+const TABLES: &[&str] = &["commands", "limits", "shell", "hooks"];
 
 /// One thing that a file says, and where.
 #[derive(Debug)]
@@ -181,6 +181,18 @@ impl Reading<'_> {
                     self.entries.push(Entry { line, found: Ok((key, setting)) });
                 }
             }
+            (Form::Program(read), DeValue::Array(items)) => {
+                let mut words = Vec::new();
+                for item in items {
+                    let DeValue::String(word) = item.get_ref() else {
+                        let line = self.line(item);
+                        return Err(self.wrong(line, key.name, "texts in quotes", item));
+                    };
+                    words.push(word.to_string());
+                }
+                let setting = read(words).map_err(|reason| at(line, reason))?;
+                self.entries.push(Entry { line, found: Ok((key, setting)) });
+            }
             (form, _) => return Err(self.wrong(line, key.name, wanted(form), value)),
         }
         Ok(())
@@ -210,6 +222,7 @@ fn wanted(form: Form) -> &'static str {
     match form {
         Form::Text(_) => "a text in quotes",
         Form::List(_) => "a list such as [\"one\", \"two\"]",
+        Form::Program(_) => "a program and its arguments as a list of texts",
         Form::Number(_) => "a whole number",
     }
 }

@@ -9,10 +9,11 @@ use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Loaded, Origin, Paths};
+use super::{Config, Environment, Hooks, Loaded, Origin, Paths};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
+const BUILT_IN_HOOK_SECONDS: u64 = 30;
 /// Keys that one notice names; a hostile file does not get to fill the screen.
 const MOST_NAMED: usize = 12;
 
@@ -24,7 +25,8 @@ pub struct Draft {
 
 impl Draft {
     pub fn built_in() -> Self {
-        let scalars = KEYS.iter().filter(|key| !matches!(key.form, Form::List(_)));
+        let scalars =
+            KEYS.iter().filter(|key| !matches!(key.form, Form::List(_) | Form::Program(_)));
         Self {
             config: Config {
                 model: BUILT_IN_MODEL.to_owned(),
@@ -33,6 +35,7 @@ impl Draft {
                 limits: Limits::default(),
                 pass_env: Vec::new(),
                 shell: None,
+                hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
             },
             origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
             notices: Vec::new(),
@@ -59,7 +62,11 @@ impl Draft {
                 key.name.to_owned()
             }
             Setting::Limit(limit, value) => {
-                set_limit(&mut config.limits, limit, value);
+                set_limit(config, limit, value);
+                key.name.to_owned()
+            }
+            Setting::PromptHook(words) => {
+                config.hooks.prompt_submit = Some(words);
                 key.name.to_owned()
             }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
@@ -80,8 +87,11 @@ impl Draft {
         match setting {
             Setting::Rule { allow, .. } => !allow,
             Setting::Mode(mode) => freedom(*mode) < freedom(self.config.mode),
-            Setting::Limit(limit, value) => *value < limit_of(&self.config.limits, *limit),
-            Setting::Model(_) | Setting::Shell(_) | Setting::PassEnvironment(_) => false,
+            Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
+            Setting::Model(_)
+            | Setting::Shell(_)
+            | Setting::PassEnvironment(_)
+            | Setting::PromptHook(_) => false,
         }
     }
 
@@ -90,9 +100,10 @@ impl Draft {
         match setting {
             Setting::Model(model) => *model == self.config.model,
             Setting::Mode(mode) => *mode == self.config.mode,
-            Setting::Limit(limit, value) => *value == limit_of(&self.config.limits, *limit),
+            Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
+            Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),
             Setting::Rule { pattern, allow } => self.config.rules.iter().any(|rule| {
                 rule.allow == *allow && rule.matcher == Matcher::Command(pattern.clone())
             }),
@@ -172,8 +183,10 @@ fn freedom(mode: Mode) -> u8 {
     }
 }
 
-fn limit_of(limits: &Limits, limit: Limit) -> u64 {
+fn limit_of(config: &Config, limit: Limit) -> u64 {
+    let limits = &config.limits;
     match limit {
+        Limit::HookSeconds => config.hooks.seconds,
         Limit::Replies => limits.replies.into(),
         Limit::Calls => limits.calls.into(),
         Limit::TextBytes => limits.text_bytes,
@@ -182,10 +195,12 @@ fn limit_of(limits: &Limits, limit: Limit) -> u64 {
     }
 }
 
-fn set_limit(limits: &mut Limits, limit: Limit, value: u64) {
+fn set_limit(config: &mut Config, limit: Limit, value: u64) {
     // Reading a limit has checked that it fits.
     let small = u32::try_from(value).unwrap_or(u32::MAX);
+    let limits = &mut config.limits;
     match limit {
+        Limit::HookSeconds => config.hooks.seconds = value,
         Limit::Replies => limits.replies = small,
         Limit::Calls => limits.calls = small,
         Limit::TextBytes => limits.text_bytes = value,

@@ -19,6 +19,7 @@ pub enum Setting {
     Limit(Limit, u64),
     Shell(PathBuf),
     PassEnvironment(String),
+    PromptHook(Vec<String>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,7 @@ pub enum Limit {
     TextBytes,
     TurnSeconds,
     CallSeconds,
+    HookSeconds,
 }
 
 impl Limit {
@@ -36,17 +38,21 @@ impl Limit {
             Limit::Replies | Limit::Calls => u64::from(u32::MAX),
             Limit::TextBytes => 1 << 40,
             Limit::TurnSeconds | Limit::CallSeconds => 366 * 24 * 60 * 60,
+            Limit::HookSeconds => 60 * 60,
         }
     }
 }
 
 type ReadText = fn(&str) -> Result<Setting, String>;
+type ReadWords = fn(Vec<String>) -> Result<Setting, String>;
 
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
     Text(ReadText),
     /// Each of the texts is a setting of its own.
     List(ReadText),
+    /// A program and its arguments: one setting, which replaces an earlier one whole.
+    Program(ReadWords),
     Number(Limit),
 }
 
@@ -55,7 +61,7 @@ pub struct Key {
     /// The path of the key: `limits.replies`.
     pub name: &'static str,
     pub form: Form,
-    /// Command patterns hold every separator there is, so a variable cannot list them.
+    /// Commands hold every separator there is, so a variable cannot list them.
     has_variable: bool,
 }
 
@@ -75,6 +81,8 @@ pub const KEYS: &[Key] = &[
     key("limits.call_seconds", Form::Number(Limit::CallSeconds)),
     key("shell.program", Form::Text(read_program)),
     key("shell.pass_env", Form::List(read_variable)),
+    Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
+    key("hooks.seconds", Form::Number(Limit::HookSeconds)),
 ];
 
 /// Variables that are no keys.
@@ -104,6 +112,7 @@ impl Key {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
                 items.map(read).collect()
             }
+            Form::Program(read) => Ok(vec![read(vec![text.to_owned()])?]),
             Form::Number(limit) => {
                 let number = text.trim().parse();
                 Ok(vec![limited(limit, number.map_err(|_| not_a_number(limit))?)?])
@@ -171,6 +180,23 @@ fn read_program(text: &str) -> Result<Setting, String> {
         let text = shortened(text);
         Err(format!("`{text}` is not a full path: write one, such as `/bin/bash`"))
     }
+}
+
+fn read_hook(words: Vec<String>) -> Result<Setting, String> {
+    let Some(program) = words.first().filter(|program| !program.is_empty()) else {
+        return Err(
+            "write a program and its arguments, such as [\"/usr/bin/check\", \"-v\"]".into()
+        );
+    };
+    // From where it would be looked up depends on where Loggia works: a project could bring its own.
+    if program.contains('/') && !program.starts_with('/') {
+        let program = shortened(program);
+        return Err(format!("`{program}` is not a full path: write one, or a name on `PATH`"));
+    }
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err("a zero byte cannot be passed to a program; take it out".into());
+    }
+    Ok(Setting::PromptHook(words))
 }
 
 fn read_variable(name: &str) -> Result<Setting, String> {

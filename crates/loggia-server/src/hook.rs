@@ -1,0 +1,200 @@
+//! Somebody who looks at an inbound message before it becomes a prompt, and may change its fate.
+//!
+//! The port, and what each of its decisions means to the client that sent the message. How somebody
+//! is asked is [`process`]. What must not be here: a decision of our own about a message.
+
+pub mod process;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use loggia_core::{Content, Millis, Origin, Part, SessionId, TaskId};
+use loggia_wire::{Condition, Delivery, Dialect, Extension, Prompt, View, WireError, reply};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::dispatch::Reply;
+use crate::state::{Caller, Server};
+
+/// Asked about every inbound message, before anything is done with it.
+///
+/// - Answers in bounded time and leaves nothing behind, also when nobody waits any more.
+/// - An error means that nobody looked: the message is refused.
+pub trait PromptHook: Send + Sync + 'static {
+    fn decide<'a>(&'a self, submitted: &'a Submitted)
+    -> BoxFuture<'a, Result<Decision, HookError>>;
+}
+
+/// A message as the hook sees it: one JSON object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Submitted {
+    pub event: &'static str,
+    /// The client's name for the message.
+    pub id: Option<String>,
+    /// All text of the message, its parts separated by line breaks.
+    pub text: String,
+    pub parts: Vec<Part>,
+    pub metadata: Option<Value>,
+    /// None: the message opens a session.
+    pub session: Option<SessionId>,
+    /// None: the message begins a task.
+    pub task: Option<TaskId>,
+    pub origin: Origin,
+    /// The protocol's version.
+    pub version: &'static str,
+    /// Whether the development-tool extension is on.
+    pub extension: bool,
+}
+
+/// What becomes of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Decision {
+    Pass {},
+    /// It goes on with this text in the place of its own; what else it holds stays.
+    Rewrite {
+        text: String,
+    },
+    Reject {
+        reason: String,
+    },
+    /// The client gets these words, and no task begins.
+    Answer {
+        text: String,
+    },
+}
+
+/// Why nobody looked at a message. For the operator: holds nothing of what the message or the hook
+/// said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HookError {
+    #[error("the prompt hook cannot be started: {0}")]
+    Start(String),
+    #[error("the prompt hook took longer than {0} seconds")]
+    TooSlow(u64),
+    #[error("the prompt hook wrote more than {0} bytes")]
+    TooMuch(usize),
+    #[error("the prompt hook failed: {0}")]
+    Failed(String),
+    #[error("the prompt hook's answer cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// A message that somebody looked at.
+pub(crate) enum Screened {
+    Goes(Prompt),
+    Answered(Reply),
+}
+
+impl Server {
+    /// Asks the hook about every inbound message from now on.
+    #[must_use]
+    pub fn with_hook(mut self, hook: Option<Arc<dyn PromptHook>>) -> Self {
+        self.hook = hook;
+        self
+    }
+
+    /// Lets the hook look at a message, if there is one and the caller may send that message.
+    pub(crate) async fn screen(
+        &self,
+        prompt: Prompt,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Screened, WireError> {
+        let Some(hook) = &self.hook else { return Ok(Screened::Goes(prompt)) };
+        let session = self.addressed(&prompt, caller).await?;
+        let submitted = Submitted {
+            event: "prompt_submit",
+            id: prompt.content.message.clone(),
+            text: prompt.content.to_text(),
+            parts: prompt.content.parts.clone(),
+            metadata: prompt.content.metadata.clone(),
+            session: session.clone(),
+            task: prompt.named_task().cloned(),
+            origin: caller.origin.clone(),
+            version: match view.dialect {
+                Dialect::A2a03 => "0.3",
+                Dialect::A2a1 => "1.0",
+            },
+            extension: view.extension == Extension::On,
+        };
+        let decision = hook.decide(&submitted).await.map_err(|error| {
+            tracing::warn!(%error, "a message is refused");
+            Condition::HookFailed
+        })?;
+        let value = match decision {
+            Decision::Pass {} => return Ok(Screened::Goes(prompt)),
+            Decision::Rewrite { text } => return Ok(Screened::Goes(rewritten(prompt, text))),
+            // A task that goes on is not rejected: one message to it is.
+            Decision::Reject { reason } if prompt.named_task().is_some() => {
+                return Err(Condition::Rejected { why: reason }.into());
+            }
+            Decision::Reject { reason } => {
+                let session = session.unwrap_or_else(fresh_session);
+                let task = TaskId::from(uuid::Uuid::now_v7());
+                let (dialect, content) = (view.dialect, &prompt.content);
+                let rejected = reply::rejected(dialect, &session, &task, content, &reason, now());
+                reply::sent(dialect, rejected)
+            }
+            Decision::Answer { text } => {
+                let session = session.unwrap_or_else(fresh_session);
+                let id = uuid::Uuid::now_v7().to_string();
+                reply::message(view.dialect, &session, &id, &text)
+            }
+        };
+        Ok(Screened::Answered(match prompt.delivery {
+            Delivery::Stream => Reply::Frame(value),
+            Delivery::WhenSettled | Delivery::AtOnce => Reply::Value(value),
+        }))
+    }
+
+    /// The session that a message is for, if it exists. An error if the caller may not know it: the
+    /// hook hears of no message that would be refused anyway.
+    async fn addressed(
+        &self,
+        prompt: &Prompt,
+        caller: &Caller,
+    ) -> Result<Option<SessionId>, WireError> {
+        if let Some(task) = prompt.named_task() {
+            return Ok(Some(self.session_of(task, caller).await?.id().clone()));
+        }
+        match (&prompt.session, &self.shape) {
+            (None, crate::state::Shape::Shared(shared)) => Ok(Some(shared.clone())),
+            (None, crate::state::Shape::Many) => Ok(None),
+            (Some(id), _) => match self.session(id, caller).await {
+                Ok(handle) => Ok(Some(handle.id().clone())),
+                // It may be opened by this message, under the name it gives.
+                Err(WireError::Condition(Condition::UnknownContext))
+                    if self.may_open(id).await? =>
+                {
+                    Ok(Some(id.clone()))
+                }
+                Err(error) => Err(error),
+            },
+        }
+    }
+}
+
+/// The text in the place of the first text part, everything else where it was.
+fn rewritten(mut prompt: Prompt, text: String) -> Prompt {
+    let is_text = |part: &Part| matches!(part, Part::Text { .. });
+    let parts = std::mem::take(&mut prompt.content.parts);
+    let place = parts.iter().take_while(|part| !is_text(part)).count();
+    let mut parts: Vec<Part> = parts.into_iter().filter(|part| !is_text(part)).collect();
+    parts.insert(place, Part::Text { text });
+    prompt.content = Content { parts, ..prompt.content };
+    prompt
+}
+
+fn fresh_session() -> SessionId {
+    SessionId::from(uuid::Uuid::now_v7())
+}
+
+fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Millis(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+#[path = "hook_tests.rs"]
+mod tests;

@@ -1,0 +1,259 @@
+//! The prompt hook: real scripts in front of a real server, on every way in.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::served::{EXTENSION, Served, text_message};
+
+/// Keeps what it was given and does what the text asks for.
+const SCRIPT: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+cat > "$here/seen.json"
+pwd > "$here/pwd"
+env > "$here/env"
+case $(cat "$here/seen.json") in
+*"please pass"*) echo '{"decision":"pass"}' ;;
+*"please rewrite"*) echo '{"decision":"rewrite","text":"say rewritten words"}' ;;
+*"please reject"*) echo '{"decision":"reject","reason":"not on a Sunday"}' ;;
+*"please answer"*) echo '{"decision":"answer","text":"forty-two"}' ;;
+*"please hang"*) sleep 300 & echo $! > "$here/child"; mv "$here/child" "$here/pid"; wait ;;
+*"please daemon"*) sleep 300 & echo $! > "$here/pid"; echo '{"decision":"pass"}' ;;
+*"please fail"*) echo '{"decision":"pass"}'; exit 3 ;;
+*"please flood"*) yes '{"decision":"pass"}' ;;
+*"please babble"*) echo 'well, canary-secret' ;;
+*"please twice"*) echo '{"decision":"pass"}{"decision":"pass"}' ;;
+*"please invent"*) echo '{"decision":"shout"}' ;;
+*"please more"*) echo '{"decision":"pass","text":"x"}' ;;
+*"please mumble"*) echo '{"decision":"answer","text":" "}' ;;
+*) : ;;
+esac
+"#;
+
+/// A machine whose messages pass through [`SCRIPT`], which may take `seconds`.
+fn machine(seconds: u64) -> Machine {
+    let machine = Machine::new();
+    let script = beside(&machine, "hook.sh");
+    std::fs::write(&script, SCRIPT).unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    configure(&machine, &format!("[hooks]\nprompt_submit = [{script:?}]\nseconds = {seconds}\n"));
+    machine
+}
+
+fn beside(machine: &Machine, name: &str) -> std::path::PathBuf {
+    machine.home().with_file_name(name)
+}
+
+fn configure(machine: &Machine, text: &str) {
+    let directory = machine.home().join("config");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("config.toml"), text).unwrap();
+}
+
+fn seen(machine: &Machine) -> Value {
+    let text = std::fs::read_to_string(beside(machine, "seen.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn send1(text: &str) -> Value {
+    json!({ "message": { "role": "ROLE_USER", "messageId": "m-1", "parts": [{ "text": text }] } })
+}
+
+fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
+
+#[tokio::test]
+async fn a_message_that_passes_is_seen_whole() {
+    let machine = machine(30);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let mut message = text_message("say please pass");
+    message["metadata"] = json!({ "mood": { "n": 1.5 } });
+    message["parts"].as_array_mut().unwrap().push(json!({ "kind": "data", "data": { "k": 1 } }));
+    let params = json!({ "message": message, "configuration": { "blocking": true } });
+    let task = served.call("message/send", params).await["result"].clone();
+    assert_eq!(task["status"]["state"], "completed", "{task}");
+    let first = seen(&machine);
+    assert_eq!(first["event"], "prompt_submit");
+    assert_eq!(first["id"], "m");
+    assert_eq!(first["text"], "say please pass");
+    assert_eq!(first["parts"][1], json!({ "type": "data", "data": { "k": 1 } }));
+    assert_eq!(first["metadata"], json!({ "mood": { "n": 1.5 } }));
+    assert_eq!((&first["session"], &first["task"]), (&Value::Null, &Value::Null));
+    assert_eq!(first["origin"]["surface"], "a2a");
+    assert!(first["origin"]["principal"].as_str().unwrap().starts_with("local:"), "{first}");
+    assert_eq!((&first["version"], &first["extension"]), (&json!("0.3"), &json!(false)));
+    // The next one says where it belongs, in the other version, with the extension.
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
+        "message": { "role": "ROLE_USER", "messageId": "m-2", "taskId": task["id"],
+                     "contextId": task["contextId"], "parts": [{ "text": "say please pass" }] },
+    } });
+    let request =
+        served.post(&body).header("A2A-Version", "1.0").header("A2A-Extensions", EXTENSION);
+    let answer: Value = request.send().await.unwrap().json().await.unwrap();
+    assert_eq!(answer["result"]["task"]["id"], task["id"], "{answer}");
+    let second = seen(&machine);
+    assert_eq!((&second["session"], &second["task"]), (&task["contextId"], &task["id"]));
+    assert_eq!((&second["version"], &second["extension"]), (&json!("1.0"), &json!(true)));
+    // What lies in a workspace decides nothing about the hook, and it learns nothing of ours.
+    let pwd = std::fs::read_to_string(beside(&machine, "pwd")).unwrap();
+    assert_eq!(pwd, "/\n");
+    let env = std::fs::read_to_string(beside(&machine, "env")).unwrap();
+    assert!(env.contains("LOGGIA=1") && !env.contains("LOGGIA_HOME"), "{env}");
+}
+
+#[tokio::test]
+async fn a_rewritten_message_is_what_the_agent_gets() {
+    let machine = machine(30);
+    let served = Served::shared(&machine, &[]);
+    let answer = served.call("SendMessage", send1("say please rewrite")).await;
+    let task = &answer["result"]["task"];
+    assert_eq!(task["history"][0]["parts"][0]["text"], "say rewritten words", "{answer}");
+    assert!(task.to_string().contains("rewritten words"));
+    let session = task["contextId"].as_str().unwrap().to_owned();
+    drop(served);
+    let log = serde_json::to_string(&machine.log(&session)).unwrap();
+    assert!(log.contains("say rewritten words") && !log.contains("please rewrite"), "{log}");
+}
+
+#[tokio::test]
+async fn a_rejected_message_is_a_rejected_task_and_leaves_nothing() {
+    let machine = machine(30);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let task = served.call("SendMessage", send1("please reject")).await["result"]["task"].clone();
+    assert_eq!(task["status"]["state"], "TASK_STATE_REJECTED", "{task}");
+    assert_eq!(task["status"]["message"]["parts"][0]["text"], "not on a Sunday");
+    assert_eq!(task["history"][0]["messageId"], "m-1");
+    let got = served.call("GetTask", json!({ "id": task["id"] })).await;
+    assert_eq!(got["error"]["code"], -32001, "{got}");
+    // As a stream: one event, then its end; over the socket as well.
+    let events = served.stream(served.tool_stream(text_message("please reject")), usize::MAX).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].response["result"]["status"]["state"], "rejected");
+    let mut socket = served.socket("").await;
+    socket.send(4, "message/stream", json!({ "message": text_message("please reject") })).await;
+    let frame = socket.until(|value| value["id"] == 4).await;
+    assert_eq!(frame["result"]["status"]["state"], "rejected", "{frame}");
+    socket.until(|value| value["method"] == "stream/end" && value["params"]["id"] == 4).await;
+    assert!(machine.sessions().is_empty());
+    // A task that exists is not rejected: the message is.
+    let task = served.call("SendMessage", send1("say please pass")).await["result"]["task"].clone();
+    let mut more = send1("please reject");
+    more["message"]["taskId"] = task["id"].clone();
+    let refused = served.call("SendMessage", more).await;
+    assert_eq!(refused["error"]["code"], -32004, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().ends_with("not on a Sunday"));
+}
+
+#[tokio::test]
+async fn an_answered_message_is_a_message_and_no_task() {
+    let machine = machine(30);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let answer = served.call("SendMessage", send1("please answer")).await;
+    let message = &answer["result"]["message"];
+    assert_eq!(message["parts"][0]["text"], "forty-two", "{answer}");
+    assert_eq!(message["role"], "ROLE_AGENT");
+    assert!(message["contextId"].is_string() && message["taskId"].is_null(), "{answer}");
+    let params = json!({ "message": text_message("please answer") });
+    let old = served.call("message/send", params).await["result"].clone();
+    assert_eq!((&old["kind"], &old["parts"][0]["text"]), (&json!("message"), &json!("forty-two")));
+    let events = served.stream(served.tool_stream(text_message("please answer")), usize::MAX).await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].response["result"]["parts"][0]["text"], "forty-two");
+    assert!(machine.sessions().is_empty());
+    // The conversation can go on under the context that the answer named.
+    let mut next = send1("say please pass");
+    next["message"]["contextId"] = message["contextId"].clone();
+    let task = served.call("SendMessage", next).await["result"]["task"].clone();
+    assert_eq!(task["contextId"], message["contextId"], "{task}");
+}
+
+/// Fail closed: whatever goes wrong, the message is not taken, and nobody is told what was said.
+#[tokio::test]
+async fn a_hook_that_fails_refuses_the_message() {
+    let machine = machine(30);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let failures = ["fail", "flood", "babble", "twice", "invent", "more", "mumble", "nothing"];
+    for failure in failures {
+        let message = text_message(&format!("please {failure}"));
+        let answer = served.call("message/send", json!({ "message": message })).await;
+        assert_eq!(answer["error"]["code"], -32603, "{failure}: {answer}");
+        assert_eq!(reason(&answer), "hook-failed", "{failure}");
+        assert!(!answer.to_string().contains("canary"), "{answer}");
+    }
+    assert!(machine.sessions().is_empty());
+    drop(served);
+    // A program that is not there.
+    configure(&machine, "[hooks]\nprompt_submit = ['/nowhere/hook']\n");
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let answer = served.call("message/send", json!({ "message": text_message("say x") })).await;
+    assert_eq!(reason(&answer), "hook-failed");
+}
+
+/// The time is up: the message is refused and everything that the hook started is gone.
+#[tokio::test]
+async fn a_hook_that_hangs_is_killed_with_its_group() {
+    let machine = machine(1);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let begun = Instant::now();
+    let params = json!({ "message": text_message("please hang") });
+    let answer = served.call("message/send", params).await;
+    assert_eq!(reason(&answer), "hook-failed");
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    gone(&machine).await;
+    // What an answered hook left running goes, too.
+    let answer = served.call("SendMessage", send1("say please daemon")).await;
+    assert_eq!(answer["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{answer}");
+    gone(&machine).await;
+}
+
+/// A client that hangs up takes its hook along.
+#[tokio::test]
+async fn a_hook_that_nobody_waits_for_is_killed() {
+    let machine = machine(300);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send",
+                       "params": { "message": text_message("please hang") } });
+    let request = tokio::spawn(served.post(&body).send());
+    let pid = beside(&machine, "pid");
+    while !pid.exists() {
+        tokio::task::yield_now().await;
+    }
+    request.abort();
+    gone(&machine).await;
+}
+
+/// Waits until the process that the hook started is no more.
+async fn gone(machine: &Machine) {
+    let path = beside(machine, "pid");
+    let pid = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let alive = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        // A zombie waits for whoever inherits it.
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    };
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while alive() {
+        assert!(Instant::now() < deadline, "process {pid} is still there");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A hook sees no message of somebody who may not send it, and a project cannot bring one.
+#[tokio::test]
+async fn nobody_else_decides_what_the_hook_is_or_sees() {
+    let machine = machine(30);
+    machine.write(".loggia/config.toml", "[hooks]\nprompt_submit = ['/bin/false']\n");
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let task = served.call("SendMessage", send1("say please pass")).await["result"]["task"].clone();
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    std::fs::remove_file(beside(&machine, "seen.json")).unwrap();
+    let mut unknown = send1("please answer");
+    unknown["message"]["taskId"] = json!("no-such-task");
+    let answer = served.call("SendMessage", unknown).await;
+    assert_eq!(answer["error"]["code"], -32001, "{answer}");
+    assert!(!beside(&machine, "seen.json").exists());
+}
