@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask test`, `bench`, `fuzz`.
+//! The project's chores: `cargo xtask test`, `bench`, `fuzz`, `conformance`.
 //!
 //! What must not be here: anything that only works on one machine, and anything that the product
 //! needs.
@@ -19,7 +19,9 @@ Commands:
   test [--quick]                  install what is missing, then check everything
                                   --quick leaves out the real processes and the supply chain
   bench [FILTER]                  run the benchmarks
-  fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)";
+  fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
+  conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
+                                  (docs/conformance.md)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +40,7 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["test"] => suite::run(suite::Extent::Everything),
         ["test", "--quick"] => suite::run(suite::Extent::Quick),
         ["bench", filter @ ..] => bench(filter),
+        ["conformance", rest @ ..] if !rest.is_empty() => suite::conformance(rest),
         ["fuzz", rest @ ..] => fuzz::run(&fuzz::Request::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
