@@ -4,6 +4,7 @@
 //! needs.
 
 mod fuzz;
+mod peers;
 mod step;
 mod suite;
 mod tool;
@@ -18,7 +19,7 @@ Usage: cargo xtask <COMMAND>
 Commands:
   test [--quick]                  install what is missing, then check everything
                                   --quick leaves out the real processes and the supply chain
-  bench [FILTER]                  run the benchmarks
+  bench [FILTER]                  run the benchmarks; `peers` runs Loggia beside other servers
   fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
   conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
                                   (docs/conformance.md)";
@@ -51,6 +52,9 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 fn bench(filter: &[&str]) -> anyhow::Result<()> {
+    if filter.is_empty() || filter.contains(&"peers") {
+        peers::prepare()?;
+    }
     let mut command = step::cargo(&["bench", "--workspace", "--locked", "--benches"]);
     if !filter.is_empty() {
         command.arg("--").args(filter);
