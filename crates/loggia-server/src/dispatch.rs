@@ -127,11 +127,12 @@ impl Server {
                 Ok(Reply::Value(self.snapshot(&handle, view, &task, shown, handle.head()).await?))
             }
             Intent::ListTasks(list) => self.list(list, view, caller).await,
-            // The card says so as well.
-            Intent::SetPush { .. }
-            | Intent::GetPush { .. }
-            | Intent::ListPush { .. }
-            | Intent::DeletePush { .. } => Err(Condition::PushNotSupported.into()),
+            Intent::SetPush { task, target } => self.set_push(task, target, view, caller).await,
+            Intent::GetPush { task, config } => self.get_push(task, config, view, caller).await,
+            Intent::ListPush { task } => self.list_push(task, view, caller).await,
+            Intent::DeletePush { task, config } => {
+                self.delete_push(task, config, view, caller).await
+            }
             Intent::GetExtendedCard => self.extended_card(view.dialect, caller).await,
             Intent::ListSlash { .. } | Intent::RunSlash(_) => Err(WireError::MethodNotFound),
         }
@@ -139,14 +140,12 @@ impl Server {
 
     async fn prompt(
         &self,
-        prompt: Prompt,
+        mut prompt: Prompt,
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
         // Taking the message and dropping its callback would leave a client waiting for ever.
-        if prompt.push.is_some() {
-            return Err(Condition::PushNotSupported.into());
-        }
+        self.check_callback(prompt.push.as_ref())?;
         let handle = match prompt.named_task() {
             Some(task) => {
                 let handle = self.session_of(task, caller).await?;
@@ -160,26 +159,27 @@ impl Server {
                 self.session_for(prompt.session.as_ref(), settings, caller).await?
             }
         };
-        if let Some(task) = prompt.named_task()
-            && let Some(question) = open_question(&handle, task).await?
-        {
-            let words = prompt.answering(&question.call, &question.choices, &question.details);
-            match (words, view.extension) {
-                (Some(answer), _) => return self.answer(answer, view, caller).await,
-                // With the extension, answers have a form of their own: words are the next prompt.
-                (None, Extension::On) => {}
-                (None, Extension::Off) => {
-                    let offered =
-                        question.choices.iter().map(|choice| choice.id.0.clone()).collect();
-                    return Err(
-                        Refusal::NotAChoice { given: "this message".into(), offered }.into()
-                    );
-                }
+        let answer = answer_in_words(&handle, &prompt, view).await?;
+        let named = prompt.named_task().cloned();
+        let target = prompt.push.take();
+        let callback = self.callback(&handle, &mut prompt.task, target, view, caller).await?;
+        if let Some(answer) = answer {
+            if let Some(callback) = callback {
+                callback.start();
             }
+            return self.answer(answer, view, caller).await;
         }
         let Prompt { task, content, delivery, history, .. } = prompt;
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
-        let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
+        let origin = caller.origin.clone();
+        let ack = match callback {
+            None => handle.submit(command, origin).await,
+            Some(callback) => callback.submit(&handle, command, origin).await,
+        };
+        let ack = ack.map_err(submit_error)?;
+        if let Some(task) = &named {
+            self.task_goes_on(task);
+        }
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         let shown = Shown { history, artifacts: true };
         self.deliver(&handle, view, task, &ack, delivery, shown, Opening::InFrames).await
@@ -205,6 +205,7 @@ impl Server {
         let command = Command::Answer { to, choice, edit, digest };
         let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
+        self.task_changed(&task);
         // The extension's own exchange goes on with the call itself; everybody else gets the task.
         let opening = match view {
             View { dialect: Dialect::A2a03, extension: Extension::On } => Opening::InFrames,
@@ -230,6 +231,7 @@ impl Server {
         let handle = self.session_of(task, caller).await?;
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
         let ack = handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
+        self.task_changed(task);
         Ok(Reply::Value(self.snapshot(&handle, view, task, Shown::default(), ack.seq).await?))
     }
 
@@ -323,6 +325,26 @@ enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
     Snapshot,
+}
+
+/// The answer that a message to a task with an open question is; None if it is the next prompt.
+async fn answer_in_words(
+    handle: &SessionHandle,
+    prompt: &Prompt,
+    view: View,
+) -> Result<Option<Answer>, WireError> {
+    let Some(task) = prompt.named_task() else { return Ok(None) };
+    let Some(question) = open_question(handle, task).await? else { return Ok(None) };
+    let words = prompt.answering(&question.call, &question.choices, &question.details);
+    match (words, view.extension) {
+        (Some(answer), _) => Ok(Some(answer)),
+        // With the extension, answers have a form of their own: words are the next prompt.
+        (None, Extension::On) => Ok(None),
+        (None, Extension::Off) => {
+            let offered = question.choices.iter().map(|choice| choice.id.0.clone()).collect();
+            Err(Refusal::NotAChoice { given: "this message".into(), offered }.into())
+        }
+    }
 }
 
 async fn open_question(

@@ -16,5 +16,6 @@ pub mod http;
 mod list;
 pub mod peer;
 pub mod projection;
+pub mod push;
 pub mod serve;
 pub mod state;

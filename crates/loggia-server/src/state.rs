@@ -16,6 +16,7 @@ use crate::auth::Principal;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
 use crate::projection::Projection;
+use crate::push::Outbox;
 
 /// Projections that stay warm although nobody reads them.
 const WARM: usize = 256;
@@ -29,8 +30,8 @@ pub struct Server {
     pub(crate) started: Millis,
     pub(crate) streams: Streams,
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
-    /// A lock, not a task: held for a look-up.
-    projections: Mutex<Projections>,
+    pub(crate) push: Option<Outbox>,
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 /// Which sessions are served.
@@ -61,22 +62,20 @@ pub struct Caller {
     pub origin: Origin,
 }
 
+/// Where the projections that somebody reads are found.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    /// A lock, not a task: held for a look-up.
+    projections: Mutex<Projections>,
+}
+
 #[derive(Default)]
 struct Projections {
     known: HashMap<(SessionId, View), std::sync::Weak<Projection>>,
     warm: VecDeque<Arc<Projection>>,
 }
 
-impl Server {
-    pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
-        let streams = Streams::new(StreamLimits::default());
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let started = Millis(i64::try_from(since.as_millis()).unwrap_or_default());
-        let projections = Mutex::default();
-        Self { hub, shape, defaults, facts, started, streams, hook: None, projections }
-    }
-
-    /// The shared frames of a session, started if nobody reads them yet.
+impl Shelf {
     pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Arc<Projection> {
         let mut projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (handle.id().clone(), view);
@@ -92,6 +91,21 @@ impl Server {
             projections.known.retain(|_, projection| projection.strong_count() > 0);
         }
         fresh
+    }
+}
+
+impl Server {
+    pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
+        let streams = Streams::new(StreamLimits::default());
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started = Millis(i64::try_from(since.as_millis()).unwrap_or_default());
+        let shelf = Arc::default();
+        Self { hub, shape, defaults, facts, started, streams, hook: None, push: None, shelf }
+    }
+
+    /// The shared frames of a session, started if nobody reads them yet.
+    pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Arc<Projection> {
+        self.shelf.projection(handle, view)
     }
 
     /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.

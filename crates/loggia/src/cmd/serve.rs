@@ -10,6 +10,7 @@ use loggia_core::{AgentName, Mode, Origin, SessionId, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort};
 use loggia_server::http;
+use loggia_server::push::PushOptions;
 use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown};
 use loggia_server::state::{Defaults, Server, Shape};
 use loggia_session::{Hub, SqliteStore};
@@ -177,13 +178,18 @@ impl Setup {
         let facts = facts(&bound, args, app.tool_skills(&self.config));
         let hook = app.prompt_hook(&self.config);
         let server = Server::new(self.hub.clone(), shape, defaults, facts).with_hook(hook);
-        let server = Arc::new(server);
+        let push = PushOptions { own_ports: vec![bound.port()], ..PushOptions::default() };
+        let server = Arc::new(server.with_push(push));
+        let resumed = tokio::spawn({
+            let server = server.clone();
+            async move { server.resume_push().await }
+        });
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
         let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
         let shutdown = Shutdown::default();
         let listening = serve::serve(
             bound,
-            door.around(http::router(server)),
+            door.around(http::router(server.clone())),
             Limits::default(),
             shutdown.clone(),
         );
@@ -195,6 +201,10 @@ impl Setup {
             }
             error = stop_on_signals(shutdown) => error?,
         }
+        if let Ok(Err(error)) = resumed.await {
+            eprintln!("loggia: push notifications of an earlier run were not sent: {error}");
+        }
+        server.stop_push().await;
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,0 +1,376 @@
+//! The outbox: webhooks that clients registered for a task, each with a cursor of its own.
+//!
+//! A registration is durable before it is acknowledged, and one that comes with a message before
+//! the message is accepted. Each webhook has one worker, which reads the log like any other reader
+//! and sends one notification at a time; nobody waits for it. A worker ends when its task is over
+//! and everything is delivered, and is started again when the task goes on.
+//!
+//! What must not be here: the meaning of an event, a second copy of what the log holds.
+
+mod ask;
+pub mod backoff;
+pub mod courier;
+pub mod record;
+pub mod resolver;
+pub mod target;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use loggia_core::{SessionId, TaskId};
+use loggia_session::{Hub, HubError, StoreError};
+use loggia_wire::{Condition, PushTarget, View, WireError};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::state::{Shelf, hub_error};
+use courier::Courier;
+use record::{Key, Records, Registration, Start, Version};
+use resolver::{Checked, Lookup, SystemLookup};
+use target::Target;
+use worker::Worker;
+
+/// How webhooks are called.
+pub struct PushOptions {
+    /// The ports of this server, which is no webhook.
+    pub own_ports: Vec<u16>,
+    pub lookup: Arc<dyn Lookup>,
+    /// For one attempt.
+    pub time: Duration,
+    /// Between the first attempt and the second; twice as much each time.
+    pub first_delay: Duration,
+    pub longest_delay: Duration,
+    /// A webhook that takes nothing for so long is removed.
+    pub give_up: Duration,
+    pub most_per_task: usize,
+    /// Webhooks at work, of one principal and of all.
+    pub most_per_principal: usize,
+    pub most: usize,
+}
+
+impl Default for PushOptions {
+    fn default() -> Self {
+        Self {
+            own_ports: Vec::new(),
+            lookup: Arc::new(SystemLookup),
+            time: Duration::from_secs(10),
+            first_delay: Duration::from_secs(1),
+            longest_delay: Duration::from_secs(60 * 60),
+            give_up: Duration::from_secs(24 * 60 * 60),
+            most_per_task: 5,
+            most_per_principal: 1_024,
+            most: 4_096,
+        }
+    }
+}
+
+/// Requests under way at a time. Webhooks that fail have places of their own, so that many of them
+/// do not hold up one that works.
+const FIRST_ATTEMPTS: usize = 64;
+const FURTHER_ATTEMPTS: usize = 32;
+/// For what is under way when the server stops.
+const STOP_TIME: Duration = Duration::from_secs(2);
+
+#[derive(Clone)]
+pub struct Outbox {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    hub: Arc<Hub>,
+    shelf: Arc<Shelf>,
+    records: Records,
+    courier: Courier,
+    options: PushOptions,
+    first_attempts: Semaphore,
+    further_attempts: Semaphore,
+    /// A lock, not a task: held for a look-up.
+    workers: Mutex<BTreeMap<Key, Running>>,
+    started: AtomicU64,
+    tasks: TaskTracker,
+    /// No further notification.
+    stopping: CancellationToken,
+}
+
+/// A worker as others know it.
+struct Running {
+    /// Tells it from a later worker of the same webhook.
+    number: u64,
+    principal: String,
+    /// Set when there may be more to do: it looks once more before it ends.
+    again: bool,
+    woken: Arc<Notify>,
+    cancel: CancellationToken,
+    ended: CancellationToken,
+}
+
+/// A webhook that a client asks for.
+struct Wanted {
+    session: SessionId,
+    task: TaskId,
+    target: PushTarget,
+    view: View,
+    principal: String,
+    start: Start,
+}
+
+impl Outbox {
+    pub(crate) fn new(hub: Arc<Hub>, shelf: Arc<Shelf>, options: PushOptions) -> Self {
+        let names = Checked::new(options.lookup.clone());
+        let inner = Inner {
+            records: Records::new(hub.store().clone()),
+            hub,
+            shelf,
+            courier: Courier::new(names, options.own_ports.clone(), options.time),
+            options,
+            first_attempts: Semaphore::new(FIRST_ATTEMPTS),
+            further_attempts: Semaphore::new(FURTHER_ATTEMPTS),
+            workers: Mutex::default(),
+            started: AtomicU64::new(0),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Goes on where an earlier process stopped, for all sessions or for one.
+    pub async fn resume(&self, only: Option<&SessionId>) -> Result<(), StoreError> {
+        let inner = &self.inner;
+        for registration in inner.records.all().await? {
+            if only.is_some_and(|only| *only != registration.session) {
+                continue;
+            }
+            // Registered for a message that was never accepted, or its session was deleted since.
+            if inner.hub.store().locate(&registration.task).await?.is_none() {
+                inner.forget(&registration.key()).await?;
+                continue;
+            }
+            let settled = inner.records.cursor(&registration).await?.settled;
+            let head = inner.hub.store().head(&registration.session).await?;
+            if settled.is_none() || settled != head {
+                self.start(&registration);
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing more is begun; what is under way may end within a moment. The rest is delivered
+    /// after the next start.
+    pub async fn stop(&self) {
+        let inner = &self.inner;
+        inner.stopping.cancel();
+        inner.tasks.close();
+        if tokio::time::timeout(STOP_TIME, inner.tasks.wait()).await.is_err() {
+            inner.workers().values().for_each(|running| running.cancel.cancel());
+            inner.tasks.wait().await;
+        }
+    }
+
+    /// Whether a URL may be called, as far as its text tells.
+    fn check(&self, url: &str) -> Result<(), &'static str> {
+        Target::read(url, &self.inner.options.own_ports).map(drop)
+    }
+
+    /// Makes a webhook durable. Nothing is sent until it is started.
+    async fn register(&self, wanted: Wanted) -> Result<Registered, WireError> {
+        let inner = &self.inner;
+        let Wanted { session, task, target, view, principal, start } = wanted;
+        let PushTarget { id, url, token, scheme, credentials } = target;
+        let version = Version::of(view.dialect);
+        let config = id.unwrap_or_else(|| match version {
+            // Setting it again without a name replaces it, as the version's own servers do.
+            Version::V03 => task.to_string(),
+            Version::V1 => uuid::Uuid::now_v7().to_string(),
+        });
+        let mut registration = Registration {
+            serial: uuid::Uuid::now_v7().to_string(),
+            session,
+            task,
+            config,
+            url,
+            token,
+            scheme,
+            credentials,
+            version,
+            extension: view.extension == loggia_wire::Extension::On,
+            principal,
+            start,
+        };
+        let admitted = inner.courier.admits(&registration).await;
+        admitted.map_err(|why| Condition::PushTargetRefused { why })?;
+        let key = registration.key();
+        let others = inner.records.of_task(&key.task).await.map_err(storage)?;
+        let earlier = others.iter().find(|other| other.config == key.config);
+        inner.has_room(&registration, earlier, &others)?;
+        if let Some(earlier) = earlier {
+            // The same webhook, set up anew: it goes on where it stands.
+            inner.halt(&key).await;
+            registration.serial.clone_from(&earlier.serial);
+            registration.start = earlier.start;
+            let mut cursor = inner.records.cursor(earlier).await.map_err(storage)?;
+            if cursor.failing.take().is_some() {
+                inner.records.keep_cursor(&key, &cursor).await.map_err(storage)?;
+            }
+        }
+        let fresh = earlier.is_none();
+        inner.records.keep(&registration).await.map_err(storage)?;
+        Ok(Registered { registration, fresh })
+    }
+
+    fn start(&self, registration: &Registration) {
+        self.inner.start(registration);
+    }
+
+    /// A message did not become a prompt: nobody will call back for it.
+    async fn withdraw(&self, registered: Registered) {
+        let Registered { registration, fresh } = registered;
+        if fresh {
+            if let Err(error) = self.inner.forget(&registration.key()).await {
+                tracing::warn!(%error, "a webhook of a refused message stays");
+            }
+        } else {
+            self.start(&registration);
+        }
+    }
+
+    async fn registration(&self, key: &Key) -> Result<Option<Registration>, WireError> {
+        self.inner.records.registration(key).await.map_err(storage)
+    }
+
+    async fn of_task(&self, task: &TaskId) -> Result<Vec<Registration>, WireError> {
+        self.inner.records.of_task(task).await.map_err(storage)
+    }
+
+    /// When it returns, nothing is sent any more.
+    async fn delete(&self, key: &Key) -> Result<(), WireError> {
+        self.inner.forget(key).await.map_err(storage)
+    }
+
+    /// A task goes on: the workers that ended with it begin again.
+    fn wake(&self, task: &TaskId) {
+        let (outbox, task) = (self.clone(), task.clone());
+        self.inner.tasks.spawn(async move {
+            match outbox.inner.records.of_task(&task).await {
+                Ok(registrations) => registrations.iter().for_each(|known| outbox.start(known)),
+                Err(error) => tracing::warn!(%error, "webhooks of a task are not looked for"),
+            }
+        });
+    }
+
+    /// Something happened to a task whose session may have been closed in between.
+    fn nudge(&self, task: &TaskId) {
+        let first = Key { task: task.clone(), config: String::new() };
+        let mut workers = self.inner.workers();
+        for (_, running) in workers.range_mut(first..).take_while(|(key, _)| key.task == *task) {
+            running.again = true;
+            running.woken.notify_one();
+        }
+    }
+}
+
+/// A webhook that is durable and not yet started.
+struct Registered {
+    registration: Registration,
+    /// There was none of its name before.
+    fresh: bool,
+}
+
+impl Inner {
+    fn workers(&self) -> MutexGuard<'_, BTreeMap<Key, Running>> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_room(
+        &self,
+        new: &Registration,
+        earlier: Option<&Registration>,
+        others: &[Registration],
+    ) -> Result<(), WireError> {
+        let refused = |why| Err(Condition::PushTargetRefused { why }.into());
+        if earlier.is_some() {
+            return Ok(());
+        }
+        if others.len() >= self.options.most_per_task {
+            return refused("the task has as many webhooks as it may have: delete one");
+        }
+        let workers = self.workers();
+        let own = workers.values().filter(|running| running.principal == new.principal).count();
+        if own >= self.options.most_per_principal || workers.len() >= self.options.most {
+            return refused("too many webhooks are at work: try again when some tasks are over");
+        }
+        Ok(())
+    }
+
+    fn start(self: &Arc<Self>, registration: &Registration) {
+        let mut workers = self.workers();
+        if self.stopping.is_cancelled() {
+            return;
+        }
+        let key = registration.key();
+        match workers.entry(key.clone()) {
+            Entry::Occupied(mut running) => {
+                let running = running.get_mut();
+                running.again = true;
+                running.woken.notify_one();
+            }
+            Entry::Vacant(place) => {
+                let number = self.started.fetch_add(1, Ordering::Relaxed);
+                let woken = Arc::new(Notify::new());
+                let (cancel, ended) = (CancellationToken::new(), CancellationToken::new());
+                let worker = Worker {
+                    outbox: self.clone(),
+                    key,
+                    number,
+                    woken: woken.clone(),
+                    cancel: cancel.clone(),
+                };
+                let over = ended.clone().drop_guard();
+                self.tasks.spawn(async move {
+                    let _over = over;
+                    worker.run().await;
+                });
+                let principal = registration.principal.clone();
+                place.insert(Running { number, principal, again: false, woken, cancel, ended });
+            }
+        }
+    }
+
+    /// A worker has nothing left to do. False if there is: it has to look once more.
+    fn retire(&self, key: &Key, number: u64) -> bool {
+        let mut workers = self.workers();
+        match workers.get_mut(key).filter(|running| running.number == number) {
+            Some(running) if running.again => {
+                running.again = false;
+                return false;
+            }
+            Some(_) => workers.remove(key),
+            // It was told to end, and may have a successor.
+            None => None,
+        };
+        true
+    }
+
+    /// Ends a worker, and waits until it has.
+    async fn halt(&self, key: &Key) {
+        let running = self.workers().remove(key);
+        if let Some(running) = running {
+            running.cancel.cancel();
+            running.ended.cancelled().await;
+        }
+    }
+
+    async fn forget(&self, key: &Key) -> Result<(), StoreError> {
+        self.records.forget(key).await?;
+        self.halt(key).await;
+        self.records.forget_cursor(key).await
+    }
+}
+
+fn storage(error: StoreError) -> WireError {
+    hub_error(HubError::Store(error))
+}

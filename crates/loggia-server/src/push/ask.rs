@@ -1,0 +1,193 @@
+//! What clients ask about webhooks, and the webhooks that come with messages.
+
+use loggia_core::{Command, Origin, TaskChoice, TaskId};
+use loggia_session::{Ack, SessionHandle, StoreError, SubmitError};
+use loggia_wire::{Condition, PushTarget, View, WireError, reply};
+
+use super::record::{Key, Registration, Start};
+use super::{Outbox, PushOptions, Registered, Wanted};
+use crate::dispatch::Reply;
+use crate::state::{Caller, Server, Shape};
+
+/// A webhook that came with a message, until the message is accepted.
+pub(crate) struct Callback {
+    outbox: Outbox,
+    registered: Registered,
+}
+
+impl Callback {
+    /// For a task that exists: what happens from now on can be told.
+    pub fn start(self) {
+        self.outbox.start(&self.registered.registration);
+    }
+
+    /// Submits the message that it came with. Goes on without us: a client that hangs up at the
+    /// wrong moment still gets its calls for a prompt that was accepted.
+    pub async fn submit(
+        self,
+        handle: &SessionHandle,
+        command: Command,
+        origin: Origin,
+    ) -> Result<Ack, SubmitError> {
+        let (handle, Self { outbox, registered }) = (handle.clone(), self);
+        let tasks = outbox.inner.tasks.clone();
+        let submitted = tasks.spawn(async move {
+            let ack = handle.submit(command, origin).await;
+            match &ack {
+                Ok(_) => outbox.start(&registered.registration),
+                Err(_) => outbox.withdraw(registered).await,
+            }
+            ack
+        });
+        submitted.await.unwrap_or(Err(SubmitError::Stopped))
+    }
+}
+
+impl Server {
+    /// Sends push notifications, and says so on the card.
+    #[must_use]
+    pub fn with_push(mut self, options: PushOptions) -> Self {
+        self.push = Some(Outbox::new(self.hub.clone(), self.shelf.clone(), options));
+        self.facts.push = true;
+        self
+    }
+
+    /// Delivers what an earlier process left.
+    pub async fn resume_push(&self) -> Result<(), StoreError> {
+        let Some(outbox) = &self.push else { return Ok(()) };
+        match &self.shape {
+            Shape::Shared(session) => outbox.resume(Some(session)).await,
+            Shape::Many => outbox.resume(None).await,
+        }
+    }
+
+    pub async fn stop_push(&self) {
+        if let Some(outbox) = &self.push {
+            outbox.stop().await;
+        }
+    }
+
+    fn outbox(&self) -> Result<&Outbox, WireError> {
+        self.push.as_ref().ok_or_else(|| Condition::PushNotSupported.into())
+    }
+
+    pub(crate) async fn set_push(
+        &self,
+        task: TaskId,
+        target: PushTarget,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let outbox = self.outbox()?;
+        let handle = self.session_of(&task, caller).await?;
+        let wanted = Wanted {
+            session: handle.id().clone(),
+            task: task.clone(),
+            target,
+            view,
+            principal: caller.principal.name.clone(),
+            start: Start::Snapshot,
+        };
+        let Registered { registration, .. } = outbox.register(wanted).await?;
+        outbox.start(&registration);
+        Ok(Reply::Value(reply::push(view.dialect, &task, &registration.target())))
+    }
+
+    /// Without a name: the only one, or the first.
+    pub(crate) async fn get_push(
+        &self,
+        task: TaskId,
+        config: Option<String>,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let outbox = self.outbox()?;
+        self.session_of(&task, caller).await?;
+        let found = match config {
+            Some(config) => outbox.registration(&Key { task: task.clone(), config }).await?,
+            None => outbox.of_task(&task).await?.into_iter().next(),
+        };
+        let found = found.ok_or(Condition::UnknownPushConfig)?;
+        Ok(Reply::Value(reply::push(view.dialect, &task, &found.target())))
+    }
+
+    pub(crate) async fn list_push(
+        &self,
+        task: TaskId,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let outbox = self.outbox()?;
+        self.session_of(&task, caller).await?;
+        let found = outbox.of_task(&task).await?;
+        let targets: Vec<PushTarget> = found.iter().map(Registration::target).collect();
+        Ok(Reply::Value(reply::pushes(view.dialect, &task, &targets)))
+    }
+
+    /// One that is not there is as gone as it can be.
+    pub(crate) async fn delete_push(
+        &self,
+        task: TaskId,
+        config: String,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let outbox = self.outbox()?;
+        self.session_of(&task, caller).await?;
+        outbox.delete(&Key { task, config }).await?;
+        Ok(Reply::Value(reply::push_deleted(view.dialect)))
+    }
+
+    /// Refuses a message whose webhook can not be called, before anything is done for it.
+    pub(crate) fn check_callback(&self, target: Option<&PushTarget>) -> Result<(), WireError> {
+        let Some(target) = target else { return Ok(()) };
+        let checked = self.outbox()?.check(&target.url);
+        checked.map_err(|why| Condition::PushTargetRefused { why }.into())
+    }
+
+    /// Makes the webhook of a message durable before the message is: an accepted prompt is never
+    /// without its callback. A new task gets its name here, for that.
+    pub(crate) async fn callback(
+        &self,
+        handle: &SessionHandle,
+        choice: &mut TaskChoice,
+        target: Option<PushTarget>,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Option<Callback>, WireError> {
+        let Some(target) = target else { return Ok(None) };
+        let outbox = self.outbox()?;
+        let task = match choice {
+            TaskChoice::New => TaskId::from(uuid::Uuid::now_v7()),
+            TaskChoice::Named(task) | TaskChoice::Continue(task) | TaskChoice::Reopen(task) => {
+                task.clone()
+            }
+        };
+        if *choice == TaskChoice::New {
+            *choice = TaskChoice::Named(task.clone());
+        }
+        let wanted = Wanted {
+            session: handle.id().clone(),
+            task,
+            target,
+            view,
+            principal: caller.principal.name.clone(),
+            start: Start::After(handle.head()),
+        };
+        let registered = outbox.register(wanted).await?;
+        Ok(Some(Callback { outbox: outbox.clone(), registered }))
+    }
+
+    /// A prompt was accepted for a task that may have been over.
+    pub(crate) fn task_goes_on(&self, task: &TaskId) {
+        if let Some(outbox) = &self.push {
+            outbox.wake(task);
+        }
+    }
+
+    pub(crate) fn task_changed(&self, task: &TaskId) {
+        if let Some(outbox) = &self.push {
+            outbox.nudge(task);
+        }
+    }
+}

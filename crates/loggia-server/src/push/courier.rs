@@ -1,0 +1,207 @@
+//! One notification to one webhook, once. Knows how to call; not when, not what for.
+//!
+//! Follows no redirect, uses no proxy, sends what the registration holds to the registered address
+//! and nowhere else. What goes wrong is said without the address's path and without any secret.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use reqwest::{Client, StatusCode};
+use tokio::sync::OnceCell;
+
+use super::record::{Registration, Version};
+use super::resolver::Checked;
+use super::target::Target;
+
+/// Of a reply, so much is read to keep its connection; the rest is not wanted.
+const REPLY_LIMIT: usize = 16 * 1024;
+
+const NOTIFICATION_TOKENS: [HeaderName; 2] = [
+    HeaderName::from_static("x-a2a-notification-token"),
+    HeaderName::from_static("a2a-notification-token"),
+];
+
+pub struct Courier {
+    /// For http. Trusts no certificate, and so needs none of the machine's.
+    plain: OnceCell<Client>,
+    /// For https. Made when it is first needed: reading the machine's certificates takes its time.
+    secure: OnceCell<Client>,
+    names: Checked,
+    own_ports: Vec<u16>,
+    time: Duration,
+}
+
+/// What became of one attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Delivered,
+    /// The webhook says that it does not exist any more.
+    Gone,
+    Failed {
+        why: String,
+        retry_after: Option<Duration>,
+    },
+}
+
+fn failed(why: impl Into<String>) -> Outcome {
+    Outcome::Failed { why: why.into(), retry_after: None }
+}
+
+impl Courier {
+    /// `time` is for all of it: looking up, connecting, sending, the reply.
+    pub fn new(names: Checked, own_ports: Vec<u16>, time: Duration) -> Self {
+        Self { plain: OnceCell::new(), secure: OnceCell::new(), names, own_ports, time }
+    }
+
+    async fn client(&self, target: &Target) -> Option<&Client> {
+        let secure = target.url.scheme() == "https";
+        let cell = if secure { &self.secure } else { &self.plain };
+        let builder = Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .referer(false)
+            .dns_resolver(Arc::new(self.names.clone()))
+            .user_agent(concat!("loggia/", env!("CARGO_PKG_VERSION")))
+            .timeout(self.time)
+            .connect_timeout(self.time)
+            .pool_max_idle_per_host(2)
+            .pool_idle_timeout(Duration::from_secs(30));
+        let build = move || match secure {
+            true => builder.build(),
+            false => builder.tls_certs_only(None).build(),
+        };
+        let made = cell.get_or_try_init(|| async {
+            let built = tokio::task::spawn_blocking(build).await;
+            built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        });
+        match made.await {
+            Ok(client) => Some(client),
+            Err(error) => {
+                tracing::warn!(error, "webhooks cannot be called");
+                None
+            }
+        }
+    }
+
+    /// The target of a registration, if it may be called and everything can be sent to it.
+    pub async fn admits(&self, registration: &Registration) -> Result<Target, &'static str> {
+        let target = Target::read(&registration.url, &self.own_ports)?;
+        self.names.admits(&target).await?;
+        headers(registration).ok_or("its token or credentials cannot be sent in a header")?;
+        Ok(target)
+    }
+
+    /// `id` is the same for every attempt at one notification.
+    pub async fn post(&self, registration: &Registration, id: &str, body: Bytes) -> Outcome {
+        let target = match Target::read(&registration.url, &self.own_ports) {
+            Ok(target) => target,
+            Err(why) => return failed(why),
+        };
+        let Some(mut headers) = headers(registration) else {
+            return failed("its token or credentials cannot be sent in a header");
+        };
+        if let Ok(id) = HeaderValue::from_str(id) {
+            headers.insert("webhook-id", id);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        headers.insert("webhook-timestamp", HeaderValue::from(now));
+        let Some(client) = self.client(&target).await else {
+            return failed("this machine has no certificates to know it by");
+        };
+        let request = client.post(target.url.clone()).headers(headers).body(body);
+        // The client's own time-out ends with the headers of a reply that is not read.
+        match tokio::time::timeout(self.time, attempt(request)).await {
+            Ok(outcome) => outcome,
+            Err(_) => failed("it did not reply in time"),
+        }
+    }
+}
+
+async fn attempt(request: reqwest::RequestBuilder) -> Outcome {
+    let mut response = match request.send().await {
+        Ok(response) => response,
+        Err(error) if error.is_timeout() => return failed("it did not reply in time"),
+        Err(error) if error.is_connect() => return failed("it cannot be reached"),
+        Err(_) => return failed("the connection broke"),
+    };
+    let status = response.status();
+    let retry_after = retry_after(response.headers());
+    let mut read = 0;
+    // Whatever it says after its status changes nothing.
+    while let Ok(Some(chunk)) = response.chunk().await {
+        read += chunk.len();
+        if read > REPLY_LIMIT {
+            break;
+        }
+    }
+    match status {
+        status if status.is_success() => Outcome::Delivered,
+        StatusCode::GONE => Outcome::Gone,
+        status if status.is_redirection() => failed("it redirects, which is not followed"),
+        status => Outcome::Failed { why: format!("it replied {}", status.as_u16()), retry_after },
+    }
+}
+
+/// None where a secret cannot be a header.
+fn headers(registration: &Registration) -> Option<HeaderMap> {
+    let secret = |text: &str| {
+        let mut value = HeaderValue::from_bytes(text.as_bytes()).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    };
+    let mut headers = HeaderMap::new();
+    let (media, version) = match registration.version {
+        Version::V03 => ("application/json", "0.3"),
+        Version::V1 => ("application/a2a+json", "1.0"),
+    };
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    headers.insert("a2a-version", HeaderValue::from_static(version));
+    if let Some(token) = &registration.token {
+        for name in NOTIFICATION_TOKENS {
+            headers.insert(name, secret(token)?);
+        }
+    }
+    if let Some(credentials) = &registration.credentials {
+        let scheme = registration.scheme.as_deref().unwrap_or("Bearer");
+        headers.insert(AUTHORIZATION, secret(&format!("{scheme} {credentials}"))?);
+    }
+    Some(headers)
+}
+
+/// Seconds, or a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::parse(text).ok()?;
+    let until = SystemTime::from(date.timestamp());
+    Some(until.duration_since(SystemTime::now()).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_may_say_when_to_come_back() {
+        let of = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, HeaderValue::from_str(text).unwrap());
+            retry_after(&headers)
+        };
+        assert_eq!(of("7"), Some(Duration::from_secs(7)));
+        assert_eq!(of(" 0 "), Some(Duration::ZERO));
+        assert_eq!(of("Sun, 06 Nov 1994 08:49:37 GMT"), Some(Duration::ZERO));
+        let later = of("Tue, 31 Dec 2999 23:59:59 GMT").unwrap();
+        assert!(later > Duration::from_secs(3_600));
+        for nonsense in ["", "-1", "soon", "1.5"] {
+            assert_eq!(of(nonsense), None, "{nonsense}");
+        }
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+}

@@ -1,0 +1,226 @@
+//! What is kept about a webhook: its registration, and how far it has got.
+//!
+//! Two documents a webhook. A registration is written when a client registers and removed when it is
+//! over; the cursor is written by its worker alone. A cursor without its registration means nothing,
+//! a registration without a cursor begins where it was registered.
+
+use std::sync::Arc;
+
+use loggia_core::{Millis, Seq, SessionId, TaskId, TaskState};
+use loggia_session::{Document, Store, StoreError};
+use loggia_wire::{Dialect, Extension, FrameId, PushTarget, View};
+use serde::{Deserialize, Serialize};
+
+const REGISTRATIONS: &str = "push";
+const CURSORS: &str = "push-cursors";
+
+/// Names a webhook: the task, and the client's name for the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    pub task: TaskId,
+    pub config: String,
+}
+
+impl Key {
+    /// Lengths come first: whatever clients put into names, no key is another's beginning.
+    fn document(&self) -> String {
+        format!("{}{}", prefix(&self.task), self.config)
+    }
+}
+
+fn prefix(task: &TaskId) -> String {
+    format!("{}:{}:", task.as_str().len(), task.as_str())
+}
+
+/// A webhook as it was registered. Holds secrets, so it has no `Debug`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Registration {
+    /// Tells it from an earlier one of the same name.
+    pub serial: String,
+    pub session: SessionId,
+    pub task: TaskId,
+    pub config: String,
+    pub url: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<String>,
+    pub version: Version,
+    /// Whether the development-tool extension was on.
+    pub extension: bool,
+    pub principal: String,
+    pub start: Start,
+}
+
+/// The protocol of a registration, and so of its payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Version {
+    #[serde(rename = "0.3")]
+    V03,
+    #[serde(rename = "1.0")]
+    V1,
+}
+
+/// Where a webhook begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// With the task as it is when the first notification goes out: it was registered by method.
+    Snapshot,
+    /// With what comes after this event: it came with the message that is going to be the next.
+    After(Seq),
+}
+
+/// How far a webhook has got.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cursor {
+    pub serial: String,
+    /// The last frame that was delivered, `seq.k`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delivered: Option<String>,
+    /// The task's state as it was told last; where whole tasks are sent, only changes are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<TaskState>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<Failing>,
+    /// The session's head when everything was delivered and the task was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Seq>,
+}
+
+/// One notification that does not get through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    pub since: Millis,
+    pub attempts: u32,
+}
+
+impl Registration {
+    pub fn key(&self) -> Key {
+        Key { task: self.task.clone(), config: self.config.clone() }
+    }
+
+    pub fn view(&self) -> View {
+        View {
+            dialect: match self.version {
+                Version::V03 => Dialect::A2a03,
+                Version::V1 => Dialect::A2a1,
+            },
+            extension: if self.extension { Extension::On } else { Extension::Off },
+        }
+    }
+
+    pub fn target(&self) -> PushTarget {
+        PushTarget {
+            id: Some(self.config.clone()),
+            url: self.url.clone(),
+            token: self.token.clone(),
+            scheme: self.scheme.clone(),
+            credentials: self.credentials.clone(),
+        }
+    }
+}
+
+impl Version {
+    pub fn of(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::A2a03 => Version::V03,
+            Dialect::A2a1 => Version::V1,
+        }
+    }
+}
+
+impl Cursor {
+    pub fn begin(registration: &Registration) -> Self {
+        Self { serial: registration.serial.clone(), ..Self::default() }
+    }
+
+    /// The frame after which to go on; None to begin with the task itself.
+    pub fn after(&self, start: Start) -> Option<FrameId> {
+        let delivered = self.delivered.as_deref().and_then(|text| text.parse().ok());
+        delivered.or(match start {
+            Start::Snapshot => None,
+            Start::After(seq) => Some(FrameId { seq, k: u32::MAX }),
+        })
+    }
+}
+
+/// The documents of all webhooks.
+#[derive(Clone)]
+pub struct Records {
+    store: Arc<dyn Store>,
+}
+
+impl Records {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// Durable when it returns.
+    pub async fn keep(&self, registration: &Registration) -> Result<(), StoreError> {
+        self.put(REGISTRATIONS, &registration.key(), Some(registration)).await
+    }
+
+    pub async fn keep_cursor(&self, key: &Key, cursor: &Cursor) -> Result<(), StoreError> {
+        self.put(CURSORS, key, Some(cursor)).await
+    }
+
+    /// First the registration: after that, nothing is delivered any more, whatever happens.
+    pub async fn forget(&self, key: &Key) -> Result<(), StoreError> {
+        self.put::<()>(REGISTRATIONS, key, None).await
+    }
+
+    pub async fn forget_cursor(&self, key: &Key) -> Result<(), StoreError> {
+        self.put::<()>(CURSORS, key, None).await
+    }
+
+    async fn put<T: Serialize>(
+        &self,
+        collection: &str,
+        key: &Key,
+        value: Option<&T>,
+    ) -> Result<(), StoreError> {
+        let value = value.map(serde_json::to_string).transpose();
+        let value = value.map_err(|error| StoreError::Io(error.to_string()))?;
+        let document = Document { collection: collection.to_owned(), key: key.document(), value };
+        self.store.put(document).await
+    }
+
+    pub async fn registration(&self, key: &Key) -> Result<Option<Registration>, StoreError> {
+        let document = self.store.document(REGISTRATIONS, &key.document()).await?;
+        Ok(document.and_then(|text| read(&text)))
+    }
+
+    /// The cursor of this very registration.
+    pub async fn cursor(&self, registration: &Registration) -> Result<Cursor, StoreError> {
+        let document = self.store.document(CURSORS, &registration.key().document()).await?;
+        let found = document.and_then(|text| read::<Cursor>(&text));
+        let mine = found.filter(|cursor| cursor.serial == registration.serial);
+        Ok(mine.unwrap_or_else(|| Cursor::begin(registration)))
+    }
+
+    /// The webhooks of a task, by the names of their configurations.
+    pub async fn of_task(&self, task: &TaskId) -> Result<Vec<Registration>, StoreError> {
+        let documents = self.store.documents(REGISTRATIONS, &prefix(task)).await?;
+        Ok(documents.iter().filter_map(|(_, text)| read(text)).collect())
+    }
+
+    pub async fn all(&self) -> Result<Vec<Registration>, StoreError> {
+        let documents = self.store.documents(REGISTRATIONS, "").await?;
+        Ok(documents.iter().filter_map(|(_, text)| read(text)).collect())
+    }
+}
+
+/// None for what another version wrote in another form: it is left alone.
+fn read<T: for<'a> Deserialize<'a>>(text: &str) -> Option<T> {
+    match serde_json::from_str(text) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            // Its text may hold a secret, and so may the error's.
+            tracing::warn!(line = error.line(), column = error.column(), "a webhook is unreadable");
+            None
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Names become addresses here, checked, and the connection goes to one of exactly these: a name
+//! that answers differently the second time gets nothing from it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::target::{self, Host, Target};
+
+/// How long a registration waits for a name server.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whoever knows what a name stands for now.
+pub trait Lookup: Send + Sync + 'static {
+    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// What the machine is set up to ask.
+pub struct SystemLookup;
+
+impl Lookup for SystemLookup {
+    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// The client's way to addresses, and the only one.
+#[derive(Clone)]
+pub struct Checked(Arc<dyn Lookup>);
+
+impl Checked {
+    pub fn new(lookup: Arc<dyn Lookup>) -> Self {
+        Self(lookup)
+    }
+
+    /// Whether a target may be registered. A name that nobody can say anything about now is looked
+    /// at again for every connection.
+    pub async fn admits(&self, target: &Target) -> Result<(), &'static str> {
+        let Host::Name(name) = &target.host else { return Ok(()) };
+        match tokio::time::timeout(PATIENCE, self.0.lookup(name)).await {
+            Ok(Ok(addresses)) if !addresses.is_empty() => target::check(name, addresses).map(drop),
+            Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let lookup = self.0.clone();
+        Box::pin(async move {
+            let addresses = match name.as_str() {
+                target::LOOPBACK_NAME => Vec::new(),
+                name => lookup.lookup(name).await?,
+            };
+            let checked = target::check(name.as_str(), addresses).map_err(io::Error::other)?;
+            // The port is the URL's.
+            let sockets = checked.into_iter().map(|address| SocketAddr::new(address, 0));
+            let addresses: Addrs = Box::new(sockets);
+            Ok(addresses)
+        })
+    }
+}

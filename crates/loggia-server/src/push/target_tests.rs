@@ -1,0 +1,158 @@
+//! The table of addresses, the forms in which people hide them, and a law over all of them.
+
+use super::*;
+
+#[test]
+fn which_addresses_are_public() {
+    let public = [
+        "1.1.1.1",
+        "8.8.8.8",
+        "93.184.216.34",
+        "9.255.255.255",
+        "11.0.0.0",
+        "100.63.255.255",
+        "100.128.0.0",
+        "172.15.255.255",
+        "172.32.0.0",
+        "168.63.129.15",
+        "223.255.255.255",
+        "2606:4700:4700::1111",
+        "2a00:1450:4001:81b::200e",
+        "2001:4860:4860::8888",
+    ];
+    let not_public = [
+        "0.0.0.0",
+        "0.1.2.3",
+        "10.0.0.1",
+        "10.255.255.255",
+        "100.64.0.1",
+        "100.100.100.200",
+        "100.127.255.255",
+        "127.0.0.1",
+        "127.255.255.254",
+        "168.63.129.16",
+        "169.254.0.1",
+        "169.254.169.254",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.0.0.192",
+        "192.0.2.1",
+        "192.88.99.1",
+        "192.168.1.1",
+        "198.18.0.1",
+        "198.19.255.255",
+        "198.51.100.7",
+        "203.0.113.9",
+        "224.0.0.1",
+        "239.255.255.250",
+        "240.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::ffff:8.8.8.8",
+        "::127.0.0.1",
+        "64:ff9b::7f00:1",
+        "64:ff9b::808:808",
+        "64:ff9b:1::a00:1",
+        "100::1",
+        "2001::1",
+        "2001:db8::1",
+        "2001:20::1",
+        "2002:7f00:1::1",
+        "3fff::1",
+        "5f00::1",
+        "fc00::1",
+        "fd00:ec2::254",
+        "fe80::1",
+        "fec0::1",
+        "ff02::1",
+    ];
+    for text in public {
+        assert!(is_public(text.parse().unwrap()), "{text}");
+    }
+    for text in not_public {
+        assert!(!is_public(text.parse().unwrap()), "{text}");
+    }
+}
+
+#[test]
+fn which_urls_may_be_called() {
+    let read = |text: &str| Target::read(text, &[4000]).map(|target| target.host);
+    let name = |name: &str| Ok(Host::Name(name.to_owned()));
+    let no_address = Err("it is no public address");
+    let insecure = Err("it must begin with https://, except on localhost");
+    let cases = [
+        ("https://hooks.example.com/a?b=c", name("hooks.example.com")),
+        ("https://hooks.example.com:8443/", name("hooks.example.com")),
+        ("https://1.1.1.1/", Ok(Host::Address("1.1.1.1".parse().unwrap()))),
+        (
+            "https://[2606:4700:4700::1111]/",
+            Ok(Host::Address("2606:4700:4700::1111".parse().unwrap())),
+        ),
+        ("http://localhost:9/x", Ok(Host::Loopback)),
+        ("http://LOCALHOST:9/x", Ok(Host::Loopback)),
+        ("https://localhost:9/x", Ok(Host::Loopback)),
+        ("http://127.0.0.1:9/", Ok(Host::Loopback)),
+        ("http://127.9.9.9:9/", Ok(Host::Loopback)),
+        ("http://[::1]:9/", Ok(Host::Loopback)),
+        // The same address in the forms that slip past a look at the text.
+        ("http://2130706433:9/", Ok(Host::Loopback)),
+        ("http://0x7f000001:9/", Ok(Host::Loopback)),
+        ("http://0177.1:9/", Ok(Host::Loopback)),
+        ("https://0xa9fea9fe/", no_address.clone()),
+        ("https://2852039166/", no_address.clone()),
+        ("https://0.0.0.0/", no_address.clone()),
+        ("http://0:9/", no_address.clone()),
+        ("http://[::ffff:127.0.0.1]:9/", no_address.clone()),
+        ("https://[::ffff:10.0.0.1]/", no_address.clone()),
+        ("https://[64:ff9b::a00:1]/", no_address.clone()),
+        ("https://[fe80::1]/", no_address.clone()),
+        ("https://169.254.169.254/latest/meta-data", no_address.clone()),
+        ("https://10.0.0.1/", no_address.clone()),
+        ("http://1.1.1.1/", insecure.clone()),
+        ("http://hooks.example.com/", insecure.clone()),
+        ("http://metadata.google.internal/", insecure.clone()),
+        // Names are looked up; these are not the loopback's own.
+        ("https://localhost.example.com/", name("localhost.example.com")),
+        ("https://localhost./", name("localhost.")),
+        ("http://localhost:4000/", Err("it is this server itself")),
+        ("http://127.0.0.1:4000/", Err("it is this server itself")),
+        ("http://[::1]:4000/", Err("it is this server itself")),
+        ("http://127.0.0.1:0/", Err("it is this server itself")),
+        ("https://me:secret@hooks.example.com/", Err("it must not hold a user name or a password")),
+        ("https://me@hooks.example.com/", Err("it must not hold a user name or a password")),
+        ("file:///etc/passwd", Err("it must begin with https://")),
+        ("gopher://hooks.example.com/", Err("it must begin with https://")),
+        ("unix:/run/docker.sock", Err("it must begin with https://")),
+        ("hooks.example.com/a", Err("it is no URL")),
+        ("https://", Err("it is no URL")),
+        ("", Err("it is no URL")),
+    ];
+    for (text, wanted) in cases {
+        assert_eq!(read(text), wanted, "{text}");
+    }
+}
+
+#[test]
+fn what_a_name_may_stand_for() {
+    let parse = |texts: &[&str]| -> Vec<IpAddr> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    };
+    let public = parse(&["1.1.1.1", "2606:4700:4700::1111"]);
+    assert_eq!(check("hooks.example", public.clone()), Ok(public));
+    let refused = Err("its name stands for an address that is not public");
+    assert_eq!(check("hooks.example", parse(&["1.1.1.1", "10.0.0.1"])), refused);
+    assert_eq!(check("hooks.example", parse(&["127.0.0.1"])), refused);
+    assert_eq!(check("localtest", parse(&["::1"])), refused);
+    assert_eq!(check("hooks.example", Vec::new()), Err("its name has no address"));
+    // Nobody else decides what localhost is.
+    assert_eq!(check("localhost", parse(&["10.0.0.1"])), Ok(parse(&["127.0.0.1", "::1"])));
+}
+
+#[test]
+fn people_are_shown_no_path() {
+    let target = Target::read("https://hooks.example.com/t0ken?key=s3cret#x", &[]).unwrap();
+    assert_eq!(target.origin(), "https://hooks.example.com");
+}

@@ -1,0 +1,353 @@
+//! One webhook's worker: from its cursor to the head, one notification at a time, in order.
+//!
+//! It keeps nothing in memory that matters. Each pass reads the registration and the cursor, opens
+//! the session, and delivers what is there; a notification that fails ends the pass, and the next one
+//! begins at the cursor after a delay. Between passes no session is held open.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use loggia_core::{Command, Level, Millis, Origin, Seq, SessionId, TaskState};
+use loggia_session::{Follower, HubError, SessionHandle, StoreError};
+use loggia_wire::FrameId;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::courier::Outcome;
+use super::record::{Cursor, Failing, Key, Registration, Version};
+use super::target::Target;
+use super::{Inner, backoff};
+use crate::projection::{Encoded, Frames, Projection};
+
+/// Until the session, or what keeps it, is looked at again: another process may have it.
+const ELSEWHERE: Duration = Duration::from_secs(30);
+/// A session that just stopped is opened again after this.
+const STOPPED: Duration = Duration::from_millis(200);
+/// How often somebody who waits makes sure that there is nothing.
+const LOOK_AGAIN: Duration = Duration::from_secs(300);
+
+pub(super) struct Worker {
+    pub outbox: Arc<Inner>,
+    pub key: Key,
+    pub number: u64,
+    pub woken: Arc<Notify>,
+    pub cancel: CancellationToken,
+}
+
+/// How a pass ended.
+enum Next {
+    /// The task is over and told, or there is no such webhook any more.
+    Nothing,
+    /// The task waits for somebody: there is nothing to deliver until its session moves on.
+    Wait {
+        follower: Follower,
+        session: SessionId,
+        head: Seq,
+    },
+    Later(Duration),
+    Stop,
+}
+
+/// What a pass works with.
+struct Pass<'a> {
+    outbox: &'a Inner,
+    registration: Registration,
+    cursor: Cursor,
+    handle: SessionHandle,
+    projection: Arc<Projection>,
+}
+
+impl Worker {
+    pub async fn run(self) {
+        // Cut where it stands: a notification under way counts as not delivered.
+        let cancel = self.cancel.clone();
+        cancel.run_until_cancelled(self.work()).await;
+    }
+
+    async fn work(&self) {
+        loop {
+            let next = self.pass().await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "a webhook has to wait");
+                Next::Later(ELSEWHERE)
+            });
+            let go_on = async {
+                match next {
+                    Next::Nothing => !self.outbox.retire(&self.key, self.number),
+                    Next::Stop => false,
+                    Next::Later(delay) => {
+                        tokio::time::sleep(delay).await;
+                        true
+                    }
+                    Next::Wait { follower, session, head } => {
+                        self.wait(follower, &session, head).await;
+                        true
+                    }
+                }
+            };
+            match self.outbox.stopping.run_until_cancelled(go_on).await {
+                Some(true) => {}
+                Some(false) | None => return,
+            }
+        }
+    }
+
+    /// Until the session has moved on from `head`. Holds no handle: a session that nobody needs may
+    /// be closed meanwhile, and whoever opens it for this task wakes us.
+    async fn wait(&self, mut follower: Follower, session: &SessionId, head: Seq) {
+        let moved = async {
+            // None: the session was closed, and moves on only after it was opened again.
+            if !matches!(follower.next().await, Ok(Some(_))) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::pin!(moved);
+        loop {
+            tokio::select! {
+                () = &mut moved => return,
+                () = self.woken.notified() => return,
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+            if self.outbox.hub.store().head(session).await != Ok(Some(head)) {
+                return;
+            }
+        }
+    }
+
+    async fn pass(&self) -> Result<Next, StoreError> {
+        let outbox = &self.outbox;
+        let Some(registration) = outbox.records.registration(&self.key).await? else {
+            return Ok(Next::Nothing);
+        };
+        let cursor = outbox.records.cursor(&registration).await?;
+        let head = outbox.hub.store().head(&registration.session).await?;
+        if cursor.settled.is_some() && cursor.settled == head {
+            return Ok(Next::Nothing);
+        }
+        let handle = match outbox.hub.open(&registration.session).await {
+            Ok(handle) => handle,
+            Err(HubError::Store(StoreError::Unknown(_))) => {
+                outbox.records.forget(&self.key).await?;
+                outbox.records.forget_cursor(&self.key).await?;
+                return Ok(Next::Nothing);
+            }
+            Err(HubError::Store(StoreError::Busy { .. })) => return Ok(Next::Later(ELSEWHERE)),
+            Err(HubError::Store(error)) => return Err(error),
+            Err(HubError::Submit(_)) => return Ok(Next::Later(STOPPED)),
+        };
+        let projection = outbox.shelf.projection(&handle, registration.view());
+        if !projection.reach(handle.head()).await {
+            return Ok(Next::Later(STOPPED));
+        }
+        let pass = Pass { outbox, registration, cursor, handle, projection };
+        match pass.run().await {
+            // An end that was foreseen.
+            Err(Ended(next)) => next,
+            Ok(next) => Ok(next),
+        }
+    }
+}
+
+/// Why a notification was the last one of its pass.
+struct Ended(Result<Next, StoreError>);
+
+impl From<StoreError> for Ended {
+    fn from(error: StoreError) -> Self {
+        Ended(Err(error))
+    }
+}
+
+impl Pass<'_> {
+    async fn run(mut self) -> Result<Next, Ended> {
+        let mut frames = match self.cursor.after(self.registration.start) {
+            Some(after) => self.projection.frames(after),
+            None => match self.send_task().await? {
+                Some(frames) => frames,
+                None => return Ok(Next::Nothing),
+            },
+        };
+        loop {
+            if self.outbox.stopping.is_cancelled() {
+                return Ok(Next::Stop);
+            }
+            // Looked at before the frames: what comes in between is a frame.
+            let (head, state) = self.look();
+            if frames.has_all_up_to(head)
+                && let Some(next) = self.rest(head, state).await?
+            {
+                return Ok(next);
+            }
+            let next = self.outbox.stopping.run_until_cancelled(frames.next());
+            let batch = match next.await {
+                Some(Ok(Some(batch))) => batch,
+                Some(Ok(None)) => return Ok(Next::Later(STOPPED)),
+                Some(Err(error)) => return Err(error.into()),
+                None => return Ok(Next::Stop),
+            };
+            match self.registration.version {
+                Version::V1 => self.send_each(&batch).await?,
+                Version::V03 if self.has_news(&batch) => match self.send_task().await? {
+                    Some(after) => frames = after,
+                    None => return Ok(Next::Nothing),
+                },
+                Version::V03 => {}
+            }
+        }
+    }
+
+    fn look(&self) -> (Seq, Option<TaskState>) {
+        let task = &self.registration.task;
+        self.projection.look(|projector| {
+            (projector.head(), projector.tasks().get(task).map(|view| view.state))
+        })
+    }
+
+    /// Everything up to `head` is delivered. What now?
+    async fn rest(
+        &mut self,
+        head: Seq,
+        state: Option<TaskState>,
+    ) -> Result<Option<Next>, StoreError> {
+        let over = state.is_none_or(TaskState::is_over);
+        if over {
+            self.cursor.settled = Some(head);
+            self.keep().await?;
+            return Ok(Some(Next::Nothing));
+        }
+        Ok((state == Some(TaskState::InputRequired)).then(|| Next::Wait {
+            follower: self.handle.follow(head),
+            session: self.registration.session.clone(),
+            head,
+        }))
+    }
+
+    /// 1.0: every frame of the task, as a stream would carry it.
+    async fn send_each(&mut self, batch: &[Arc<Encoded>]) -> Result<(), Ended> {
+        let task = self.registration.task.clone();
+        for frame in batch.iter().filter(|frame| frame.task == task) {
+            self.send(frame.id, frame.body.clone(), None).await?;
+            if self.outbox.stopping.is_cancelled() {
+                return Err(Ended(Ok(Next::Stop)));
+            }
+        }
+        Ok(())
+    }
+
+    /// 0.3 sends tasks, not frames: whether these are about a task that a client has not seen.
+    fn has_news(&self, batch: &[Arc<Encoded>]) -> bool {
+        let task = &self.registration.task;
+        let mut own = batch.iter().filter(|frame| frame.task == *task).peekable();
+        let any = own.peek().is_some();
+        any && (own.any(|frame| frame.ends.is_some()) || self.look().1 != self.cursor.state)
+    }
+
+    /// The task as it is now, and what comes after exactly this; None if there is no such task.
+    async fn send_task(&mut self) -> Result<Option<Frames>, Ended> {
+        let task = &self.registration.task;
+        let opening = self.projection.look(|projector| {
+            let state = projector.tasks().get(task).map(|view| view.state);
+            projector.opening(task).map(|frame| (frame, state))
+        });
+        let Some((frame, state)) = opening else { return Ok(None) };
+        let frame = Encoded::from(frame);
+        self.send(frame.id, frame.body, state).await?;
+        Ok(Some(self.projection.frames(frame.id)))
+    }
+
+    async fn send(
+        &mut self,
+        id: FrameId,
+        body: Bytes,
+        state: Option<TaskState>,
+    ) -> Result<(), Ended> {
+        let name = format!("{}-{id}", self.registration.serial);
+        let outbox = self.outbox;
+        let outcome = {
+            let places = match self.cursor.failing {
+                None => &outbox.first_attempts,
+                Some(_) => &outbox.further_attempts,
+            };
+            let _place = places.acquire().await;
+            outbox.courier.post(&self.registration, &name, body).await
+        };
+        match outcome {
+            Outcome::Delivered => {
+                self.cursor.delivered = Some(id.to_string());
+                self.cursor.state = state;
+                self.cursor.failing = None;
+                self.cursor.settled = None;
+                self.keep().await?;
+                Ok(())
+            }
+            Outcome::Gone => {
+                tracing::info!(webhook = self.origin(), "a webhook is gone and forgotten");
+                self.forget().await?;
+                Err(Ended(Ok(Next::Nothing)))
+            }
+            Outcome::Failed { why, retry_after } => {
+                let delay = self.failed(&why, retry_after).await?;
+                Err(Ended(Ok(delay.map_or(Next::Nothing, Next::Later))))
+            }
+        }
+    }
+
+    /// How long to wait; None when it was the last attempt.
+    async fn failed(
+        &mut self,
+        why: &str,
+        retry_after: Option<Duration>,
+    ) -> Result<Option<Duration>, StoreError> {
+        let options = &self.outbox.options;
+        let at = now();
+        let first = Failing { since: at, attempts: 0 };
+        let Failing { since, attempts } = self.cursor.failing.unwrap_or(first);
+        let waited = u64::try_from(at.0.saturating_sub(since.0)).unwrap_or(0);
+        tracing::info!(webhook = self.origin(), why, attempts, "a notification is not delivered");
+        if u128::from(waited) >= options.give_up.as_millis() {
+            self.give_up(why).await?;
+            return Ok(None);
+        }
+        let attempts = attempts.saturating_add(1);
+        self.cursor.failing = Some(Failing { since, attempts });
+        self.keep().await?;
+        let (first, longest) = (options.first_delay, options.longest_delay);
+        let delay = backoff::delay(attempts, first, longest, backoff::chance());
+        Ok(Some(delay.max(retry_after.unwrap_or_default().min(longest))))
+    }
+
+    /// Says so in the session, then forgets the webhook.
+    async fn give_up(&self, why: &str) -> Result<(), StoreError> {
+        let hours = self.outbox.options.give_up.as_secs() / 3_600;
+        let text = format!(
+            "Push notifications to {} were given up after {hours} hours: {why}. Register it again \
+             to go on.",
+            self.origin()
+        );
+        let notice = Command::Notice { level: Level::Warning, text };
+        if let Err(error) = self.handle.submit(notice, Origin::system()).await {
+            tracing::warn!(%error, "nobody is told that a webhook was given up");
+        }
+        self.forget().await
+    }
+
+    /// Not through the outbox: that would wait for this very worker.
+    async fn forget(&self) -> Result<(), StoreError> {
+        let key = self.registration.key();
+        self.outbox.records.forget(&key).await?;
+        self.outbox.records.forget_cursor(&key).await
+    }
+
+    async fn keep(&self) -> Result<(), StoreError> {
+        self.outbox.records.keep_cursor(&self.registration.key(), &self.cursor).await
+    }
+
+    fn origin(&self) -> String {
+        Target::read(&self.registration.url, &[])
+            .map_or_else(|_| "?".into(), |known| known.origin())
+    }
+}
+
+fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

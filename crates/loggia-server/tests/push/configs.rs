@@ -1,0 +1,189 @@
+//! The four methods in both versions: who may use them, what they show, what they keep to themselves.
+
+use loggia_testkit::{Act, Gate};
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, send1};
+use crate::webhook::{Answer, Webhook};
+
+const SECRETS: [&str; 2] = ["canary-token", "canary-credentials"];
+
+#[tokio::test]
+async fn what_is_registered_is_shown_without_its_secrets() {
+    let gate = Gate::default();
+    let stage = Stage::doing([Act::WaitFor(gate.clone())]);
+    let webhook = Webhook::start().await;
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let url = webhook.url();
+    let new = json!({
+        "taskId": task, "id": "new", "url": url, "token": SECRETS[0],
+        "authentication": { "scheme": "Bearer", "credentials": SECRETS[1] },
+    });
+    let shown = json!({
+        "taskId": task, "id": "new", "url": url, "authentication": { "scheme": "Bearer" },
+    });
+    assert_eq!(stage.call("CreateTaskPushNotificationConfig", new).await, shown);
+    let old = json!({ "taskId": task, "pushNotificationConfig": {
+        "url": url, "token": SECRETS[0],
+        "authentication": { "schemes": ["Bearer"], "credentials": SECRETS[1] },
+    } });
+    let answered = stage.call("tasks/pushNotificationConfig/set", old.clone()).await;
+    // Without a name it is named after its task; setting it again replaces it.
+    assert_eq!(answered["pushNotificationConfig"]["id"], task, "{answered}");
+    assert_eq!(stage.call("tasks/pushNotificationConfig/set", old).await, answered);
+    let got = stage.call("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": "new" }));
+    assert_eq!(got.await, shown);
+    let got = json!({ "id": task, "pushNotificationConfigId": task });
+    assert_eq!(stage.call("tasks/pushNotificationConfig/get", got).await, answered);
+    let first = stage.call("tasks/pushNotificationConfig/get", json!({ "id": task })).await;
+    assert_eq!(first["taskId"], task);
+    let listed = stage.call("tasks/pushNotificationConfig/list", json!({ "id": task })).await;
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+    let pages = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    assert_eq!(pages["configs"].as_array().unwrap().len(), 2, "{pages}");
+    for value in [&answered, &first, &listed, &pages] {
+        let text = value.to_string();
+        assert!(SECRETS.iter().all(|secret| !text.contains(secret)), "{text}");
+    }
+    let unknown = json!({ "taskId": task, "id": "nothing" });
+    let refused = stage.refused("GetTaskPushNotificationConfig", unknown).await;
+    assert_eq!(refused["code"], -32001, "{refused}");
+    gate.open();
+    let calls = webhook.until_over().await;
+    assert!(calls.iter().all(|call| call.header("x-a2a-notification-token") == SECRETS[0]));
+}
+
+/// A deleted webhook hears nothing any more, not even what was on its way.
+#[tokio::test]
+async fn deletion_stops_delivery_and_may_be_repeated() {
+    let gate = Gate::default();
+    let stage = Stage::doing([Act::say("x"), Act::WaitFor(gate.clone()), Act::say("y")]);
+    let webhook = Webhook::telling([Answer::Status(200)], Answer::Status(500)).await;
+    let other = Webhook::start().await;
+    let task = stage.send1("go", json!({ "id": "c", "url": webhook.url() })).await["id"].clone();
+    let second = json!({ "taskId": task, "id": "d", "url": other.url() });
+    stage.call("CreateTaskPushNotificationConfig", second).await;
+    webhook.until(|calls| calls.len() > 1).await;
+    let which = json!({ "taskId": task, "id": "c" });
+    assert_eq!(stage.call("DeleteTaskPushNotificationConfig", which.clone()).await, json!({}));
+    let heard = webhook.calls().len();
+    assert_eq!(stage.call("DeleteTaskPushNotificationConfig", which).await, json!({}));
+    let old = json!({ "id": task, "pushNotificationConfigId": "c" });
+    assert_eq!(stage.call("tasks/pushNotificationConfig/delete", old).await, Value::Null);
+    gate.open();
+    other.until_over().await;
+    assert_eq!(webhook.calls().len(), heard);
+    let pages = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    assert_eq!(pages["configs"].as_array().unwrap().len(), 1);
+}
+
+/// A13: somebody else's task is no task, for all four methods in both versions.
+#[tokio::test]
+async fn another_principals_task_is_not_found() {
+    let stage = Stage::doing([Act::say("x")]);
+    let webhook = Webhook::start().await;
+    let mine = stage.send1("go", json!({ "id": "c", "url": webhook.url() })).await["id"].clone();
+    webhook.until_over().await;
+    let methods = |task: &Value| {
+        vec![
+            ("CreateTaskPushNotificationConfig", json!({ "taskId": task, "url": webhook.url() })),
+            ("GetTaskPushNotificationConfig", json!({ "taskId": task, "id": "c" })),
+            ("ListTaskPushNotificationConfigs", json!({ "taskId": task })),
+            ("DeleteTaskPushNotificationConfig", json!({ "taskId": task, "id": "c" })),
+            (
+                "tasks/pushNotificationConfig/set",
+                json!({ "taskId": task, "pushNotificationConfig": { "url": webhook.url() } }),
+            ),
+            ("tasks/pushNotificationConfig/get", json!({ "id": task })),
+            ("tasks/pushNotificationConfig/list", json!({ "id": task })),
+            (
+                "tasks/pushNotificationConfig/delete",
+                json!({ "id": task, "pushNotificationConfigId": "c" }),
+            ),
+        ]
+    };
+    let unknown = json!("01a1de47-0000-7000-8000-000000000000");
+    for ((method, foreign), (_, missing)) in methods(&mine).into_iter().zip(methods(&unknown)) {
+        let foreign = stage.ask("bob", method, foreign).await.err().unwrap();
+        let missing = stage.ask("bob", method, missing).await.err().unwrap();
+        assert_eq!(foreign["code"], -32001, "{method}: {foreign}");
+        assert_eq!(foreign, missing, "{method}");
+    }
+    let listed = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": mine })).await;
+    assert_eq!(listed["configs"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn there_are_limits() {
+    let gate = Gate::default();
+    let stage = Stage::doing([Act::WaitFor(gate.clone())]);
+    let webhook = Webhook::start().await;
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let config = |n: u32| json!({ "taskId": task, "id": format!("c{n}"), "url": webhook.url() });
+    for n in 0..5 {
+        stage.call("CreateTaskPushNotificationConfig", config(n)).await;
+    }
+    let refused = stage.refused("CreateTaskPushNotificationConfig", config(5)).await;
+    assert_eq!(refused["code"], -32602, "{refused}");
+    // One that is there may be set up anew.
+    stage.call("CreateTaskPushNotificationConfig", config(3)).await;
+    // What would break out of a header.
+    for name in ["token", "url"] {
+        let mut hostile = config(3);
+        hostile[name] = json!("http://127.0.0.1:1/x\r\nX-Injected: 1");
+        let refused = stage.refused("CreateTaskPushNotificationConfig", hostile).await;
+        assert_eq!(refused["code"], -32602, "{name}: {refused}");
+    }
+    gate.open();
+}
+
+#[tokio::test]
+async fn webhooks_at_work_are_limited_for_each_principal() {
+    let mut options = crate::stage::options();
+    options.most_per_principal = 2;
+    options.most = 3;
+    let gate = Gate::default();
+    let agent = loggia_testkit::ScriptAgent::doing([Act::WaitFor(gate.clone())]);
+    let store = std::sync::Arc::new(loggia_session::MemoryStore::default());
+    let stage = Stage::with(store, agent, options);
+    let webhook = Webhook::start().await;
+    let config = || send1("go", json!({ "url": webhook.url() }));
+    stage.call("SendMessage", config()).await;
+    stage.call("SendMessage", config()).await;
+    let refused = stage.refused("SendMessage", config()).await;
+    assert_eq!(refused["code"], -32602, "{refused}");
+    assert!(stage.ask("bob", "SendMessage", config()).await.is_ok());
+    assert!(stage.ask("eve", "SendMessage", config()).await.is_err());
+    // What is over does not count.
+    gate.open();
+    let over = |call: &crate::webhook::Call| call.state() == "TASK_STATE_COMPLETED";
+    webhook.until(|calls| calls.iter().filter(|call| over(call)).count() == 3).await;
+    let begun = std::time::Instant::now();
+    while stage.ask("ann", "SendMessage", config()).await.is_err() {
+        assert!(begun.elapsed() < crate::webhook::PATIENCE);
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A webhook that is set up anew goes on where it stands, at its new address.
+#[tokio::test]
+async fn a_webhook_that_is_set_again_goes_on() {
+    let stage = Stage::doing([Act::Flood(4)]);
+    let dead =
+        Webhook::telling([Answer::Status(200), Answer::Status(200)], Answer::Status(500)).await;
+    let task = stage.send1("go", json!({ "id": "c", "url": dead.url() })).await["id"].clone();
+    dead.until(|calls| calls.len() > 3).await;
+    let alive = Webhook::start().await;
+    let again = json!({ "taskId": task, "id": "c", "url": alive.url() });
+    stage.call("CreateTaskPushNotificationConfig", again).await;
+    alive.until_over().await;
+    let place = |call: &crate::webhook::Call| {
+        let (seq, k) =
+            call.header("webhook-id").rsplit_once('-').unwrap().1.split_once('.').unwrap();
+        (seq.parse::<u64>().unwrap(), k.parse::<u64>().unwrap())
+    };
+    let mut places: Vec<_> = dead.taken().iter().map(place).collect();
+    assert_eq!(places.len(), 2);
+    places.extend(alive.taken().iter().map(place));
+    assert!(places.is_sorted_by(|a, b| a < b), "no gap, nothing twice: {places:?}");
+}

@@ -1,0 +1,226 @@
+//! What a webhook gets: everything, in order, in its own version, and nobody waits for it.
+
+use std::time::{Duration, Instant};
+
+use loggia_server::dispatch::Reply;
+use loggia_testkit::{Act, Gate};
+use loggia_wire::Extension;
+use serde_json::{Value, json};
+
+use crate::stage::{Stage, options, send1, send03};
+use crate::webhook::{Answer, Call, Webhook};
+
+fn ids(calls: &[Call]) -> Vec<&str> {
+    calls.iter().map(|call| call.header("webhook-id")).collect()
+}
+
+/// The frames that a stream of the task carries, as values.
+async fn streamed(stage: &Stage, method: &str, params: Value) -> Vec<Value> {
+    let Ok(Reply::Frames(mut frames)) = stage.ask("ann", method, params).await else {
+        panic!("{method} does not stream");
+    };
+    let mut seen = Vec::new();
+    while let Some(batch) = frames.next().await.unwrap() {
+        seen.extend(batch.iter().map(|frame| serde_json::from_slice(&frame.body).unwrap()));
+    }
+    seen
+}
+
+#[tokio::test]
+async fn with_the_message_a_webhook_gets_what_the_stream_gets() {
+    let stage = Stage::doing([Act::say("one"), Act::Flood(5), Act::say("end")]);
+    let webhook = Webhook::start().await;
+    let config = json!({
+        "id": "c", "url": webhook.url(), "token": "the-token",
+        "authentication": { "scheme": "Custom", "credentials": "the-credentials" },
+    });
+    let frames = streamed(&stage, "SendStreamingMessage", send1("go", config)).await;
+    let calls = webhook.until_over().await;
+    let bodies: Vec<Value> = calls.iter().map(|call| call.body.clone()).collect();
+    assert_eq!(bodies, frames);
+    assert!(bodies[0]["task"].is_object(), "{bodies:#?}");
+    for call in &calls {
+        assert_eq!(call.header("content-type"), "application/a2a+json");
+        assert_eq!(call.header("a2a-version"), "1.0");
+        assert_eq!(call.header("x-a2a-notification-token"), "the-token");
+        assert_eq!(call.header("a2a-notification-token"), "the-token");
+        assert_eq!(call.header("authorization"), "Custom the-credentials");
+        assert!(call.header("webhook-timestamp").parse::<u64>().unwrap() > 1_700_000_000);
+    }
+    let mut unique = ids(&calls);
+    unique.dedup();
+    assert_eq!(unique.len(), calls.len());
+}
+
+#[tokio::test]
+async fn a_webhook_of_the_older_version_gets_tasks() {
+    let gate = Gate::default();
+    let stage = Stage::doing([Act::say("one"), Act::WaitFor(gate.clone()), Act::say(" two")]);
+    let webhook = Webhook::start().await;
+    let config = json!({
+        "url": webhook.url(), "token": "t",
+        "authentication": { "schemes": ["Bearer"], "credentials": "c" },
+    });
+    stage.call("message/send", send03("go", config)).await;
+    webhook.until(|calls| calls.iter().any(|call| call.state() == "working")).await;
+    gate.open();
+    let calls = webhook.until_over().await;
+    for call in &calls {
+        assert_eq!(call.body["kind"], "task", "{call:?}");
+        assert_eq!(call.header("content-type"), "application/json");
+        assert_eq!(call.header("authorization"), "Bearer c");
+    }
+    let mut states: Vec<String> = calls.iter().map(Call::state).collect();
+    let last = states.last().unwrap().clone();
+    states.dedup();
+    assert_eq!(states.len(), calls.len(), "a change is told once: {calls:#?}");
+    assert_eq!(last, "completed");
+    let text = calls.last().unwrap().body["artifacts"][0].to_string();
+    assert!(text.contains("one two"), "{text}");
+}
+
+#[tokio::test]
+async fn by_method_a_webhook_begins_with_the_task_as_it_is() {
+    let gate = Gate::default();
+    let stage = Stage::doing([Act::say("one"), Act::WaitFor(gate.clone()), Act::say("two")]);
+    let task = stage.send1("go", Value::Null).await;
+    let webhook = Webhook::start().await;
+    let config = json!({ "taskId": task["id"], "url": webhook.url() });
+    stage.call("CreateTaskPushNotificationConfig", config).await;
+    webhook.until(|calls| !calls.is_empty()).await;
+    gate.open();
+    let calls = webhook.until_over().await;
+    assert_eq!(calls[0].body["task"]["id"], task["id"], "{calls:#?}");
+    assert!(calls[1..].iter().all(|call| call.body["task"].is_null()));
+    // A task that is over is told as well: whoever comes late does not wait for ever.
+    let late = Webhook::start().await;
+    let config = json!({ "taskId": task["id"], "pushNotificationConfig": { "url": late.url() } });
+    stage.call("tasks/pushNotificationConfig/set", config).await;
+    let calls = late.until_over().await;
+    assert_eq!((calls.len(), calls[0].state()), (1, "completed".to_owned()));
+}
+
+/// R18 and P6: one hangs, one takes everything, a reader of the stream is there, too.
+#[tokio::test]
+async fn a_hanging_webhook_delays_nobody() {
+    let stage = Stage::doing([Act::Flood(50)]);
+    let hanging = Webhook::telling([], Answer::Hang).await;
+    let fast = Webhook::start().await;
+    let begun = Instant::now();
+    let frames =
+        streamed(&stage, "SendStreamingMessage", send1("go", json!({ "url": hanging.url() })))
+            .await;
+    assert!(frames.len() > 50);
+    hanging.until(|calls| calls.len() == 1).await;
+    // Other tasks and other webhooks of the same one go on while the first one hangs.
+    let task = &frames[0]["task"]["id"];
+    let config = json!({ "taskId": task, "url": fast.url() });
+    stage.call("CreateTaskPushNotificationConfig", config).await;
+    fast.until_over().await;
+    let other = Webhook::start().await;
+    let frames =
+        streamed(&stage, "SendStreamingMessage", send1("go", json!({ "url": other.url() }))).await;
+    assert_eq!(other.until_over().await.len(), frames.len());
+    assert_eq!(hanging.calls().len(), 1, "one at a time");
+    // Its patience is 60 s; nobody waited for that.
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    stage.stop().await;
+    assert!(begun.elapsed() < Duration::from_secs(30), "nor does the end");
+}
+
+/// Whatever a webhook answers, it gets every notification once more until it takes it, in order.
+#[tokio::test]
+async fn order_holds_under_failures() {
+    let stage = Stage::doing([Act::Flood(6), Act::say("end")]);
+    let mut answers = Vec::new();
+    for status in [500, 200, 404, 429, 200, 502, 503, 400, 401, 200, 301] {
+        answers.push(Answer::Status(status));
+    }
+    answers.push(Answer::With(503, "retry-after", "0".into()));
+    answers.push(Answer::Babble);
+    let webhook = Webhook::telling(answers, Answer::Status(200)).await;
+    let config = json!({ "url": webhook.url() });
+    let frames = streamed(&stage, "SendStreamingMessage", send1("go", config)).await;
+    webhook.until_over().await;
+    let taken = webhook.taken();
+    assert_eq!(taken.iter().map(|call| call.body.clone()).collect::<Vec<_>>(), frames);
+    // The same name and the same words for every attempt at one notification.
+    let calls = webhook.calls();
+    for pair in calls.windows(2).filter(|pair| pair[0].status != 200) {
+        assert_eq!(pair[0].header("webhook-id"), pair[1].header("webhook-id"));
+        assert_eq!(pair[0].body, pair[1].body);
+    }
+    assert!(calls.len() > taken.len() + 5, "{calls:#?}");
+}
+
+#[tokio::test]
+async fn a_webhook_says_when_to_come_back() {
+    let stage = Stage::doing([Act::say("x")]);
+    let later = Answer::With(503, "retry-after", "3600".into());
+    let webhook = Webhook::telling([later], Answer::Status(200)).await;
+    let mut options = options();
+    options.longest_delay = Duration::from_millis(700);
+    let stage = Stage::with(stage.store.clone(), loggia_testkit::ScriptAgent::idle(), options);
+    let begun = Instant::now();
+    stage.send1("go", json!({ "url": webhook.url() })).await;
+    webhook.until_over().await;
+    // The back-off alone would have been a few milliseconds; the longest delay bounds the wish.
+    assert!(begun.elapsed() >= Duration::from_millis(700));
+}
+
+/// A task that waits for an answer is told, holds nothing open, and goes on when somebody answers.
+#[tokio::test]
+async fn a_question_is_told_and_so_is_what_follows() {
+    let stage = Stage::doing([Act::execute("make"), Act::succeed("built"), Act::say("done")]);
+    let webhook = Webhook::start().await;
+    let task = stage.send1("go", json!({ "url": webhook.url() })).await;
+    let asked = |call: &Call| call.state() == "TASK_STATE_INPUT_REQUIRED";
+    webhook.until(|calls| calls.iter().any(asked)).await;
+    // The session is closed meanwhile, as an idle one may be; the answer opens it again.
+    stage.session(&task).await.stop().await;
+    let before = webhook.calls().len();
+    let answer = json!({ "message": {
+        "role": "ROLE_USER", "messageId": "a", "taskId": task["id"],
+        "parts": [{ "text": "proceed_once" }],
+    } });
+    stage.call("SendMessage", answer).await;
+    let calls = webhook.until_over().await;
+    assert!(calls.len() > before, "{calls:#?}");
+    let mut unique = ids(&calls);
+    unique.dedup();
+    assert_eq!(unique.len(), calls.len(), "nothing twice");
+}
+
+/// A task that was over and goes on is told again; with the extension it may.
+#[tokio::test]
+async fn a_task_that_goes_on_is_told_again() {
+    let stage = Stage::doing([Act::say("x")]);
+    let webhook = Webhook::start().await;
+    let config = json!({ "url": webhook.url() });
+    let first = stage
+        .ask_with("ann", "SendMessage", send1("go", config), Extension::On)
+        .await
+        .ok()
+        .unwrap();
+    let Reply::Value(first) = first else { panic!("it streams") };
+    let task = first["task"]["id"].clone();
+    let before = webhook.until_over().await;
+    let mut more = send1("more", Value::Null);
+    more["message"]["taskId"] = task.clone();
+    let Ok(_) = stage.ask_with("ann", "SendMessage", more, Extension::On).await else {
+        panic!("it does not go on");
+    };
+    let over = |calls: &[Call]| {
+        calls.iter().filter(|call| call.state() == "TASK_STATE_COMPLETED").count() == 2
+    };
+    let calls = webhook.until(over).await;
+    assert!(calls.len() > before.len() + 1);
+    let places: Vec<(u64, u64)> = ids(&calls)
+        .iter()
+        .map(|id| {
+            let (seq, k) = id.rsplit_once('-').unwrap().1.split_once('.').unwrap();
+            (seq.parse().unwrap(), k.parse().unwrap())
+        })
+        .collect();
+    assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+}

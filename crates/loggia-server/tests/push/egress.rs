@@ -1,0 +1,108 @@
+//! A33 and A14: where nothing may be sent, nothing arrives, however it is written or renamed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loggia_session::MemoryStore;
+use loggia_testkit::{Act, ScriptAgent};
+use serde_json::{Value, json};
+
+use crate::stage::{Names, Stage, options, send1, send03};
+use crate::webhook::{Answer, Webhook};
+
+#[tokio::test]
+async fn addresses_that_are_not_public_are_refused_when_registered() {
+    let names = Names::default()
+        .answering("metadata.google.internal", &[&["169.254.169.254"]])
+        .answering("localtest", &[&["127.0.0.1"]])
+        .answering("mixed.example", &[&["1.1.1.1", "10.0.0.1"]])
+        .answering("six.example", &[&["::ffff:127.0.0.1"]]);
+    let mut options = options();
+    options.lookup = Arc::new(names);
+    options.own_ports = vec![4242];
+    let stage =
+        Stage::with(Arc::new(MemoryStore::default()), ScriptAgent::doing([Act::say("x")]), options);
+    let webhook = Webhook::start().await;
+    let port = webhook.port;
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let urls = [
+        format!("http://0.0.0.0:{port}/"),
+        format!("http://[::ffff:127.0.0.1]:{port}/"),
+        format!("https://localtest:{port}/"),
+        format!("https://six.example:{port}/"),
+        "https://mixed.example/".into(),
+        "https://metadata.google.internal/".into(),
+        "http://metadata.google.internal/".into(),
+        "https://169.254.169.254/latest".into(),
+        "https://[fd00:ec2::254]/".into(),
+        "https://10.1.2.3/".into(),
+        "https://192.168.0.1/".into(),
+        "http://hooks.example/".into(),
+        "http://localhost:4242/".into(),
+        "http://127.0.0.1:4242/".into(),
+        "file:///etc/passwd".into(),
+        "ftp://hooks.example/".into(),
+        "https://user:password@hooks.example/".into(),
+    ];
+    for url in urls {
+        let old = json!({ "taskId": task, "pushNotificationConfig": { "url": url } });
+        let refused = stage.refused("tasks/pushNotificationConfig/set", old).await;
+        assert_eq!(refused["code"], -32602, "{url}: {refused}");
+        assert_eq!(refused["data"]["reason"], "push-target-refused", "{url}");
+        let new = json!({ "taskId": task, "url": url });
+        let refused = stage.refused("CreateTaskPushNotificationConfig", new).await;
+        assert_eq!(refused["code"], -32602, "{url}");
+        // A message whose callback can not be made is not taken.
+        let refused = stage.refused("message/send", send03("go", json!({ "url": url }))).await;
+        assert_eq!(refused["code"], -32602, "{url}");
+        let refused = stage.refused("SendMessage", send1("go", json!({ "url": url }))).await;
+        assert_eq!(refused["code"], -32602, "{url}");
+    }
+    let listed = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    assert_eq!(listed["configs"], json!([]));
+    assert!(webhook.calls().is_empty());
+}
+
+/// A name that was public when it was registered and is not when it is called.
+#[tokio::test]
+async fn a_name_that_changes_its_mind_gets_nothing() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let name = "rebound.example";
+    let names = Names::default().answering(name, &[&["1.1.1.1"], &["127.0.0.1"]]);
+    let mut options = options();
+    options.lookup = Arc::new(names);
+    options.give_up = Duration::from_millis(50);
+    let stage =
+        Stage::with(Arc::new(MemoryStore::default()), ScriptAgent::doing([Act::say("x")]), options);
+    let url = format!("https://{name}:{port}/");
+    let task = stage.send1("go", json!({ "id": "c", "url": url })).await;
+    // Given up, so it was tried.
+    let handle = stage.session(&task).await;
+    let mut reader = loggia_testkit::Reader::new(&handle);
+    let notice = reader.until(|event| {
+        matches!(event, loggia_core::Event::NoticeRaised { text, .. } if text.contains(name))
+    });
+    notice.await;
+    let connected = listener.accept().map(|(_, from)| from);
+    assert_eq!(connected.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// A redirect is not followed: the other place hears nothing, least of all a secret.
+#[tokio::test]
+async fn a_redirect_leads_nowhere() {
+    let elsewhere = Webhook::start().await;
+    for status in [301, 302, 303, 307, 308] {
+        let redirect = Answer::With(status, "location", elsewhere.url());
+        let webhook = Webhook::telling([redirect], Answer::Status(200)).await;
+        let stage = Stage::doing([Act::say("x")]);
+        let config = json!({
+            "url": webhook.url(), "token": "t",
+            "authentication": { "scheme": "Bearer", "credentials": "c" },
+        });
+        stage.send1("go", config).await;
+        webhook.until_over().await;
+    }
+    assert!(elsewhere.calls().is_empty());
+}

@@ -1,0 +1,182 @@
+//! A server without its front door: requests are decoded and asked as the transports do it.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use loggia_core::{AgentName, Mode, Origin, SessionId, Surface};
+use loggia_server::auth::{Principal, Scopes};
+use loggia_server::dispatch::Reply;
+use loggia_server::push::PushOptions;
+use loggia_server::push::resolver::Lookup;
+use loggia_server::state::{Caller, Defaults, Server, Shape};
+use loggia_session::{Agent, Hub, MemoryStore, SessionHandle, Store};
+use loggia_testkit::{Act, ScriptAgent, client};
+use loggia_wire::jsonrpc::Body;
+use loggia_wire::{CardFacts, Extension, decode, dialect_of, jsonrpc, refuse};
+use serde_json::{Value, json};
+
+pub struct Stage {
+    pub store: Arc<dyn Store>,
+    pub hub: Arc<Hub>,
+    pub server: Arc<Server>,
+}
+
+/// Fast enough for tests, and as patient as they are.
+pub fn options() -> PushOptions {
+    PushOptions {
+        time: Duration::from_secs(60),
+        first_delay: Duration::from_millis(2),
+        longest_delay: Duration::from_millis(20),
+        lookup: Arc::new(Names::default()),
+        ..PushOptions::default()
+    }
+}
+
+impl Stage {
+    pub fn new(agent: Arc<dyn Agent>) -> Self {
+        Self::with(Arc::new(MemoryStore::default()), agent, options())
+    }
+
+    pub fn doing(acts: impl IntoIterator<Item = Act>) -> Self {
+        Self::new(ScriptAgent::doing(acts))
+    }
+
+    pub fn with(store: Arc<dyn Store>, agent: Arc<dyn Agent>, options: PushOptions) -> Self {
+        let hub = Arc::new(client::hub(store.clone(), agent));
+        let defaults = Defaults {
+            settings: client::settings(Mode::Ask),
+            workspace: PathBuf::from("/"),
+            roots: vec![PathBuf::from("/")],
+            agent: AgentName("script".into()),
+            tools: Vec::new(),
+            auto_execute: false,
+        };
+        let server = Server::new(hub.clone(), Shape::Many, defaults, facts()).with_push(options);
+        Self { store, hub, server: Arc::new(server) }
+    }
+
+    /// Everything of this process ends, as in order.
+    pub async fn stop(self) {
+        self.server.stop_push().await;
+        self.hub.stop().await;
+    }
+
+    pub async fn ask(&self, who: &str, method: &str, params: Value) -> Result<Reply, Value> {
+        self.ask_with(who, method, params, Extension::Off).await
+    }
+
+    pub async fn ask_with(
+        &self,
+        who: &str,
+        method: &str,
+        params: Value,
+        extension: Extension,
+    ) -> Result<Reply, Value> {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let Ok(Body::One(call)) = jsonrpc::parse(request.to_string().as_bytes()) else {
+            panic!("{request}");
+        };
+        let dialect = dialect_of(method).unwrap();
+        let asked = match decode(&call, extension) {
+            Ok(asked) => self.server.ask(asked, &caller(who), None).await,
+            Err(error) => Err(error),
+        };
+        asked.map_err(|error| serde_json::to_value(refuse(&error, dialect)).unwrap())
+    }
+
+    /// What a request for one value gets.
+    pub async fn call(&self, method: &str, params: Value) -> Value {
+        match self.ask("ann", method, params).await {
+            Ok(Reply::Value(value)) => value,
+            Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("{method} streams"),
+            Err(error) => panic!("{method}: {error}"),
+        }
+    }
+
+    pub async fn refused(&self, method: &str, params: Value) -> Value {
+        match self.ask("ann", method, params).await {
+            Ok(_) => panic!("{method} is not refused"),
+            Err(error) => error,
+        }
+    }
+
+    /// A 1.0 message with a webhook, answered at once; the task.
+    pub async fn send1(&self, text: &str, config: Value) -> Value {
+        let params = send1(text, config);
+        self.call("SendMessage", params).await["task"].clone()
+    }
+
+    pub async fn session(&self, task: &Value) -> SessionHandle {
+        let id = SessionId::from(task["contextId"].as_str().unwrap());
+        self.hub.open(&id).await.unwrap()
+    }
+}
+
+pub fn send1(text: &str, config: Value) -> Value {
+    json!({
+        "message": { "role": "ROLE_USER", "messageId": "m", "parts": [{ "text": text }] },
+        "configuration": { "returnImmediately": true, "taskPushNotificationConfig": config },
+    })
+}
+
+pub fn send03(text: &str, config: Value) -> Value {
+    json!({
+        "message": {
+            "kind": "message", "role": "user", "messageId": "m",
+            "parts": [{ "kind": "text", "text": text }],
+        },
+        "configuration": { "blocking": false, "pushNotificationConfig": config },
+    })
+}
+
+fn caller(name: &str) -> Caller {
+    let mut origin = Origin::new(Surface::A2a, name);
+    origin.principal = Some(name.to_owned());
+    let principal = Principal { name: name.to_owned(), scopes: Scopes::CLIENT, local: true };
+    Caller { principal, origin }
+}
+
+fn facts() -> CardFacts {
+    CardFacts {
+        name: "Loggia".into(),
+        description: String::new(),
+        version: "0".into(),
+        public_url: "http://localhost:1".into(),
+        documentation_url: None,
+        streaming: true,
+        push: false,
+        extended_card: false,
+        auth: Vec::new(),
+        input_modes: Vec::new(),
+        output_modes: Vec::new(),
+        skills: Vec::new(),
+    }
+}
+
+/// Names that answer as a test wants: the answers in turn, the last one for ever.
+#[derive(Default)]
+pub struct Names(Mutex<HashMap<String, Vec<Vec<IpAddr>>>>);
+
+impl Names {
+    pub fn answering(self, name: &str, answers: &[&[&str]]) -> Self {
+        let parse = |texts: &&[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        self.0.lock().unwrap().insert(name.to_owned(), answers.iter().map(parse).collect());
+        self
+    }
+}
+
+impl Lookup for Names {
+    fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, std::io::Result<Vec<IpAddr>>> {
+        let mut names = self.0.lock().unwrap();
+        let found = names.get_mut(name).map(|answers| match answers.len() {
+            1 => answers[0].clone(),
+            _ => answers.remove(0),
+        });
+        let found = found.ok_or_else(|| std::io::Error::other("there is no such name"));
+        Box::pin(std::future::ready(found))
+    }
+}
