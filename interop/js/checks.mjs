@@ -1,5 +1,6 @@
 // Runs named checks one after the other and says one line for each.
 import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
 
 const PATIENCE = 30_000;
 
@@ -58,3 +59,29 @@ export const EXTENSION =
 
 /** The part of the extended card that says how sessions are set up. */
 export const SETUP = 'urn:loggia:a2a:setup:v1';
+
+/** A webhook that keeps what it is told and says yes to everything. */
+export async function webhook() {
+  const calls = [];
+  const waiting = [];
+  const server = createServer((request, response) => {
+    const chunks = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', () => {
+      response.end();
+      calls.push({ headers: request.headers, body: JSON.parse(Buffer.concat(chunks)) });
+      waiting.forEach((look) => look());
+    });
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${server.address().port}/hook`,
+    /** All calls, once the body of one of them fits. */
+    until: (fits) =>
+      new Promise((resolve) => {
+        const look = () => calls.some(({ body }) => fits(body)) && resolve([...calls]);
+        waiting.push(look);
+        look();
+      }),
+  };
+}

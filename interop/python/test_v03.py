@@ -12,10 +12,13 @@ from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import A2AClientJSONRPCError
 from a2a.types import (
     DataPart,
+    GetTaskPushNotificationConfigParams,
     Message,
     Part,
+    PushNotificationAuthenticationInfo,
     PushNotificationConfig,
     Role,
+    Task,
     TaskArtifactUpdateEvent,
     TaskIdParams,
     TaskPushNotificationConfig,
@@ -25,7 +28,7 @@ from a2a.types import (
     TextPart,
 )
 
-from checks import equal, refused, run
+from checks import Webhook, equal, refused, run
 
 URL, WORKSPACE = sys.argv[1], pathlib.Path(sys.argv[2])
 NOWHERE = str(uuid.uuid4())
@@ -33,7 +36,7 @@ EXTENSION = (
     'https://github.com/google-gemini/gemini-cli/blob/main/'
     'docs/a2a/developer-profile/v0/spec.md'
 )
-NOT_FOUND, NOT_CANCELABLE, NO_PUSH, UNSUPPORTED, PARAMS = -32001, -32002, -32003, -32004, -32602
+NOT_FOUND, NOT_CANCELABLE, UNSUPPORTED, PARAMS = -32001, -32002, -32004, -32602
 
 
 class Connected:
@@ -244,13 +247,63 @@ async def unknown_task():
         await refused_with(c.events('say x', NOWHERE), NOT_FOUND)
 
 
-async def push_is_refused_as_the_card_says():
+def callback(hook):
+    """A configuration with everything in it."""
+    secret = PushNotificationAuthenticationInfo(schemes=['Bearer'], credentials='a-secret')
+    return PushNotificationConfig(url=hook.url, token='a-token', authentication=secret)
+
+
+def told(calls):
+    """What a webhook was told, read with the SDK's own type."""
+    for headers, _ in calls:
+        equal(headers['authorization'], 'Bearer a-secret')
+        equal(headers['x-a2a-notification-token'], 'a-token')
+    return [Task.model_validate(body) for _, body in calls]
+
+
+def over(body):
+    return body['status']['state'] == 'completed'
+
+
+async def push_with_the_message():
+    async with Webhook() as hook:
+        async with Connected(push_notification_configs=[callback(hook)]) as c:
+            equal(c.card.capabilities.push_notifications, True)
+            events = await c.events('say pushed')
+            tasks = told(await hook.until(over))
+            equal({task.id for task in tasks}, {events[-1][0].id})
+            equal(tasks[-1].status.state, TaskState.completed)
+            equal(tasks[-1].artifacts[0].parts[0].root.text, 'pushed')
+
+
+async def push_by_method():
+    async with blocking() as c, Webhook() as hook:
+        task = await c.send('write pushed.txt: hi')
+        config = TaskPushNotificationConfig(
+            task_id=task.id, push_notification_config=callback(hook)
+        )
+        made = await c.client.set_task_callback(config)
+        equal(c.calls[-1], 'tasks/pushNotificationConfig/set')
+        shown = made.push_notification_config
+        equal((made.task_id, shown.id, shown.url), (task.id, task.id, hook.url))
+        # Secrets are for the webhook alone.
+        equal((shown.token, shown.authentication.credentials), (None, None))
+        got = await c.client.get_task_callback(GetTaskPushNotificationConfigParams(id=task.id))
+        equal(got, made)
+        await c.send('yes', task.id)
+        tasks = told(await hook.until(over))
+        equal(tasks[0].status.state, TaskState.input_required)
+        equal({task.id for task in tasks}, {task.id})
+
+
+async def push_to_a_private_address_is_refused():
     async with blocking() as c:
-        equal(c.card.capabilities.push_notifications, False)
         task = await c.send('say x')
-        hook = PushNotificationConfig(url='https://example.com/hook')
-        config = TaskPushNotificationConfig(task_id=task.id, push_notification_config=hook)
-        await refused_with(c.client.set_task_callback(config), NO_PUSH)
+        for url in ['http://example.com/hook', 'https://10.0.0.1/', 'https://169.254.169.254/']:
+            config = TaskPushNotificationConfig(
+                task_id=task.id, push_notification_config=PushNotificationConfig(url=url)
+            )
+            await refused_with(c.client.set_task_callback(config), PARAMS)
 
 
 async def approval_through_the_extension():
@@ -295,7 +348,9 @@ run(
         cancel_while_it_asks,
         a_finished_task_takes_no_more_messages,
         unknown_task,
-        push_is_refused_as_the_card_says,
+        push_with_the_message,
+        push_by_method,
+        push_to_a_private_address_is_refused,
         approval_through_the_extension,
     ],
 )

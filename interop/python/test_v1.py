@@ -10,22 +10,26 @@ import httpx
 
 from a2a.client import ClientCallContext, ClientConfig, create_client
 from a2a.types import (
+    AuthenticationInfo,
     CancelTaskRequest,
     GetExtendedAgentCardRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
     ListTasksRequest,
     Message,
     Part,
     Role,
     SendMessageConfiguration,
     SendMessageRequest,
+    StreamResponse,
     SubscribeToTaskRequest,
     TaskPushNotificationConfig,
     TaskState,
 )
 from a2a.utils.errors import (
     InvalidParamsError,
-    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
@@ -33,7 +37,7 @@ from a2a.utils.errors import (
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
-from checks import equal, refused, run
+from checks import Webhook, equal, refused, run
 
 URL, WORKSPACE = sys.argv[1], pathlib.Path(sys.argv[2])
 NOWHERE = str(uuid.uuid4())
@@ -300,16 +304,72 @@ async def unknown_task():
         await refused(c.events('say x', NOWHERE), TaskNotFoundError)
 
 
-async def push_is_refused_as_the_card_says():
-    async with blocking() as c:
-        equal(c.client._card.capabilities.push_notifications, False)
-        task = await c.send('say x')
-        config = TaskPushNotificationConfig(task_id=task.id, url='https://example.com/hook')
-        await refused(
-            c.client.create_task_push_notification_config(config),
-            PushNotificationNotSupportedError,
+def told(calls):
+    """What a webhook was told, read with the SDK's own types; an unknown field is an error."""
+    return [ParseDict(body, StreamResponse()) for _, body in calls]
+
+
+def over(body):
+    state = body.get('statusUpdate', body.get('task', {})).get('status', {}).get('state')
+    return state == 'TASK_STATE_COMPLETED'
+
+
+async def push_with_the_message():
+    async with Connected() as c, Webhook() as hook:
+        equal(c.client._card.capabilities.push_notifications, True)
+        config = TaskPushNotificationConfig(
+            url=hook.url,
+            token='a-token',
+            authentication=AuthenticationInfo(scheme='Bearer', credentials='a-secret'),
         )
+        events = await c.events('say pushed', task_push_notification_config=config)
+        calls = await hook.until(over)
+        equal(told(calls), events)
+        for headers, _ in calls:
+            equal(headers['authorization'], 'Bearer a-secret')
+            equal(headers['x-a2a-notification-token'], 'a-token')
+            equal(headers['content-type'], 'application/a2a+json')
+
+
+async def push_by_method():
+    async with blocking() as c, Webhook() as hook:
+        task = await c.send('write pushed.txt: hi')
+        config = TaskPushNotificationConfig(
+            task_id=task.id,
+            id='mine',
+            url=hook.url,
+            token='a-token',
+            authentication=AuthenticationInfo(scheme='Bearer', credentials='a-secret'),
+        )
+        made = await c.client.create_task_push_notification_config(config)
         equal(c.calls[-1], ('CreateTaskPushNotificationConfig', '1.0'))
+        equal((made.task_id, made.id, made.url), (task.id, 'mine', hook.url))
+        # Secrets are for the webhook alone.
+        equal((made.token, made.authentication.credentials), ('', ''))
+        which = GetTaskPushNotificationConfigRequest(task_id=task.id, id='mine')
+        equal(await c.client.get_task_push_notification_config(which), made)
+        listed = ListTaskPushNotificationConfigsRequest(task_id=task.id)
+        found = await c.client.list_task_push_notification_configs(listed)
+        equal(list(found.configs), [made])
+        await c.send('yes', task.id)
+        events = told(await hook.until(over))
+        equal(events[0].task.id, task.id)
+        equal(events[0].task.status.state, TaskState.TASK_STATE_INPUT_REQUIRED)
+        gone = DeleteTaskPushNotificationConfigRequest(task_id=task.id, id='mine')
+        await c.client.delete_task_push_notification_config(gone)
+        await c.client.delete_task_push_notification_config(gone)
+        found = await c.client.list_task_push_notification_configs(listed)
+        equal(list(found.configs), [])
+
+
+async def push_to_a_private_address_is_refused():
+    async with blocking() as c:
+        task = await c.send('say x')
+        for url in ['http://example.com/hook', 'https://10.0.0.1/', 'https://169.254.169.254/']:
+            config = TaskPushNotificationConfig(task_id=task.id, url=url)
+            await refused(
+                c.client.create_task_push_notification_config(config), InvalidParamsError
+            )
 
 
 async def approval_through_the_extension():
@@ -360,7 +420,9 @@ run(
         cancel_while_it_asks,
         a_finished_task_takes_no_more_messages,
         unknown_task,
-        push_is_refused_as_the_card_says,
+        push_with_the_message,
+        push_by_method,
+        push_to_a_private_address_is_refused,
         approval_through_the_extension,
     ],
 )

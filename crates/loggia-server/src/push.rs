@@ -109,6 +109,21 @@ struct Running {
     ended: CancellationToken,
 }
 
+/// Whatever ends a worker, nobody takes it for one that is still at work.
+struct Leaving {
+    outbox: Arc<Inner>,
+    key: Key,
+    number: u64,
+    ended: CancellationToken,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.outbox.remove(&self.key, self.number);
+        self.ended.cancel();
+    }
+}
+
 /// A webhook that a client asks for.
 struct Wanted {
     session: SessionId,
@@ -329,9 +344,14 @@ impl Inner {
                     woken: woken.clone(),
                     cancel: cancel.clone(),
                 };
-                let over = ended.clone().drop_guard();
+                let leaving = Leaving {
+                    outbox: self.clone(),
+                    key: worker.key.clone(),
+                    number,
+                    ended: ended.clone(),
+                };
                 self.tasks.spawn(async move {
-                    let _over = over;
+                    let _leaving = leaving;
                     worker.run().await;
                 });
                 let principal = registration.principal.clone();
@@ -343,16 +363,22 @@ impl Inner {
     /// A worker has nothing left to do. False if there is: it has to look once more.
     fn retire(&self, key: &Key, number: u64) -> bool {
         let mut workers = self.workers();
-        match workers.get_mut(key).filter(|running| running.number == number) {
-            Some(running) if running.again => {
-                running.again = false;
+        let own = workers.get_mut(key).filter(|running| running.number == number);
+        if let Some(running) = own {
+            if std::mem::take(&mut running.again) {
                 return false;
             }
-            Some(_) => workers.remove(key),
-            // It was told to end, and may have a successor.
-            None => None,
-        };
+            workers.remove(key);
+        }
         true
+    }
+
+    /// A later worker of the same webhook stays.
+    fn remove(&self, key: &Key, number: u64) {
+        let mut workers = self.workers();
+        if workers.get(key).is_some_and(|running| running.number == number) {
+            workers.remove(key);
+        }
     }
 
     /// Ends a worker, and waits until it has.

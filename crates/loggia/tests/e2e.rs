@@ -21,6 +21,8 @@ mod hook;
 mod kill;
 #[path = "e2e/ownership.rs"]
 mod ownership;
+#[path = "e2e/push.rs"]
+mod push;
 #[path = "e2e/refused.rs"]
 mod refused;
 #[path = "e2e/served.rs"]

@@ -8,7 +8,6 @@ import {
   ClientFactory,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
-  PushNotificationNotSupportedError,
   ServiceParameters,
   TaskNotCancelableError,
   TaskNotFoundError,
@@ -16,7 +15,7 @@ import {
   withA2AExtensions,
 } from '@a2a-js/sdk/client';
 
-import { EXTENSION, SETUP, all, noting, refused, run, sleep } from './checks.mjs';
+import { EXTENSION, SETUP, all, noting, refused, run, sleep, webhook } from './checks.mjs';
 
 const [URL_, WORKSPACE] = process.argv.slice(2);
 const NOWHERE = randomUUID();
@@ -43,6 +42,19 @@ const message = (text, taskId = undefined, configuration = undefined) => ({
   },
   configuration,
 });
+const BLOCKING = { blocking: true };
+const callback = ({ url }) => ({
+  url,
+  token: 'a-token',
+  authentication: { schemes: ['Bearer'], credentials: 'a-secret' },
+});
+const over = (body) => body.status.state === 'completed';
+const told = (calls) =>
+  calls.map(({ headers, body }) => {
+    assert.equal(headers.authorization, 'Bearer a-secret');
+    assert.equal(headers['x-a2a-notification-token'], 'a-token');
+    return body;
+  });
 const text = (parts) => parts.map((part) => part.text ?? '').join('');
 const said = (task) => (task.artifacts ?? []).map((artifact) => text(artifact.parts)).join('');
 const streamed = (events) =>
@@ -199,16 +211,36 @@ await run('js 0.3.14', {
     await refused(all(client.sendMessageStream(message('say x', NOWHERE))), TaskNotFoundError);
   },
 
-  async 'push is refused as the card says'() {
+  async 'push with the message'() {
+    const { client } = await connect();
+    assert.equal((await client.getAgentCard()).capabilities.pushNotifications, true);
+    const hook = await webhook();
+    const asked = message('say pushed', undefined, { pushNotificationConfig: callback(hook) });
+    const events = await all(client.sendMessageStream(asked));
+    const tasks = told(await hook.until(over));
+    assert.ok(tasks.every((task) => task.kind === 'task' && task.id === events[0].id));
+    assert.equal(said(tasks.at(-1)), 'pushed');
+  },
+
+  async 'push by method'() {
     const { client, calls } = await connect();
-    assert.equal((await client.getAgentCard()).capabilities.pushNotifications, false);
-    const { id } = await client.sendMessage(message('say x'));
-    const config = { taskId: id, pushNotificationConfig: { url: 'https://example.com/hook' } };
-    // The client reads the card and does not even ask; its transport does.
-    const asked = async (by) => by.setTaskPushNotificationConfig(config);
-    await refused(asked(client), PushNotificationNotSupportedError);
-    await refused(asked(client.transport), PushNotificationNotSupportedError);
+    const hook = await webhook();
+    const { id } = await client.sendMessage(message('write pushed.txt: hi', undefined, BLOCKING));
+    const config = { taskId: id, pushNotificationConfig: { ...callback(hook), id: 'mine' } };
+    const made = await client.setTaskPushNotificationConfig(config);
     assert.equal(calls.at(-1)[0], 'tasks/pushNotificationConfig/set');
+    // Secrets are for the webhook alone.
+    const shown = { id: 'mine', url: hook.url, authentication: { schemes: ['Bearer'] } };
+    assert.deepEqual(made, { taskId: id, pushNotificationConfig: shown });
+    const which = { id, pushNotificationConfigId: 'mine' };
+    assert.deepEqual(await client.getTaskPushNotificationConfig(which), made);
+    assert.deepEqual(await client.listTaskPushNotificationConfig({ id }), [made]);
+    await client.sendMessage(message('yes', id, BLOCKING));
+    const tasks = told(await hook.until(over));
+    assert.equal(tasks[0].status.state, 'input-required');
+    await client.deleteTaskPushNotificationConfig(which);
+    await client.deleteTaskPushNotificationConfig(which);
+    assert.deepEqual(await client.listTaskPushNotificationConfig({ id }), []);
   },
 
   async 'approval through the extension'() {

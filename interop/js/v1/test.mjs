@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ListTasksRequest, Role, SendMessageRequest, TaskState } from '@a2a-js/sdk';
+import { ListTasksRequest, Role, SendMessageRequest, StreamResponse, TaskState } from '@a2a-js/sdk';
 import {
   ClientFactory,
   DefaultAgentCardResolver,
@@ -14,13 +14,12 @@ import {
 } from '@a2a-js/sdk/client';
 import {
   A2A_ERROR_CODE,
-  PushNotificationNotSupportedError,
   TaskNotCancelableError,
   TaskNotFoundError,
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
 
-import { EXTENSION, SETUP, all, noting, refused, run, sleep } from './checks.mjs';
+import { EXTENSION, SETUP, all, noting, refused, run, sleep, webhook } from './checks.mjs';
 
 const [URL_, WORKSPACE] = process.argv.slice(2);
 const NOWHERE = randomUUID();
@@ -57,6 +56,8 @@ const last = (events) => {
   return events.at(-1).payload.value.status.state;
 };
 const file = (name) => join(WORKSPACE, name);
+const over = (body) =>
+  (body.statusUpdate ?? body.task)?.status.state === 'TASK_STATE_COMPLETED';
 
 await run('js 1.3.0', {
   async card() {
@@ -242,16 +243,44 @@ await run('js 1.3.0', {
     await refused(all(client.sendMessageStream(message('say x', NOWHERE))), TaskNotFoundError);
   },
 
-  async 'push is refused as the card says'() {
+  async 'push with the message'() {
+    const { client } = await connect();
+    assert.equal((await client.getAgentCard()).capabilities.pushNotifications, true);
+    const hook = await webhook();
+    const authentication = { scheme: 'Bearer', credentials: 'a-secret' };
+    const config = { url: hook.url, token: 'a-token', authentication };
+    const asked = message('say pushed', '', { taskPushNotificationConfig: config });
+    const events = await all(client.sendMessageStream(asked));
+    const calls = await hook.until(over);
+    assert.deepEqual(calls.map(({ body }) => StreamResponse.fromJSON(body)), events);
+    for (const { headers } of calls) {
+      assert.equal(headers.authorization, 'Bearer a-secret');
+      assert.equal(headers['x-a2a-notification-token'], 'a-token');
+    }
+  },
+
+  async 'push by method'() {
     const { client, calls } = await connect();
-    assert.equal((await client.getAgentCard()).capabilities.pushNotifications, false);
-    const { id } = await client.sendMessage(message('say x'));
-    const config = { tenant: '', id: '', taskId: id, url: 'https://example.com/hook', token: '' };
-    // The client reads the card and does not even ask; its transport does.
-    const asked = async (by) => by.createTaskPushNotificationConfig(config);
-    await refused(asked(client), PushNotificationNotSupportedError);
-    await refused(asked(client.transport), PushNotificationNotSupportedError);
+    const hook = await webhook();
+    const { id: taskId } = await client.sendMessage(message('write pushed.txt: hi'));
+    const authentication = { scheme: 'Bearer', credentials: 'a-secret' };
+    const which = { tenant: '', id: 'mine', taskId };
+    const config = { ...which, url: hook.url, token: 'a-token', authentication };
+    const made = await client.createTaskPushNotificationConfig(config);
     assert.equal(calls.at(-1)[0], 'CreateTaskPushNotificationConfig');
+    assert.deepEqual([made.taskId, made.id, made.url], [taskId, 'mine', hook.url]);
+    // Secrets are for the webhook alone.
+    assert.deepEqual([made.token, made.authentication.credentials], ['', '']);
+    assert.deepEqual(await client.getTaskPushNotificationConfig(which), made);
+    const listed = { tenant: '', taskId, pageSize: 0, pageToken: '' };
+    assert.deepEqual((await client.listTaskPushNotificationConfig(listed)).configs, [made]);
+    await client.sendMessage(message('yes', taskId));
+    const told = (await hook.until(over)).map(({ body }) => StreamResponse.fromJSON(body));
+    assert.equal(told[0].payload.$case, 'task');
+    assert.equal(told[0].payload.value.status.state, TASK_STATE_INPUT_REQUIRED);
+    await client.deleteTaskPushNotificationConfig(which);
+    await client.deleteTaskPushNotificationConfig(which);
+    assert.deepEqual((await client.listTaskPushNotificationConfig(listed)).configs, []);
   },
 
   async 'approval through the extension'() {

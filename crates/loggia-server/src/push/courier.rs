@@ -3,6 +3,7 @@
 //! Follows no redirect, uses no proxy, sends what the registration holds to the registered address
 //! and nowhere else. What goes wrong is said without the address's path and without any secret.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -125,6 +126,9 @@ async fn attempt(request: reqwest::RequestBuilder) -> Outcome {
     let mut response = match request.send().await {
         Ok(response) => response,
         Err(error) if error.is_timeout() => return failed("it did not reply in time"),
+        Err(error) if is_about_certificate(&error) => {
+            return failed("its certificate is not accepted");
+        }
         Err(error) if error.is_connect() => return failed("it cannot be reached"),
         Err(_) => return failed("the connection broke"),
     };
@@ -144,6 +148,17 @@ async fn attempt(request: reqwest::RequestBuilder) -> Outcome {
         status if status.is_redirection() => failed("it redirects, which is not followed"),
         status => Outcome::Failed { why: format!("it replied {}", status.as_u16()), retry_after },
     }
+}
+
+fn is_about_certificate(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error.to_string().contains("certificate") {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// None where a secret cannot be a header.

@@ -57,6 +57,26 @@ async fn after_a_restart_the_rest_is_delivered() {
     assert_eq!(webhook.calls().len(), heard);
 }
 
+/// The cursor is on disk before the next notification is sent, so that a crash repeats one at most.
+#[tokio::test]
+async fn the_cursor_moves_before_the_next_one_is_sent() {
+    let directory = client::directory();
+    let agent = ScriptAgent::doing([Act::Flood(10)]);
+    let stage = Stage::with(client::sqlite(directory.path()), agent, options());
+    for taken in 1..4 {
+        let answers = vec![Answer::Status(200); taken];
+        let webhook = Webhook::telling(answers, Answer::Hang).await;
+        let task = stage.send1("go", json!({ "id": "c", "url": webhook.url() })).await;
+        let calls = webhook.until(|calls| calls.len() > taken).await;
+        let records = Records::new(stage.store.clone());
+        let task = TaskId::from(task["id"].as_str().unwrap());
+        let registration = records.of_task(&task).await.unwrap().remove(0);
+        let cursor = records.cursor(&registration).await.unwrap();
+        let place = calls[taken - 1].header("webhook-id").rsplit_once('-').unwrap().1;
+        assert_eq!(cursor.delivered.as_deref(), Some(place), "{cursor:?}");
+    }
+}
+
 fn registration(handle: &SessionHandle, task: &TaskId, url: String) -> Registration {
     Registration {
         serial: "s".into(),

@@ -98,11 +98,11 @@ async fn malformed_requests_get_the_right_error() {
         .header("Content-Type", "application/json")
         .body("x".repeat(11 << 20));
     assert_eq!(large.send().await.map_or(413, |response| response.status().as_u16()), 413);
-    let push = json!({ "url": "https://example.com/hook" });
+    let push = json!({ "url": "https://169.254.169.254/hook" });
     let configuration = json!({ "pushNotificationConfig": push });
     let params = json!({ "message": text_message("say x"), "configuration": configuration });
     let push = served.call("message/send", params).await;
-    assert_eq!(push["error"]["code"], -32003, "a callback is refused, not forgotten: {push}");
+    assert_eq!(push["error"]["code"], -32602, "a callback is refused, not forgotten: {push}");
     let alive = served.call("message/send", json!({ "message": text_message("say x") })).await;
     assert!(alive["result"]["id"].is_string(), "{alive}");
 }

@@ -1,7 +1,7 @@
 //! A server of the real binary, and the clients that talk to it.
 
 use std::io::{BufRead, BufReader};
-use std::process::Child;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
@@ -39,7 +39,11 @@ pub struct Event {
 
 impl Served {
     pub fn start(machine: &Machine, arguments: &[&str]) -> Self {
-        let mut child = machine.start(arguments);
+        Self::spawn(machine.command(arguments))
+    }
+
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.next().expect("it says where it serves").unwrap();
         let port = line.split("http://127.0.0.1:").nth(1).expect(&line);

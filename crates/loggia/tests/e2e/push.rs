@@ -1,0 +1,336 @@
+//! Push notifications of the real binary: killed between two of them, over TLS, and with canaries in
+//! every slot for a secret.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::served::Served;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One request, and the way to answer it.
+struct Call {
+    head: String,
+    body: Value,
+    answer: SyncSender<String>,
+}
+
+impl Call {
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The place of the notification, `seq.k`.
+    fn place(&self) -> String {
+        self.header("webhook-id").unwrap().rsplit_once('-').unwrap().1.to_owned()
+    }
+
+    fn reply(&self, status: &str) {
+        // The server may have been killed since.
+        let _ = self.answer.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
+    }
+}
+
+/// A webhook whose test decides when each request is answered.
+struct Webhook {
+    port: u16,
+    calls: Receiver<Call>,
+}
+
+impl Webhook {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (sender, calls) = sync_channel(64);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let sender = sender.clone();
+                std::thread::spawn(move || serve(stream, &sender));
+            }
+        });
+        Self { port, calls }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hook", self.port)
+    }
+
+    fn next(&self) -> Call {
+        self.calls.recv_timeout(PATIENCE).expect("the webhook is called")
+    }
+}
+
+fn serve(stream: TcpStream, calls: &SyncSender<Call>) {
+    let mut writer = stream.try_clone().unwrap();
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            match reader.read_line(&mut head) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
+        });
+        let mut body = vec![0; length.unwrap()];
+        if reader.read_exact(&mut body).is_err() {
+            return;
+        }
+        let (answer, answered) = sync_channel(1);
+        let body = serde_json::from_slice(&body).unwrap();
+        if calls.send(Call { head, body, answer }).is_err() {
+            return;
+        }
+        let Ok(answer) = answered.recv() else { return };
+        if writer.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn message(text: &str, config: &Value) -> Value {
+    json!({
+        "message": { "role": "ROLE_USER", "messageId": "m", "parts": [{ "text": text }] },
+        "configuration": { "returnImmediately": true, "taskPushNotificationConfig": config },
+    })
+}
+
+fn is_over(body: &Value) -> bool {
+    let state = body["statusUpdate"]["status"]["state"].as_str().unwrap_or_default();
+    ["TASK_STATE_COMPLETED", "TASK_STATE_FAILED"].contains(&state)
+}
+
+#[tokio::test]
+async fn the_card_says_so_and_so_it_is() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    for path in ["", "/a2a/1.0", "/a2a/0.3"] {
+        let card = served.get(&format!("{path}/.well-known/agent-card.json")).await;
+        assert_eq!(card["capabilities"]["pushNotifications"], true, "{path}: {card}");
+    }
+    let webhook = Webhook::start();
+    let config = json!({ "url": webhook.url(), "token": "t" });
+    let sent = served.call("SendMessage", message("say hello", &config)).await;
+    let first = webhook.next();
+    assert_eq!(first.body["task"]["id"], sent["result"]["task"]["id"], "{sent}");
+    assert_eq!(first.header("x-a2a-notification-token"), Some("t"));
+    first.reply("200 OK");
+    loop {
+        let call = webhook.next();
+        call.reply("204 No Content");
+        if is_over(&call.body) {
+            break;
+        }
+    }
+    // This server is no webhook of its own.
+    let own = json!({ "url": served.url() });
+    let refused = served.call("SendMessage", message("say hello", &own)).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+/// R18: one webhook never answers. Its task's own stream, other streams, another webhook and the end
+/// of the process do not wait for it.
+#[tokio::test]
+async fn a_hanging_webhook_delays_nobody() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let (hanging, fast) = (Webhook::start(), Webhook::start());
+    let stream = |config: Value| {
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage",
+            "params": message("say one\nsay two", &config),
+        });
+        served.stream(served.post(&body), usize::MAX)
+    };
+    let begun = Instant::now();
+    let events = stream(json!({ "url": hanging.url() })).await;
+    assert!(is_over(&events.last().unwrap().response["result"]), "{events:?}");
+    let held = hanging.next();
+    let (one, two) = tokio::join!(stream(json!({ "url": fast.url() })), stream(Value::Null));
+    assert_eq!(one.len(), two.len());
+    for event in &one {
+        let call = fast.next();
+        assert_eq!(call.body, event.response["result"]);
+        call.reply("200 OK");
+    }
+    // The webhook's own time is 10 s.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(hanging.calls.try_recv().is_err(), "one at a time");
+    held.reply("200 OK");
+    assert_eq!(hanging.next().place(), events[1].id);
+}
+
+/// Killed while a notification is under way, and between two: after the restart the webhook has seen
+/// every frame of the task in order, and at most the one under way twice.
+#[tokio::test]
+async fn killed_between_notifications_it_goes_on() {
+    let script = "[[rule]]\nsteps = [ { repeat = 12, step = { text = \"word \", delay = \"4ms\" } }, \
+                  { call = \"list_directory\", input = {} }, { text = \"end\" } ]\n";
+    for (kill_at, under_way) in [(1, true), (1, false), (4, true), (6, false), (9, true)] {
+        let machine = Machine::new();
+        let model = machine.script("words.toml", script);
+        let arguments = ["serve", "--port", "0", "--model", &model];
+        let webhook = Webhook::start();
+        let mut served = Served::start(&machine, &arguments);
+        let config = json!({ "id": "c", "url": webhook.url() });
+        let sent = served.call("SendMessage", message("go", &config)).await;
+        let task = sent["result"]["task"]["id"].clone();
+        let mut places = Vec::new();
+        for n in 1..=kill_at {
+            let call = webhook.next();
+            places.push(call.place());
+            if n < kill_at || !under_way {
+                call.reply("200 OK");
+            }
+            if n == kill_at {
+                served.child.kill().unwrap();
+                served.child.wait().unwrap();
+                call.reply("200 OK");
+            }
+        }
+        // What was still sent before the kill arrived is here; nobody hears the answer.
+        while let Ok(call) = webhook.calls.try_recv() {
+            places.push(call.place());
+        }
+        let served = Served::start(&machine, &arguments);
+        loop {
+            let call = webhook.next();
+            places.push(call.place());
+            call.reply("200 OK");
+            if is_over(&call.body) {
+                break;
+            }
+        }
+        let told = places.len();
+        places.dedup();
+        assert!(told - places.len() <= 1, "{kill_at}: {places:?}");
+        // Everything that the log shows of this task, from its beginning.
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": { "id": task } });
+        let request = served.post(&body).header("Last-Event-ID", "0.0");
+        let frames = served.stream(request, usize::MAX).await;
+        let frames: Vec<String> = frames.into_iter().map(|event| event.id).collect();
+        assert_eq!(places, frames, "killed at {kill_at}, under way: {under_way}");
+    }
+}
+
+/// P13: canaries in the token, the credentials and the URL; everything fails; nothing of it is
+/// written anywhere but where it is kept.
+#[tokio::test]
+async fn secrets_stay_secret() {
+    let machine = Machine::new();
+    let (log, webhook) = (machine.home().with_file_name("stderr"), Webhook::start());
+    let mut command = machine.command(&["serve", "--port", "0"]);
+    command.env("LOGGIA_LOG", "trace").stderr(File::create(&log).unwrap());
+    let served = Served::spawn(command);
+    let canaries = ["canary-token", "canary-credentials", "canary-path", "canary-query"];
+    let url = format!("{}/{}?key={}", webhook.url(), canaries[2], canaries[3]);
+    let config = json!({
+        "id": "c", "url": url, "token": canaries[0],
+        "authentication": { "scheme": "Bearer", "credentials": canaries[1] },
+    });
+    let sent = served.call("SendMessage", message("say hello", &config)).await;
+    let task = sent["result"]["task"]["id"].clone();
+    for status in ["401 Unauthorized", "302 Found", "500 Oops", "200 OK"] {
+        let call = webhook.next();
+        assert_eq!(call.header("authorization"), Some("Bearer canary-credentials"));
+        assert!(call.head.starts_with("POST /hook/canary-path?key=canary-query HTTP/1.1\r\n"));
+        call.reply(status);
+    }
+    let mut shown = vec![sent.to_string()];
+    let which = json!({ "taskId": task, "id": "c" });
+    shown.push(served.call("GetTaskPushNotificationConfig", which.clone()).await.to_string());
+    shown.push(served.call("ListTaskPushNotificationConfigs", which.clone()).await.to_string());
+    shown.push(served.call("GetTask", json!({ "id": task })).await.to_string());
+    served.call("DeleteTaskPushNotificationConfig", which).await;
+    drop(served);
+    for text in &shown {
+        for secret in &canaries[..2] {
+            assert!(!text.contains(secret), "{text}");
+        }
+    }
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("a notification is not delivered"), "{log}");
+    let session = machine.sessions().remove(0);
+    let exported = format!("{:?}", machine.log(&session));
+    for secret in canaries {
+        let line = log.lines().find(|line| line.contains(secret));
+        assert_eq!(line, None, "{secret} is in the log");
+        assert!(!exported.contains(secret), "{secret}");
+    }
+}
+
+/// TLS with a certificate that the machine knows, and with one that it does not.
+#[tokio::test]
+async fn https_is_checked() {
+    const SERVER: &str = r#"
+import http.server, ssl, sys
+class Hook(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        print(body.decode(), flush=True)
+    def log_message(self, *words): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1], sys.argv[2])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"#;
+    let machine = Machine::new();
+    let [key, known, script] =
+        ["key.pem", "known.pem", "hook.py"].map(|name| machine.home().with_file_name(name));
+    std::fs::write(&script, SERVER).unwrap();
+    let mut openssl = Command::new("openssl");
+    openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+    openssl.args(["-nodes", "-days", "2", "-subj", "/CN=localhost", "-keyout"]).arg(&key);
+    openssl.args(["-addext", "basicConstraints=critical,CA:FALSE"]);
+    openssl.args(["-addext", "subjectAltName=DNS:localhost", "-out"]).arg(&known);
+    let made = openssl.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(made.expect("openssl is needed").success());
+    let mut hook = Command::new("python3");
+    let mut hook = hook.arg(&script).args([&known, &key]).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(hook.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let (sender, said) = sync_channel(64);
+    std::thread::spawn(move || lines.for_each(|line| sender.send(line).unwrap_or_default()));
+    let port = said.recv_timeout(PATIENCE).unwrap();
+    let url = format!("https://localhost:{port}/hook");
+
+    // Nobody vouches for it: it is tried and gets nothing.
+    let log = machine.home().with_file_name("stderr");
+    let mut command = machine.command(&["serve", "--port", "0"]);
+    command.env("LOGGIA_LOG", "loggia_server=info").stderr(File::create(&log).unwrap());
+    let served = Served::spawn(command);
+    let sent = served.call("SendMessage", message("say hello", &json!({ "url": url }))).await;
+    let task = sent["result"]["task"]["id"].clone();
+    let begun = Instant::now();
+    while !std::fs::read_to_string(&log).unwrap().contains("its certificate is not accepted") {
+        assert!(begun.elapsed() < PATIENCE, "{}", std::fs::read_to_string(&log).unwrap());
+        tokio::task::yield_now().await;
+    }
+    drop(served);
+    // Now somebody does, and what was waiting arrives, from the beginning.
+    let mut command = machine.command(&["serve", "--port", "0"]);
+    command.env("SSL_CERT_FILE", &known);
+    let served = Served::spawn(command);
+    let first = said.recv_timeout(PATIENCE);
+    drop(served);
+    hook.kill().unwrap();
+    hook.wait().unwrap();
+    let first: Value = serde_json::from_str(&first.expect("it is told")).unwrap();
+    assert_eq!(first["task"]["id"], task);
+}
