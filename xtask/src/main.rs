@@ -19,7 +19,8 @@ Usage: cargo xtask <COMMAND>
 Commands:
   test [--quick]                  install what is missing, then check everything
                                   --quick leaves out the real processes and the supply chain
-  bench [FILTER]                  run the benchmarks; `peers` runs Loggia beside other servers
+  bench [FILTER]                  run the benchmarks
+  bench peers [NAME...] [--quick] run Loggia beside the official SDK servers: loggia rust js python
   fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
   conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
                                   (docs/conformance.md)";
@@ -52,10 +53,14 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 fn bench(filter: &[&str]) -> anyhow::Result<()> {
-    if filter.is_empty() || filter.contains(&"peers") {
+    let only_peers = filter.first() == Some(&"peers");
+    if filter.is_empty() || only_peers {
         peers::prepare()?;
     }
-    let mut command = step::cargo(&["bench", "--workspace", "--locked", "--benches"]);
+    let mut command = match only_peers {
+        true => step::cargo(&["bench", "--locked", "--package", "loggia", "--bench", "peers"]),
+        false => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
+    };
     if !filter.is_empty() {
         command.arg("--").args(filter);
     }

@@ -23,7 +23,7 @@ mod peers {
 use std::time::Duration;
 
 use peers::load::Until;
-use peers::server::{Contender, Running};
+use peers::server::{Contender, Purpose, Running};
 use peers::table::{Figures, Table};
 use peers::{burst, load, server};
 
@@ -67,28 +67,28 @@ fn main() {
 }
 
 fn wants(wanted: &[String], name: &str) -> bool {
-    let all = wanted.is_empty() || wanted.iter().any(|word| word == "peers");
-    all || wanted.iter().any(|word| word == name)
+    let named = wanted.iter().any(|word| word == name);
+    named || wanted.iter().all(|word| word == "peers")
 }
 
 async fn measure(contender: &Contender, size: &Size) -> Figures {
     eprintln!("{}", contender.name);
     let mut figures = Figures::new(contender);
     for _ in 0..size.starts {
-        figures.starts.push(Running::start(contender).await.started_in);
+        figures.starts.push(Running::start(contender, Purpose::Turns).await.started_in);
     }
 
-    let running = Running::start(contender).await;
+    let running = Running::start(contender, Purpose::Turns).await;
     figures.idle = running.resident();
     figures.first_event = load::first_events(&running, size.streams).await;
     drop(running);
 
-    let running = Running::start(contender).await;
+    let running = Running::start(contender, Purpose::Turns).await;
     let until = Until::Time(Duration::from_secs(size.seconds));
     figures.with_64 = load::turns(&running, 64, until).await.rate();
     drop(running);
 
-    let running = Running::start(contender).await;
+    let running = Running::start(contender, Purpose::Turns).await;
     let before = running.processor_time();
     let turns = load::turns(&running, 16, Until::Tasks(size.tasks)).await;
     figures.processor = (running.processor_time() - before) / u32::try_from(turns.done()).unwrap();
@@ -99,7 +99,7 @@ async fn measure(contender: &Contender, size: &Size) -> Figures {
     figures.ends = (turns.rate_of_first(size.tasks / 10), turns.rate_of_last(size.tasks / 10));
     drop(running);
 
-    let running = Running::start(contender).await;
+    let running = Running::start(contender, Purpose::Burst(size.events)).await;
     figures.burst = Some(burst::measure(&running, size.followers, size.events).await);
     figures
 }

@@ -11,6 +11,7 @@ use a2a_server::jsonrpc::jsonrpc_router;
 use a2a_server::{
     AgentExecutor, DefaultRequestHandler, ExecutorContext, InMemoryTaskStore, StaticAgentCard,
 };
+use axum::serve::ListenerExt;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use tokio::sync::watch;
@@ -116,8 +117,7 @@ fn line_text(number: usize) -> String {
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
     let port: u16 = std::env::args().nth(1).and_then(|port| port.parse().ok()).unwrap_or(0);
-    let capabilities =
-        AgentCapabilities { streaming: Some(true), ..AgentCapabilities::default() };
+    let capabilities = AgentCapabilities { streaming: Some(true), ..AgentCapabilities::default() };
     let card = AgentCard {
         name: "peer".to_owned(),
         description: "The trivial agent.".to_owned(),
@@ -138,10 +138,12 @@ async fn main() -> std::io::Result<()> {
         signatures: None,
     };
     let agent = Agent { released: watch::channel(false).0 };
-    let requests = DefaultRequestHandler::new(agent, InMemoryTaskStore::new())
-        .with_capabilities(capabilities);
+    let requests =
+        DefaultRequestHandler::new(agent, InMemoryTaskStore::new()).with_capabilities(capabilities);
     let router = jsonrpc_router(Arc::new(requests))
         .merge(agent_card_router(Arc::new(StaticAgentCard::new(card))));
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    // Without it a stream's events wait for the client's acknowledgements: 40 ms for the first.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     axum::serve(listener, router).await
 }

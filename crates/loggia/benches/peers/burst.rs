@@ -21,13 +21,7 @@ pub struct Outcome {
 
 pub async fn measure(running: &Running, followers: usize, events: usize) -> Outcome {
     let mut first = Connection::open(running.port).await.expect("a connection");
-    let prompt = match running.burst {
-        Burst::Question => {
-            let lines = (0..events).map(|number| format!("artifact line-{number}: line {number}"));
-            format!("ask go?\n{}", lines.collect::<Vec<_>>().join("\n"))
-        }
-        Burst::Release => format!("burst {events}"),
-    };
+    let prompt = format!("burst {events}");
     let stream = first.ask(send("SendStreamingMessage", 0, &prompt, "")).await.expect("a stream");
     let mut stream = Lines::new(stream);
     let mut line = Vec::new();

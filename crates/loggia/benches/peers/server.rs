@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use super::http::Connection;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -21,10 +23,18 @@ pub struct Contender {
 /// How the burst is held back until everybody follows, and let go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Burst {
-    /// A question; its answer lets the turn go on.
+    /// The scripted model asks first; the answer lets the turn go on.
     Question,
     /// The agent waits for the word `release` in another task.
     Release,
+}
+
+/// What a server is started for.
+#[derive(Clone, Copy)]
+pub enum Purpose {
+    Turns,
+    /// Of so many events.
+    Burst(usize),
 }
 
 pub fn contenders() -> Vec<Contender> {
@@ -91,13 +101,18 @@ impl Drop for Running {
 
 impl Running {
     /// Starts the server and waits for its card.
-    pub async fn start(contender: &Contender) -> Self {
+    pub async fn start(contender: &Contender, purpose: Purpose) -> Self {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let log = File::create(home.path().join("log")).expect("a log");
         let port = free_port();
         let [program, arguments @ ..] = contender.command.as_slice() else { panic!("a command") };
         let mut command = Command::new(program);
         command.args(arguments).arg(port.to_string()).current_dir(home.path());
+        if let (Purpose::Burst(events), Burst::Question) = (purpose, contender.burst) {
+            let file = home.path().join("burst.json");
+            std::fs::write(&file, script(events)).expect("a script");
+            command.arg("--model").arg(format!("scripted:{}", file.display()));
+        }
         command.env("LOGGIA_HOME", home.path().join("home"));
         // One reply for each line of the burst.
         command.env("LOGGIA_LIMITS_REPLIES", "100000");
@@ -140,6 +155,17 @@ impl Running {
             fields.split(' ').skip(12).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks"));
         Duration::from_millis(ticks.sum::<u64>() * 10)
     }
+}
+
+/// A question, then a result for each event.
+fn script(events: usize) -> String {
+    let publish = |number| {
+        let input = json!({ "name": format!("line-{number}"), "text": format!("line {number}") });
+        json!({ "call": "publish_artifact", "input": input })
+    };
+    let ask = json!({ "call": "ask_user", "input": { "question": "Go?" } });
+    let steps: Vec<Value> = std::iter::once(ask).chain((0..events).map(publish)).collect();
+    json!({ "rule": [{ "steps": steps }] }).to_string()
 }
 
 fn free_port() -> u16 {

@@ -97,6 +97,15 @@ impl Table {
             let cells: Vec<String> = self.columns.iter().map(cell).collect();
             println!("| {what} | {} |", cells.join(" | "));
         }
+        let ratios: [(&str, fn(&Figures) -> f64); 2] =
+            [("16", |one| one.with_16), ("64", |one| one.with_64)];
+        for (connections, rate) in ratios {
+            let first = self.columns.first().map_or(0.0, rate);
+            let cells: Vec<String> =
+                self.columns.iter().map(|one| format!("{:.2}", first / rate(one))).collect();
+            let what = format!("the first column's turns a second by this one's, {connections}");
+            println!("| {what} | {} |", cells.join(" | "));
+        }
     }
 }
 
