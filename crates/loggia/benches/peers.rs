@@ -89,9 +89,9 @@ async fn measure(contender: &Contender, size: &Size) -> Figures {
     drop(running);
 
     let running = Running::start(contender, Purpose::Turns).await;
-    let before = running.processor_time();
+    let before = running.cpu_time();
     let turns = load::turns(&running, 16, Until::Tasks(size.tasks)).await;
-    figures.processor = (running.processor_time() - before) / u32::try_from(turns.done()).unwrap();
+    figures.cpu = (running.cpu_time() - before) / u32::try_from(turns.done()).unwrap();
     figures.with_16 = turns.rate();
     figures.failed = turns.failed;
     figures.after = (turns.done(), running.resident());

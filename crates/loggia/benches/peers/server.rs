@@ -146,7 +146,7 @@ impl Running {
     }
 
     /// Processor time so far, which does not count what others do on the machine.
-    pub fn processor_time(&self) -> Duration {
+    pub fn cpu_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
         let stat = stat.expect("stat");
         // Behind the name in parentheses; ticks of 10 ms in user and in kernel mode.

@@ -13,7 +13,7 @@ pub struct Figures {
     pub with_16: f64,
     pub with_64: f64,
     pub failed: usize,
-    pub processor: Duration,
+    pub cpu: Duration,
     /// Turns a second at the beginning and at the end of the long run.
     pub ends: (f64, f64),
     /// KiB.
@@ -33,7 +33,7 @@ impl Figures {
             with_16: 0.0,
             with_64: 0.0,
             failed: 0,
-            processor: Duration::ZERO,
+            cpu: Duration::ZERO,
             ends: (0.0, 0.0),
             idle: 0,
             after: (0, 0),
@@ -48,13 +48,16 @@ pub struct Table {
 }
 
 type Cell = fn(&Figures) -> String;
+type Rate = fn(&Figures) -> f64;
+
+const RATES: &[(&str, Rate)] = &[("16", |one| one.with_16), ("64", |one| one.with_64)];
 
 const ROWS: &[(&str, Cell)] = &[
     ("tasks are kept", |one| one.keeps.to_owned()),
     ("turns a second, 16 connections", |one| count(one.with_16)),
     ("turns a second, 64 connections", |one| count(one.with_64)),
     ("— failed", |one| one.failed.to_string()),
-    ("processor time for a turn", |one| format!("{:.2} ms", one.processor.as_secs_f64() * 1e3)),
+    ("processor time for a turn", |one| format!("{:.2} ms", one.cpu.as_secs_f64() * 1e3)),
     ("turns a second, first : last tenth", |one| {
         format!("{} : {}", count(one.ends.0), count(one.ends.1))
     }),
@@ -97,9 +100,7 @@ impl Table {
             let cells: Vec<String> = self.columns.iter().map(cell).collect();
             println!("| {what} | {} |", cells.join(" | "));
         }
-        let ratios: [(&str, fn(&Figures) -> f64); 2] =
-            [("16", |one| one.with_16), ("64", |one| one.with_64)];
-        for (connections, rate) in ratios {
+        for (connections, rate) in RATES {
             let first = self.columns.first().map_or(0.0, rate);
             let cells: Vec<String> =
                 self.columns.iter().map(|one| format!("{:.2}", first / rate(one))).collect();
