@@ -64,7 +64,7 @@ impl<'a> Fields<'a> {
 
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         let map = self.map?;
-        let by_proto_name = || map.get(&proto_name(name)).filter(|_| self.proto_names);
+        let by_proto_name = || self.proto_names.then(|| map.get(&proto_name(name))).flatten();
         map.get(name).or_else(by_proto_name).filter(|value| !value.is_null())
     }
 
