@@ -56,6 +56,8 @@ def js(name):
     def commands(directory):
         for path in inputs:
             shutil.copy(path, directory)
+        if (source / 'unused').exists():
+            shutil.copytree(source / 'unused', directory / 'unused')
         yield ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
 
     directory = install(f'js-{name}', inputs, commands)
@@ -70,6 +72,7 @@ CLIENTS = {
     'python-0.3.26': lambda: python('0.3.26', 'test_v03.py'),
     'js-1.3.0': lambda: js('v1'),
     'js-0.3.14': lambda: js('v03'),
+    'gemini-0.61.0': lambda: js('gemini'),
 }
 
 
@@ -106,7 +109,8 @@ def served(binary, root, test):
             return [*lines, f'FAIL it took longer than {TIME_LIMIT} s'], 1
         lines = ran.stdout.splitlines()
         if server.poll() is not None:
-            lines.append(f'FAIL the server ended with {server.returncode}')
+            said = (root / 'stderr').read_text().strip().replace('\n', ' | ')
+            lines.append(f'FAIL the server ended with {server.returncode}: {said}')
         return lines, ran.returncode
     finally:
         server.kill()

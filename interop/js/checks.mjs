@@ -57,6 +57,9 @@ export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 export const EXTENSION =
   'https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md';
 
+/** The part of the extended card that says how sessions are set up. */
+export const SETUP = 'urn:loggia:a2a:setup:v1';
+
 /** A webhook that keeps what it is told and says yes to everything. */
 export async function webhook() {
   const calls = [];

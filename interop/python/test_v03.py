@@ -122,6 +122,15 @@ async def card():
         equal([e.required for e in c.card.capabilities.extensions], [False])
 
 
+async def extended_card():
+    async with Connected() as c:
+        card = await c.client.get_card()
+        equal(c.calls, ['agent/getAuthenticatedExtendedCard'])
+        setup = {e.uri: e.params for e in card.capabilities.extensions}['urn:loggia:a2a:setup:v1']
+        equal((setup['mode'], setup['workspace']), ('ask', str(WORKSPACE.resolve())))
+        equal('run_shell_command' in [skill.id for skill in card.skills], True)
+
+
 async def card_of_0_3():
     async with blocking('/a2a/0.3') as c:
         equal(said(await c.send('say pure')), 'pure')
@@ -326,6 +335,7 @@ run(
     'python 0.3.26',
     [
         card,
+        extended_card,
         card_of_0_3,
         send,
         send_and_return_at_once,

@@ -12,6 +12,7 @@ from a2a.client import ClientCallContext, ClientConfig, create_client
 from a2a.types import (
     AuthenticationInfo,
     CancelTaskRequest,
+    GetExtendedAgentCardRequest,
     DeleteTaskPushNotificationConfigRequest,
     GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
@@ -120,6 +121,15 @@ async def card():
         first = card.supported_interfaces[0]
         equal((first.protocol_binding, first.protocol_version), ('JSONRPC', '1.0'))
         equal([e.required for e in card.capabilities.extensions], [False])
+
+
+async def extended_card():
+    async with Connected() as c:
+        card = await c.client.get_extended_agent_card(GetExtendedAgentCardRequest())
+        equal(c.calls, [('GetExtendedAgentCard', '1.0')])
+        setup = {e.uri: e.params for e in card.capabilities.extensions}['urn:loggia:a2a:setup:v1']
+        equal((setup['mode'], setup['workspace']), ('ask', str(WORKSPACE.resolve())))
+        equal('run_shell_command' in [skill.id for skill in card.skills], True)
 
 
 async def card_of_1_0():
@@ -394,6 +404,7 @@ run(
     'python 1.3.0',
     [
         card,
+        extended_card,
         card_of_1_0,
         card_of_0_3_through_the_compatibility_layer,
         send,

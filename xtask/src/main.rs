@@ -1,9 +1,10 @@
-//! The project's chores: `cargo xtask test`, `bench`, `fuzz`.
+//! The project's chores: `cargo xtask test`, `bench`, `fuzz`, `conformance`.
 //!
 //! What must not be here: anything that only works on one machine, and anything that the product
 //! needs.
 
 mod fuzz;
+mod peers;
 mod step;
 mod suite;
 mod tool;
@@ -19,7 +20,10 @@ Commands:
   test [--quick]                  install what is missing, then check everything
                                   --quick leaves out the real processes and the supply chain
   bench [FILTER]                  run the benchmarks
-  fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)";
+  bench peers [NAME...] [--quick] run Loggia beside the official SDK servers: loggia rust js python
+  fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
+  conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
+                                  (docs/conformance.md)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +42,7 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["test"] => suite::run(suite::Extent::Everything),
         ["test", "--quick"] => suite::run(suite::Extent::Quick),
         ["bench", filter @ ..] => bench(filter),
+        ["conformance", rest @ ..] if !rest.is_empty() => suite::conformance(rest),
         ["fuzz", rest @ ..] => fuzz::run(&fuzz::Request::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
             println!("{HELP}");
@@ -48,7 +53,14 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 fn bench(filter: &[&str]) -> anyhow::Result<()> {
-    let mut command = step::cargo(&["bench", "--workspace", "--locked", "--benches"]);
+    let only_peers = filter.first() == Some(&"peers");
+    if filter.is_empty() || only_peers {
+        peers::prepare()?;
+    }
+    let mut command = match only_peers {
+        true => step::cargo(&["bench", "--locked", "--package", "loggia", "--bench", "peers"]),
+        false => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
+    };
     if !filter.is_empty() {
         command.arg("--").args(filter);
     }

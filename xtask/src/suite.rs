@@ -37,6 +37,20 @@ pub fn run(extent: Extent) -> anyhow::Result<()> {
     }
 }
 
+/// The A2A project's conformance kits, which the caller has fetched and installed.
+pub fn conformance(kits: &[&str]) -> anyhow::Result<()> {
+    let built = step::cargo(&["build", "--locked", "--package", "loggia"]).status();
+    if !built.context("cargo does not start")?.success() {
+        bail!("the binary cannot be built");
+    }
+    // The words are paths of the caller, who need not stand at the root.
+    let mut command = Command::new("python3");
+    command.arg(step::root().join("interop/tck/run.py"));
+    let status = command.arg(step::target().join("debug/loggia")).args(kits).status();
+    let status = status.context("python3 does not start: the kits need it")?;
+    if status.success() { Ok(()) } else { bail!("the kits find something new ({status})") }
+}
+
 /// The A2A project's own clients against the binary that the tests have built.
 fn official_clients() -> anyhow::Result<()> {
     let binary = step::target().join("debug/loggia");

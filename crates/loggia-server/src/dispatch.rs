@@ -135,7 +135,7 @@ impl Server {
             Intent::DeletePush { task, config } => {
                 self.delete_push(task, config, view, caller).await
             }
-            Intent::GetExtendedCard => Err(Condition::ExtendedCardNotSupported.into()),
+            Intent::GetExtendedCard => self.extended_card(view.dialect, caller).await,
             Intent::ListSlash { session } => self.list_slash(session, caller).await,
             Intent::RunSlash(run) => self.run_slash(run, view, caller).await,
         }

@@ -63,7 +63,11 @@ fn client(name: &str, peer: &Peer) -> String {
 /// How a closed door reads where JSON-RPC is spoken.
 pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
     let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path);
-    let code = if rejection.status == StatusCode::PAYLOAD_TOO_LARGE { -32600 } else { -32000 };
+    let code = match rejection.status {
+        StatusCode::PAYLOAD_TOO_LARGE => -32600,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => -32005,
+        _ => -32000,
+    };
     rpc.then(|| {
         json!({
             "jsonrpc": "2.0",

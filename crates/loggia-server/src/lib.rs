@@ -10,6 +10,7 @@
 mod alone;
 pub mod auth;
 pub mod dispatch;
+mod extended;
 pub mod guard;
 pub mod hook;
 pub mod http;

@@ -3,10 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    AgentName, Command, Level, Mode, Origin, Refusal, SessionId, Settings, TaskId, Workspace,
+    AgentName, Command, Level, Millis, Mode, Origin, Refusal, SessionId, Settings, TaskId,
+    Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
@@ -45,6 +46,8 @@ pub struct Server {
     pub(crate) shape: Shape,
     pub(crate) defaults: Defaults,
     pub(crate) facts: CardFacts,
+    /// Since when the card reads as it does.
+    pub(crate) started: Millis,
     pub(crate) streams: Streams,
     pub(crate) limits: ClientLimits,
     pub(crate) presence: Presence,
@@ -142,12 +145,14 @@ impl Server {
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let limits = ClientLimits::default();
         let home = Handle::current();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let shelf = Shelf { home: home.clone(), projections: Mutex::default() };
         Self {
             hub,
             shape,
             defaults,
             facts,
+            started: Millis(i64::try_from(since.as_millis()).unwrap_or_default()),
             streams: Streams::new(limits.streams),
             limits,
             presence: Presence::default(),

@@ -4,6 +4,7 @@
 //! saying who they are; the pure ones hold one version and nothing of the other, because 1.0 is
 //! read strictly. The same facts give the same bytes, so their hash can name them.
 
+use loggia_core::{Mode, ModelName, SessionId};
 use serde_json::{Map, Value, json};
 
 use crate::devtool;
@@ -11,6 +12,9 @@ use crate::dialect::major_minor;
 
 /// Our own binding, described in `docs/protocols/websocket.md`.
 pub const WEBSOCKET: &str = "urn:loggia:a2a:websocket:v1";
+
+/// How sessions are set up, on the extended card, described in `docs/protocols/extended-card.md`.
+pub const SETUP: &str = "urn:loggia:a2a:setup:v1";
 
 /// What the server knows about itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +33,22 @@ pub struct CardFacts {
     pub input_modes: Vec<String>,
     pub output_modes: Vec<String>,
     pub skills: Vec<Skill>,
+    /// One for each tool, its name as the id; on the extended card only.
+    pub tools: Vec<Skill>,
+}
+
+/// What only a client that may read sessions is told: how they are set up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extended {
+    /// The one session that is shared; None where a message without a context opens a new one.
+    pub session: Option<SessionId>,
+    pub workspace: String,
+    /// Directories below which a client may choose another workspace.
+    pub roots: Vec<String>,
+    pub mode: Mode,
+    pub model: ModelName,
+    /// The tools that the agent is given; None means all of them.
+    pub tools: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +104,41 @@ pub fn card(facts: &CardFacts, kind: CardKind) -> Value {
         card.insert("securitySchemes".into(), Value::Object(schemes.collect()));
     }
     Value::Object(card)
+}
+
+/// The card of somebody who may read sessions: everything of the public one, the tools as skills,
+/// and the set-up of the sessions as the parameters of an extension, which is where both versions
+/// have room for it.
+pub fn extended_card(facts: &CardFacts, extended: &Extended, kind: CardKind) -> Value {
+    let given =
+        |tool: &&Skill| extended.tools.as_ref().is_none_or(|given| given.contains(&tool.id));
+    let tools = facts.tools.iter().filter(given);
+    let skills = facts.skills.iter().chain(tools).cloned().collect();
+    let mut card = card(&CardFacts { skills, ..facts.clone() }, kind);
+    let extensions = card.pointer_mut("/capabilities/extensions").and_then(Value::as_array_mut);
+    if let Some(extensions) = extensions {
+        extensions.push(json!({
+            "uri": SETUP,
+            "description": "How the sessions of this server are set up.",
+            "required": false,
+            "params": setup(extended),
+        }));
+    }
+    card
+}
+
+fn setup(extended: &Extended) -> Value {
+    let mut setup = Map::new();
+    if let Some(session) = &extended.session {
+        setup.insert("contextId".into(), session.to_string().into());
+    }
+    setup.insert("workspace".into(), extended.workspace.as_str().into());
+    if !extended.roots.is_empty() {
+        setup.insert("roots".into(), extended.roots.clone().into());
+    }
+    setup.insert("mode".into(), extended.mode.name().into());
+    setup.insert("model".into(), extended.model.to_string().into());
+    Value::Object(setup)
 }
 
 const V1: &str = "1.0";

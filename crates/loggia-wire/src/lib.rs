@@ -31,7 +31,7 @@ mod send;
 pub mod time;
 pub mod words;
 
-pub use card::{CardFacts, CardKind, card, card_kind};
+pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
     Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, streams,
 };

@@ -1,5 +1,8 @@
 //! Reading parameters: a JSON object that knows where it stands, so that a complaint names the
 //! field. Null counts as absent, unknown members are left alone, nothing is converted.
+//!
+//! Where a dialect is the JSON form of protocol buffers, a member may also stand under its name in
+//! the protocol file (`history_length` for `historyLength`): that form asks every reader for it.
 
 use std::fmt;
 
@@ -24,13 +27,14 @@ pub(crate) struct Fields<'a> {
     at: String,
     /// None: there is nothing to read, and nothing wrong with that.
     map: Option<&'a Map<String, Value>>,
+    proto_names: bool,
 }
 
 impl<'a> Fields<'a> {
     pub fn of(at: impl Into<String>, value: &'a Value) -> Read<Self> {
         let at = at.into();
         match value.as_object() {
-            Some(map) => Ok(Self { at, map: Some(map) }),
+            Some(map) => Ok(Self { at, map: Some(map), proto_names: false }),
             None => Err(violation(at, "must be an object")),
         }
     }
@@ -38,12 +42,19 @@ impl<'a> Fields<'a> {
     /// The parameters of a request. Absent parameters are an empty object.
     pub fn of_params(params: &'a Value) -> Read<Self> {
         match params {
-            Value::Null => Ok(Self { at: String::new(), map: None }),
-            Value::Object(map) => Ok(Self { at: String::new(), map: Some(map) }),
+            Value::Null => Ok(Self { at: String::new(), map: None, proto_names: false }),
+            Value::Object(map) => {
+                Ok(Self { at: String::new(), map: Some(map), proto_names: false })
+            }
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 Err(violation("params", "must be an object"))
             }
         }
+    }
+
+    /// This object and those below it may use the names of the protocol file.
+    pub fn with_proto_names(self) -> Self {
+        Self { proto_names: true, ..self }
     }
 
     /// Where a member of this object stands.
@@ -52,7 +63,9 @@ impl<'a> Fields<'a> {
     }
 
     pub fn get(&self, name: &str) -> Option<&'a Value> {
-        self.map?.get(name).filter(|value| !value.is_null())
+        let map = self.map?;
+        let by_proto_name = || self.proto_names.then(|| map.get(&proto_name(name))).flatten();
+        map.get(name).or_else(by_proto_name).filter(|value| !value.is_null())
     }
 
     pub fn names(&self) -> impl Iterator<Item = &'a String> {
@@ -128,7 +141,9 @@ impl<'a> Fields<'a> {
     }
 
     pub fn object(&self, name: &str) -> Read<Option<Fields<'a>>> {
-        self.get(name).map(|value| Fields::of(self.path(name), value)).transpose()
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let fields = Fields::of(self.path(name), value)?;
+        Ok(Some(Fields { proto_names: self.proto_names, ..fields }))
     }
 
     /// The elements of an array with their places; an absent array is empty.
@@ -177,6 +192,18 @@ impl<'a> Fields<'a> {
             Some(_) | None => Err(self.missing(name)),
         }
     }
+}
+
+/// `historyLength` is `history_length` there.
+fn proto_name(name: &str) -> String {
+    let mut written = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            written.push('_');
+        }
+        written.push(letter.to_ascii_lowercase());
+    }
+    written
 }
 
 /// How many bytes a value has as JSON, without writing it down.

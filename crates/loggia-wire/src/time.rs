@@ -1,4 +1,4 @@
-//! Moments as the wire writes them: RFC 3339, UTC, milliseconds.
+//! Moments as the wire writes them: RFC 3339, UTC, milliseconds; in HTTP's own headers, HTTP's way.
 
 use jiff::Timestamp;
 use loggia_core::Millis;
@@ -7,6 +7,12 @@ use loggia_core::Millis;
 pub fn rfc3339(at: Millis) -> String {
     let moment = Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH);
     format!("{moment:.3}")
+}
+
+/// `Wed, 28 Oct 2026 10:30:00 GMT`.
+pub fn http_date(at: Millis) -> String {
+    let moment = Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH);
+    moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
 pub fn parse(text: &str) -> Option<Millis> {

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use loggia_agent::NativeAgent;
-use loggia_agent::tool::{self, ToolConfig, Toolbox};
-use loggia_core::{AgentName, ModelName, SessionId, Settings, Workspace};
+use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
+use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
+use loggia_wire::card::Skill;
 
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
@@ -99,6 +100,18 @@ impl App {
         self.tools(config).specs().iter().map(|spec| spec.name.clone()).collect()
     }
 
+    /// The tools as an agent card shows them.
+    pub fn tool_skills(&self, config: &Config) -> Vec<Skill> {
+        let skill = |spec: ToolSpec| Skill {
+            id: spec.name.clone(),
+            name: spec.name,
+            description: spec.description,
+            tags: vec!["tool".into(), access_word(spec.access).into()],
+            examples: Vec::new(),
+        };
+        self.tools(config).specs().iter().cloned().map(skill).collect()
+    }
+
     pub fn hub(&self, store: Arc<SqliteStore>, config: &Config, program: &str) -> Hub {
         let tools = self.tools(config);
         let agent = NativeAgent::new(tools, self.workspace.clone())
@@ -151,6 +164,18 @@ impl App {
             Some(path) => format!("scripted:{}", self.workspace.join(path).display()),
             None => name.to_owned(),
         }
+    }
+}
+
+/// What a tool touches, for people.
+fn access_word(access: Access) -> &'static str {
+    match access {
+        Access::Read => "read",
+        Access::Session => "session",
+        Access::Edit => "edit",
+        Access::Execute => "execute",
+        Access::Ask => "ask",
+        Access::Other => "other",
     }
 }
 

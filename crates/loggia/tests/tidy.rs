@@ -241,3 +241,16 @@ fn the_project_has_its_files() {
     let missing = wanted.into_iter().filter(|name| !root().join(name).is_file());
     assert_none(missing.map(str::to_owned).collect(), "files that a newcomer looks for");
 }
+
+/// What a conformance kit wants to see is made by configuration, models and hooks, never by the
+/// product itself.
+#[test]
+fn the_product_knows_no_test() {
+    const NAMES: &[&str] = &["tck-", "test-resubscribe", "itk-"];
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src"]) {
+        let named = NAMES.iter().filter(|name| text.to_lowercase().contains(**name));
+        found.extend(named.map(|name| format!("{path}: {name}")));
+    }
+    assert_none(found, "names of a conformance kit's tests in the product");
+}

@@ -1,7 +1,7 @@
 // @a2a-js/sdk 0.3.14 against a running server: node test.mjs URL WORKSPACE
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 
 import {
@@ -15,7 +15,7 @@ import {
   withA2AExtensions,
 } from '@a2a-js/sdk/client';
 
-import { EXTENSION, all, noting, refused, run, sleep, webhook } from './checks.mjs';
+import { EXTENSION, SETUP, all, noting, refused, run, sleep, webhook } from './checks.mjs';
 
 const [URL_, WORKSPACE] = process.argv.slice(2);
 const NOWHERE = randomUUID();
@@ -77,7 +77,17 @@ await run('js 0.3.14', {
     assert.equal(card.capabilities.streaming, true);
     assert.equal(card.preferredTransport, 'JSONRPC');
     assert.match(card.protocolVersion, /^0\.3/);
-    assert.deepEqual(card.capabilities.extensions.map((extension) => extension.required), [false]);
+    assert.ok(card.capabilities.extensions.every((extension) => !extension.required));
+  },
+
+  // The client reads in the public card that there is more, and asks.
+  async 'extended card'() {
+    const { client, calls } = await connect();
+    const card = await client.getAgentCard();
+    assert.equal(calls.at(-1)[0], 'agent/getAuthenticatedExtendedCard');
+    const setup = card.capabilities.extensions.find(({ uri }) => uri === SETUP).params;
+    assert.deepEqual([setup.mode, setup.workspace], ['ask', realpathSync(WORKSPACE)]);
+    assert.ok(card.skills.some((skill) => skill.id === 'run_shell_command'));
   },
 
   async 'card of 0.3'() {

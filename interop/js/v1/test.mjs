@@ -1,7 +1,7 @@
 // @a2a-js/sdk 1.3.0 against a running server: node test.mjs URL WORKSPACE
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ListTasksRequest, Role, SendMessageRequest, StreamResponse, TaskState } from '@a2a-js/sdk';
@@ -19,7 +19,7 @@ import {
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
 
-import { EXTENSION, all, noting, refused, run, sleep, webhook } from './checks.mjs';
+import { EXTENSION, SETUP, all, noting, refused, run, sleep, webhook } from './checks.mjs';
 
 const [URL_, WORKSPACE] = process.argv.slice(2);
 const NOWHERE = randomUUID();
@@ -66,7 +66,17 @@ await run('js 1.3.0', {
     assert.equal(card.name, 'Loggia');
     assert.equal(card.capabilities.streaming, true);
     assert.equal(client.protocolVersion, '1.0');
-    assert.deepEqual(card.capabilities.extensions.map((extension) => extension.required), [false]);
+    assert.ok(card.capabilities.extensions.every((extension) => !extension.required));
+  },
+
+  // The client reads in the public card that there is more, and asks.
+  async 'extended card'() {
+    const { client, calls } = await connect();
+    const card = await client.getAgentCard();
+    assert.equal(calls.at(-1)[0], 'GetExtendedAgentCard');
+    const setup = card.capabilities.extensions.find(({ uri }) => uri === SETUP).params;
+    assert.deepEqual([setup.mode, setup.workspace], ['ask', realpathSync(WORKSPACE)]);
+    assert.ok(card.skills.some((skill) => skill.id === 'run_shell_command'));
   },
 
   async 'card of 1.0'() {

@@ -50,18 +50,16 @@ impl ScriptedModel {
 
     fn actions(&self, request: &ModelRequest) -> Actions {
         let (prompt, replies) = play::since_prompt(&request.messages);
-        let with_calls = replies.iter().filter(|reply| !reply.calls.is_empty());
-        let last = with_calls.clone().next_back().and_then(|reply| reply.calls.last());
-        let result = last.map_or("", |call| call.outcome.summary());
+        let results = replies.iter().filter_map(|reply| reply.calls.last());
+        let results = results.map(|call| call.outcome.summary());
+        let result = results.clone().next_back().unwrap_or("");
         let matched = self.rules.iter().find_map(|rule| {
             let captured = rule.captures(prompt.trim())?;
             let placeholders = Placeholders::new(captured, result, &request.instructions);
             Some((Arc::clone(rule), placeholders))
         });
         match matched {
-            Some((rule, placeholders)) => {
-                Box::new(Performance::new(rule, with_calls.count() as u64, placeholders))
-            }
+            Some((rule, placeholders)) => Box::new(Performance::new(rule, results, placeholders)),
             None if request.purpose == Purpose::Summary => {
                 let text = digest::digest(&request.messages);
                 Box::new([Delta::Text(text), Delta::Stop].into_iter().map(Action::Emit))

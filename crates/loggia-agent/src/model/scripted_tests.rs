@@ -77,6 +77,24 @@ fn a_repeated_call_is_a_reply_each() {
 }
 
 #[test]
+fn a_call_is_repeated_while_its_result_says_so() {
+    let script = r#"{repeat=3, while="more", step={call="ask_user"}}, {text="done: $result"}"#;
+    let asked = "call ask_user {}\nstop\n---\n";
+    let cases: [(&[&str], usize); 4] = [
+        (&["enough"], 1),
+        (&["more", "enough"], 2),
+        (&["more", "more", "enough"], 3),
+        // The number is the most.
+        (&["more", "more", "more"], 3),
+    ];
+    for (outcomes, times) in cases {
+        let last = outcomes.last().unwrap();
+        let expected = format!("{}text done: {last}\nstop\n", asked.repeat(times));
+        assert_eq!(steps(script, outcomes), expected, "{outcomes:?}");
+    }
+}
+
+#[test]
 fn rules_apply_in_order() {
     let script = r#"
         [[rule]]
@@ -159,6 +177,26 @@ fn a_wrong_file_is_refused_with_its_place() {
             "x.toml",
             "[[rule]]\nsteps = [\n  {repeat = 2},\n]",
             "x.toml:3:3: `repeat` needs a `step`",
+        ),
+        (
+            "x.toml",
+            "[[rule]]\nsteps = [\n  {repeat = 2, while = \"(\", step = {call = \"t\"}},\n]",
+            "x.toml:3:3: `while` cannot be read",
+        ),
+        (
+            "x.toml",
+            "[[rule]]\nsteps = [\n  {repeat = 2, while = \"a\", step = {text = \"t\"}},\n]",
+            "x.toml:3:3: `while` looks at a result",
+        ),
+        (
+            "x.toml",
+            "[[rule]]\nsteps = [\n  {while = \"a\", call = \"t\"},\n]",
+            "x.toml:3:3: `while` does not go with `call`",
+        ),
+        (
+            "x.toml",
+            "[[rule]]\nsteps = [\n  {repeat = 2, step = {repeat = 2, while = \"a\", step = {call = \"t\"}}},\n]",
+            "x.toml:3:3: `while` does not go with a repeat of repeats",
         ),
         (
             "x.toml",

@@ -26,6 +26,7 @@ const FIELDS: &[Field] = &[
     Field::optional("text", Kind::Text, "The content, as text."),
     Field::optional("path", Kind::Text, "The content, as a file of the workspace."),
     Field::optional("data", Kind::Any, "The content, as structured data."),
+    Field::optional("url", Kind::Text, "Where the content is, as an http or https address."),
     Field::optional(
         "media_type",
         Kind::Text,
@@ -41,6 +42,7 @@ struct Input {
     text: Option<String>,
     path: Option<String>,
     data: Option<Value>,
+    url: Option<String>,
     media_type: Option<String>,
     #[serde(default)]
     append: bool,
@@ -53,8 +55,8 @@ impl Tool for PublishArtifact {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "publish_artifact".into(),
-            description: "Publishes a result under a name: a text, a file of the workspace, or \
-                          structured data. Exactly one of the three."
+            description: "Publishes a result under a name: a text, a file of the workspace, \
+                          structured data, or an address. Exactly one of the four."
                 .into(),
             parameters: input::schema(FIELDS),
             access: Access::Session,
@@ -93,16 +95,25 @@ fn checked(input: &Value) -> Result<Input, ToolError> {
     if input.name.trim().is_empty() || input.name.len() > LONGEST_NAME {
         return Err(invalid(format!("the field `name` must have 1 to {LONGEST_NAME} bytes")));
     }
-    let given = [input.text.is_some(), input.path.is_some(), input.data.is_some()];
+    let Input { text, path, data, url, .. } = &input;
+    let given = [text.is_some(), path.is_some(), data.is_some(), url.is_some()];
     if given.into_iter().filter(|given| *given).count() != 1 {
-        return Err(invalid("give exactly one of the fields `text`, `path` and `data`"));
+        return Err(invalid("give exactly one of the fields `text`, `path`, `data` and `url`"));
+    }
+    if url.as_deref().is_some_and(|url| !is_web_address(url)) {
+        let what = "an http or https address without spaces, of at most 2048 bytes";
+        return Err(invalid(format!("the field `url` must be {what}")));
     }
     Ok(input)
 }
 
 fn publish(workspace: &Workspace, input: Input) -> Result<Output, ToolError> {
-    let Input { name, text, path, data, media_type, append, last } = input;
+    let Input { name, text, path, data, url, media_type, append, last } = input;
     let (part, size) = match (text, path, data) {
+        (None, None, None) if url.is_some() => {
+            let media_type = media_type.or_else(|| guessed(&name).map(str::to_owned));
+            (Part::File { name: Some(name.clone()), media_type, base64: None, uri: url }, 0)
+        }
         (Some(text), ..) => (text_part(&name, media_type, &text), text.len()),
         (None, Some(path), _) => {
             let place = workspace.locate(&path)?;
@@ -121,7 +132,11 @@ fn publish(workspace: &Workspace, input: Input) -> Result<Output, ToolError> {
             format!("`{}` has {size} bytes, at most {LARGEST} fit: append chunks", shown(&name));
         return Err(ToolError::new("too_large", message));
     }
-    let words = format!("published {} ({})", shown(&name), counted(size, "byte"));
+    let what = match &part {
+        Part::File { uri: Some(_), .. } => "an address".to_owned(),
+        Part::Text { .. } | Part::Data { .. } | Part::File { .. } => counted(size, "byte"),
+    };
+    let words = format!("published {} ({what})", shown(&name));
     let artifact = Artifact {
         // The name is the id: that is what makes chunks of one artifact find each other.
         id: name.clone(),
@@ -131,6 +146,14 @@ fn publish(workspace: &Workspace, input: Input) -> Result<Output, ToolError> {
         last: last.unwrap_or(true),
     };
     Ok(Output { artifact: Some(artifact), ..Output::text(words) })
+}
+
+/// Something that a client can open, and nothing that runs or reads a file when it does.
+fn is_web_address(url: &str) -> bool {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let host = rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_alphanumeric()));
+    let plain = !url.contains(|letter: char| letter.is_whitespace() || letter.is_control());
+    host && plain && url.len() <= 2048
 }
 
 /// Text stays readable for every client; only what claims to be something else becomes a file.

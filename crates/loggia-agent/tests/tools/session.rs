@@ -26,7 +26,7 @@ async fn a_plan_is_shown_to_everybody() {
 }
 
 #[tokio::test]
-async fn an_artifact_is_a_text_a_file_or_data() {
+async fn an_artifact_is_a_text_a_file_data_or_an_address() {
     let mut stage = Stage::open().await;
     let output = stage.succeed("publish_artifact", json!({ "name": "r.md", "text": "# hi" })).await;
     assert_eq!(output.text, "published r.md (4 bytes)");
@@ -52,6 +52,22 @@ async fn an_artifact_is_a_text_a_file_or_data() {
     let input = json!({ "name": "d", "data": { "a": [1, 2.5] } });
     let artifact = stage.succeed("publish_artifact", input).await.artifact.unwrap();
     assert_eq!(artifact.parts, [Part::Data { data: json!({ "a": [1, 2.5] }) }]);
+
+    let input = json!({ "name": "o.txt", "url": "https://example.org/o.txt" });
+    let output = stage.succeed("publish_artifact", input).await;
+    assert_eq!(output.text, "published o.txt (an address)");
+    let file = Part::File {
+        name: Some("o.txt".into()),
+        media_type: Some("text/plain".into()),
+        base64: None,
+        uri: Some("https://example.org/o.txt".into()),
+    };
+    assert_eq!(output.artifact.unwrap().parts, [file]);
+    for url in ["file:///etc/passwd", "javascript:alert(1)", "https://", "https://a b", "x"] {
+        let input = json!({ "name": "x", "url": url });
+        let error = stage.fail("publish_artifact", input).await;
+        assert!(error.message.contains("`url`"), "{url}: {}", error.message);
+    }
 
     let input = json!({ "name": "x", "path": "../secret" });
     assert_eq!(stage.fail("publish_artifact", input).await.kind, "outside_workspace");

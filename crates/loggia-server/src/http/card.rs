@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use loggia_wire::time::http_date;
 use loggia_wire::{CardKind, card, card_kind};
 use sha2::{Digest, Sha256};
 
@@ -48,8 +49,11 @@ fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    if let Ok(tag) = HeaderValue::from_str(&tag) {
-        headers.insert(header::ETAG, tag);
+    let since = http_date(server.started);
+    for (name, value) in [(header::ETAG, tag), (header::LAST_MODIFIED, since)] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
     }
     response
 }

@@ -154,6 +154,7 @@ fn facts() -> CardFacts {
         input_modes: Vec::new(),
         output_modes: Vec::new(),
         skills: Vec::new(),
+        tools: Vec::new(),
     }
 }
 

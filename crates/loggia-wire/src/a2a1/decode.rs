@@ -14,7 +14,7 @@ const PAGE: usize = 50;
 const LARGEST_PAGE: usize = 100;
 
 pub(crate) fn asked(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
-    let fields = Fields::of_params(params)?;
+    let fields = Fields::of_params(params)?.with_proto_names();
     let intent = match method {
         "SendMessage" => return message(&fields, None, extension),
         "SendStreamingMessage" => return message(&fields, Some(Delivery::Stream), extension),
@@ -139,7 +139,7 @@ fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
     if items.is_empty() {
         return Err(violation(message.path("parts"), "must hold at least one part"));
     }
-    items.into_iter().map(|(at, value)| part(&Fields::of(at, value)?)).collect()
+    items.into_iter().map(|(at, value)| part(&Fields::of(at, value)?.with_proto_names())).collect()
 }
 
 fn part(fields: &Fields<'_>) -> Read<Part> {

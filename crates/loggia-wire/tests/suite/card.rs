@@ -1,8 +1,30 @@
 //! The cards: one for everybody, one for each version.
 
-use loggia_wire::card::{AuthScheme, Skill};
-use loggia_wire::{CardFacts, CardKind, card, card_kind};
+use loggia_core::{Mode, ModelName};
+use loggia_wire::card::{AuthScheme, SETUP, Skill};
+use loggia_wire::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 use serde_json::Value;
+
+fn tool(name: &str) -> Skill {
+    Skill {
+        id: name.into(),
+        name: name.into(),
+        description: format!("What {name} does."),
+        tags: vec!["tool".into()],
+        examples: Vec::new(),
+    }
+}
+
+fn extended() -> Extended {
+    Extended {
+        session: Some("01J0SESSION".into()),
+        workspace: "/home/ada/project".into(),
+        roots: vec!["/home/ada".into()],
+        mode: Mode::Edits,
+        model: ModelName("offline".into()),
+        tools: Some(vec!["read_file".into()]),
+    }
+}
 
 fn facts() -> CardFacts {
     CardFacts {
@@ -30,6 +52,7 @@ fn facts() -> CardFacts {
             tags: vec!["code".into()],
             examples: vec!["Fix the failing test".into()],
         }],
+        tools: vec![tool("read_file"), tool("run_shell_command")],
     }
 }
 
@@ -123,4 +146,45 @@ fn the_same_facts_give_the_same_bytes() {
     let local = CardFacts { public_url: "http://127.0.0.1:41242".into(), ..facts() };
     let shown = card(&local, CardKind::A2a1);
     assert_eq!(shown["supportedInterfaces"][1]["url"], "ws://127.0.0.1:41242/ws");
+}
+
+#[test]
+fn every_extended_card() {
+    for (name, kind) in
+        [("card-extended-1.0", CardKind::A2a1), ("card-extended-0.3", CardKind::A2a03)]
+    {
+        let shown = extended_card(&facts(), &extended(), kind);
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path("../transcripts");
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.bind(|| insta::assert_snapshot!(name, super::transcript::compact(&shown, 0)));
+    }
+}
+
+/// The public card says nothing of what only readers of sessions are told.
+#[test]
+fn the_extended_card_adds_and_changes_nothing_else() {
+    for kind in [CardKind::Hybrid, CardKind::A2a1, CardKind::A2a03] {
+        let public = card(&facts(), kind);
+        let text = public.to_string();
+        for secret in ["/home/ada", "01J0SESSION", "offline", "run_shell_command", SETUP] {
+            assert!(!text.contains(secret), "{secret} is public");
+        }
+        let mut shown = extended_card(&facts(), &extended(), kind);
+        let skills = shown["skills"].as_array_mut().unwrap();
+        let tools: Vec<Value> = skills.drain(1..).map(|skill| skill["id"].clone()).collect();
+        assert_eq!(tools, ["read_file"], "only what the agent is given");
+        let extensions = shown["capabilities"]["extensions"].as_array_mut().unwrap();
+        assert_eq!(extensions.pop().unwrap()["uri"], SETUP);
+        assert_eq!(shown, public);
+    }
+    let all = Extended { tools: None, session: None, roots: Vec::new(), ..extended() };
+    let shown = extended_card(&facts(), &all, CardKind::A2a1);
+    assert_eq!(shown["skills"].as_array().unwrap().len(), 3);
+    let setup = &shown["capabilities"]["extensions"][1]["params"];
+    assert_eq!(
+        setup.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["mode", "model", "workspace"]
+    );
 }

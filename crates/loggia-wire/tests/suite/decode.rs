@@ -297,6 +297,50 @@ fn what_else_can_be_asked() {
     }
 }
 
+/// 1.0 is protocol buffers as JSON, which may also be read by the names of the protocol file. 0.3
+/// is not, and what it does not know it leaves alone.
+#[test]
+fn names_of_the_protocol_file() {
+    let pairs = [
+        (
+            "GetTask",
+            json!({ "id": "t1", "historyLength": 1 }),
+            json!({ "id": "t1", "history_length": 1 }),
+        ),
+        (
+            "ListTasks",
+            json!({ "contextId": "s1", "pageSize": 2, "pageToken": "p", "includeArtifacts": true,
+                    "statusTimestampAfter": "2026-01-01T00:00:00Z" }),
+            json!({ "context_id": "s1", "page_size": 2, "page_token": "p", "include_artifacts": true,
+                    "status_timestamp_after": "2026-01-01T00:00:00Z" }),
+        ),
+        (
+            "SendMessage",
+            json!({ "message": { "messageId": "m", "role": "ROLE_USER", "taskId": "t1", "contextId": "s1",
+                                 "parts": [{ "url": "https://example.org/a", "mediaType": "text/plain" }] },
+                    "configuration": { "returnImmediately": true, "historyLength": 3 } }),
+            json!({ "message": { "message_id": "m", "role": "ROLE_USER", "task_id": "t1", "context_id": "s1",
+                                 "parts": [{ "url": "https://example.org/a", "media_type": "text/plain" }] },
+                    "configuration": { "return_immediately": true, "history_length": 3 } }),
+        ),
+        (
+            "DeleteTaskPushNotificationConfig",
+            json!({ "taskId": "t1", "id": "c1" }),
+            json!({ "task_id": "t1", "id": "c1" }),
+        ),
+    ];
+    for (method, camel, proto) in pairs {
+        assert_eq!(intent(method, camel), intent(method, proto.clone()), "{method} {proto}");
+    }
+    // Where both stand, the name that the specification asks for counts.
+    let both = json!({ "id": "t1", "historyLength": 1, "history_length": 2 });
+    let expected = Intent::GetTask { task: "t1".into(), history: HistoryLength::Last(1) };
+    assert_eq!(intent("GetTask", both), expected);
+    let old = json!({ "id": "t1", "history_length": 1 });
+    let expected = Intent::GetTask { task: "t1".into(), history: HistoryLength::All };
+    assert_eq!(intent("tasks/get", old), expected);
+}
+
 #[test]
 fn a_list_of_tasks() {
     let everything = ListTasks {

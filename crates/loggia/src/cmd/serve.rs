@@ -181,7 +181,7 @@ impl Setup {
             tools: app.tool_names(&self.config),
             auto_execute: false,
         };
-        let facts = facts(&bound, args);
+        let facts = facts(&bound, args, app.tool_skills(&self.config));
         let (limits, clients) = limits(&self.config.server);
         let hook = app.prompt_hook(&self.config);
         let push = PushOptions { own_ports: vec![bound.port()], ..PushOptions::default() };
@@ -290,7 +290,7 @@ fn authenticator(args: &ShareArgs) -> anyhow::Result<Authenticator> {
     })
 }
 
-fn facts(bound: &Bound, args: &ShareArgs) -> CardFacts {
+fn facts(bound: &Bound, args: &ShareArgs, tools: Vec<Skill>) -> CardFacts {
     let own = format!("http://localhost:{}", bound.port());
     let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     CardFacts {
@@ -301,7 +301,7 @@ fn facts(bound: &Bound, args: &ShareArgs) -> CardFacts {
         documentation_url: None,
         streaming: true,
         push: false,
-        extended_card: false,
+        extended_card: true,
         auth: if args.require_token { vec![AuthScheme::Bearer] } else { Vec::new() },
         input_modes: text(&["text/plain"]),
         output_modes: text(&["text/plain", "application/json"]),
@@ -314,5 +314,6 @@ fn facts(bound: &Bound, args: &ShareArgs) -> CardFacts {
             tags: text(&["code", "development", "programming"]),
             examples: text(&["write hello.txt: hi"]),
         }],
+        tools,
     }
 }

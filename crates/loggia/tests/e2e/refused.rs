@@ -39,6 +39,8 @@ async fn foreign_hosts_origins_and_forms_are_refused() {
     assert_eq!(status(served.post(&body).header("Host", "evil.example")).await, 421);
     assert_eq!(status(served.post(&body).header("Origin", "https://evil.example")).await, 403);
     assert_eq!(status(served.post(&body).header("Content-Type", "text/plain")).await, 415);
+    let form = served.post(&body).header("Content-Type", "text/plain").send().await.unwrap();
+    assert_eq!(form.json::<Value>().await.unwrap()["error"]["code"], -32005);
     assert_eq!(status(served.post(&body).header("Sec-Fetch-Site", "cross-site")).await, 403);
     let socket = format!("ws://127.0.0.1:{}/ws", served.port);
     let mut request =

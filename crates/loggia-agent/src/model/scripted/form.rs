@@ -79,6 +79,7 @@ struct StepForm {
     cut: Option<bool>,
     panic: Option<String>,
     repeat: Option<NonZeroU32>,
+    r#while: Option<String>,
     step: Option<Box<Repeated>>,
 }
 
@@ -122,12 +123,20 @@ impl TryFrom<StepForm> for Repeated {
         if let Some(times) = form.repeat.take() {
             let inner = form.step.take().ok_or("`repeat` needs a `step`")?;
             let count = inner.count.saturating_mul(u64::from(times.get()));
+            let again = form.r#while.take().map(|text| Regex::new(&text)).transpose();
+            let again = again.map_err(|error| format!("`while` cannot be read: {error}"))?;
             form.all_taken("repeat")?;
-            return Ok(Repeated { count, step: inner.step });
+            if inner.again.is_some() || (again.is_some() && inner.count > 1) {
+                return Err("`while` does not go with a repeat of repeats".to_owned());
+            }
+            if again.is_some() && !inner.step.ends_reply() {
+                return Err("`while` looks at a result: its `step` has to call a tool".to_owned());
+            }
+            return Ok(Repeated { count, again, step: inner.step });
         }
         let (kind, step) = form.take_step()?;
         form.all_taken(kind)?;
-        Ok(Repeated { count: 1, step })
+        Ok(Repeated { count: 1, again: None, step })
     }
 }
 
@@ -197,6 +206,7 @@ impl StepForm {
             ("cut", self.cut.is_some()),
             ("panic", self.panic.is_some()),
             ("repeat", self.repeat.is_some()),
+            ("while", self.r#while.is_some()),
             ("step", self.step.is_some()),
         ];
         match keys.iter().find(|(_, left)| *left) {

@@ -23,15 +23,20 @@ pub struct Performance {
 }
 
 impl Performance {
-    pub fn new(rule: Arc<Rule>, replies: u64, placeholders: Placeholders) -> Self {
-        let (index, repeats_done) = rule.position(replies);
+    /// `results` are the last ones of the replies with calls so far.
+    pub fn new<'a>(
+        rule: Arc<Rule>,
+        results: impl Iterator<Item = &'a str>,
+        placeholders: Placeholders,
+    ) -> Self {
+        let (index, repeats_done) = rule.position(results);
         let current = Box::new(iter::empty());
         Self { rule, placeholders, index, repeats_done, current, stopped: false }
     }
 
     fn next_step(&mut self) -> Option<Actions> {
         loop {
-            let Repeated { count, step } = self.rule.steps.get(self.index)?;
+            let Repeated { count, step, .. } = self.rule.steps.get(self.index)?;
             if self.repeats_done < *count {
                 self.repeats_done += 1;
                 return Some(actions(step, &self.placeholders));

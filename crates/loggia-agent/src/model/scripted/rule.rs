@@ -29,6 +29,8 @@ pub enum When {
 #[derive(Debug)]
 pub struct Repeated {
     pub count: u64,
+    /// A call is repeated only as long as this is found in its result.
+    pub again: Option<Regex>,
     pub step: Step,
 }
 
@@ -111,26 +113,21 @@ impl Rule {
         applies.then(Captured::default)
     }
 
-    /// The step that the reply after `replies` replies with calls starts at, and how many of its
-    /// repeats were played before.
-    pub fn position(&self, replies: u64) -> (usize, u64) {
-        if replies == 0 {
-            return (0, 0);
+    /// The step that the next reply starts at, and how many of its repeats were played before, given
+    /// the last result of each reply with calls so far.
+    pub fn position<'a>(&self, results: impl Iterator<Item = &'a str>) -> (usize, u64) {
+        let (mut index, mut done) = (0, 0);
+        for result in results {
+            let played = self.steps.iter().enumerate().skip(index);
+            let Some((at, repeated)) = played.into_iter().find(|(_, one)| one.step.ends_reply())
+            else {
+                return (self.steps.len(), 0);
+            };
+            done = if at == index { done + 1 } else { 1 };
+            let again = repeated.again.as_ref().is_none_or(|again| again.is_match(result));
+            (index, done) = if again && done < repeated.count { (at, done) } else { (at + 1, 0) };
         }
-        let mut left = replies;
-        for (index, repeated) in self.steps.iter().enumerate() {
-            if !repeated.step.ends_reply() {
-                continue;
-            }
-            if left < repeated.count {
-                return (index, left);
-            }
-            left -= repeated.count;
-            if left == 0 {
-                return (index + 1, 0);
-            }
-        }
-        (self.steps.len(), 0)
+        (index, done)
     }
 }
 

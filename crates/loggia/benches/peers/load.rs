@@ -1,0 +1,108 @@
+//! Turns: one new task each, over a number of connections that never rest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::http::{Connection, Lines, holds, send};
+use super::server::Running;
+
+/// The same trivial turn for everybody: two words in, one out.
+const PROMPT: &str = "say hi";
+
+#[derive(Clone, Copy)]
+pub enum Until {
+    Tasks(usize),
+    Time(Duration),
+}
+
+/// When each turn was done.
+pub struct Turns {
+    begin: Instant,
+    ends: Vec<Instant>,
+    pub failed: usize,
+}
+
+impl Turns {
+    pub fn done(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn rate(&self) -> f64 {
+        rate(self.done(), self.begin, self.ends.last())
+    }
+
+    pub fn rate_of_first(&self, count: usize) -> f64 {
+        rate(count, self.begin, self.ends.get(count - 1))
+    }
+
+    pub fn rate_of_last(&self, count: usize) -> f64 {
+        let before = self.done().saturating_sub(count + 1);
+        rate(count, self.ends.get(before).copied().unwrap_or(self.begin), self.ends.last())
+    }
+}
+
+fn rate(count: usize, begin: Instant, end: Option<&Instant>) -> f64 {
+    end.map_or(0.0, |end| count as f64 / (*end - begin).as_secs_f64())
+}
+
+pub async fn turns(running: &Running, connections: usize, until: Until) -> Turns {
+    let taken = Arc::new(AtomicUsize::new(0));
+    let begin = Instant::now();
+    let workers =
+        (0..connections).map(|_| tokio::spawn(work(running.port, begin, until, taken.clone())));
+    let mut turns = Turns { begin, ends: Vec::new(), failed: 0 };
+    for worker in futures::future::join_all(workers).await {
+        let (ends, failed) = worker.expect("a worker");
+        turns.ends.extend(ends);
+        turns.failed += failed;
+    }
+    turns.ends.sort();
+    turns
+}
+
+async fn work(
+    port: u16,
+    begin: Instant,
+    until: Until,
+    taken: Arc<AtomicUsize>,
+) -> (Vec<Instant>, usize) {
+    let mut connection = Connection::open(port).await.expect("a connection");
+    let (mut ends, mut failed) = (Vec::new(), 0);
+    loop {
+        let number = taken.fetch_add(1, Ordering::Relaxed);
+        let more = match until {
+            Until::Tasks(count) => number < count,
+            Until::Time(time) => begin.elapsed() < time,
+        };
+        if !more {
+            return (ends, failed);
+        }
+        match connection.call(send("SendMessage", number, PROMPT, "")).await {
+            Ok(answer) if holds(&answer, "TASK_STATE_COMPLETED") => ends.push(Instant::now()),
+            Ok(_) => failed += 1,
+            Err(_) => {
+                failed += 1;
+                connection = Connection::open(port).await.expect("a connection");
+            }
+        }
+    }
+}
+
+/// From a streaming request to its first event, one at a time.
+pub async fn first_events(running: &Running, count: usize) -> Vec<Duration> {
+    let mut connection = Connection::open(running.port).await.expect("a connection");
+    let mut times = Vec::new();
+    let mut line = Vec::new();
+    for number in 0..count {
+        let begin = Instant::now();
+        let request = send("SendStreamingMessage", number, PROMPT, "");
+        let mut lines = Lines::new(connection.ask(request).await.expect("a stream"));
+        assert!(lines.next_data(&mut line).await, "a stream has a first event");
+        times.push(begin.elapsed());
+        while lines.next_data(&mut line).await {}
+        assert!(holds(&line, "TASK_STATE_COMPLETED"), "the turn is done");
+    }
+    times.sort();
+    times
+}

@@ -1,0 +1,182 @@
+//! The servers that are measured, and how each is started. What a peer says is in `bench/peers`.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::http::Connection;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Contender {
+    pub name: &'static str,
+    pub package: &'static str,
+    pub keeps: &'static str,
+    /// The program, then its arguments, before the port.
+    command: Vec<PathBuf>,
+    pub burst: Burst,
+}
+
+/// How the burst is held back until everybody follows, and let go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Burst {
+    /// The scripted model asks first; the answer lets the turn go on.
+    Question,
+    /// The agent waits for the word `release` in another task.
+    Release,
+}
+
+/// What a server is started for.
+#[derive(Clone, Copy)]
+pub enum Purpose {
+    Turns,
+    /// Of so many events.
+    Burst(usize),
+}
+
+pub fn contenders() -> Vec<Contender> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
+    let peers = target.join("peers");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers");
+    vec![
+        Contender {
+            name: "loggia",
+            package: "Loggia",
+            keeps: "on disk",
+            command: vec![env!("CARGO_BIN_EXE_loggia").into(), "serve".into(), "--port".into()],
+            burst: Burst::Question,
+        },
+        Contender {
+            name: "rust",
+            package: "a2a-server-lf 0.5.3",
+            keeps: "in memory",
+            command: vec![peers.join("rust/release/peer")],
+            burst: Burst::Release,
+        },
+        Contender {
+            name: "js",
+            package: "@a2a-js/sdk 1.3.0",
+            keeps: "in memory",
+            command: vec!["node".into(), peers.join("js/server.mjs")],
+            burst: Burst::Release,
+        },
+        Contender {
+            name: "python",
+            package: "a2a-sdk 1.3.0",
+            keeps: "in memory",
+            command: vec![peers.join("python/venv/bin/python"), sources.join("python/server.py")],
+            burst: Burst::Release,
+        },
+    ]
+}
+
+impl Contender {
+    /// The first file of the command that is not there.
+    pub fn missing(&self) -> Option<String> {
+        let mut files = self.command.iter().filter(|word| word.is_absolute());
+        files.find(|file| !file.exists()).map(|file| file.display().to_string())
+    }
+}
+
+/// A started server; killed when dropped, and its files go with it.
+pub struct Running {
+    child: Child,
+    pub port: u16,
+    pub started_in: Duration,
+    pub burst: Burst,
+    /// On the disk of the target directory: a home in memory would cost nothing to write.
+    _home: tempfile::TempDir,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Starts the server and waits for its card.
+    pub async fn start(contender: &Contender, purpose: Purpose) -> Self {
+        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let log = File::create(home.path().join("log")).expect("a log");
+        let port = free_port();
+        let [program, arguments @ ..] = contender.command.as_slice() else { panic!("a command") };
+        let mut command = Command::new(program);
+        command.args(arguments).arg(port.to_string()).current_dir(home.path());
+        if let (Purpose::Burst(events), Burst::Question) = (purpose, contender.burst) {
+            let file = home.path().join("burst.json");
+            std::fs::write(&file, script(events)).expect("a script");
+            command.arg("--model").arg(format!("scripted:{}", file.display()));
+        }
+        command.env("LOGGIA_HOME", home.path().join("home"));
+        // One reply for each line of the burst.
+        command.env("LOGGIA_LIMITS_REPLIES", "100000");
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
+        let begin = Instant::now();
+        let child = command.spawn().expect("the server starts");
+        let burst = contender.burst;
+        let mut running = Self { child, port, started_in: Duration::ZERO, burst, _home: home };
+        loop {
+            if let Some(mut connection) = Connection::open(port).await
+                && let Some((200, _)) = connection.get("/.well-known/agent-card.json").await
+            {
+                running.started_in = begin.elapsed();
+                return running;
+            }
+            let ended = running.child.try_wait().ok().flatten();
+            if ended.is_some() || begin.elapsed() > PATIENCE {
+                let said = std::fs::read_to_string(running._home.path().join("log"));
+                panic!("{} does not start: {}", contender.name, said.unwrap_or_default());
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Resident memory, in KiB.
+    pub fn resident(&self) -> usize {
+        let pages = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id()));
+        let pages = pages.expect("statm");
+        let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+        resident.expect("pages") * 4
+    }
+
+    /// Processor time so far, which does not count what others do on the machine.
+    pub fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
+        let stat = stat.expect("stat");
+        // Behind the name in parentheses; ticks of 10 ms in user and in kernel mode.
+        let (_, fields) = stat.rsplit_once(')').expect("a name");
+        let ticks =
+            fields.split(' ').skip(12).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks"));
+        Duration::from_millis(ticks.sum::<u64>() * 10)
+    }
+}
+
+/// A question, then a result for each event.
+fn script(events: usize) -> String {
+    let publish = |number| {
+        let input = json!({ "name": format!("line-{number}"), "text": format!("line {number}") });
+        json!({ "call": "publish_artifact", "input": input })
+    };
+    let ask = json!({ "call": "ask_user", "input": { "question": "Go?" } });
+    let steps: Vec<Value> = std::iter::once(ask).chain((0..events).map(publish)).collect();
+    json!({ "rule": [{ "steps": steps }] }).to_string()
+}
+
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Followers need a file each, here and in the servers, which inherit the limit.
+pub fn allow_many_connections() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    let wanted = hard.min(65_536).max(soft);
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).expect("more files");
+}

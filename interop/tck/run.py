@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Runs the A2A project's conformance kits against a Loggia binary: run.py BINARY KIT…
+
+KIT is a checkout of a2a-tck, branch 0.3.x or 1.0-dev, in which the kit's own tests can run: with its
+dependencies installed in KIT/.venv, or in the Python given with --python. Only the JSON-RPC parts are
+run. Each pass gets a fresh server, home and workspace. What must be waived is in waivers.toml; a
+failure that is not there, and a waiver that is not needed any more, are errors.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import tomllib
+import xml.etree.ElementTree
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Seconds; for one pass.
+TIME_LIMIT = 600
+
+# Tests of the HTTP+JSON and gRPC bindings, which Loggia does not have; the kits skip them.
+OTHER_BINDING = (
+    r"compatibility/(grpc|http_json)/|[-\[](grpc|http_json)\]|(grpc|http_json)' not configured"
+    r'|(HTTP\+JSON|gRPC) transport not configured|Test specific to (gRPC|REST) transport'
+)
+
+Pass = collections.namedtuple('Pass', 'name model hook token tests options')
+
+
+def passes_of(kit):
+    """Which version a checkout tests, and what is run of it."""
+    if (kit / 'tests/compatibility').is_dir():
+        one = Pass('1.0', 'model-1.0.toml', True, False, ['tests/compatibility'], [])
+        return '1.0', [one], ['--sut-host', '{url}/a2a/1.0', '--transport', 'jsonrpc']
+    if (kit / 'tests/mandatory').is_dir():
+        mandatory = ['-m', 'mandatory_jsonrpc or mandatory_protocol']
+        optional = 'tests/optional/'
+        authentication = ['test_authentication.py', 'test_a2a_v030_authentication.py']
+
+        def one(name, tests, options=(), token=False):
+            return Pass(f'0.3 {name}', 'model-0.3.toml', False, token, tests, list(options))
+
+        passes = [
+            one('mandatory', ['tests/mandatory'], mandatory),
+            one('capabilities', [optional + 'capabilities']),
+            one('quality', [optional + 'quality']),
+            one('features', [optional + 'features']),
+            one(
+                'with tokens',
+                [f'{optional}capabilities/{name}' for name in authentication],
+                token=True,
+            ),
+        ]
+        shared = ['--sut-url', '{url}/', '--test-scope', 'all', '--transports', 'jsonrpc']
+        return '0.3', passes, shared
+    sys.exit(f'{kit} is no checkout of a2a-tck, branch 0.3.x or 1.0-dev')
+
+
+def start(binary, root, one):
+    """Starts a server; returns it and its address."""
+    home, work = root / 'home', root / 'work'
+    work.mkdir()
+    (home / 'config').mkdir(parents=True)
+    arguments = ['--port', '0', '--approve', 'all', '--model', f'scripted:{HERE / one.model}']
+    if one.hook:
+        hook = f'[hooks]\nprompt_submit = ["{sys.executable}", "{HERE / "hook.py"}"]\n'
+        (home / 'config/config.toml').write_text(hook)
+    if one.token:
+        tokens = root / 'tokens'
+        tokens.touch(mode=0o600)
+        tokens.write_text('kit:not-known-to-the-kit-at-all\n')
+        arguments += ['--token-file', tokens, '--require-token']
+    kept = {key: os.environ[key] for key in ('PATH', 'LANG') if key in os.environ}
+    environment = kept | {'HOME': str(root), 'LOGGIA_HOME': str(home), 'TERM': 'dumb'}
+    errors = open(root / 'stderr', 'w')
+    server = subprocess.Popen(
+        [binary, 'serve', *arguments],
+        cwd=work,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        text=True,
+    )
+    line = server.stdout.readline()
+    port = re.search(r'http://127\.0\.0\.1:(\d+)', line)
+    if not port:
+        server.kill()
+        sys.exit(f'the server did not start: {line}{(root / "stderr").read_text()}')
+    threading.Thread(target=server.stdout.read, daemon=True).start()
+    return server, f'http://localhost:{port.group(1)}'
+
+
+def run(binary, kit, python, one, shared):
+    """Runs one pass; returns what became of each test: its name, outcome and words."""
+    with tempfile.TemporaryDirectory(prefix='loggia-tck-') as root:
+        root = pathlib.Path(root)
+        server, url = start(binary, root, one)
+        report = root / 'report.xml'
+        shared = [word.replace('{url}', url) for word in shared]
+        quiet = ['-q', '--tb=short', '-p', 'no:cacheprovider', '-W', 'ignore']
+        command = [python, '-B', '-m', 'pytest', *one.tests, *one.options, *shared, *quiet]
+        environment = os.environ | {'TCK_STREAMING_TIMEOUT': '5.0'}
+        try:
+            ran = subprocess.run(
+                [*command, f'--junitxml={report}'],
+                cwd=kit,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIME_LIMIT,
+                check=False,
+            )
+            if not report.exists():
+                sys.exit(f'the kit did not run:\n{ran.stdout}')
+            if server.poll() is not None:
+                sys.exit(f'the server ended with {server.returncode}')
+            return list(outcomes(report))
+        finally:
+            server.kill()
+            server.wait()
+
+
+def outcomes(report):
+    for case in xml.etree.ElementTree.parse(report).iter('testcase'):
+        module = case.get('classname').removeprefix('tests.').replace('.', '/')
+        name = f'{module}::{case.get("name")}'
+        found = {child.tag: child for child in case}
+        if bad := [found[tag] for tag in ('failure', 'error') if tag in found]:
+            yield name, 'failed', bad[0].get('message', '')
+        elif 'skipped' in found:
+            words = found['skipped'].get('message', '')
+            expected = found['skipped'].get('type') == 'pytest.xfail'
+            other = re.search(OTHER_BINDING, f'{name} {words}')
+            yield name, 'xfailed' if expected else 'other' if other else 'skipped', words
+        else:
+            yield name, 'passed', ''
+
+
+def judge(version, results, waivers):
+    """Prints what is not in the waivers; returns how many such things there are."""
+    wrong = 0
+    used = set()
+    for name, outcome, words in results:
+        if outcome in ('passed', 'other'):
+            continue
+        for at, waiver in enumerate(waivers):
+            by_name = re.search(waiver.get('test', ''), name)
+            by_words = re.search(waiver.get('says', ''), words)
+            if waiver['kit'] == version and outcome in waiver['outcomes'] and by_name and by_words:
+                used.add(at)
+                break
+        else:
+            wrong += 1
+            print(f'{outcome.upper()} {name}\n    {words.strip()[:600]}')
+    for at, waiver in enumerate(waivers):
+        if waiver['kit'] == version and at not in used:
+            wrong += 1
+            print(f'NOT NEEDED waiver {waiver.get("test", "")} {waiver.get("says", "")}')
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('binary', type=pathlib.Path)
+    parser.add_argument('kits', nargs='+', type=pathlib.Path, metavar='KIT')
+    parser.add_argument('--python', type=pathlib.Path, help='with the dependencies of the kits')
+    arguments = parser.parse_args()
+    binary = arguments.binary.resolve()
+    waivers = tomllib.loads((HERE / 'waivers.toml').read_text())['waiver']
+    wrong = 0
+    lines = []
+    for kit in arguments.kits:
+        kit = kit.resolve()
+        version, passes, shared = passes_of(kit)
+        python = arguments.python or kit / '.venv/bin/python'
+        if not python.exists():
+            parser.error(f'there is no {python}: install the kit as its README says')
+        results = []
+        for one in passes:
+            ran = run(binary, kit, python.absolute(), one, shared)
+            count = collections.Counter(outcome for _, outcome, _ in ran)
+            cells = [str(count[word]) for word in ('passed', 'failed', 'xfailed', 'skipped', 'other')]
+            lines.append(f'| {one.name} | {" | ".join(cells)} |')
+            results += ran
+        wrong += judge(version, results, waivers)
+    print('| pass | passed | failed | expected failures | skipped | other bindings |')
+    print('|---|---|---|---|---|---|')
+    print('\n'.join(lines))
+    print(f'{wrong} not waived' if wrong else 'everything else is waived, with its reason')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
