@@ -1,0 +1,357 @@
+//! The loop that owns the terminal: input, the session, time and pictures. Sleeps while nothing
+//! moves; draws at most sixty times a second, and at once when it has been quiet.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, EventStream};
+use futures::StreamExt;
+use loggia_session::SessionClient;
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Rect, Size};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{Exit, Msg, Start};
+use crate::engine::{Engine, Wish};
+use crate::host::Host;
+use crate::moment::Moment;
+use crate::terminal::Inline;
+use crate::tty::{self, Tty};
+use crate::view;
+
+/// At least this long between two pictures.
+const FRAME: Duration = Duration::from_millis(16);
+
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    #[error("the terminal does not work as one: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Shows a session until the person leaves. The future must run on the thread that waits for it:
+/// a panic there restores the terminal.
+pub async fn run(
+    client: Arc<dyn SessionClient>,
+    host: Arc<dyn Host>,
+    mut start: Start,
+) -> Result<Exit, TuiError> {
+    let tty = Tty::enter()?;
+    let size = crossterm::terminal::size()?;
+    start.size = size;
+    let row = cursor_row(size.1)?;
+    let page = Page::default();
+    let screen = Inline::new(CrosstermBackend::new(page.clone()), sized(size), row);
+    let mut runner = Runner {
+        tty,
+        page,
+        screen,
+        full: Buffer::empty(Rect::ZERO),
+        engine: Engine::new(client, host, start),
+        input: Some(EventStream::new()),
+        began: Instant::now(),
+        drawn: None,
+        dirty: true,
+        moved: false,
+    };
+    let exit = runner.run().await;
+    runner.close(&exit)
+}
+
+struct Runner {
+    tty: Tty,
+    page: Page,
+    screen: Inline<CrosstermBackend<Page>>,
+    /// What is on the alternate screen.
+    full: Buffer,
+    engine: Engine,
+    /// None while somebody else reads the terminal.
+    input: Option<EventStream>,
+    began: Instant,
+    drawn: Option<Instant>,
+    dirty: bool,
+    /// The terminal has changed its size, and nobody knows yet where our picture is.
+    moved: bool,
+}
+
+impl Runner {
+    async fn run(&mut self) -> Result<Exit, TuiError> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        loop {
+            if self.dirty && self.due() <= Instant::now() {
+                self.draw()?;
+            }
+            let wake = self.wake();
+            let sleep = async {
+                match wake {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let input = async {
+                match &mut self.input {
+                    Some(input) => input.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Input before the session: a flood of events must not keep a key waiting.
+            let msg = tokio::select! {
+                biased;
+                _ = terminate.recv() => return Ok(Exit::Terminated),
+                _ = hang_up.recv() => return Ok(Exit::HungUp),
+                _ = interrupt.recv() => return Ok(Exit::Asked),
+                event = input => match event {
+                    Some(Ok(event)) => match self.read(event) {
+                        Some(msg) => msg,
+                        None => continue,
+                    },
+                    Some(Err(_)) | None => return Ok(Exit::HungUp),
+                },
+                msg = self.engine.next() => match msg {
+                    Ok(msg) => msg,
+                    Err(exit) => return Ok(exit),
+                },
+                () = sleep => Msg::Tick,
+            };
+            self.dirty = true;
+            let now = self.now();
+            for wish in self.engine.update(msg, now) {
+                if let Some(exit) = self.grant(wish).await? {
+                    return Ok(exit);
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// When the next picture may be drawn.
+    fn due(&self) -> Instant {
+        self.drawn.map_or(self.began, |drawn| drawn + FRAME)
+    }
+
+    /// When something has to be done though nothing happens.
+    fn wake(&self) -> Option<Instant> {
+        if self.dirty {
+            return Some(self.due());
+        }
+        let next = self.engine.model.next_move(self.now())?;
+        Some(self.began + Duration::from_millis(next.0))
+    }
+
+    fn read(&mut self, event: Event) -> Option<Msg> {
+        Some(match event {
+            Event::Key(key) => Msg::Key(key),
+            Event::Paste(text) => Msg::Paste(text),
+            Event::Mouse(mouse) => Msg::Mouse(mouse),
+            Event::FocusGained => Msg::Focus(true),
+            Event::FocusLost => Msg::Focus(false),
+            Event::Resize(width, height) => {
+                let size = self.screen.size();
+                if (size.width, size.height) == (width, height) && !self.moved {
+                    return None;
+                }
+                self.moved = true;
+                Msg::Resize(width, height)
+            }
+        })
+    }
+
+    fn draw(&mut self) -> Result<(), TuiError> {
+        let wants_full = self.engine.model.full.is_some();
+        if wants_full != self.tty.is_alternate() {
+            self.tty.alternate(wants_full)?;
+            self.full = Buffer::empty(Rect::ZERO);
+        }
+        if wants_full { self.draw_full()? } else { self.draw_inline()? }
+        let wanted = self.engine.model.wants_mouse();
+        self.tty.mouse(wanted)?;
+        self.drawn = Some(Instant::now());
+        self.dirty = false;
+        Ok(())
+    }
+
+    fn draw_inline(&mut self) -> Result<(), TuiError> {
+        if self.moved {
+            self.find_ourselves()?;
+        }
+        let now = self.now();
+        let model = &mut self.engine.model;
+        let finished = view::finished(model, model.size.0);
+        let frame = view::inline(model, now);
+        self.screen.draw(&finished, &frame)?;
+        self.write()?;
+        let rows = u16::try_from(frame.lines.len()).unwrap_or(u16::MAX);
+        self.tty.below(self.screen.top().saturating_add(rows.saturating_sub(1)));
+        let shown = frame.shown(self.screen.top());
+        self.was_drawn(shown);
+        Ok(())
+    }
+
+    fn draw_full(&mut self) -> Result<(), TuiError> {
+        let now = self.now();
+        let frame = view::fullscreen(&mut self.engine.model, now);
+        let (width, height) = self.engine.model.size;
+        let area = Rect::new(0, 0, width, height);
+        let mut next = Buffer::empty(area);
+        for (row, line) in (0..height).zip(&frame.lines) {
+            next.set_line(0, row, line, width);
+        }
+        if self.full.area != area {
+            // Another size: the old picture is worth nothing, so every cell is written.
+            self.full = Buffer::filled(area, ratatui::buffer::Cell::new("\u{0}"));
+        }
+        crate::terminal::paint_all(self.screen.backend_mut(), &self.full, &next, frame.cursor)?;
+        self.full = next;
+        self.write()?;
+        let shown = frame.shown(0);
+        self.was_drawn(shown);
+        Ok(())
+    }
+
+    fn was_drawn(&mut self, shown: crate::app::Shown) {
+        let now = self.now();
+        self.engine.update(Msg::Drawn(shown), now);
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let picture = self.page.0.take();
+        self.tty.write(&picture)
+    }
+
+    /// Asks the terminal where the cursor is now. Our own reading stops meanwhile: there is one
+    /// reader at a time.
+    fn find_ourselves(&mut self) -> Result<(), TuiError> {
+        self.moved = false;
+        self.input = None;
+        let row = crossterm::cursor::position().ok().map(|(_, row)| row);
+        let size = crossterm::terminal::size()?;
+        self.engine.model.size = size;
+        self.screen.resized(sized(size), row)?;
+        self.input = Some(EventStream::new());
+        Ok(())
+    }
+
+    async fn grant(&mut self, wish: Wish) -> Result<Option<Exit>, TuiError> {
+        match wish {
+            Wish::Leave(exit) => return Ok(Some(exit)),
+            Wish::Bell => self.tty.write(b"\x07")?,
+            Wish::Copy(text) => {
+                execute_copy(&text)?;
+            }
+            Wish::Redraw => {
+                self.full = Buffer::empty(Rect::ZERO);
+                self.screen.forget()?;
+            }
+            Wish::Suspend => {
+                self.leave()?;
+                // Returns when somebody brings us back.
+                let _ = rustix::process::kill_process(
+                    rustix::process::getpid(),
+                    rustix::process::Signal::TSTP,
+                );
+                self.come_back()?;
+            }
+            Wish::EditOutside { what, name, text } => {
+                self.leave()?;
+                let host = self.engine.host().clone();
+                let edited = tokio::task::spawn_blocking(move || host.edit(&name, &text)).await;
+                self.come_back()?;
+                let result = edited.unwrap_or_else(|error| Err(error.to_string()));
+                let now = self.now();
+                self.engine.update(Msg::Edited { what, result }, now);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The terminal belongs to somebody else for a while.
+    fn leave(&mut self) -> Result<(), TuiError> {
+        self.input = None;
+        self.tty.alternate(false)?;
+        self.screen.close()?;
+        self.write()?;
+        tty::restore();
+        Ok(())
+    }
+
+    fn come_back(&mut self) -> Result<(), TuiError> {
+        self.tty = Tty::enter()?;
+        let size = crossterm::terminal::size()?;
+        self.engine.model.size = size;
+        self.screen.begin_again(sized(size), cursor_row(size.1)?);
+        self.full = Buffer::empty(Rect::ZERO);
+        self.input = Some(EventStream::new());
+        self.dirty = true;
+        Ok(())
+    }
+
+    /// What is finished stays; the composer goes. A terminal that is gone is not written to.
+    fn close(mut self, exit: &Result<Exit, TuiError>) -> Result<Exit, TuiError> {
+        self.input = None;
+        if !matches!(exit, Ok(Exit::HungUp)) {
+            let _ = self.tty.alternate(false);
+            let model = &mut self.engine.model;
+            let finished = view::finished(model, model.size.0);
+            let _ = self.screen.draw(&finished, &view::Frame::default());
+            let _ = self.screen.close();
+            let _ = self.write();
+        }
+        match exit {
+            Ok(exit) => Ok(exit.clone()),
+            // A terminal that cannot be written to is gone; that is an end, not a failure.
+            Err(TuiError::Terminal(_)) => Ok(Exit::HungUp),
+        }
+    }
+}
+
+fn sized((width, height): (u16, u16)) -> Size {
+    Size::new(width, height)
+}
+
+/// Where the cursor is; a terminal that does not say gets us at its bottom.
+fn cursor_row(height: u16) -> io::Result<u16> {
+    match crossterm::cursor::position() {
+        Ok((0, row)) => Ok(row),
+        Ok((_, row)) => {
+            // A line that was not ended is not ours to write over.
+            io::stdout().write_all(b"\r\n")?;
+            Ok(row.saturating_add(1).min(height.saturating_sub(1)))
+        }
+        Err(_) => {
+            write!(io::stdout(), "\x1b[{height};1H\r\n")?;
+            io::stdout().flush()?;
+            Ok(height.saturating_sub(1))
+        }
+    }
+}
+
+/// The clipboard of the terminal, which works over SSH as well.
+fn execute_copy(text: &str) -> io::Result<()> {
+    crossterm::execute!(
+        io::stdout(),
+        crossterm::clipboard::CopyToClipboard::to_clipboard_from(text)
+    )
+}
+
+/// Collects a picture, so that it is written in one piece.
+#[derive(Debug, Clone, Default)]
+struct Page(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
