@@ -10,7 +10,7 @@ use loggia_core::{AgentName, Mode, Origin, SessionId, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort};
 use loggia_server::http;
-use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown};
+use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped};
 use loggia_server::state::{Defaults, Server, Shape};
 use loggia_session::{Hub, SqliteStore};
 use loggia_wire::CardFacts;
@@ -94,7 +94,7 @@ pub async fn share(
     setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app).await
 }
 
-fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
+pub(super) fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
     serve::bind(Listen { address, port, authenticated: args.require_token }).map_err(usage)
 }
@@ -109,14 +109,14 @@ fn addresses(bound: &Bound) -> String {
 }
 
 /// Everything behind the door.
-struct Setup {
-    store: Arc<SqliteStore>,
-    hub: Arc<Hub>,
-    config: Config,
+pub(super) struct Setup {
+    pub store: Arc<SqliteStore>,
+    pub hub: Arc<Hub>,
+    pub config: Config,
 }
 
 impl Setup {
-    async fn new(args: &ShareArgs, app: &App, program: &str) -> anyhow::Result<Self> {
+    pub async fn new(args: &ShareArgs, app: &App, program: &str) -> anyhow::Result<Self> {
         let mode = args.approve.map(|pass| match pass {
             Pass::Ask => Mode::Ask,
             Pass::Edits => Mode::Edits,
@@ -165,6 +165,30 @@ impl Setup {
         args: &ShareArgs,
         app: &App,
     ) -> anyhow::Result<ExitCode> {
+        let shutdown = Shutdown::default();
+        let listening = self.serving(bound, shape, roots, args, app, shutdown.clone()).await?;
+        tokio::select! {
+            stopped = listening => {
+                if stopped.cut > 0 {
+                    eprintln!("loggia: {} connections were cut", stopped.cut);
+                }
+            }
+            error = stop_on_signals(shutdown) => error?,
+        }
+        self.hub.stop().await;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The server, ready to run until it is told to stop.
+    pub async fn serving(
+        &self,
+        bound: Bound,
+        shape: Shape,
+        roots: Vec<PathBuf>,
+        args: &ShareArgs,
+        app: &App,
+        shutdown: Shutdown,
+    ) -> anyhow::Result<impl Future<Output = Stopped> + Send + use<>> {
         let settings = app.settings(&self.config, self.store.as_ref()).await?;
         let defaults = Defaults {
             settings,
@@ -178,23 +202,8 @@ impl Setup {
         let server = Arc::new(Server::new(self.hub.clone(), shape, defaults, facts));
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
         let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
-        let shutdown = Shutdown::default();
-        let listening = serve::serve(
-            bound,
-            door.around(http::router(server)),
-            Limits::default(),
-            shutdown.clone(),
-        );
-        tokio::select! {
-            stopped = listening => {
-                if stopped.cut > 0 {
-                    eprintln!("loggia: {} connections were cut", stopped.cut);
-                }
-            }
-            error = stop_on_signals(shutdown) => error?,
-        }
-        self.hub.stop().await;
-        Ok(ExitCode::SUCCESS)
+        let router = door.around(http::router(server));
+        Ok(serve::serve(bound, router, Limits::default(), shutdown))
     }
 }
 
