@@ -39,6 +39,8 @@ pub struct Start {
     pub history: Vec<String>,
     pub fullscreen: bool,
     pub size: (u16, u16),
+    /// The terminal breaks rows in two when it gets narrower; most do.
+    pub reflows: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -25,10 +25,12 @@ mod provisional_view;
 pub mod questions;
 mod runner;
 pub mod safe;
+mod sgr;
 mod status;
 pub mod terminal;
 pub mod tty;
 pub mod view;
+pub mod wrap;
 
 pub use app::{Exit, Start};
 pub use host::{Enough, Host, Present, Preview, ShareFacts};

@@ -1,18 +1,15 @@
 //! The loop that owns the terminal: input, the session, time and pictures. Sleeps while nothing
 //! moves; draws at most sixty times a second, and at once when it has been quiet.
 
-use std::cell::RefCell;
 use std::io::{self, Write};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, EventStream};
 use futures::StreamExt;
 use loggia_session::SessionClient;
-use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Rect, Size};
+use ratatui::layout::Rect;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{Exit, Msg, Start};
@@ -40,14 +37,13 @@ pub async fn run(
     mut start: Start,
 ) -> Result<Exit, TuiError> {
     let tty = Tty::enter()?;
+    let reflows = start.reflows;
     let size = crossterm::terminal::size()?;
     start.size = size;
-    let row = cursor_row(size.1)?;
-    let page = Page::default();
-    let screen = Inline::new(CrosstermBackend::new(page.clone()), sized(size), row);
+    let row = cursor_row()?;
+    let screen = Inline::new(size, row);
     let mut runner = Runner {
         tty,
-        page,
         screen,
         full: Buffer::empty(Rect::ZERO),
         engine: Engine::new(client, host, start),
@@ -56,6 +52,7 @@ pub async fn run(
         drawn: None,
         dirty: true,
         moved: false,
+        reflows,
     };
     let exit = runner.run().await;
     runner.close(&exit)
@@ -63,8 +60,7 @@ pub async fn run(
 
 struct Runner {
     tty: Tty,
-    page: Page,
-    screen: Inline<CrosstermBackend<Page>>,
+    screen: Inline,
     /// What is on the alternate screen.
     full: Buffer,
     engine: Engine,
@@ -75,6 +71,8 @@ struct Runner {
     dirty: bool,
     /// The terminal has changed its size, and nobody knows yet where our picture is.
     moved: bool,
+    /// The terminal breaks rows in two when it gets narrower.
+    reflows: bool,
 }
 
 impl Runner {
@@ -154,8 +152,7 @@ impl Runner {
             Event::FocusGained => Msg::Focus(true),
             Event::FocusLost => Msg::Focus(false),
             Event::Resize(width, height) => {
-                let size = self.screen.size();
-                if (size.width, size.height) == (width, height) && !self.moved {
+                if self.engine.model.size == (width, height) {
                     return None;
                 }
                 self.moved = true;
@@ -179,17 +176,19 @@ impl Runner {
     }
 
     fn draw_inline(&mut self) -> Result<(), TuiError> {
-        if self.moved {
-            self.find_ourselves()?;
+        if std::mem::take(&mut self.moved) {
+            let size = self.engine.model.size;
+            self.screen.resized(size, self.reflows);
         }
         let now = self.now();
         let model = &mut self.engine.model;
         let finished = view::finished(model, model.size.0);
         let frame = view::inline(model, now);
-        self.screen.draw(&finished, &frame)?;
+        self.screen.draw(&finished, &frame);
         self.write()?;
         let rows = u16::try_from(frame.lines.len()).unwrap_or(u16::MAX);
-        self.tty.below(self.screen.top().saturating_add(rows.saturating_sub(1)));
+        let below = self.screen.top().map(|top| top.saturating_add(rows.saturating_sub(1)));
+        self.tty.below(below.unwrap_or(self.engine.model.size.1));
         let shown = frame.shown(self.screen.top());
         self.was_drawn(shown);
         Ok(())
@@ -204,14 +203,10 @@ impl Runner {
         for (row, line) in (0..height).zip(&frame.lines) {
             next.set_line(0, row, line, width);
         }
-        if self.full.area != area {
-            // Another size: the old picture is worth nothing, so every cell is written.
-            self.full = Buffer::filled(area, ratatui::buffer::Cell::new("\u{0}"));
-        }
-        crate::terminal::paint_all(self.screen.backend_mut(), &self.full, &next, frame.cursor)?;
+        let picture = crate::terminal::paint_all(&self.full, &next, frame.cursor);
         self.full = next;
-        self.write()?;
-        let shown = frame.shown(0);
+        self.tty.write(&picture)?;
+        let shown = frame.shown(Some(0));
         self.was_drawn(shown);
         Ok(())
     }
@@ -222,21 +217,8 @@ impl Runner {
     }
 
     fn write(&mut self) -> io::Result<()> {
-        let picture = self.page.0.take();
+        let picture = self.screen.take();
         self.tty.write(&picture)
-    }
-
-    /// Asks the terminal where the cursor is now. Our own reading stops meanwhile: there is one
-    /// reader at a time.
-    fn find_ourselves(&mut self) -> Result<(), TuiError> {
-        self.moved = false;
-        self.input = None;
-        let row = crossterm::cursor::position().ok().map(|(_, row)| row);
-        let size = crossterm::terminal::size()?;
-        self.engine.model.size = size;
-        self.screen.resized(sized(size), row)?;
-        self.input = Some(EventStream::new());
-        Ok(())
     }
 
     async fn grant(&mut self, wish: Wish) -> Result<Option<Exit>, TuiError> {
@@ -248,7 +230,7 @@ impl Runner {
             }
             Wish::Redraw => {
                 self.full = Buffer::empty(Rect::ZERO);
-                self.screen.forget()?;
+                self.screen.forget();
             }
             Wish::Suspend => {
                 self.leave()?;
@@ -276,17 +258,17 @@ impl Runner {
     fn leave(&mut self) -> Result<(), TuiError> {
         self.input = None;
         self.tty.alternate(false)?;
-        self.screen.close()?;
+        self.screen.close();
         self.write()?;
         tty::restore();
         Ok(())
     }
 
     fn come_back(&mut self) -> Result<(), TuiError> {
-        self.tty = Tty::enter()?;
+        self.tty.enter_again()?;
         let size = crossterm::terminal::size()?;
         self.engine.model.size = size;
-        self.screen.begin_again(sized(size), cursor_row(size.1)?);
+        self.screen.begin_again(size, cursor_row()?);
         self.full = Buffer::empty(Rect::ZERO);
         self.input = Some(EventStream::new());
         self.dirty = true;
@@ -300,8 +282,8 @@ impl Runner {
             let _ = self.tty.alternate(false);
             let model = &mut self.engine.model;
             let finished = view::finished(model, model.size.0);
-            let _ = self.screen.draw(&finished, &view::Frame::default());
-            let _ = self.screen.close();
+            self.screen.draw(&finished, &view::Frame::default());
+            self.screen.close();
             let _ = self.write();
         }
         match exit {
@@ -312,25 +294,18 @@ impl Runner {
     }
 }
 
-fn sized((width, height): (u16, u16)) -> Size {
-    Size::new(width, height)
-}
-
-/// Where the cursor is; a terminal that does not say gets us at its bottom.
-fn cursor_row(height: u16) -> io::Result<u16> {
-    match crossterm::cursor::position() {
-        Ok((0, row)) => Ok(row),
-        Ok((_, row)) => {
-            // A line that was not ended is not ours to write over.
-            io::stdout().write_all(b"\r\n")?;
-            Ok(row.saturating_add(1).min(height.saturating_sub(1)))
-        }
-        Err(_) => {
-            write!(io::stdout(), "\x1b[{height};1H\r\n")?;
-            io::stdout().flush()?;
-            Ok(height.saturating_sub(1))
-        }
+/// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
+fn cursor_row() -> io::Result<Option<u16>> {
+    // Only a pointer needs it, so a terminal that does not answer loses nothing else.
+    let place = crossterm::cursor::position().ok();
+    let column = place.map_or(0, |(column, _)| column);
+    if column > 0 {
+        // A line that was not ended is not ours to write over.
+        io::stdout().write_all(b"\r\n")?;
+        io::stdout().flush()?;
+        return Ok(None);
     }
+    Ok(place.map(|(_, row)| row))
 }
 
 /// The clipboard of the terminal, which works over SSH as well.
@@ -339,19 +314,4 @@ fn execute_copy(text: &str) -> io::Result<()> {
         io::stdout(),
         crossterm::clipboard::CopyToClipboard::to_clipboard_from(text)
     )
-}
-
-/// Collects a picture, so that it is written in one piece.
-#[derive(Debug, Clone, Default)]
-struct Page(Rc<RefCell<Vec<u8>>>);
-
-impl Write for Page {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

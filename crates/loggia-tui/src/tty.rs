@@ -30,6 +30,13 @@ pub struct Tty {
 impl Tty {
     pub fn enter() -> io::Result<Self> {
         leave_on_panic();
+        let mut tty = Self { mouse: false };
+        tty.enter_again()?;
+        Ok(tty)
+    }
+
+    /// After [`restore`]: the terminal is ours once more.
+    pub fn enter_again(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         ENTERED.store(true, Ordering::SeqCst);
         // Terminals that do not know the keyboard protocol ignore it; asking first would cost them
@@ -41,7 +48,8 @@ impl Tty {
             EnableFocusChange,
             PushKeyboardEnhancementFlags(flags)
         )?;
-        Ok(Self { mouse: false })
+        self.mouse = false;
+        Ok(())
     }
 
     /// The pointer is ours only while there is something to point at; otherwise the terminal

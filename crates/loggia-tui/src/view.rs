@@ -26,10 +26,11 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// What the frame means for keys and clicks, once it is at `top` of the screen.
-    pub fn shown(&self, top: u16) -> Shown {
-        let row = |row: usize| top.saturating_add(u16::try_from(row).unwrap_or(u16::MAX));
-        let answers = self.answers.iter().map(|(at, index)| (row(*at), *index));
+    /// What the frame means for keys and clicks, once it is at `top` of the screen. Where nobody
+    /// knows that, a click means nothing.
+    pub fn shown(&self, top: Option<u16>) -> Shown {
+        let row = |at: usize| Some(top?.saturating_add(u16::try_from(at).ok()?));
+        let answers = self.answers.iter().filter_map(|(at, index)| Some((row(*at)?, *index)));
         Shown { question: self.question.clone(), answers: answers.collect() }
     }
 

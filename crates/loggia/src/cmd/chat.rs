@@ -116,6 +116,7 @@ impl Shown {
             history: loggia_tui::Host::history(host.as_ref()),
             fullscreen: self.fullscreen,
             size: (80, 24),
+            reflows: reflows(app),
         };
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = loggia_tui::run(client, host, start).await;
@@ -144,4 +145,13 @@ fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
 
 fn now() -> Millis {
     Millis(jiff::Timestamp::now().as_millisecond())
+}
+
+/// Nearly every terminal breaks long rows when it gets narrower; the classic ones cut them.
+fn reflows(app: &App) -> bool {
+    let term = app.environment.get("TERM").unwrap_or_default();
+    let inside = app.environment.get("TMUX").is_some();
+    let classic = app.environment.get("XTERM_VERSION").is_some()
+        || ["linux", "rxvt", "vt100", "st"].iter().any(|name| term.starts_with(name));
+    inside || !classic
 }
