@@ -77,12 +77,21 @@ pub enum Msg {
     Tick,
     /// The last frame is on the screen.
     Drawn(Shown),
-    Files { query: String, found: Vec<String> },
+    Files {
+        query: String,
+        found: Vec<String>,
+    },
     Sessions(Result<Vec<Preview>, String>),
     Share(ShareFacts),
     Present(Vec<Present>),
-    Edited { what: Edited, result: Result<Option<String>, String> },
-    Submitted { what: Submitted, result: Result<(), SubmitError> },
+    Edited {
+        what: Edited,
+        result: Result<Option<String>, String>,
+    },
+    Submitted {
+        what: Submitted,
+        result: Result<(), SubmitError>,
+    },
 }
 
 /// What a frame showed, as far as it matters for what keys mean.
@@ -338,12 +347,7 @@ fn presence(model: &mut Model, present: Vec<Present>, now: Moment) {
     model.present = present;
 }
 
-fn edited(
-    model: &mut Model,
-    what: Edited,
-    result: Result<Option<String>, String>,
-    now: Moment,
-) {
+fn edited(model: &mut Model, what: Edited, result: Result<Option<String>, String>, now: Moment) {
     match (what, result) {
         (_, Err(error)) => model.remark(error, now),
         (_, Ok(None)) => model.remark("nothing was changed", now),
@@ -355,12 +359,7 @@ fn edited(
     }
 }
 
-fn submitted(
-    model: &mut Model,
-    what: Submitted,
-    result: Result<(), SubmitError>,
-    now: Moment,
-) {
+fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitError>, now: Moment) {
     let Err(error) = result else { return };
     match what {
         Submitted::Prompt(text) => {

@@ -47,7 +47,10 @@ pub enum Reaction {
     Elsewhere,
     Answer(ChoiceId, Option<Edit>),
     /// The proposal goes to the person's editor.
-    EditOutside { name: String, text: String },
+    EditOutside {
+        name: String,
+        text: String,
+    },
     /// Why the key did nothing.
     Hint(&'static str),
 }

@@ -206,7 +206,9 @@ impl Editor {
             Motion::Left => {
                 self.cursor - before.graphemes(true).next_back().map_or(0, |last| last.len())
             }
-            Motion::Right => self.cursor + after.graphemes(true).next().map_or(0, |next| next.len()),
+            Motion::Right => {
+                self.cursor + after.graphemes(true).next().map_or(0, |next| next.len())
+            }
             Motion::WordLeft => {
                 let kept = before.trim_end();
                 let word = |letter: char| !letter.is_alphanumeric() && letter != '_';

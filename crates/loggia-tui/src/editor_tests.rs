@@ -66,7 +66,11 @@ fn rows_break_where_the_width_ends() {
     ];
     for (text, width, rows, cursor) in cases {
         let layout = Editor::with_text(text).layout(*width);
-        assert_eq!((layout.rows, layout.cursor), (rows.iter().map(|row| (*row).to_owned()).collect(), *cursor), "{text:?}");
+        assert_eq!(
+            (layout.rows, layout.cursor),
+            (rows.iter().map(|row| (*row).to_owned()).collect(), *cursor),
+            "{text:?}"
+        );
     }
 }
 

@@ -49,7 +49,12 @@ impl Full {
         true
     }
 
-    pub fn draw(&mut self, transcript: &Transcript, width: u16, height: usize) -> Vec<Line<'static>> {
+    pub fn draw(
+        &mut self,
+        transcript: &Transcript,
+        width: u16,
+        height: usize,
+    ) -> Vec<Line<'static>> {
         let cells = transcript.cells().iter();
         let lines: Vec<Line<'static>> =
             cells.flat_map(|cell| crate::provisional_view::cell(cell, width)).collect();

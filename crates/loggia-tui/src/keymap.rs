@@ -108,12 +108,7 @@ const fn control(code: KeyCode) -> Key {
     Key { code, modifiers: KeyModifiers::CONTROL }
 }
 
-const fn bind(
-    place: Place,
-    action: Action,
-    keys: &'static [Key],
-    help: &'static str,
-) -> Binding {
+const fn bind(place: Place, action: Action, keys: &'static [Key], help: &'static str) -> Binding {
     Binding { place, action, keys, help }
 }
 
@@ -307,9 +302,10 @@ mod tests {
     fn a_key_has_one_meaning_at_a_place() {
         for (index, binding) in BINDINGS.iter().enumerate() {
             for key in binding.keys {
-                let twice = BINDINGS.iter().skip(index + 1).find(|other| {
-                    other.place == binding.place && other.keys.contains(key)
-                });
+                let twice = BINDINGS
+                    .iter()
+                    .skip(index + 1)
+                    .find(|other| other.place == binding.place && other.keys.contains(key));
                 assert!(twice.is_none(), "{} at {:?}", name(key), binding.place);
             }
         }

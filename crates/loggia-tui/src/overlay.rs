@@ -155,9 +155,9 @@ fn hint(text: &str) -> Line<'static> {
 
 fn help(width: u16) -> Vec<Line<'static>> {
     let keys = keymap::help();
-    let commands = command::all().into_iter().map(|known| {
-        (format!("  /{}{}", known.name, known.argument_hint()), known.about)
-    });
+    let commands = command::all()
+        .into_iter()
+        .map(|known| (format!("  /{}{}", known.name, known.argument_hint()), known.about));
     let heading_of_commands = [("Commands".to_owned(), String::new())];
     let rows: Vec<(String, String)> =
         keys.into_iter().chain(heading_of_commands).chain(commands).collect();

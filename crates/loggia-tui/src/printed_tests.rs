@@ -91,7 +91,8 @@ fn finished_paragraphs_of_a_growing_text_are_printed() {
     let mut printed = Printed::default();
     let mut so_far = String::new();
     let mut found = Vec::new();
-    let whole = "First.\n\n```rust\nlet a;\n\nlet b;\n```\n\nThen:\n\n- one\n\n- two\n\nLast words.";
+    let whole =
+        "First.\n\n```rust\nlet a;\n\nlet b;\n```\n\nThen:\n\n- one\n\n- two\n\nLast words.";
     for letter in whole.chars() {
         so_far.push(letter);
         let transcript = transcript([prompt("p"), started("p"), text("m", &so_far)]);
@@ -117,8 +118,8 @@ fn a_text_is_cut_only_where_something_new_begins() {
         ("one\n\n> quote", 0),
         ("one\n\n  indented", 0),
         ("one\n\n```\ncode\n\nmore", 5),
-        ("```\ncode\n\nmore\n```\n\nafter", 21),
-        ("~~~~\n```\n\nmore\n~~~~\n\nafter", 22),
+        ("```\ncode\n\nmore\n```\n\nafter", 20),
+        ("~~~~\n```\n\nmore\n~~~~\n\nafter", 21),
         ("one\n\n\n\ntwo", 7),
         ("ä\n\ntwo", 4),
     ];

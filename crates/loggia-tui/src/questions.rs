@@ -3,9 +3,7 @@
 
 use std::collections::HashMap;
 
-use loggia_core::{
-    ApprovalId, CallId, Choice, ChoiceId, Details, Envelope, Event, Origin, Risk,
-};
+use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Envelope, Event, Origin, Risk};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {

@@ -167,7 +167,11 @@ impl Runner {
             self.tty.alternate(wants_full)?;
             self.full = Buffer::empty(Rect::ZERO);
         }
-        if wants_full { self.draw_full()? } else { self.draw_inline()? }
+        if wants_full {
+            self.draw_full()?
+        } else {
+            self.draw_inline()?
+        }
         let wanted = self.engine.model.wants_mouse();
         self.tty.mouse(wanted)?;
         self.drawn = Some(Instant::now());

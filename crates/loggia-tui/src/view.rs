@@ -26,6 +26,10 @@ pub struct Frame {
 }
 
 impl Frame {
+    pub fn new(lines: Vec<Line<'static>>, cursor: Option<(u16, u16)>) -> Self {
+        Self { lines, cursor, ..Self::default() }
+    }
+
     /// What the frame means for keys and clicks, once it is at `top` of the screen. Where nobody
     /// knows that, a click means nothing.
     pub fn shown(&self, top: Option<u16>) -> Shown {
@@ -184,10 +188,8 @@ fn composer(model: &mut Model, width: u16, height: usize) -> (Vec<Line<'static>>
     if model.composer.editor.is_empty() {
         let hint = "what shall I do?  / commands  @ files  ? help";
         let hint: String = hint.chars().take(usize::from(inner)).collect();
-        lines = vec![Line::from(vec![
-            Span::styled(mark.to_owned(), bold),
-            Span::styled(hint, dim),
-        ])];
+        lines =
+            vec![Line::from(vec![Span::styled(mark.to_owned(), bold), Span::styled(hint, dim)])];
     }
     let row = u16::try_from(row.saturating_sub(skip)).unwrap_or(0);
     (lines, (layout.cursor.0 + margin, row))
@@ -199,7 +201,8 @@ fn popup(model: &Model, width: u16, left: usize) -> Vec<Line<'static>> {
     };
     let dim = Style::new().add_modifier(Modifier::DIM);
     let row = |(marked, offer): (bool, &crate::composer::completion::Offer)| {
-        let style = if marked { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
+        let style =
+            if marked { Style::new().add_modifier(Modifier::REVERSED) } else { Style::new() };
         let label = safe::one_line(&offer.label);
         let gap = " ".repeat(24usize.saturating_sub(label.chars().count()).max(2));
         Line::from(vec![
@@ -227,7 +230,8 @@ fn queued(model: &Model, width: u16) -> Vec<Line<'static>> {
         false => format!("[{}] ", safe::one_line(&origin.to_string())),
     };
     let shown = queued.iter().take(QUEUED);
-    let shown = shown.map(|one| format!("queued: {}{}", by(&one.origin), safe::one_line(&one.text)));
+    let shown =
+        shown.map(|one| format!("queued: {}{}", by(&one.origin), safe::one_line(&one.text)));
     let more = queued.len().saturating_sub(QUEUED);
     let more = (more > 0).then(|| format!("… and {more} more in the queue"));
     shown.chain(more).filter_map(row).collect()

@@ -94,9 +94,8 @@ pub fn commands(start: usize, typed: &str) -> Option<Popup> {
         Some((name, argument)) => {
             let known = command::all().into_iter().find(|known| known.name == name)?;
             let Values::Fixed(values) = known.values else { return None };
-            let fits = values.into_iter().filter(|value| {
-                value.starts_with(argument) && value != argument
-            });
+            let fits =
+                values.into_iter().filter(|value| value.starts_with(argument) && value != argument);
             let offer = |value: String| Offer {
                 insert: format!("/{name} {value}"),
                 label: value,
@@ -109,11 +108,8 @@ pub fn commands(start: usize, typed: &str) -> Option<Popup> {
 }
 
 pub fn files(start: usize, found: Vec<String>) -> Option<Popup> {
-    let offer = |path: String| Offer {
-        insert: format!("@{path} "),
-        label: path,
-        about: String::new(),
-    };
+    let offer =
+        |path: String| Offer { insert: format!("@{path} "), label: path, about: String::new() };
     popup(start, found.into_iter().map(offer).collect(), Kind::File)
 }
 
@@ -127,8 +123,7 @@ mod tests {
 
     #[test]
     fn the_place_of_the_cursor_decides_what_is_completed() {
-        let command =
-            |typed: &str| Some(Trigger::Command { start: 0, typed: typed.to_owned() });
+        let command = |typed: &str| Some(Trigger::Command { start: 0, typed: typed.to_owned() });
         let file = |start, typed: &str| Some(Trigger::File { start, typed: typed.to_owned() });
         let cases = [
             ("/mo|", command("/mo")),

@@ -80,8 +80,12 @@ impl ChatHost {
             written.drain(..written.len() / 2);
             let kept: Vec<String> = written.iter().flat_map(serde_json::to_string).collect();
             let fresh = self.history.with_extension("new");
-            let mut file =
-                OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh)?;
+            let mut file = OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&fresh)?;
             file.write_all((kept.join("\n") + "\n").as_bytes())?;
             std::fs::rename(&fresh, &self.history)?;
         }
@@ -97,7 +101,8 @@ impl Host for ChatHost {
             .filter_entry(|entry| entry.file_name() != ".git")
             .build();
         for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
-            let path = entry.path().strip_prefix(&self.workspace).ok().and_then(|path| path.to_str());
+            let path =
+                entry.path().strip_prefix(&self.workspace).ok().and_then(|path| path.to_str());
             let Some(path) = path else { continue };
             let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
             let path = if directory { format!("{path}/") } else { path.to_owned() };
