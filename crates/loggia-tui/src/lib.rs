@@ -8,8 +8,11 @@
 //! code, [`markdown`] and [`diff`] make lines of what models and tools wrote, [`cell`] renders one
 //! cell, and [`pager`] scrolls through all of them.
 
+pub mod cell;
+pub mod diff;
 pub mod highlight;
 pub mod markdown;
+pub mod pager;
 pub mod safe;
 pub mod theme;
 pub mod wrap;
