@@ -17,16 +17,21 @@ use crate::composer::history::History;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
 use crate::full::Full;
+use crate::highlight::Highlighter;
 use crate::host::{Present, Preview, ShareFacts};
 use crate::moment::Moment;
 use crate::overlay::Overlay;
+use crate::pager::Scene;
 use crate::printed::Printed;
 use crate::questions::{Questions, Settled};
+use crate::theme::Theme;
 
 /// How long a remark stays on the screen, in milliseconds.
 const REMARK: u64 = 6_000;
 /// Within this time, a second Ctrl-C leaves.
 const LEAVING: u64 = 2_000;
+/// Between two pictures of what spins.
+const SPIN: u64 = 120;
 
 /// What the screen starts with.
 #[derive(Debug, Clone)]
@@ -41,11 +46,12 @@ pub struct Start {
     pub size: (u16, u16),
     /// The terminal breaks rows in two when it gets narrower; most do.
     pub reflows: bool,
+    pub theme: Theme,
 }
 
-#[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     pub me: Origin,
+    pub theme: Theme,
     pub transcript: Transcript,
     pub facts: Facts,
     pub questions: Questions,
@@ -153,6 +159,7 @@ impl Model {
     pub fn new(start: Start) -> Self {
         Self {
             me: start.me,
+            theme: start.theme,
             transcript: Transcript::default(),
             facts: Facts::default(),
             questions: Questions::default(),
@@ -175,8 +182,29 @@ impl Model {
     /// How long the turn has been running.
     pub fn elapsed(&self, now: Moment) -> Option<u64> {
         let started = self.facts.turn?;
-        let wall = self.opened.0.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX));
-        u64::try_from(wall.saturating_sub(started.0)).ok().or(Some(0))
+        u64::try_from(self.wall(now).0.saturating_sub(started.0)).ok().or(Some(0))
+    }
+
+    /// The time on the wall.
+    pub fn wall(&self, now: Moment) -> Millis {
+        Millis(self.opened.0.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX)))
+    }
+
+    /// Counts the pictures of everything that spins.
+    pub fn frame(&self, now: Moment) -> usize {
+        usize::try_from(now.0 / SPIN).unwrap_or(0)
+    }
+
+    /// The transcript as the renderer wants it.
+    pub fn scene(&self, now: Moment) -> Scene<'_> {
+        Scene {
+            cells: self.transcript.cells(),
+            theme: &self.theme,
+            highlighter: Highlighter::when_ready(),
+            now: self.wall(now),
+            frame: self.frame(now),
+            own: Some(&self.me.client),
+        }
     }
 
     /// True while the log is still being read up to where it was when the screen opened.
@@ -196,13 +224,25 @@ impl Model {
     /// When the screen has to be drawn again though nothing happens; None while nothing moves.
     pub fn next_move(&self, now: Moment) -> Option<Moment> {
         // The spinner.
-        let turning = (self.facts.running() && self.dialog.is_none()).then(|| now.plus(120));
+        let turning = (self.facts.running() && self.dialog.is_none()).then(|| now.plus(SPIN));
         // The clock in the status line.
         let waiting = self.facts.running().then(|| now.plus(1000));
         let arming = self.dialog.as_ref().and_then(Dialog::armed_from).filter(|at| *at > now);
         let remark = self.remark.as_ref().map(|(_, until)| *until);
         let leaving = self.leaving.map(|since| since.plus(LEAVING));
         [turning, waiting, arming, remark, leaving].into_iter().flatten().min()
+    }
+
+    /// The full transcript, with what it shows.
+    pub fn with_full<T>(
+        &mut self,
+        now: Moment,
+        work: impl FnOnce(&mut Full, &Scene<'_>) -> T,
+    ) -> Option<T> {
+        let mut full = self.full.take()?;
+        let result = work(&mut full, &self.scene(now));
+        self.full = Some(full);
+        Some(result)
     }
 
     fn remark(&mut self, text: impl Into<String>, now: Moment) {
@@ -386,12 +426,11 @@ fn mouse(model: &mut Model, event: MouseEvent, now: Moment) -> Vec<Effect> {
         }
         _ => return Vec::new(),
     };
-    match (&mut model.dialog, &mut model.full) {
-        (Some(dialog), _) => {
+    match &mut model.dialog {
+        Some(dialog) => {
             dialog.scroll_by(rows);
         }
-        (None, Some(full)) => full.scroll_by(rows),
-        (None, None) => {}
+        None => model.with_full(now, |full, scene| full.scroll_by(rows, scene)).unwrap_or_default(),
     }
     Vec::new()
 }

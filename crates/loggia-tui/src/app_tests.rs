@@ -12,6 +12,7 @@ fn start(head: u64) -> Start {
         fullscreen: false,
         size: (60, 20),
         reflows: true,
+        theme: Theme::default(),
     }
 }
 
@@ -428,7 +429,7 @@ fn every_size_has_a_picture() {
                 assert!(frame.lines.len() <= usize::from(height), "{width}x{height} {step}");
                 desk.model.full = Some(Full::default());
                 let full = crate::view::fullscreen(&mut desk.model, Moment(desk.now));
-                assert!(full.lines.len() <= usize::from(height), "{width}x{height} {step}");
+                assert!(full.1.lines.len() <= usize::from(height), "{width}x{height} {step}");
                 desk.model.full = None;
             }
         }

@@ -11,10 +11,11 @@ use ratatui::text::{Line, Span};
 
 use crate::editor::{Editor, Motion};
 use crate::keymap::{self, Action, Place};
+use crate::lines::{details, wrapped};
 use crate::moment::Moment;
-use crate::provisional_view as view;
 use crate::questions::OpenQuestion;
 use crate::safe;
+use crate::theme::Theme;
 
 /// How long nobody must have typed before a key counts as an answer, in milliseconds.
 pub const GUARD: u64 = 400;
@@ -296,12 +297,11 @@ impl Dialog {
 
     /// The dialog in at most `height` rows. It is drawn by Loggia alone: nothing that a tool or a
     /// model wrote stands in its first column.
-    pub fn draw(&mut self, width: u16, height: usize, now: Moment) -> Drawn {
+    pub fn draw(&mut self, width: u16, height: usize, theme: &Theme, now: Moment) -> Drawn {
         let inner = width.saturating_sub(2).max(1);
-        let body = self.body_lines(inner);
+        let body = self.body_lines(inner, theme);
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let dim = Style::new().add_modifier(Modifier::DIM);
-        let title = view::wrapped(&safe::one_line(&self.heading()), inner, bold);
+        let title = wrapped(&safe::one_line(&self.heading()), inner, bold);
         let answers = self.answer_lines(inner, now);
         let compact = title.len() + answers.len() + 2 > height;
         let (title, answers) = match compact {
@@ -336,30 +336,44 @@ impl Dialog {
             drawn.lines.push(line);
         }
         drawn.lines.truncate(height.max(1));
-        let marked = drawn.lines.drain(..).map(|line| {
-            let mut spans = vec![Span::styled(MARK, if self.is_armed(now) { bold } else { dim })];
+        drawn.lines = self.marked(std::mem::take(&mut drawn.lines), width, now);
+        drawn
+    }
+
+    /// The mark in the first column, and the heading from edge to edge in a way that no text of a
+    /// model or a tool is ever drawn.
+    fn marked(&self, lines: Vec<Line<'static>>, width: u16, now: Moment) -> Vec<Line<'static>> {
+        let plain = Style::new();
+        let bold = plain.add_modifier(Modifier::BOLD);
+        let mark = if self.is_armed(now) { bold } else { plain.add_modifier(Modifier::DIM) };
+        let head = bold.add_modifier(Modifier::REVERSED);
+        let marked = lines.into_iter().enumerate().map(|(row, line)| {
+            let style = if row == 0 { head } else { mark };
+            let mut spans = vec![Span::styled(MARK, style)];
             spans.extend(line.spans);
+            if row == 0 {
+                let used = crate::wrap::spans_width(&spans);
+                spans.push(Span::raw(" ".repeat(usize::from(width).saturating_sub(used))));
+                spans.iter_mut().for_each(|span| span.style = head);
+            }
             Line::from(spans)
         });
-        drawn.lines = marked.collect();
-        drawn
+        marked.collect()
     }
 
     fn heading(&self) -> String {
         match (&self.question.details, self.is_editing()) {
-            (Details::Question { .. }, _) => format!("{} asks you", "Loggia"),
+            (Details::Question { .. }, _) => "Loggia asks you".to_owned(),
             (_, true) => format!("Your version of: {}", self.question.title),
             (_, false) => format!("Allow Loggia to {}?", self.question.title),
         }
     }
 
-    fn body_lines(&mut self, width: u16) -> Vec<Line<'static>> {
+    fn body_lines(&mut self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         if let Some(editor) = &self.editing {
             let rows = editor.layout(width).rows.into_iter().map(Line::from);
             let mut lines = match &self.question.details {
-                Details::Question { text, .. } => {
-                    view::wrapped(&safe::printable(text), width, Style::new())
-                }
+                Details::Question { text, .. } => wrapped(text, width, Style::new()),
                 _ => Vec::new(),
             };
             lines.extend(rows);
@@ -369,7 +383,7 @@ impl Dialog {
         match &self.body {
             Some((known, lines)) if *known == width => lines.clone(),
             _ => {
-                let lines = view::details(&self.question.details, width);
+                let lines = details(&self.question.details, width, theme);
                 self.body = Some((width, lines.clone()));
                 lines
             }
@@ -410,7 +424,7 @@ impl Dialog {
                 style = style.add_modifier(Modifier::REVERSED);
             }
             let text = format!("{key} {}", safe::one_line(&choice.name));
-            for line in view::wrapped(&text, width, style) {
+            for line in wrapped(&text, width, style) {
                 lines.push((Some(index), line));
             }
         }
@@ -420,7 +434,7 @@ impl Dialog {
             (true, false) => "↑↓ Enter choose · PgUp PgDn scroll",
         };
         let dim = Style::new().add_modifier(Modifier::DIM);
-        lines.extend(view::wrapped(last, width, dim).into_iter().map(|line| (None, line)));
+        lines.extend(wrapped(last, width, dim).into_iter().map(|line| (None, line)));
         lines
     }
 

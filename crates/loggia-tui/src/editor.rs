@@ -2,7 +2,8 @@
 //! graphemes, rows and folded pastes; knows no keys and draws nothing.
 
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
+
+use crate::wrap::width as columns;
 
 /// Folded pastes stand in the text as one character each, from a plane for private use.
 const FIRST_CHIP: u32 = 0xF_0000;
@@ -177,14 +178,14 @@ impl Editor {
         let mut column = 0;
         let rest = self.text.get(*start..).unwrap_or_default();
         for grapheme in rest.graphemes(true) {
-            let wide = self.shown(grapheme).width();
+            let wide = columns(&self.shown(grapheme));
             let past = at + grapheme.len() >= next;
             if grapheme == "\n" || past || column + wide > usize::from(layout.cursor.0) {
                 break;
             }
             column += wide;
             at += grapheme.len();
-            if column >= shown.width() {
+            if column >= columns(shown) {
                 break;
             }
         }
@@ -244,7 +245,7 @@ impl Editor {
         let chip = grapheme.chars().next().and_then(|letter| self.chip(letter));
         match chip {
             Some(pasted) => format!("[pasted {} lines]", pasted.lines().count().max(1)),
-            None => crate::safe::one_line(grapheme),
+            None => crate::safe::one_line(grapheme).into_owned(),
         }
     }
 
@@ -255,7 +256,7 @@ impl Editor {
         let mut column = 0;
         for (at, grapheme) in self.text.grapheme_indices(true) {
             let shown = if grapheme == "\n" { String::new() } else { self.shown(grapheme) };
-            let wide = shown.width().min(width);
+            let wide = columns(&shown).min(width);
             if grapheme != "\n" && column + wide > width {
                 layout.break_at(at);
                 column = 0;

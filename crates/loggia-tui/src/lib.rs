@@ -1,33 +1,45 @@
-//! The terminal: one client of a session among many.
+//! Shows a session in a terminal and types into it: one client among many.
 //!
-//! [`run`] shows a session and lets a person write, ask and answer in it. It knows the session by
-//! `SessionClient` alone, and asks a [`Host`] for what is not the session. Inside, [`app`] is a
-//! pure machine; [`engine`] connects it to the session, `runner` to the terminal.
+//! [`run`] is the whole of it from outside. It knows the session by `SessionClient` alone, and asks
+//! a [`Host`] for what is not the session. What must not be here: the hub, storage, agents,
+//! protocols, the environment.
 //!
-//! What must not be here: the hub, storage, agents, protocols, the environment. Whatever a model, a
-//! tool, a file or another client wrote goes through [`safe`] before it is drawn.
+//! How it is shown, from the bottom up, every step a pure function: [`safe`] makes text fit for a
+//! terminal, [`wrap`] fits it to columns, [`theme`] says how meanings look, [`highlight`] colours
+//! code, [`markdown`] and [`diff`] make lines of what models and tools wrote, [`cell`] renders one
+//! cell, [`pager`] scrolls through all of them, and [`view`] puts the screen together.
+//!
+//! How it is used: [`app`] is a pure machine (messages in, effects out) over the [`composer`], the
+//! [`dialog`] and the folds of the log; [`engine`] connects it to the session and `runner` to the
+//! terminal, whose picture [`terminal`] keeps.
 
 pub mod app;
+pub mod cell;
 pub mod command;
 pub mod composer;
 pub mod dialog;
+pub mod diff;
 pub mod editor;
 pub mod engine;
 pub mod facts;
 mod files;
 pub mod full;
+pub mod highlight;
 pub mod host;
 pub mod keymap;
+mod lines;
+pub mod markdown;
 pub mod moment;
 pub mod overlay;
+pub mod pager;
 pub mod printed;
-mod provisional_view;
 pub mod questions;
 mod runner;
 pub mod safe;
 mod sgr;
 mod status;
 pub mod terminal;
+pub mod theme;
 pub mod tty;
 pub mod view;
 pub mod wrap;

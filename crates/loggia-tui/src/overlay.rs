@@ -6,11 +6,11 @@ use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use unicode_width::UnicodeWidthStr;
 
 use crate::host::{Preview, ShareFacts};
 use crate::keymap::{self, Action, Place};
-use crate::provisional_view as view;
+use crate::lines::{first, wrapped};
+use crate::wrap::width as columns;
 use crate::{command, safe};
 
 /// Lines of a session that the picker shows.
@@ -131,13 +131,13 @@ impl Overlay {
             if index == *selected {
                 style = style.add_modifier(Modifier::REVERSED);
             }
-            lines.extend(view::wrapped(&text, width, style).into_iter().take(1));
+            lines.push(first(&text, width, style));
         }
         if let Some(preview) = fitting.get(*selected) {
             let dim = Style::new().add_modifier(Modifier::DIM);
             for line in preview.lines.iter().rev().take(PREVIEW).rev() {
                 let text = format!("  {}", safe::one_line(line));
-                lines.extend(view::wrapped(&text, width, dim).into_iter().take(1));
+                lines.push(first(&text, width, dim));
             }
         }
         lines.push(hint("↑↓ Enter go on · type to search · Esc back"));
@@ -161,15 +161,15 @@ fn help(width: u16) -> Vec<Line<'static>> {
     let heading_of_commands = [("Commands".to_owned(), String::new())];
     let rows: Vec<(String, String)> =
         keys.into_iter().chain(heading_of_commands).chain(commands).collect();
-    let left = rows.iter().map(|(left, _)| left.width()).max().unwrap_or(0).min(34);
+    let left = rows.iter().map(|(left, _)| columns(left)).max().unwrap_or(0).min(34);
     let mut lines = Vec::new();
     for (what, about) in rows {
         if about.is_empty() {
             lines.push(heading(&what));
             continue;
         }
-        let gap = " ".repeat((left + 2).saturating_sub(what.width()).max(1));
-        lines.extend(view::wrapped(&format!("{what}{gap}{about}"), width, Style::new()));
+        let gap = " ".repeat((left + 2).saturating_sub(columns(&what)).max(1));
+        lines.extend(wrapped(&format!("{what}{gap}{about}"), width, Style::new()));
     }
     lines.push(hint("↑↓ PgUp PgDn scroll · any other key closes"));
     lines
@@ -179,16 +179,16 @@ fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![heading("This session")];
     if facts.urls.is_empty() {
         let how = "is not shared. Start Loggia with `--a2a-port PORT` to share it on this machine.";
-        lines.extend(view::wrapped(how, width, Style::new()));
+        lines.extend(wrapped(how, width, Style::new()));
         return lines;
     }
     for url in &facts.urls {
-        lines.extend(view::wrapped(&safe::one_line(url), width, Style::new()));
+        lines.extend(wrapped(&safe::one_line(url), width, Style::new()));
     }
     let token = facts.token.as_deref().unwrap_or("No token is needed by programs of yours here.");
-    lines.extend(view::wrapped(&safe::one_line(token), width, Style::new()));
+    lines.extend(wrapped(&safe::one_line(token), width, Style::new()));
     if let Some(code) = facts.code.as_deref().and_then(qr) {
-        let fits = code.iter().all(|line| line.width() <= usize::from(width));
+        let fits = code.iter().all(|line| columns(line) <= usize::from(width));
         match fits && code.len() + lines.len() < height {
             true => lines.extend(code.into_iter().map(Line::from)),
             false => lines.push(hint("(a larger window shows a QR code)")),

@@ -1,7 +1,9 @@
 //! What has gone into the terminal's own scrollback, and what is still alive below it. Every cell
 //! is printed once, when it can not change any more; of a long answer, every finished paragraph.
 
-use loggia_core::{CallState, Cell, CellBody, Transcript};
+use loggia_core::{Cell, CellBody, Transcript};
+
+use crate::cell::is_final;
 
 /// Cells of an older session that are printed when it is opened; the rest is in the full view.
 const REPLAYED: usize = 40;
@@ -14,6 +16,8 @@ pub struct Printed {
     waiting: Vec<usize>,
     /// Bytes of the text at `next` that are printed already.
     of_text: usize,
+    /// What was printed last.
+    last: Option<Cell>,
 }
 
 impl Printed {
@@ -24,8 +28,18 @@ impl Printed {
         skipped
     }
 
+    pub fn last(&self) -> Option<&Cell> {
+        self.last.as_ref()
+    }
+
     /// The cells, and pieces of cells, that are finished since the last time.
     pub fn take(&mut self, transcript: &Transcript, running: bool) -> Vec<Cell> {
+        let finished = self.finished(transcript, running);
+        self.last = finished.last().cloned().or(self.last.take());
+        finished
+    }
+
+    fn finished(&mut self, transcript: &Transcript, running: bool) -> Vec<Cell> {
         let cells = transcript.cells();
         let mut finished = Vec::new();
         let mut still = Vec::new();
@@ -41,7 +55,7 @@ impl Printed {
             let last = self.next + 1 == cells.len();
             if is_queued(cell) {
                 self.waiting.push(self.next);
-            } else if is_final(cell, last, running) {
+            } else if is_final(cell, last && running) {
                 finished.extend(rest_of(cell, self.of_text));
             } else {
                 finished.extend(self.paragraphs(cell));
@@ -75,19 +89,6 @@ impl Printed {
 
 pub fn is_queued(cell: &Cell) -> bool {
     matches!(cell.body, CellBody::Prompt { queued: true, .. })
-}
-
-/// True where no further fact can change the cell.
-fn is_final(cell: &Cell, last: bool, running: bool) -> bool {
-    match &cell.body {
-        CellBody::Text { .. } | CellBody::Thought { .. } => !last || !running,
-        CellBody::Call(call) => call.state == CallState::Ended,
-        CellBody::Prompt { .. }
-        | CellBody::Plan { .. }
-        | CellBody::Sources { .. }
-        | CellBody::Notice { .. }
-        | CellBody::TurnEnd { .. } => true,
-    }
 }
 
 /// The cell without the text that is printed; None where nothing is left.

@@ -174,7 +174,10 @@ impl Runner {
         }
         let wanted = self.engine.model.wants_mouse();
         self.tty.mouse(wanted)?;
-        self.drawn = Some(Instant::now());
+        if self.drawn.replace(Instant::now()).is_none() {
+            // Not before the first picture: it takes a while. Nobody waits for it.
+            std::thread::spawn(crate::highlight::warm);
+        }
         self.dirty = false;
         Ok(())
     }
@@ -186,7 +189,7 @@ impl Runner {
         }
         let now = self.now();
         let model = &mut self.engine.model;
-        let finished = view::finished(model, model.size.0);
+        let finished = view::finished(model, now);
         let frame = view::inline(model, now);
         self.screen.draw(&finished, &frame);
         self.write()?;
@@ -200,13 +203,7 @@ impl Runner {
 
     fn draw_full(&mut self) -> Result<(), TuiError> {
         let now = self.now();
-        let frame = view::fullscreen(&mut self.engine.model, now);
-        let (width, height) = self.engine.model.size;
-        let area = Rect::new(0, 0, width, height);
-        let mut next = Buffer::empty(area);
-        for (row, line) in (0..height).zip(&frame.lines) {
-            next.set_line(0, row, line, width);
-        }
+        let (next, frame) = view::fullscreen(&mut self.engine.model, now);
         let picture = crate::terminal::paint_all(&self.full, &next, frame.cursor);
         self.full = next;
         self.tty.write(&picture)?;
@@ -284,8 +281,8 @@ impl Runner {
         self.input = None;
         if !matches!(exit, Ok(Exit::HungUp)) {
             let _ = self.tty.alternate(false);
-            let model = &mut self.engine.model;
-            let finished = view::finished(model, model.size.0);
+            let now = self.now();
+            let finished = view::finished(&mut self.engine.model, now);
             self.screen.draw(&finished, &view::Frame::default());
             self.screen.close();
             let _ = self.write();

@@ -1,28 +1,26 @@
 //! The last line: what answers, what passes, what it has cost, who else is here. And the line
 //! above the composer that says that something is going on.
 
-use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use unicode_width::UnicodeWidthStr;
 
 use crate::app::Model;
+use crate::cell::SPINNER;
 use crate::moment::{Moment, spoken};
 use crate::safe;
 
-const SPINNER: [&str; 8] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇", "⠏", "⠹"];
 /// Names of clients before the rest is a number.
 const NAMES: usize = 3;
 
 /// Parts in order of importance; what does not fit is left out from the end.
 pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
-    let dim = Style::new().add_modifier(Modifier::DIM);
+    let dim = model.theme.dim;
     if model.leaving(now) {
         return Line::from(Span::styled("Ctrl-C again to leave", dim));
     }
     let mut text = String::new();
     for part in parts(model) {
         let next = if text.is_empty() { part } else { format!("{text} · {part}") };
-        if next.width() > usize::from(width) {
+        if crate::wrap::width(&next) > usize::from(width) {
             break;
         }
         text = next;
@@ -34,7 +32,7 @@ fn parts(model: &Model) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some(settings) = &model.facts.settings {
         parts.push(settings.mode.name().to_owned());
-        parts.push(safe::one_line(&settings.model.0));
+        parts.push(safe::one_line(&settings.model.0).into_owned());
     }
     if model.facts.context > 0 {
         let used = &model.facts.used;
@@ -43,7 +41,7 @@ fn parts(model: &Model) -> Vec<String> {
     }
     if !model.present.is_empty() {
         let names = model.present.iter().take(NAMES);
-        let names: Vec<String> = names.map(|one| safe::one_line(&one.name)).collect();
+        let names: Vec<String> = names.map(|one| safe::one_line(&one.name).into_owned()).collect();
         let more = model.present.len().saturating_sub(NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         parts.push(format!("with {}{more}", names.join(", ")));
@@ -55,13 +53,13 @@ fn parts(model: &Model) -> Vec<String> {
 /// The spinner and how long it has been turning; None while nothing runs.
 pub fn activity(model: &Model, now: Moment) -> Option<Line<'static>> {
     let elapsed = model.elapsed(now)?;
-    let turn = usize::try_from(now.0 / 120).unwrap_or(0) % SPINNER.len();
+    let turn = model.frame(now) % SPINNER.len();
     let text = match model.questions.open().len() {
         0 => format!("{} working · {} · Esc interrupts", SPINNER.get(turn)?, spoken(elapsed)),
         1 => format!("? waiting for an answer · {}", spoken(elapsed)),
         more => format!("? {more} questions are open · {}", spoken(elapsed)),
     };
-    Some(Line::from(Span::styled(text, Style::new().add_modifier(Modifier::DIM))))
+    Some(Line::from(Span::styled(text, model.theme.dim)))
 }
 
 /// `950`, `1.2k`, `34k`, `1.5M`.

@@ -27,20 +27,8 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
             return effects;
         }
     }
-    if let Some(full) = model.full.as_mut().filter(|full| full.has_keys()) {
-        if general == Some(Action::Transcript) {
-            return toggle_transcript(model);
-        }
-        if full.key(event, &model.transcript) {
-            return Vec::new();
-        }
-        if keymap::action(Place::Transcript, event) == Some(Action::Close) {
-            return toggle_transcript(model);
-        }
-        return match general {
-            Some(action) => anywhere(model, action),
-            None => Vec::new(),
-        };
+    if model.full.as_ref().is_some_and(Full::has_keys) {
+        return key_in_transcript(model, event, general, now);
     }
     if keymap::letter(event) == Some('?') && model.composer.editor.is_empty() {
         model.overlay = Some(Overlay::help());
@@ -58,6 +46,24 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     match model.composer.key(event, action) {
         Written::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action)),
         written => write(model, written, now),
+    }
+}
+
+fn key_in_transcript(
+    model: &mut Model,
+    event: &KeyEvent,
+    general: Option<Action>,
+    now: Moment,
+) -> Vec<Effect> {
+    let taken = model.with_full(now, |full, scene| full.key(event, scene));
+    if taken == Some(true) {
+        return Vec::new();
+    }
+    let closes = keymap::action(Place::Transcript, event) == Some(Action::Close);
+    match general {
+        _ if closes => toggle_transcript(model),
+        Some(action) => anywhere(model, action),
+        None => Vec::new(),
     }
 }
 

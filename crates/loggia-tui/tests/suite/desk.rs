@@ -103,6 +103,7 @@ impl Desk {
             fullscreen: false,
             size,
             reflows: true,
+            theme: loggia_tui::theme::Theme::default(),
         };
         let some = |number| NonZero::new(number).unwrap();
         Self {
@@ -125,7 +126,7 @@ impl Desk {
     /// What the runner does after every message.
     fn draw(&mut self) {
         let model = &mut self.engine.model;
-        let finished = view::finished(model, model.size.0);
+        let finished = view::finished(model, Moment(self.now));
         let frame = view::inline(model, Moment(self.now));
         self.inline.draw(&finished, &frame);
         self.parser.process(&self.inline.take());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use loggia_testkit::ScriptAgent;
 
-use crate::desk::{Desk, Study};
+use super::desk::{Desk, Study};
 
 /// A hundred thousand files: the list is there long before a person has typed on.
 #[tokio::test]

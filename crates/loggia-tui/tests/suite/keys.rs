@@ -8,7 +8,7 @@ use loggia_tui::app::Exit;
 use loggia_tui::engine::Wish;
 use loggia_tui::{Present, Preview};
 
-use crate::desk::{Desk, Study};
+use super::desk::{Desk, Study};
 
 fn phone() -> Origin {
     Origin::new(Surface::A2a, "phone")

@@ -10,6 +10,7 @@ use loggia_core::{Command, Millis, Origin, SessionId, Surface};
 use loggia_server::serve::{Bound, Shutdown};
 use loggia_server::state::Shape;
 use loggia_session::{LocalClient, SessionHandle};
+use loggia_tui::theme::{Background, Depth, Theme};
 use loggia_tui::{Exit, ShareFacts, Start};
 use tokio::task::JoinSet;
 
@@ -117,6 +118,7 @@ impl Shown {
             fullscreen: self.fullscreen,
             size: (80, 24),
             reflows: reflows(app),
+            theme: theme(app),
         };
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = loggia_tui::run(client, host, start).await;
@@ -145,6 +147,14 @@ fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
 
 fn now() -> Millis {
     Millis(jiff::Timestamp::now().as_millisecond())
+}
+
+/// The terminal's own colours, as many as it has, and none where somebody says so.
+fn theme(app: &App) -> Theme {
+    let get = |name| app.environment.get(name);
+    let depth = Depth::detect(get("NO_COLOR").is_some(), get("TERM"), get("COLORTERM"));
+    let background = get("COLORFGBG").and_then(Background::from_colorfgbg);
+    Theme::new(depth, background.unwrap_or_default())
 }
 
 /// Nearly every terminal breaks long rows when it gets narrower; the classic ones cut them.
