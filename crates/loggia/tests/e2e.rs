@@ -19,6 +19,8 @@ mod kill;
 mod ownership;
 #[path = "e2e/refused.rs"]
 mod refused;
+#[path = "e2e/screen.rs"]
+mod screen;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/sessions.rs"]
@@ -31,5 +33,7 @@ mod store_faults;
 mod terminal;
 #[path = "e2e/tool_faults.rs"]
 mod tool_faults;
+#[path = "e2e/tui.rs"]
+mod tui;
 #[path = "e2e/workspace_faults.rs"]
 mod workspace_faults;

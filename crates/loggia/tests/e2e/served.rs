@@ -98,9 +98,7 @@ impl Served {
     }
 
     pub async fn socket(&self, query: &str) -> Socket {
-        let url = format!("ws://127.0.0.1:{}/ws{query}", self.port);
-        let (stream, _) = tokio_tungstenite::connect_async(url).await.unwrap();
-        Socket { stream, seen: Vec::new() }
+        Socket::connect(self.port, query).await
     }
 }
 
@@ -120,6 +118,12 @@ pub struct Socket {
 }
 
 impl Socket {
+    pub async fn connect(port: u16, query: &str) -> Self {
+        let url = format!("ws://127.0.0.1:{port}/ws{query}");
+        let (stream, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+        Self { stream, seen: Vec::new() }
+    }
+
     pub async fn send(&mut self, id: u64, method: &str, params: Value) {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.stream.send(Message::text(body.to_string())).await.unwrap();
