@@ -8,7 +8,7 @@ use super::{CellContext, Keep, MOST_LINES, elapsed};
 use crate::diff::{Diff, Look};
 use crate::safe::{one_line, output};
 use crate::theme::Depth;
-use crate::wrap::{Break, Margin, wrap};
+use crate::wrap::{Break, Margin, cut, wrap};
 
 /// Lines of summaries: of a title, a command or a question, of output, of a change.
 const TITLE: usize = 3;
@@ -62,7 +62,9 @@ fn head(call: &CallCell, change: Option<&Diff>, context: &CellContext<'_>) -> Ve
         }
     };
     let title = if call.title.trim().is_empty() { &call.tool } else { &call.title };
-    let mut spans = vec![Span::styled(one_line(title.trim()).into_owned(), theme.tool)];
+    let title = Span::styled(one_line(title.trim()).into_owned(), theme.tool);
+    let room = if context.expanded { usize::MAX } else { context.width.saturating_mul(TITLE) };
+    let mut spans = cut(&[title], room).spans;
     if let Some(change) = change {
         spans.push(Span::raw(" "));
         spans.extend(change.counts(theme));
@@ -73,20 +75,20 @@ fn head(call: &CallCell, change: Option<&Diff>, context: &CellContext<'_>) -> Ve
         spans.extend([dot(), Span::styled(time, theme.dim)]);
     }
     if let Some((choice, origin)) = &call.answered {
-        let text = format!("{} by {}", answer(choice), context.who(origin));
+        let text = format!("{} by {}", answer(choice, &call.details), context.who(origin));
         spans.extend([dot(), Span::styled(text, theme.dim)]);
     } else if call.state == CallState::Asked {
         spans.extend([dot(), Span::styled("waits for an answer", theme.waiting)]);
     }
     let margin = Margin::hanging(&format!("{mark} "), style);
-    let lines = wrap(&spans, context.width, &margin, Break::Words);
-    context.shortened(lines, TITLE, Keep::Start)
+    wrap(&spans, context.width, &margin, Break::Words)
 }
 
-fn answer(choice: &ChoiceId) -> &'static str {
+fn answer(choice: &ChoiceId, details: &Details) -> &'static str {
     match choice.0.as_str() {
         ChoiceId::CANCEL => "refused",
         ChoiceId::ANSWER => "answered",
+        _ if matches!(details, Details::Question { .. }) => "answered",
         ChoiceId::PROCEED_ALWAYS | ChoiceId::PROCEED_ALWAYS_PROJECT => "always allowed",
         _ => "approved",
     }
@@ -169,7 +171,11 @@ fn printed(call: &CallCell, changed: bool, context: &CellContext<'_>) -> Vec<Lin
         }
         Some(CallOutcome::Cancelled { reason }) => {
             show(live, theme.dim, Keep::End);
-            show(reason, theme.dim, Keep::Start);
+            // The head says by whom already.
+            let said = call.answered.as_ref().map(|(_, origin)| format!("refused by {origin}"));
+            if said.as_ref() != Some(reason) {
+                show(reason, theme.dim, Keep::Start);
+            }
         }
     }
     lines
