@@ -22,6 +22,8 @@ use crate::view;
 
 /// At least this long between two pictures.
 const FRAME: Duration = Duration::from_millis(16);
+/// After a key: a person waits for it, and a stream must not make them wait for its frames.
+const ECHO: Duration = Duration::from_millis(4);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
@@ -51,6 +53,7 @@ pub async fn run(
         began: Instant::now(),
         drawn: None,
         dirty: true,
+        urgent: false,
         moved: false,
         reflows,
     };
@@ -69,6 +72,8 @@ struct Runner {
     began: Instant,
     drawn: Option<Instant>,
     dirty: bool,
+    /// What has to be drawn is the answer to a key.
+    urgent: bool,
     /// The terminal has changed its size, and nobody knows yet where our picture is.
     moved: bool,
     /// The terminal breaks rows in two when it gets narrower.
@@ -117,6 +122,7 @@ impl Runner {
                 () = sleep => Msg::Tick,
             };
             self.dirty = true;
+            self.urgent |= matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_));
             let now = self.now();
             for wish in self.engine.update(msg, now) {
                 if let Some(exit) = self.grant(wish).await? {
@@ -132,7 +138,8 @@ impl Runner {
 
     /// When the next picture may be drawn.
     fn due(&self) -> Instant {
-        self.drawn.map_or(self.began, |drawn| drawn + FRAME)
+        let pause = if self.urgent { ECHO } else { FRAME };
+        self.drawn.map_or(self.began, |drawn| drawn + pause)
     }
 
     /// When something has to be done though nothing happens.
@@ -178,7 +185,7 @@ impl Runner {
             // Not before the first picture: it takes a while. Nobody waits for it.
             std::thread::spawn(crate::highlight::warm);
         }
-        self.dirty = false;
+        (self.dirty, self.urgent) = (false, false);
         Ok(())
     }
 

@@ -18,4 +18,5 @@ mod suite {
     mod laws;
     mod look;
     mod pager;
+    mod panic;
 }
