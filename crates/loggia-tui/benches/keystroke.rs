@@ -38,7 +38,10 @@ struct Stage {
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
     let keys = if quick { 500 } else { 5_000 };
-    println!("{:<44} {:>9} {:>9} {:>9} {:>9}", "keystroke → picture", "p50 µs", "p99 µs", "max µs", "bytes");
+    println!(
+        "{:<44} {:>9} {:>9} {:>9} {:>9}",
+        "keystroke → picture", "p50 µs", "p99 µs", "max µs", "bytes"
+    );
     for lines in [1_000, 100_000] {
         let mut stage = Stage::new(lines);
         let mut took: Vec<Duration> = (0..keys).map(|key| stage.keystroke(key)).collect();

@@ -449,10 +449,10 @@ impl Dialog {
                 key_of(&choice.id).map_or_else(|| (index + 1).to_string(), String::from)
             })
             .collect();
-        let text = keys.join("/");
+        let dim = Style::new().add_modifier(Modifier::DIM);
         match self.is_armed(now) {
-            true => Line::from(text),
-            false => Line::from(Span::styled(text, Style::new().add_modifier(Modifier::DIM))),
+            true => Line::from(keys.join("/")),
+            false => Line::from(Span::styled("a moment", dim)),
         }
     }
 }

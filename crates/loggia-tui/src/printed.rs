@@ -18,14 +18,21 @@ pub struct Printed {
     of_text: usize,
     /// What was printed last.
     last: Option<Cell>,
+    /// Cells that were left out and that nobody was told of.
+    skipped: usize,
 }
 
 impl Printed {
-    /// Leaves all but the last cells of a replayed transcript out. Returns how many.
-    pub fn skip_history(&mut self, transcript: &Transcript) -> usize {
+    /// Leaves all but the last cells of a replayed transcript out.
+    pub fn skip_history(&mut self, transcript: &Transcript) {
         let skipped = transcript.cells().len().saturating_sub(REPLAYED);
+        self.skipped = skipped.saturating_sub(self.next);
         self.next = self.next.max(skipped);
-        skipped
+    }
+
+    /// How many cells were left out, once.
+    pub fn take_skipped(&mut self) -> Option<usize> {
+        Some(std::mem::take(&mut self.skipped)).filter(|skipped| *skipped > 0)
     }
 
     pub fn last(&self) -> Option<&Cell> {

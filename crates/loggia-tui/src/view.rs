@@ -55,9 +55,14 @@ pub fn finished(model: &mut Model, now: Moment) -> Vec<Line<'static>> {
     if model.replaying() {
         return Vec::new();
     }
+    let skipped = model.printed.take_skipped().map(|cells| {
+        let text = format!("… {cells} earlier cells: Ctrl-T shows them");
+        first(&text, model.size.0, model.theme.dim)
+    });
     let before = model.printed.last().cloned();
     let cells = model.printed.take(&model.transcript, model.facts.running());
-    cell_lines(model, &cells, before.as_ref(), now)
+    let lines = cell_lines(model, &cells, before.as_ref(), now);
+    skipped.into_iter().chain(lines).collect()
 }
 
 /// Cells one below the other, each with an empty line before it where one belongs.

@@ -170,9 +170,9 @@ async fn ten_columns_and_three_rows_are_enough() {
     let acts = [Act::execute("ls"), Act::succeed("ok"), Act::say("fine")];
     let agent = ScriptAgent::doing(acts);
     let mut desk = Desk::sized(agent.clone(), Study::default(), (10, 3)).await;
-    desk.types("go<enter>").sees("y/a/p/n").await;
+    desk.types("go<enter>").sees("a moment").await.reads().sees("y/a/p/n").await;
     // Its end has to be seen here as well.
-    desk.reads().types("GGG").reads().types("y").sees_no("y/a/p/n").await;
+    desk.types("GGG").reads().types("y").sees_no("y/a/p/n").await;
     let mut reader = Reader::new(&desk.handle);
     reader.until_over().await;
     assert!(agent.journal().notes().contains(&"permit ls".to_owned()));

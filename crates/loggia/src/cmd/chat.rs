@@ -104,6 +104,7 @@ impl Shown {
         let mut serving = JoinSet::new();
         if let Some(bound) = bound {
             share = facts(&bound, args);
+            println!("Loggia shares this session on {}", serve::addresses(&bound));
             let shape = Shape::Shared(self.handle.id().clone());
             let roots = vec![app.workspace.clone()];
             let server = setup.serving(bound, shape, roots, args, app, shutdown.clone()).await?;

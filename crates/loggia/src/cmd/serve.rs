@@ -103,7 +103,7 @@ fn usage(error: impl std::fmt::Display) -> anyhow::Error {
     Usage(error.to_string()).into()
 }
 
-fn addresses(bound: &Bound) -> String {
+pub(super) fn addresses(bound: &Bound) -> String {
     let urls = bound.addresses().iter().map(|address| format!("http://{address}"));
     urls.collect::<Vec<_>>().join(" and ")
 }

@@ -6,6 +6,7 @@ use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use nix::unistd::Pid;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use crate::driver::Machine;
@@ -13,8 +14,8 @@ use crate::driver::Machine;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Screen {
-    master: Option<Box<dyn MasterPty + Send>>,
-    writer: Option<Box<dyn Write + Send>>,
+    master: Box<dyn MasterPty + Send>,
+    writer: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
     child: Box<dyn portable_pty::Child + Send + Sync>,
@@ -39,12 +40,23 @@ impl Screen {
         machine: &Machine,
         arguments: &[&str],
         environment: &[(&str, &str)],
+        size: (u16, u16),
+    ) -> Self {
+        // A shell around it, as a person has one: what it shows before and after is part of it.
+        let script = "echo before; \"$0\" \"$@\"; echo code $?; stty -a | grep -o ' -*icanon'";
+        Self::script(machine, script, arguments, environment, size)
+    }
+
+    /// The same with another script for the shell, in which `$0` is Loggia.
+    pub fn script(
+        machine: &Machine,
+        script: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
         (columns, rows): (u16, u16),
     ) -> Self {
         let pair = native_pty_system().openpty(size(columns, rows)).unwrap();
-        // A shell around it, as a person has one: what it shows before and after is part of it.
         let mut command = CommandBuilder::new("/bin/sh");
-        let script = "echo before; \"$0\" \"$@\"; echo code $?; stty -a | grep -o ' -*icanon'";
         command.args(["-c", script, Machine::program().to_str().unwrap()]);
         command.args(arguments);
         command.env_clear();
@@ -72,8 +84,8 @@ impl Screen {
             }
         });
         Self {
-            master: Some(pair.master),
-            writer: Some(writer),
+            master: pair.master,
+            writer,
             output,
             parser: vt100::Parser::new(some(rows), some(columns), 10_000),
             child,
@@ -119,37 +131,31 @@ impl Screen {
     }
 
     pub fn types(&mut self, text: &str) -> &mut Self {
-        let writer = self.writer.as_mut().unwrap();
-        writer.write_all(text.as_bytes()).unwrap();
-        writer.flush().unwrap();
+        self.writer.write_all(text.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
         self
     }
 
     pub fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
         self.parser.screen_mut().set_size(some(rows), some(columns));
-        self.master.as_ref().unwrap().resize(size(columns, rows)).unwrap();
+        self.master.resize(size(columns, rows)).unwrap();
         self
     }
 
     /// The process of Loggia itself, a child of the shell.
-    pub fn process(&self) -> nix::unistd::Pid {
-        let shell = self.child.process_id().unwrap();
-        let path = format!("/proc/{shell}/task/{shell}/children");
-        let children = std::fs::read_to_string(path).unwrap();
-        let child = children.split_whitespace().next().expect("it runs").parse().unwrap();
-        nix::unistd::Pid::from_raw(child)
+    pub fn process(&self) -> Pid {
+        child_of(self.child.process_id().unwrap())
+    }
+
+    /// The program between the shell and Loggia, and Loggia.
+    pub fn processes(&self) -> (Pid, Pid) {
+        let between = self.process();
+        (between, child_of(between.as_raw().unsigned_abs()))
     }
 
     pub fn signal(&mut self, signal: nix::sys::signal::Signal) -> &mut Self {
         nix::sys::signal::kill(self.process(), signal).unwrap();
         self
-    }
-
-    /// The window is closed: the terminal is gone.
-    pub fn closes(mut self) -> portable_pty::ExitStatus {
-        self.writer = None;
-        self.master = None;
-        self.child.wait().unwrap()
     }
 
     pub fn mouse_is_on(&self) -> bool {
@@ -173,6 +179,12 @@ impl Screen {
         }
         assert!(!bytes.contains("\x1b[2J") && !bytes.contains("\x1b[3J"), "the screen was cleared");
     }
+}
+
+fn child_of(process: u32) -> Pid {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let children = std::fs::read_to_string(path).unwrap();
+    Pid::from_raw(children.split_whitespace().next().expect("it runs").parse().unwrap())
 }
 
 impl Drop for Screen {

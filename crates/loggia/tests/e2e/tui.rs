@@ -56,7 +56,11 @@ fn an_edited_proposal_is_what_runs() {
 fn an_editor_of_ones_own_writes_the_prompt() {
     let machine = Machine::new();
     let editor = machine.home().with_file_name("editor.sh");
-    std::fs::write(&editor, "#!/bin/sh\nstty -a | grep -q ' icanon' && echo say from my editor > \"$1\"\n").unwrap();
+    std::fs::write(
+        &editor,
+        "#!/bin/sh\nstty -a | grep -q ' icanon' && echo say from my editor > \"$1\"\n",
+    )
+    .unwrap();
     std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let environment = [("EDITOR", editor.to_str().unwrap())];
     let mut screen = Screen::sized(&machine, &[], &environment, (80, 24));
@@ -100,9 +104,7 @@ async fn an_answer_over_the_wire_closes_the_dialog() {
     let (mut screen, port) = shared(&machine);
     let mut client = phone(port).await;
     screen.types("write a.txt: hi\r").sees("Allow once");
-    let asked = client
-        .until(|value| value.to_string().contains("confirmation_request"))
-        .await;
+    let asked = client.until(|value| value.to_string().contains("confirmation_request")).await;
     let event = &asked["params"]["event"];
     let call = &event["status"]["message"]["parts"][0]["data"]["tool_call_id"];
     let answer = confirmation(&event["taskId"], call, "proceed_once");
@@ -132,9 +134,24 @@ fn every_size_is_drawn_and_what_is_printed_stays() {
     for (columns, rows) in [(60, 30), (100, 20), (10, 3), (40, 10), (100, 30)] {
         screen.resize(columns, rows).types("x").sees("› x").types("\x7f").sees_no("› x");
     }
-    screen.resize(60, 20).types("write a.txt: x\r").sees(ARMED).resize(10, 3).sees("y/a/p/n");
-    screen.resize(80, 24).sees("Refuse").types("n").sees_no("Allow once");
+    screen.resize(60, 24).types("write a.txt: x\r").sees(ARMED);
+    screen
+        .resize(90, 24)
+        .sees("Refuse")
+        .resize(50, 26)
+        .sees(ARMED)
+        .types("n")
+        .sees_no("Allow once");
     screen.types("\x04").sees("code 0").is_restored();
+}
+
+#[test]
+fn ten_columns_and_three_rows_are_enough() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[], (10, 3));
+    screen.sees("› what").types("write a: x\r").sees("y/a/p/n");
+    screen.types("n").sees_no("y/a/p/n").types("\x04").sees("icanon");
+    assert_eq!(machine.read("a"), None);
 }
 
 #[test]
@@ -164,45 +181,40 @@ fn the_terminal_is_restored_after_a_signal() {
     }
 }
 
+/// The terminal is a program's, and the program is gone at once: nobody restores anything, and
+/// nobody is left behind.
 #[test]
-fn the_process_ends_with_its_window() {
+fn the_process_ends_with_its_terminal() {
     let machine = Machine::new();
-    let mut screen = Screen::open(&machine, &[]);
+    let script = "script -qfc \"$0\" /dev/null; echo gone";
+    let mut screen = Screen::script(&machine, script, &[], &[], (80, 24));
     screen.sees("what shall I do?");
-    let process = screen.process();
-    screen.closes();
-    // The log is free again as soon as the process is gone, and only then.
+    let (terminal, loggia) = screen.processes();
+    nix::sys::signal::kill(terminal, Signal::SIGKILL).unwrap();
+    screen.sees("gone");
+    until("it is still running", || !std::path::Path::new(&format!("/proc/{loggia}")).exists());
     let again = machine.run(&["run", "--continue", "say still here"]);
-    let path = format!("/proc/{process}");
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while std::path::Path::new(&path).exists() {
-        assert!(std::time::Instant::now() < deadline, "it is still running");
-        std::thread::yield_now();
-    }
-    let again = if again.code == 0 { again } else { machine.run(&["run", "--continue", "say still here"]) };
     assert_eq!(again.code, 0, "{}", again.err);
 }
 
 #[test]
 fn suspended_and_back() {
     let machine = Machine::new();
-    let mut screen = Screen::open(&machine, &[]);
-    screen.sees("what shall I do?").types("a draft");
-    screen.sees("› a draft");
-    let process = screen.process();
-    screen.types("\x1a");
-    let stopped = || {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
-        stat.rsplit(") ").next().unwrap().starts_with('T')
-    };
+    let script = "set -m; \"$0\"; echo stopped; read line; fg > /dev/null; echo code $?; \
+                  stty -a | grep -o ' -*icanon'";
+    let mut screen = Screen::script(&machine, script, &[], &[], (80, 24));
+    screen.sees("what shall I do?").types("a draft").sees("› a draft").types("\x1a");
+    screen.sees("stopped").sees_no("› a draft").types("\r").sees("› a draft");
+    screen.types("!").sees("› a draft!").types("\x03\x03\x03").sees("code 0").is_restored();
+}
+
+/// Waits for what no screen shows.
+fn until(otherwise: &str, fits: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    while !stopped() {
-        assert!(std::time::Instant::now() < deadline, "it does not stop");
+    while !fits() {
+        assert!(std::time::Instant::now() < deadline, "{otherwise}");
         std::thread::yield_now();
     }
-    nix::sys::signal::kill(process, Signal::SIGCONT).unwrap();
-    screen.sees("› a draft").types("!").sees("› a draft!");
-    screen.types("\x03\x03\x03").sees("code 0").is_restored();
 }
 
 #[test]
