@@ -198,12 +198,8 @@ impl Dialog {
             Some(Action::Newer) => {
                 editor.go_row(u16::MAX, true);
             }
-            Some(action) => {
-                if !edit(editor, action) {
-                    return Reaction::Elsewhere;
-                }
-            }
-            None => {}
+            Some(action) if !edit(editor, action) => return Reaction::Elsewhere,
+            Some(_) | None => {}
         }
         Reaction::Nothing
     }

@@ -52,7 +52,8 @@ fn control_characters_do_not_get_in() {
 
 #[test]
 fn rows_break_where_the_width_ends() {
-    let cases: &[(&str, u16, &[&str], (u16, u16))] = &[
+    type Case<'a> = (&'a str, u16, &'a [&'a str], (u16, u16));
+    let cases: &[Case<'_>] = &[
         ("", 10, &[""], (0, 0)),
         ("abcdef", 4, &["abcd", "ef"], (2, 1)),
         // The cursor behind a full row is at the start of the next.

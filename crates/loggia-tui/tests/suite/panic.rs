@@ -16,6 +16,7 @@ fn the_terminal_is_restored_after_a_panic() {
     let script = "echo before; \"$0\"; echo code $?; stty -a | grep -o ' -*icanon'";
     command.args(["-c", script, program.to_str().unwrap()]);
     command.env("TERM", "xterm");
+    command.env("RUST_BACKTRACE", "0");
     let mut child = pair.slave.spawn_command(command).unwrap();
     drop(pair.slave);
     let mut reader = pair.master.try_clone_reader().unwrap();
