@@ -10,7 +10,7 @@ fn the_terminal_is_restored_after_a_panic() {
     // target/debug/deps/suite-… stands beside target/debug/examples.
     let here = std::env::current_exe().unwrap();
     let program = here.ancestors().nth(2).unwrap().join("examples/panics");
-    let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+    let size = PtySize { rows: 50, cols: 80, pixel_width: 0, pixel_height: 0 };
     let pair = native_pty_system().openpty(size).unwrap();
     let mut command = CommandBuilder::new("/bin/sh");
     let script = "echo before; \"$0\"; echo code $?; stty -a | grep -o ' -*icanon'";
@@ -22,7 +22,7 @@ fn the_terminal_is_restored_after_a_panic() {
     let mut reader = pair.master.try_clone_reader().unwrap();
     let mut writer = pair.master.take_writer().unwrap();
     let some = |number| NonZero::new(number).unwrap();
-    let mut parser = vt100::Parser::new(some(24), some(80), 100);
+    let mut parser = vt100::Parser::new(some(50), some(80), 100);
     // What is typed when something is seen.
     let mut steps = vec![
         ("what shall I do?", "go\r"),
