@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, EventStream};
@@ -11,6 +12,8 @@ use loggia_session::SessionClient;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::app::{Exit, Msg, Start};
 use crate::engine::{Engine, Wish};
@@ -49,7 +52,7 @@ pub async fn run(
         screen,
         full: Buffer::empty(Rect::ZERO),
         engine: Engine::new(client, host, start),
-        input: Some(EventStream::new()),
+        input: Some(Input::start()),
         began: Instant::now(),
         drawn: None,
         dirty: true,
@@ -68,7 +71,7 @@ struct Runner {
     full: Buffer,
     engine: Engine,
     /// None while somebody else reads the terminal.
-    input: Option<EventStream>,
+    input: Option<Input>,
     began: Instant,
     drawn: Option<Instant>,
     dirty: bool,
@@ -98,22 +101,26 @@ impl Runner {
             };
             let input = async {
                 match &mut self.input {
-                    Some(input) => input.next().await,
+                    Some(input) => input.events.recv().await,
                     None => std::future::pending().await,
                 }
             };
             // Input before the session: a flood of events must not keep a key waiting.
+            let mut read = None;
             let msg = tokio::select! {
                 biased;
                 _ = terminate.recv() => return Ok(Exit::Terminated),
                 _ = hang_up.recv() => return Ok(Exit::HungUp),
                 _ = interrupt.recv() => return Ok(Exit::Asked),
                 event = input => match event {
-                    Some(Ok(event)) => match self.read(event) {
-                        Some(msg) => msg,
+                    Some((at, Ok(event))) => match self.read(event) {
+                        Some(msg) => {
+                            read = Some(at);
+                            msg
+                        }
                         None => continue,
                     },
-                    Some(Err(_)) | None => return Ok(Exit::HungUp),
+                    Some((_, Err(_))) | None => return Ok(Exit::HungUp),
                 },
                 msg = self.engine.next() => match msg {
                     Ok(msg) => msg,
@@ -123,7 +130,8 @@ impl Runner {
             };
             self.dirty = true;
             self.urgent |= matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_));
-            let now = self.now();
+            // A key counts from when it was read, not from when there was time for it.
+            let now = read.map_or_else(|| self.now(), |at| self.moment(at));
             for wish in self.engine.update(msg, now) {
                 if let Some(exit) = self.grant(wish).await? {
                     return Ok(exit);
@@ -133,7 +141,12 @@ impl Runner {
     }
 
     fn now(&self) -> Moment {
-        Moment(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
+        self.moment(Instant::now())
+    }
+
+    fn moment(&self, at: Instant) -> Moment {
+        let since = at.saturating_duration_since(self.began);
+        Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// When the next picture may be drawn.
@@ -241,7 +254,7 @@ impl Runner {
                 self.screen.forget();
             }
             Wish::Suspend => {
-                self.leave()?;
+                self.leave().await?;
                 // Returns when somebody brings us back.
                 let _ = rustix::process::kill_process(
                     rustix::process::getpid(),
@@ -250,7 +263,7 @@ impl Runner {
                 self.come_back()?;
             }
             Wish::EditOutside { what, name, text } => {
-                self.leave()?;
+                self.leave().await?;
                 let host = self.engine.host().clone();
                 let edited = tokio::task::spawn_blocking(move || host.edit(&name, &text)).await;
                 self.come_back()?;
@@ -263,8 +276,10 @@ impl Runner {
     }
 
     /// The terminal belongs to somebody else for a while.
-    fn leave(&mut self) -> Result<(), TuiError> {
-        self.input = None;
+    async fn leave(&mut self) -> Result<(), TuiError> {
+        if let Some(input) = self.input.take() {
+            input.stop().await;
+        }
         self.tty.alternate(false)?;
         self.screen.close();
         self.write()?;
@@ -278,7 +293,7 @@ impl Runner {
         self.engine.model.size = size;
         self.screen.begin_again(size, cursor_row()?);
         self.full = Buffer::empty(Rect::ZERO);
-        self.input = Some(EventStream::new());
+        self.input = Some(Input::start());
         self.dirty = true;
         Ok(())
     }
@@ -302,10 +317,56 @@ impl Runner {
     }
 }
 
+/// Reading the terminal, on a thread of the runtime's and never on ours: from a terminal that is
+/// gone, the reader reads nothing for ever without coming back, and we have to notice and leave.
+struct Input {
+    /// Bounded: when it is full the reader waits, and keys wait in the terminal.
+    events: mpsc::Receiver<(Instant, io::Result<Event>)>,
+    task: JoinHandle<()>,
+}
+
+impl Input {
+    fn start() -> Self {
+        let (sender, events) = mpsc::channel(64);
+        let task = tokio::spawn(async move {
+            let mut stream = EventStream::new();
+            while let Some(event) = stream.next().await {
+                if sender.send((Instant::now(), event)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { events, task }
+    }
+
+    /// Returns when nobody reads any more.
+    async fn stop(mut self) {
+        self.task.abort();
+        // That it was cut short is what was wanted.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
 fn cursor_row() -> io::Result<Option<u16>> {
-    // Only a pointer needs it, so a terminal that does not answer loses nothing else.
-    let place = crossterm::cursor::position().ok();
+    static SILENT: AtomicBool = AtomicBool::new(false);
+    // Whoever read before us may have left a wake-up behind, which would end the wait.
+    for _ in 0..2 {
+        let _ = crossterm::event::poll(Duration::ZERO);
+    }
+    // Only a pointer needs it, so a terminal that does not answer loses nothing else. It is not
+    // asked again: the answer to this question could come then.
+    let place = match SILENT.load(Ordering::SeqCst) {
+        true => None,
+        false => crossterm::cursor::position().ok(),
+    };
+    SILENT.store(place.is_none(), Ordering::SeqCst);
     let column = place.map_or(0, |(column, _)| column);
     if column > 0 {
         // A line that was not ended is not ours to write over.

@@ -65,7 +65,7 @@ fn an_editor_of_ones_own_writes_the_prompt() {
     let environment = [("EDITOR", editor.to_str().unwrap())];
     let mut screen = Screen::sized(&machine, &[], &environment, (80, 24));
     screen.sees("what shall I do?").types("\x07").sees("› say from my editor").types("\r");
-    screen.sees("working").sees_no("working");
+    screen.sees("\n\nfrom my editor").sees("what shall I do?");
     screen.types("\x04").sees("code 0").is_restored();
 }
 
