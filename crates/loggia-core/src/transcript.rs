@@ -49,6 +49,8 @@ pub struct CallCell {
     /// The end of what the call has printed so far.
     pub live: String,
     pub outcome: Option<CallOutcome>,
+    pub started: Option<Millis>,
+    pub ended: Option<Millis>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -110,6 +112,8 @@ impl Transcript {
                     answered: None,
                     live: String::new(),
                     outcome: None,
+                    started: None,
+                    ended: None,
                 }));
                 self.push(envelope, body);
             }
@@ -126,7 +130,10 @@ impl Transcript {
                 });
             }
             Event::CallStarted { call, .. } => {
-                self.call(call, |cell| cell.state = CallState::Started);
+                self.call(call, |cell| {
+                    cell.state = CallState::Started;
+                    cell.started = Some(envelope.at);
+                });
             }
             Event::CallOutput { call, text, .. } => self.call(call, |cell| {
                 cell.live.push_str(text);
@@ -136,6 +143,7 @@ impl Transcript {
                 self.call(call, |cell| {
                     cell.state = CallState::Ended;
                     cell.outcome = Some(outcome.clone());
+                    cell.ended = Some(envelope.at);
                 });
                 self.calls.remove(call);
             }

@@ -11,14 +11,14 @@ use crate::cmd;
 #[command(
     name = "loggia",
     version,
-    arg_required_else_help = true,
     max_term_width = 100,
     after_help = "Examples:
+  loggia                                             a session in this terminal
   loggia run \"write hello.txt: hi\"                  one turn, asking before it writes
   loggia run --approve edits \"write hello.txt: hi\"  file edits pass without a question
   git diff | loggia run -                            the prompt from standard input
   loggia run --continue \"run cargo test\"            go on where you left off
-  loggia --a2a-port 1234                            share a session on localhost
+  loggia --a2a-port 1234                             the same, shared on localhost
   loggia doctor                                      what works on this machine
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask,
@@ -31,9 +31,15 @@ pub struct Cli {
     /// Share one session on this port of localhost; 0 picks a free one
     #[arg(long, value_name = "PORT", help_heading = "Sharing")]
     pub a2a_port: Option<u16>,
-    /// Share this session (an id or its beginning) instead of a new one
-    #[arg(long, value_name = "ID", requires = "a2a_port", help_heading = "Sharing")]
+    /// Go on in this session (an id or its beginning) instead of a new one
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub session: Option<String>,
+    /// Go on in the last session of this directory
+    #[arg(long = "continue", short = 'c')]
+    pub continue_last: bool,
+    /// Use the whole screen instead of the terminal's own scrollback
+    #[arg(long)]
+    pub fullscreen: bool,
     #[command(flatten)]
     pub share: cmd::serve::ShareArgs,
     #[command(subcommand)]

@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub mod approvals;
+pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -16,11 +17,12 @@ use crate::compose::App;
 use crate::exit::Usage;
 
 pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
-    let Some(command) = cli.command else {
-        let port =
-            cli.a2a_port.ok_or_else(|| Usage("there is nothing to do: see --help".into()))?;
-        return serve::share(port, cli.share, cli.session, app).await;
-    };
+    let Some(command) = cli.command else { return without_command(cli, app).await };
+    if cli.session.is_some() || cli.continue_last || cli.fullscreen {
+        let why = "--session, --continue and --fullscreen are for the terminal: leave the \
+                   subcommand out, or put them behind it";
+        return Err(Usage(why.into()).into());
+    }
     if cli.a2a_port.is_some() {
         let why = "--a2a-port shares a session by itself: leave the subcommand out";
         return Err(Usage(why.into()).into());
@@ -35,4 +37,24 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
         Command::Doctor(args) => doctor::run(args, app).await,
         Command::Completions(args) => completions::run(args, app).await,
     }
+}
+
+/// A session on the screen if there is one, otherwise on the wire alone.
+async fn without_command(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
+    if chat::is_possible(app) {
+        let args = chat::ChatArgs {
+            port: cli.a2a_port,
+            session: cli.session,
+            continue_last: cli.continue_last,
+            fullscreen: cli.fullscreen,
+            share: cli.share,
+        };
+        return chat::chat(args, app).await;
+    }
+    let why = "there is no terminal to open a session in: see --help for what works without one";
+    let port = cli.a2a_port.ok_or_else(|| Usage(why.into()))?;
+    if cli.continue_last || cli.fullscreen {
+        return Err(Usage("--continue and --fullscreen need a terminal".into()).into());
+    }
+    serve::share(port, cli.share, cli.session, app).await
 }

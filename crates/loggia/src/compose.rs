@@ -60,13 +60,21 @@ impl App {
         Ok(Self { environment, paths, workspace, style, files: open_many_files() })
     }
 
-    /// Diagnostics go to stderr, and only when asked for: stdout and the screen belong to the turn.
-    pub fn start_logging(&self) {
-        if let Some(filter) = self.environment.get("LOGGIA_LOG") {
-            let filter = tracing_subscriber::EnvFilter::new(filter);
-            let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
+    /// Diagnostics only when asked for: on stderr, or in a file where the screen is in use.
+    pub fn start_logging(&self, screen: bool) -> anyhow::Result<()> {
+        let Some(filter) = self.environment.get("LOGGIA_LOG") else { return Ok(()) };
+        let filter = tracing_subscriber::EnvFilter::new(filter);
+        let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
+        if screen {
+            std::fs::create_dir_all(&self.paths.state)?;
+            let path = self.paths.state.join("loggia.log");
+            let file = std::fs::File::options().create(true).append(true).open(&path);
+            let file = file.with_context(|| format!("cannot write {}", path.display()))?;
+            subscriber.with_writer(Arc::new(file)).with_ansi(false).init();
+        } else {
             subscriber.with_writer(std::io::stderr).with_ansi(self.style.color()).init();
         }
+        Ok(())
     }
 
     pub fn load_config(&self, flags: &Flags) -> anyhow::Result<Loaded> {

@@ -37,6 +37,8 @@ mod ownership;
 mod push;
 #[path = "e2e/refused.rs"]
 mod refused;
+#[path = "e2e/screen.rs"]
+mod screen;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]
@@ -53,5 +55,7 @@ mod store_faults;
 mod terminal;
 #[path = "e2e/tool_faults.rs"]
 mod tool_faults;
+#[path = "e2e/tui.rs"]
+mod tui;
 #[path = "e2e/workspace_faults.rs"]
 mod workspace_faults;

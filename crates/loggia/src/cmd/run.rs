@@ -23,6 +23,7 @@ use crate::compose::{self, App};
 use crate::config::Flags;
 use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, TERMINATED, Usage};
 use crate::style::printable;
+pub(super) use ask::edit_text;
 use ask::{Answer, Pending, Terminal};
 use print::Printer;
 

@@ -11,13 +11,16 @@ use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort, StreamLimits};
 use loggia_server::http;
+use loggia_server::presence::Presence;
 use loggia_server::push::PushOptions;
-use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown};
+use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped};
 use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
-use loggia_session::{Hub, SessionHandle, SqliteStore};
+use loggia_session::{Hub, SessionHandle, SqliteStore, StoreError};
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, Skill};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 use crate::cli::Pass;
 use crate::compose::{self, App};
@@ -98,7 +101,7 @@ pub async fn share(
     setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app).await
 }
 
-fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
+pub(super) fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
     serve::bind(Listen { address, port, authenticated: args.require_token }).map_err(usage)
 }
@@ -107,20 +110,20 @@ fn usage(error: impl std::fmt::Display) -> anyhow::Error {
     Usage(error.to_string()).into()
 }
 
-fn addresses(bound: &Bound) -> String {
+pub(super) fn addresses(bound: &Bound) -> String {
     let urls = bound.addresses().iter().map(|address| format!("http://{address}"));
     urls.collect::<Vec<_>>().join(" and ")
 }
 
 /// Everything behind the door.
-struct Setup {
-    store: Arc<SqliteStore>,
-    hub: Arc<Hub>,
-    config: Config,
+pub(super) struct Setup {
+    pub store: Arc<SqliteStore>,
+    pub hub: Arc<Hub>,
+    pub config: Config,
 }
 
 impl Setup {
-    async fn new(args: &ShareArgs, app: &App, program: &str) -> anyhow::Result<Self> {
+    pub async fn new(args: &ShareArgs, app: &App, program: &str) -> anyhow::Result<Self> {
         let mode = args.approve.map(|pass| match pass {
             Pass::Ask => Mode::Ask,
             Pass::Edits => Mode::Edits,
@@ -169,6 +172,21 @@ impl Setup {
         args: &ShareArgs,
         app: &App,
     ) -> anyhow::Result<ExitCode> {
+        let serving = self.serving(bound, shape, roots, args, app).await?;
+        serving.until_signalled(&self.hub).await?;
+        self.hub.stop().await;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Starts the server.
+    pub async fn serving(
+        &self,
+        bound: Bound,
+        shape: Shape,
+        roots: Vec<PathBuf>,
+        args: &ShareArgs,
+        app: &App,
+    ) -> anyhow::Result<Serving> {
         // What a workspace remembers is read when a session begins: it may be taken back by then,
         // and another workspace remembers something else.
         let settings = app.settings(&self.config, self.store.as_ref()).await?;
@@ -194,40 +212,13 @@ impl Setup {
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
         let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        // Threads of their own: however many clients there are, sessions are not behind them.
         let connections = tokio::runtime::Builder::new_multi_thread()
             .thread_name("connections")
             .enable_all()
             .build()?;
         let routes = door.around(http::router(server.clone()));
-        let mut listening =
-            connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
-        let signals = stop_on_signals(shutdown.clone());
-        let ending = async {
-            tokio::select! {
-                stopped = &mut listening => return stopped,
-                () = patience(&shutdown) => {}
-            }
-            // Who waits for the end of a turn waits no longer: it is cut now, and they are told.
-            self.hub.stop().await;
-            listening.await
-        };
-        tokio::select! {
-            stopped = ending => {
-                let stopped = stopped?;
-                if stopped.cut > 0 {
-                    eprintln!("loggia: {} connections were cut", stopped.cut);
-                }
-            }
-            error = signals => error?,
-        }
-        connections.shutdown_background();
-        if let Ok(Err(error)) = resumed.await {
-            eprintln!("loggia: push notifications of an earlier run were not sent: {error}");
-        }
-        server.stop_push().await;
-        self.hub.stop().await;
-        Ok(ExitCode::SUCCESS)
+        let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
+        Ok(Serving { server, connections: Some(connections), listening, resumed, shutdown })
     }
 }
 
@@ -250,6 +241,73 @@ fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
         ..Limits::default()
     };
     (limits, ClientLimits { streams, stall, silence })
+}
+
+/// A server at work.
+pub struct Serving {
+    server: Arc<Server>,
+    /// Threads of their own: however many clients there are, sessions are not behind them. None
+    /// only while it ends: a runtime must not be dropped where nothing may block.
+    connections: Option<Runtime>,
+    listening: JoinHandle<Stopped>,
+    resumed: JoinHandle<Result<(), StoreError>>,
+    shutdown: Shutdown,
+}
+
+impl Serving {
+    pub fn presence(&self) -> &Presence {
+        self.server.presence()
+    }
+
+    /// Until a signal says so, or the listener fails.
+    async fn until_signalled(mut self, hub: &Hub) -> anyhow::Result<()> {
+        let shutdown = self.shutdown.clone();
+        let listening = &mut self.listening;
+        let ending = async {
+            tokio::select! {
+                stopped = &mut *listening => return stopped,
+                () = patience(&shutdown) => {}
+            }
+            // Who waits for the end of a turn waits no longer: it is cut now, and they are told.
+            hub.stop().await;
+            listening.await
+        };
+        tokio::select! {
+            stopped = ending => {
+                let stopped = stopped?;
+                if stopped.cut > 0 {
+                    eprintln!("loggia: {} connections were cut", stopped.cut);
+                }
+            }
+            error = stop_on_signals(shutdown.clone()) => error?,
+        }
+        self.leave().await;
+        Ok(())
+    }
+
+    /// Tells everybody who is connected, and gives them a moment to hear it.
+    pub async fn stop(mut self) {
+        self.shutdown.graceful.cancel();
+        self.shutdown.now.cancel();
+        // It cannot fail but by a panic, which was reported where it happened.
+        let _ = (&mut self.listening).await;
+        self.leave().await;
+    }
+
+    async fn leave(mut self) {
+        if let Ok(Err(error)) = (&mut self.resumed).await {
+            eprintln!("loggia: push notifications of an earlier run were not sent: {error}");
+        }
+        self.server.stop_push().await;
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        if let Some(connections) = self.connections.take() {
+            connections.shutdown_background();
+        }
+    }
 }
 
 /// The first signal stops in order, the second at once. Never returns but with an error: the server

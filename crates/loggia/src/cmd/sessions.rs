@@ -220,7 +220,7 @@ fn markdown(cell: &Cell) -> String {
     }
 }
 
-fn time(at: Millis) -> String {
+pub(super) fn time(at: Millis) -> String {
     let stamp = jiff::Timestamp::from_millisecond(at.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     let zoned = stamp.to_zoned(jiff::tz::TimeZone::system());
     zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()

@@ -199,6 +199,12 @@ pub struct Socket {
 }
 
 impl Socket {
+    pub async fn connect(port: u16, query: &str) -> Self {
+        let url = format!("ws://127.0.0.1:{port}/ws{query}");
+        let (stream, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+        Self { stream, seen: Vec::new() }
+    }
+
     pub async fn send(&mut self, id: u64, method: &str, params: Value) {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.stream.send(Message::text(body.to_string())).await.unwrap();

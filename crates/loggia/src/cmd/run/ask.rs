@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use anyhow::Context;
@@ -172,24 +173,12 @@ impl Terminal {
         let (Some(editor), Some((name, text))) = (&self.editor, editable(details)) else {
             return Ok(None);
         };
-        let directory = tempdir()?;
-        let path = directory.join(name);
-        std::fs::write(&path, text)?;
-        let status = std::process::Command::new("/bin/sh")
-            .args(["-c", "exec $0 \"$1\"", editor])
-            .arg(&path)
-            .stdin(self.tty.try_clone()?)
-            .stdout(self.tty.try_clone()?)
-            .stderr(self.tty.try_clone()?)
-            .status()
-            .with_context(|| format!("the editor `{editor}` did not start"));
-        let changed = std::fs::read_to_string(&path);
-        // The directory holds only what was just read.
-        let _ = std::fs::remove_dir_all(&directory);
-        let changed = changed?;
-        if !status?.success() || changed == text {
-            return Ok(None);
-        }
+        let changed = edit_text(editor, &name, text, |command| {
+            command.stdin(self.tty.try_clone()?);
+            command.stdout(self.tty.try_clone()?).stderr(self.tty.try_clone()?);
+            Ok(command.status()?)
+        })?;
+        let Some(changed) = changed else { return Ok(None) };
         Ok(Some(match details {
             Details::Execute { .. } => Edit::Command { command: changed.trim_end().to_owned() },
             _ => Edit::File { content: changed },
@@ -240,6 +229,31 @@ fn editable(details: &Details) -> Option<(String, &str)> {
         }
         Details::Question { .. } | Details::Mcp { .. } | Details::Generic { .. } => None,
     }
+}
+
+/// The text as the person left it in their editor; None if they left it as it was. `run` starts the
+/// editor and waits for it.
+pub fn edit_text(
+    editor: &str,
+    name: &str,
+    text: &str,
+    run: impl FnOnce(&mut Command) -> anyhow::Result<ExitStatus>,
+) -> anyhow::Result<Option<String>> {
+    let directory = tempdir()?;
+    let path = directory.join(name);
+    let edit = || -> anyhow::Result<(ExitStatus, String)> {
+        std::fs::write(&path, text)?;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "exec $0 \"$1\"", editor]).arg(&path);
+        let status = run(&mut command);
+        let status = status.with_context(|| format!("the editor `{editor}` did not start"))?;
+        Ok((status, std::fs::read_to_string(&path)?))
+    };
+    let edited = edit();
+    // The directory holds only what was just read.
+    let _ = std::fs::remove_dir_all(&directory);
+    let (status, changed) = edited?;
+    Ok((status.success() && changed != text).then_some(changed))
 }
 
 /// A directory that nobody else can enter or guess.

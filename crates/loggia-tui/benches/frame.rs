@@ -1,0 +1,272 @@
+//! How long a frame of the transcript view takes while a stream arrives, in a short and in a long
+//! transcript: `cargo bench -p loggia-tui`, with `-- --quick` for a short run. Prints a table; what
+//! the rows mean is in `docs/performance.md`.
+//!
+//! Both transcripts are driven in turns, frame by frame, so that whatever else the machine does
+//! falls on both.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a benchmark that cannot measure should say so loudly"
+)]
+
+use std::time::{Duration, Instant};
+
+use loggia_core::{
+    CallCell, CallId, CallOutcome, CallState, Cell, CellBody, Details, FileDiff, Millis, Origin,
+    Output, Seq, Surface,
+};
+use loggia_tui::highlight::{self, Highlighter};
+use loggia_tui::markdown::StreamingMarkdown;
+use loggia_tui::pager::{Pager, Scene};
+use loggia_tui::theme::{Background, Depth, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+const SHORT: usize = 1_000;
+const LONG: usize = 100_000;
+/// Events that arrive between two frames: 1,000 a second at 30 frames a second.
+const EVENTS_A_FRAME: usize = 33;
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let frames = if quick { 300 } else { 3_000 };
+    let started = Instant::now();
+    highlight::warm();
+    println!("grammars loaded and warm in {:.0} ms", millis(started.elapsed()));
+    println!("{:<44} {:>9} {:>9} {:>9} {:>9}", "", "p50 µs", "p99 µs", "max µs", "frames");
+    let (mut short, mut long) = (Stage::new(SHORT), Stage::new(LONG));
+    let following = compare("following a stream", frames, &mut short, &mut long, |stage| {
+        (0..EVENTS_A_FRAME).for_each(|_| stage.grow());
+    });
+    short.pager.to_top();
+    long.pager.to_top();
+    let reading = compare("reading above a stream", frames, &mut short, &mut long, Stage::grow);
+    let mut down = true;
+    let scrolling = compare("scrolling", frames, &mut short, &mut long, move |stage| {
+        down = stage.scroll(down);
+    });
+    let rows = [("following", following), ("reading", reading), ("scrolling", scrolling)];
+    for (name, (p50, p99)) in rows {
+        println!("{name}: {LONG} lines take {p50:.2}× ({p99:.2}× at p99) of {SHORT} lines");
+    }
+    deltas(if quick { 10_000 } else { 100_000 });
+}
+
+/// The same frames on both stages. Returns how much longer the long one takes, at p50 and p99.
+fn compare(
+    name: &str,
+    frames: usize,
+    short: &mut Stage,
+    long: &mut Stage,
+    mut step: impl FnMut(&mut Stage),
+) -> (f64, f64) {
+    let mut times = [Vec::new(), Vec::new()];
+    for frame in 0..frames + 50 {
+        for (stage, times) in [&mut *short, &mut *long].into_iter().zip(&mut times) {
+            step(stage);
+            let time = stage.draw(frame);
+            // The first frames render what no frame has rendered before.
+            if frame >= 50 {
+                times.push(time);
+            }
+        }
+    }
+    let [short, long] = times;
+    let short = Figures::of(short).print(&format!("{name}, {SHORT} lines"));
+    let long = Figures::of(long).print(&format!("{name}, {LONG} lines"));
+    (micros(long.p50) / micros(short.p50), micros(long.p99) / micros(short.p99))
+}
+
+/// What a piece of a message costs, at its start and after many lines.
+fn deltas(lines: usize) {
+    let theme = Theme::new(Depth::Indexed, Background::Dark);
+    let mut markdown = StreamingMarkdown::new(120, theme, Highlighter::waiting());
+    let mut times = [Vec::new(), Vec::new()];
+    let mut text = words();
+    let mut count = 0;
+    while count < lines {
+        let piece = text.next().unwrap_or_default();
+        count += piece.matches('\n').count();
+        let started = Instant::now();
+        markdown.push(&piece);
+        let tail = markdown.tail();
+        let time = started.elapsed();
+        drop(tail);
+        times[usize::from(count > lines / 2)].push(time);
+    }
+    let [first, second] = times;
+    let first =
+        Figures::of(first).print(&format!("a piece of a message, lines 1 to {}", lines / 2));
+    let second = Figures::of(second).print(&format!("a piece of a message, up to line {lines}"));
+    println!(
+        "pieces: the second half takes {:.2}× of the first",
+        micros(second.p50) / micros(first.p50)
+    );
+}
+
+struct Stage {
+    pager: Pager,
+    cells: Vec<Cell>,
+    theme: Theme,
+    buffer: Buffer,
+    words: Box<dyn Iterator<Item = String>>,
+    grown: usize,
+}
+
+impl Stage {
+    /// A transcript of so many lines, at its end.
+    fn new(lines: usize) -> Self {
+        let mut stage = Self {
+            pager: Pager::new(),
+            cells: Vec::new(),
+            theme: Theme::new(Depth::Indexed, Background::Dark),
+            buffer: Buffer::empty(Rect::new(0, 0, 120, 40)),
+            words: Box::new(words()),
+            grown: 0,
+        };
+        let mut number = 0;
+        while stage.pager.position().total < lines {
+            for _ in 0..(lines / 2_000).max(1) {
+                number += 1;
+                stage.cells.extend(exchange(number));
+            }
+            stage.draw(0);
+            while stage.act(|pager, scene| pager.measure(scene, 1_000)) {}
+        }
+        stage.cells.push(text(String::new()));
+        stage
+    }
+
+    fn act<T>(&mut self, act: impl FnOnce(&mut Pager, &Scene<'_>) -> T) -> T {
+        let scene = scene(&self.cells, &self.theme, 0);
+        act(&mut self.pager, &scene)
+    }
+
+    /// One more event: a piece of text, and now and then a new message.
+    fn grow(&mut self) {
+        self.grown += 1;
+        if self.grown.is_multiple_of(2_000) {
+            self.cells.push(text(String::new()));
+        }
+        let piece = self.words.next().unwrap_or_default();
+        if let Some(CellBody::Text { text }) = self.cells.last_mut().map(|cell| &mut cell.body) {
+            text.push_str(&piece);
+        }
+    }
+
+    /// Three lines on, turning at the ends.
+    fn scroll(&mut self, down: bool) -> bool {
+        self.act(|pager, scene| match down {
+            true => pager.scroll_down(scene, 3),
+            false => pager.scroll_up(scene, 3),
+        });
+        match (self.pager.is_following(), self.pager.position().line) {
+            (true, _) => false,
+            (false, 0) => true,
+            (false, _) => down,
+        }
+    }
+
+    fn draw(&mut self, frame: usize) -> Duration {
+        let scene = scene(&self.cells, &self.theme, frame / 4);
+        let started = Instant::now();
+        self.pager.draw(&scene, self.buffer.area, &mut self.buffer);
+        started.elapsed()
+    }
+}
+
+fn scene<'a>(cells: &'a [Cell], theme: &'a Theme, frame: usize) -> Scene<'a> {
+    let (highlighter, now) = (Highlighter::waiting(), Millis(0));
+    Scene { cells, theme, highlighter, now, frame, own: None }
+}
+
+fn cell(origin: Origin, body: CellBody) -> Cell {
+    Cell { id: Seq(0), at: Millis(0), origin, body }
+}
+
+fn text(text: String) -> Cell {
+    cell(Origin::agent(), CellBody::Text { text })
+}
+
+/// Pieces of a message with paragraphs, lists and code, without an end.
+fn words() -> impl Iterator<Item = String> {
+    (0usize..).map(|number| match number % 120 {
+        40 | 80 | 100 => "\n\n".to_owned(),
+        41 => "```rust\n".to_owned(),
+        42..60 => format!("let value_{number} = compute({number}, \"text\"); // why\n"),
+        60 => "```\n".to_owned(),
+        81..90 => format!("- item {number} of `list`\n"),
+        _ => format!("word{number} "),
+    })
+}
+
+/// A prompt, an answer with code, a command with output, an edit.
+fn exchange(number: usize) -> Vec<Cell> {
+    let prompt = CellBody::Prompt {
+        text: format!("Please change step {number}"),
+        queued: false,
+        withdrawn: false,
+    };
+    let answer: String = words().take(120).collect();
+    let output: String = (0..40).map(|line| format!("test case_{line} ... ok\n")).collect();
+    let old: String = (0..20).map(|line| format!("let line_{line} = {line};\n")).collect();
+    let new = old.replace("= 3;", "= 33;").replace("= 12;", "= 1212;");
+    let call = |tool: &str, details: Details, text: String| {
+        cell(
+            Origin::agent(),
+            CellBody::Call(Box::new(CallCell {
+                call: CallId::new(format!("call-{number}")),
+                tool: tool.to_owned(),
+                title: format!("{tool} {number}"),
+                details,
+                state: CallState::Ended,
+                answered: None,
+                live: String::new(),
+                outcome: Some(CallOutcome::Succeeded { output: Output::text(text) }),
+                started: None,
+                ended: None,
+            })),
+        )
+    };
+    let execute = Details::Execute { command: "cargo test".to_owned(), directory: "/w".to_owned() };
+    let edit = Details::Edit(FileDiff::between("src/a.rs", "/w/src/a.rs", Some(&old), &new));
+    vec![
+        cell(Origin::new(Surface::A2a, "ide-1"), prompt),
+        text(answer),
+        call("shell", execute, output),
+        call("edit", edit, "changed".to_owned()),
+    ]
+}
+
+struct Figures {
+    p50: Duration,
+    p99: Duration,
+    most: Duration,
+    count: usize,
+}
+
+impl Figures {
+    fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        let at = |part: usize| times[(times.len() - 1) * part / 100];
+        Self { p50: at(50), p99: at(99), most: at(100), count: times.len() }
+    }
+
+    fn print(self, name: &str) -> Self {
+        let Self { p50, p99, most, count } = self;
+        let [p50, p99, most] = [p50, p99, most].map(micros);
+        println!("{name:<44} {p50:>9.1} {p99:>9.1} {most:>9.1} {count:>9}");
+        self
+    }
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

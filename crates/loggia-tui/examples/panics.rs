@@ -1,0 +1,65 @@
+//! A screen whose host panics on `/share`: what the test of the panic hook runs in a terminal.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "it panics on purpose")]
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use loggia_core::{Millis, Origin, Surface};
+use loggia_session::LocalClient;
+use loggia_testkit::client::{create, memory_hub};
+use loggia_testkit::{Act, ScriptAgent};
+use loggia_tui::theme::Theme;
+use loggia_tui::{Enough, Host, Present, Preview, ShareFacts, Start};
+use tokio::sync::watch;
+
+struct Clumsy(watch::Sender<Vec<Present>>);
+
+impl Host for Clumsy {
+    fn files(&self, _found: &mut dyn FnMut(String) -> Enough) {}
+
+    fn history(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn remember(&self, _text: &str) {}
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn share(&self) -> ShareFacts {
+        panic!("on purpose")
+    }
+
+    fn presence(&self) -> watch::Receiver<Vec<Present>> {
+        self.0.subscribe()
+    }
+
+    fn edit(&self, _name: &str, _text: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        // Its turns panic, too: on a thread of the session's, which is no business of the screen.
+        let hub = memory_hub(ScriptAgent::doing([Act::Panic("in a turn".into())]));
+        let handle = create(&hub).await;
+        let me = Origin::new(Surface::Tui, "me");
+        let start = Start {
+            me: me.clone(),
+            head: handle.head(),
+            opened: Millis(0),
+            history: Vec::new(),
+            fullscreen: false,
+            size: (80, 24),
+            reflows: false,
+            theme: Theme::default(),
+        };
+        let client = Arc::new(LocalClient::new(handle, me));
+        let host = Arc::new(Clumsy(watch::channel(Vec::new()).0));
+        loggia_tui::run(client, host, start).await.unwrap();
+    });
+}

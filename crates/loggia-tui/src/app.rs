@@ -1,0 +1,478 @@
+//! The screen as a pure machine: a [`Model`], messages, and [`update`], which changes the one by
+//! the other and says what is to be done. No terminal, no clock, no session in here.
+
+mod keys;
+
+use std::sync::Arc;
+
+use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
+use loggia_core::{
+    ApprovalId, Cancel, CellBody, ChoiceId, Edit, Envelope, Event, Millis, Origin, Refusal, Seq,
+    SessionId, Settings, Transcript,
+};
+use loggia_session::SubmitError;
+
+use crate::composer::Composer;
+use crate::composer::history::History;
+use crate::dialog::{Dialog, Reaction};
+use crate::facts::Facts;
+use crate::full::Full;
+use crate::highlight::Highlighter;
+use crate::host::{Present, Preview, ShareFacts};
+use crate::moment::Moment;
+use crate::overlay::Overlay;
+use crate::pager::Scene;
+use crate::printed::Printed;
+use crate::questions::{Questions, Settled};
+use crate::theme::Theme;
+
+/// How long a remark stays on the screen, in milliseconds.
+const REMARK: u64 = 6_000;
+/// Within this time, a second Ctrl-C leaves.
+const LEAVING: u64 = 2_000;
+/// Between two pictures of what spins.
+const SPIN: u64 = 120;
+
+/// What the screen starts with.
+#[derive(Debug, Clone)]
+pub struct Start {
+    pub me: Origin,
+    /// What the log holds when the screen opens: up to here it is history.
+    pub head: Seq,
+    /// The time on the wall at moment zero.
+    pub opened: Millis,
+    pub history: Vec<String>,
+    pub fullscreen: bool,
+    pub size: (u16, u16),
+    /// The terminal breaks rows in two when it gets narrower; most do.
+    pub reflows: bool,
+    pub theme: Theme,
+}
+
+pub struct Model {
+    pub me: Origin,
+    pub theme: Theme,
+    pub transcript: Transcript,
+    pub facts: Facts,
+    pub questions: Questions,
+    pub printed: Printed,
+    pub composer: Composer,
+    pub dialog: Option<Dialog>,
+    pub overlay: Option<Overlay>,
+    pub full: Option<Full>,
+    pub remark: Option<(String, Moment)>,
+    pub present: Vec<Present>,
+    pub size: (u16, u16),
+    head: Seq,
+    opened: Millis,
+    focused: bool,
+    leaving: Option<Moment>,
+    /// Answers given here that the log has not confirmed yet.
+    answering: Vec<ApprovalId>,
+}
+
+#[derive(Debug, Clone)]
+pub enum Msg {
+    Key(KeyEvent),
+    Paste(String),
+    Mouse(MouseEvent),
+    Resize(u16, u16),
+    Focus(bool),
+    Event(Arc<Envelope>),
+    /// Something that moves with time may have moved.
+    Tick,
+    /// The last frame is on the screen.
+    Drawn(Shown),
+    Files {
+        query: String,
+        found: Vec<String>,
+    },
+    Sessions(Result<Vec<Preview>, String>),
+    Share(ShareFacts),
+    Present(Vec<Present>),
+    Edited {
+        what: Edited,
+        result: Result<Option<String>, String>,
+    },
+    Submitted {
+        what: Submitted,
+        result: Result<(), SubmitError>,
+    },
+}
+
+/// What a frame showed, as far as it matters for what keys mean.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Shown {
+    /// The question that was drawn, and whether the end of its text was.
+    pub question: Option<(ApprovalId, bool)>,
+    /// Screen rows of the dialog's answers.
+    pub answers: Vec<(u16, usize)>,
+}
+
+/// What was sent to the session.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Submitted {
+    Prompt(String),
+    Answer(ApprovalId),
+    Other,
+}
+
+/// What was given to the person's editor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edited {
+    Composer,
+    Proposal(ApprovalId),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    Prompt(String),
+    Answer { approval: ApprovalId, choice: ChoiceId, edit: Option<Edit>, digest: String },
+    Cancel(Cancel),
+    Configure(Settings),
+    Remember(String),
+    FindFiles(String),
+    LoadSessions,
+    LoadShare,
+    EditOutside { what: Edited, name: String, text: String },
+    Copy(String),
+    Bell,
+    Suspend,
+    Redraw,
+    Leave(Exit),
+}
+
+/// Why the screen closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    Asked,
+    /// The person wants to go on in another session.
+    Resume(SessionId),
+    Terminated,
+    /// The terminal is gone.
+    HungUp,
+    /// The session stopped; its log is kept.
+    Stopped(String),
+}
+
+impl Model {
+    pub fn new(start: Start) -> Self {
+        Self {
+            me: start.me,
+            theme: start.theme,
+            transcript: Transcript::default(),
+            facts: Facts::default(),
+            questions: Questions::default(),
+            printed: Printed::default(),
+            composer: Composer { history: History::new(start.history), ..Composer::default() },
+            dialog: None,
+            overlay: None,
+            full: start.fullscreen.then(Full::beside_composer),
+            remark: None,
+            present: Vec::new(),
+            size: start.size,
+            head: start.head,
+            opened: start.opened,
+            focused: true,
+            leaving: None,
+            answering: Vec::new(),
+        }
+    }
+
+    /// How long the turn has been running.
+    pub fn elapsed(&self, now: Moment) -> Option<u64> {
+        let started = self.facts.turn?;
+        u64::try_from(self.wall(now).0.saturating_sub(started.0)).ok().or(Some(0))
+    }
+
+    /// The time on the wall.
+    pub fn wall(&self, now: Moment) -> Millis {
+        Millis(self.opened.0.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX)))
+    }
+
+    /// Counts the pictures of everything that spins.
+    pub fn frame(&self, now: Moment) -> usize {
+        usize::try_from(now.0 / SPIN).unwrap_or(0)
+    }
+
+    /// The transcript as the renderer wants it.
+    pub fn scene(&self, now: Moment) -> Scene<'_> {
+        Scene {
+            cells: self.transcript.cells(),
+            theme: &self.theme,
+            highlighter: Highlighter::when_ready(),
+            now: self.wall(now),
+            frame: self.frame(now),
+            own: Some(&self.me.client),
+        }
+    }
+
+    /// True while the log is still being read up to where it was when the screen opened.
+    pub fn replaying(&self) -> bool {
+        self.facts.head < self.head
+    }
+
+    pub fn leaving(&self, now: Moment) -> bool {
+        self.leaving.is_some_and(|since| now.since(since) < LEAVING)
+    }
+
+    /// True where a pointer would be of use: otherwise it belongs to the terminal.
+    pub fn wants_mouse(&self) -> bool {
+        self.dialog.is_some() || self.full.is_some()
+    }
+
+    /// When the screen has to be drawn again though nothing happens; None while nothing moves.
+    pub fn next_move(&self, now: Moment) -> Option<Moment> {
+        // The spinner.
+        let turning = (self.facts.running() && self.dialog.is_none()).then(|| now.plus(SPIN));
+        // The clock in the status line.
+        let waiting = self.facts.running().then(|| now.plus(1000));
+        let arming = self.dialog.as_ref().and_then(Dialog::armed_from).filter(|at| *at > now);
+        let remark = self.remark.as_ref().map(|(_, until)| *until);
+        let leaving = self.leaving.map(|since| since.plus(LEAVING));
+        [turning, waiting, arming, remark, leaving].into_iter().flatten().min()
+    }
+
+    /// The full transcript, with what it shows.
+    pub fn with_full<T>(
+        &mut self,
+        now: Moment,
+        work: impl FnOnce(&mut Full, &Scene<'_>) -> T,
+    ) -> Option<T> {
+        let mut full = self.full.take()?;
+        let result = work(&mut full, &self.scene(now));
+        self.full = Some(full);
+        Some(result)
+    }
+
+    fn remark(&mut self, text: impl Into<String>, now: Moment) {
+        self.remark = Some((text.into(), now.plus(REMARK)));
+    }
+
+    /// The last words of the agent.
+    fn last_answer(&self) -> Option<&str> {
+        self.transcript.cells().iter().rev().find_map(|cell| match &cell.body {
+            CellBody::Text { text } => Some(text.trim()),
+            _ => None,
+        })
+    }
+}
+
+pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
+    match msg {
+        Msg::Key(event) if event.kind == KeyEventKind::Release => Vec::new(),
+        Msg::Key(event) => keys::key(model, &event, now),
+        Msg::Paste(text) => keys::paste(model, &text, now),
+        Msg::Mouse(event) => mouse(model, event, now),
+        Msg::Resize(width, height) => {
+            model.size = (width, height);
+            Vec::new()
+        }
+        Msg::Focus(focused) => {
+            model.focused = focused;
+            Vec::new()
+        }
+        Msg::Event(envelope) => event(model, &envelope, now),
+        Msg::Tick => {
+            expire(model, now);
+            Vec::new()
+        }
+        Msg::Drawn(shown) => {
+            drawn(model, shown, now);
+            Vec::new()
+        }
+        Msg::Files { query, found } => {
+            model.composer.files_found(&query, found);
+            Vec::new()
+        }
+        Msg::Sessions(Ok(previews)) => {
+            model.overlay = Some(Overlay::resume(previews));
+            Vec::new()
+        }
+        Msg::Sessions(Err(error)) => {
+            model.remark(error, now);
+            Vec::new()
+        }
+        Msg::Share(facts) => {
+            model.overlay = Some(Overlay::share(facts));
+            Vec::new()
+        }
+        Msg::Present(present) => {
+            presence(model, present, now);
+            Vec::new()
+        }
+        Msg::Edited { what, result } => {
+            edited(model, what, result, now);
+            Vec::new()
+        }
+        Msg::Submitted { what, result } => {
+            submitted(model, what, result, now);
+            Vec::new()
+        }
+    }
+}
+
+fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
+    let replayed = envelope.seq <= model.head;
+    model.transcript.apply(envelope);
+    model.facts.apply(envelope);
+    let settled = model.questions.apply(envelope);
+    if envelope.seq == model.head {
+        model.printed.skip_history(&model.transcript);
+    }
+    if let Some(settled) = settled {
+        settle(model, &settled, replayed, now);
+    }
+    if model.replaying() {
+        return Vec::new();
+    }
+    // The dialog is the oldest open question, whatever closed the one before.
+    let first = model.questions.first();
+    let shown = model.dialog.as_ref().map(|dialog| &dialog.question.approval);
+    if first.map(|question| &question.approval) != shown {
+        model.dialog = first.cloned().map(Dialog::new);
+    }
+    let asked = matches!(envelope.event, Event::ApprovalAsked { .. });
+    let over = matches!(envelope.event, Event::TurnEnded { .. });
+    let calls = (asked || over) && !model.focused && !replayed;
+    if calls { vec![Effect::Bell] } else { Vec::new() }
+}
+
+/// Says who answered, if it was not answered here.
+fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) {
+    let ours = model.answering.iter().position(|known| *known == settled.approval);
+    if let Some(index) = ours {
+        model.answering.remove(index);
+    }
+    let Some((choice, by)) = settled.answer.as_ref().filter(|_| !replayed) else { return };
+    if *by != model.me {
+        let done = if choice.proceeds() { "approved" } else { "refused" };
+        let title = crate::safe::one_line(&settled.title);
+        model.remark(format!("{done} by {}: {title}", crate::safe::one_line(&by.to_string())), now);
+    }
+}
+
+fn expire(model: &mut Model, now: Moment) {
+    if model.remark.as_ref().is_some_and(|(_, until)| *until <= now) {
+        model.remark = None;
+    }
+    if !model.leaving(now) {
+        model.leaving = None;
+    }
+}
+
+fn drawn(model: &mut Model, shown: Shown, now: Moment) {
+    if let (Some(dialog), Some((approval, end))) = (&mut model.dialog, shown.question)
+        && dialog.question.approval == approval
+    {
+        dialog.was_drawn(now, end);
+        dialog.answer_rows = shown.answers;
+    }
+}
+
+fn presence(model: &mut Model, present: Vec<Present>, now: Moment) {
+    let named = |clients: &[Present]| {
+        let names = clients.iter().map(|one| crate::safe::one_line(&one.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let missing = |from: &[Present], to: &[Present]| -> Vec<Present> {
+        from.iter().filter(|one| !to.contains(one)).cloned().collect()
+    };
+    let (came, left) = (missing(&present, &model.present), missing(&model.present, &present));
+    match (came.is_empty(), left.is_empty()) {
+        (false, _) => model.remark(format!("{} joined", named(&came)), now),
+        (true, false) => model.remark(format!("{} left", named(&left)), now),
+        (true, true) => {}
+    }
+    model.present = present;
+}
+
+fn edited(model: &mut Model, what: Edited, result: Result<Option<String>, String>, now: Moment) {
+    match (what, result) {
+        (_, Err(error)) => model.remark(error, now),
+        (_, Ok(None)) => model.remark("nothing was changed", now),
+        (Edited::Composer, Ok(Some(text))) => model.composer.editor.replace(text.trim_end()),
+        (Edited::Proposal(approval), Ok(Some(text))) => match &mut model.dialog {
+            Some(dialog) if dialog.question.approval == approval => dialog.edited_outside(&text),
+            _ => model.remark("the question was answered meanwhile", now),
+        },
+    }
+}
+
+fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitError>, now: Moment) {
+    let Err(error) = result else { return };
+    match what {
+        Submitted::Prompt(text) => {
+            model.composer.give_back(&text);
+            model.remark(error.to_string(), now);
+        }
+        Submitted::Answer(approval) => {
+            model.answering.retain(|known| *known != approval);
+            model.remark(error.to_string(), now);
+        }
+        Submitted::Other => match error {
+            SubmitError::Refused(Refusal::NothingToCancel) => {}
+            error => model.remark(error.to_string(), now),
+        },
+    }
+}
+
+fn mouse(model: &mut Model, event: MouseEvent, now: Moment) -> Vec<Effect> {
+    let rows = match event.kind {
+        MouseEventKind::ScrollUp => -3,
+        MouseEventKind::ScrollDown => 3,
+        MouseEventKind::Down(crossterm::event::MouseButton::Left) => {
+            return click(model, event.row, now);
+        }
+        _ => return Vec::new(),
+    };
+    match &mut model.dialog {
+        Some(dialog) => {
+            dialog.scroll_by(rows);
+        }
+        None => model.with_full(now, |full, scene| full.scroll_by(rows, scene)).unwrap_or_default(),
+    }
+    Vec::new()
+}
+
+fn click(model: &mut Model, row: u16, now: Moment) -> Vec<Effect> {
+    let Some(dialog) = &mut model.dialog else { return Vec::new() };
+    let hit = dialog.answer_rows.iter().find(|(at, _)| *at == row).map(|(_, index)| *index);
+    match hit {
+        Some(index) => {
+            let reaction = dialog.click(index, now);
+            react(model, reaction, now).unwrap_or_default()
+        }
+        None => Vec::new(),
+    }
+}
+
+/// What the dialog wants done; None where the key is not for it.
+fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effect>> {
+    let dialog = model.dialog.as_ref()?;
+    let approval = dialog.question.approval.clone();
+    match reaction {
+        Reaction::Elsewhere => None,
+        Reaction::Nothing => Some(Vec::new()),
+        Reaction::Hint(text) => {
+            model.remark(text, now);
+            Some(Vec::new())
+        }
+        Reaction::Answer(choice, edit) => {
+            // One answer to one question, however often a key repeats.
+            if model.answering.contains(&approval) {
+                return Some(Vec::new());
+            }
+            let digest = dialog.question.details.digest();
+            model.answering.push(approval.clone());
+            Some(vec![Effect::Answer { approval, choice, edit, digest }])
+        }
+        Reaction::EditOutside { name, text } => {
+            Some(vec![Effect::EditOutside { what: Edited::Proposal(approval), name, text }])
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "app_tests.rs"]
+mod tests;

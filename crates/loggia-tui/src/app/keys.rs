@@ -1,0 +1,233 @@
+//! What a key does, by what is on the screen: an overlay, a question, the transcript, the composer.
+
+use crossterm::event::KeyEvent;
+use loggia_core::{Cancel, Mode, ModelName};
+
+use super::{Edited, Effect, Exit, Model, react};
+use crate::command::{self, Local};
+use crate::composer::Written;
+use crate::full::Full;
+use crate::keymap::{self, Action, Place};
+use crate::moment::Moment;
+use crate::overlay::{Chosen, Overlay};
+
+pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
+    let general = keymap::action(Place::Anywhere, event);
+    if general == Some(Action::Leave) {
+        return leave(model, now);
+    }
+    model.leaving = None;
+    if let Some(overlay) = &mut model.overlay {
+        let chosen = overlay.key(event);
+        return close_overlay(model, chosen);
+    }
+    if let Some(dialog) = &mut model.dialog {
+        let reaction = dialog.key(event, now);
+        if let Some(effects) = react(model, reaction, now) {
+            return effects;
+        }
+    }
+    if model.full.as_ref().is_some_and(Full::has_keys) {
+        return key_in_transcript(model, event, general, now);
+    }
+    if keymap::letter(event) == Some('?') && model.composer.editor.is_empty() {
+        model.overlay = Some(Overlay::help());
+        return Vec::new();
+    }
+    let action = keymap::action(Place::Composer, event);
+    if action == Some(Action::TakeBack) {
+        return take_back(model);
+    }
+    let empty = model.composer.editor.is_empty();
+    if action == Some(Action::LeaveIfEmpty) && !empty {
+        model.composer.editor.delete(crate::editor::Motion::Right);
+        return Vec::new();
+    }
+    match model.composer.key(event, action) {
+        Written::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action)),
+        written => write(model, written, now),
+    }
+}
+
+fn key_in_transcript(
+    model: &mut Model,
+    event: &KeyEvent,
+    general: Option<Action>,
+    now: Moment,
+) -> Vec<Effect> {
+    let taken = model.with_full(now, |full, scene| full.key(event, scene));
+    if taken == Some(true) {
+        return Vec::new();
+    }
+    let closes = keymap::action(Place::Transcript, event) == Some(Action::Close);
+    match general {
+        _ if closes => toggle_transcript(model),
+        Some(action) => anywhere(model, action),
+        None => Vec::new(),
+    }
+}
+
+pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
+    // A paste is never an answer; it may be the words of one.
+    if let Some(dialog) = &mut model.dialog
+        && dialog.is_armed(now)
+        && dialog.paste(text)
+    {
+        return Vec::new();
+    }
+    let written = model.composer.paste(text);
+    write(model, written, now)
+}
+
+fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
+    match written {
+        Written::Nothing | Written::Unknown => Vec::new(),
+        Written::FindFiles(query) => vec![Effect::FindFiles(query)],
+        Written::EditOutside(text) => {
+            vec![Effect::EditOutside { what: Edited::Composer, name: "prompt.md".into(), text }]
+        }
+        Written::TooLong => {
+            model.remark("that is too long for one prompt", now);
+            Vec::new()
+        }
+        Written::Submit(text) => {
+            let mut effects = vec![Effect::Remember(text.clone())];
+            match command::local(&text) {
+                Some((local, argument)) => effects.extend(do_locally(model, local, argument, now)),
+                None => effects.push(Effect::Prompt(text)),
+            }
+            effects
+        }
+    }
+}
+
+fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> Vec<Effect> {
+    match local {
+        Local::Help => {
+            model.overlay = Some(Overlay::help());
+            Vec::new()
+        }
+        Local::Share => vec![Effect::LoadShare],
+        Local::Resume => vec![Effect::LoadSessions],
+        Local::Transcript => toggle_transcript(model),
+        Local::Copy => match model.last_answer().map(str::to_owned) {
+            Some(text) => {
+                model.remark("copied, if your terminal allows it", now);
+                vec![Effect::Copy(text)]
+            }
+            None => {
+                model.remark("there is no answer yet", now);
+                Vec::new()
+            }
+        },
+        Local::Quit => vec![Effect::Leave(Exit::Asked)],
+        Local::Mode => match mode_named(argument) {
+            Some(mode) => set_mode(model, mode),
+            None => {
+                model.remark("/mode ask, edits, plan or all", now);
+                Vec::new()
+            }
+        },
+        Local::Model => match (&model.facts.settings, argument) {
+            (Some(settings), name) if !name.is_empty() => {
+                let settings =
+                    loggia_core::Settings { model: ModelName(name.into()), ..settings.clone() };
+                vec![Effect::Configure(settings)]
+            }
+            _ => {
+                model.remark("/model and a name, such as `offline`", now);
+                Vec::new()
+            }
+        },
+    }
+}
+
+fn mode_named(name: &str) -> Option<Mode> {
+    [Mode::Ask, Mode::Edits, Mode::Plan, Mode::All].into_iter().find(|mode| mode.name() == name)
+}
+
+fn set_mode(model: &Model, mode: Mode) -> Vec<Effect> {
+    let settings = model.facts.settings.clone();
+    let changed = settings.map(|settings| loggia_core::Settings { mode, ..settings });
+    changed.map(Effect::Configure).into_iter().collect()
+}
+
+/// The modes that a key reaches. Letting everything pass takes more than a slip of the finger.
+fn next_mode(model: &Model) -> Vec<Effect> {
+    let Some(settings) = &model.facts.settings else { return Vec::new() };
+    let next = match settings.mode {
+        Mode::Ask => Mode::Edits,
+        Mode::Edits => Mode::Plan,
+        Mode::Plan | Mode::All => Mode::Ask,
+    };
+    set_mode(model, next)
+}
+
+fn anywhere(model: &mut Model, action: Action) -> Vec<Effect> {
+    match action {
+        Action::Interrupt if model.facts.running() => vec![Effect::Cancel(Cancel::Turn)],
+        Action::LeaveIfEmpty => vec![Effect::Leave(Exit::Asked)],
+        Action::Suspend => vec![Effect::Suspend],
+        Action::Transcript => toggle_transcript(model),
+        Action::NextMode => next_mode(model),
+        Action::Help => {
+            model.overlay = Some(Overlay::help());
+            Vec::new()
+        }
+        Action::Redraw => vec![Effect::Redraw],
+        _ => Vec::new(),
+    }
+}
+
+/// First the line goes, then the turn, then the screen; the last one asks once more.
+fn leave(model: &mut Model, now: Moment) -> Vec<Effect> {
+    if model.leaving(now) {
+        return vec![Effect::Leave(Exit::Asked)];
+    }
+    if model.composer.history.search.take().is_some() {
+        return Vec::new();
+    }
+    if !model.composer.editor.is_empty() {
+        model.composer.editor.clear();
+        model.composer.popup = None;
+        return Vec::new();
+    }
+    if model.overlay.take().is_some() {
+        return Vec::new();
+    }
+    model.leaving = Some(now);
+    match model.facts.running() {
+        true => vec![Effect::Cancel(Cancel::Turn)],
+        false => Vec::new(),
+    }
+}
+
+fn toggle_transcript(model: &mut Model) -> Vec<Effect> {
+    model.full = match model.full.take() {
+        None => Some(Full::default()),
+        Some(full) => full.toggled(),
+    };
+    Vec::new()
+}
+
+/// The last prompt written here that still waits comes back to be changed.
+fn take_back(model: &mut Model) -> Vec<Effect> {
+    let ours = model.facts.queued.iter().rev().find(|queued| queued.origin == model.me);
+    let Some(queued) = ours.cloned() else { return Vec::new() };
+    model.composer.give_back(&queued.text);
+    vec![Effect::Cancel(Cancel::Prompt(queued.prompt))]
+}
+
+fn close_overlay(model: &mut Model, chosen: Chosen) -> Vec<Effect> {
+    match chosen {
+        Chosen::Stay => Vec::new(),
+        Chosen::Close => {
+            model.overlay = None;
+            Vec::new()
+        }
+        Chosen::Resume(session) => {
+            model.overlay = None;
+            vec![Effect::Leave(Exit::Resume(session))]
+        }
+    }
+}

@@ -1,0 +1,437 @@
+use crossterm::event::{KeyCode, KeyModifiers, MouseButton};
+use loggia_core::{Access, Content, Details, Mode, ModelName, PromptId, Risk, Surface, policy};
+
+use super::*;
+
+fn start(head: u64) -> Start {
+    Start {
+        me: me(),
+        head: Seq(head),
+        opened: Millis(1_000_000),
+        history: vec!["run ls".into()],
+        fullscreen: false,
+        size: (60, 20),
+        reflows: true,
+        theme: Theme::default(),
+    }
+}
+
+fn me() -> Origin {
+    Origin::new(Surface::Tui, "me")
+}
+
+fn other() -> Origin {
+    Origin::new(Surface::A2a, "phone")
+}
+
+/// A model, a log that grows, and a clock.
+struct Desk {
+    model: Model,
+    seq: u64,
+    now: u64,
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self::with_history(0)
+    }
+
+    fn with_history(head: u64) -> Self {
+        let mut desk = Self { model: Model::new(start(head)), seq: 0, now: 1_000 };
+        desk.event(
+            me(),
+            Event::SessionOpened {
+                workspace: loggia_core::Workspace::Local { path: "/w".into() },
+                settings: Settings {
+                    model: ModelName("offline".into()),
+                    mode: Mode::Ask,
+                    rules: Vec::new(),
+                    tools: None,
+                    limits: Default::default(),
+                },
+                agent: loggia_core::AgentName("loggia".into()),
+            },
+        );
+        desk
+    }
+
+    fn send(&mut self, msg: Msg) -> Vec<Effect> {
+        update(&mut self.model, msg, Moment(self.now))
+    }
+
+    fn event(&mut self, origin: Origin, event: Event) -> Vec<Effect> {
+        self.seq += 1;
+        let at = Millis(1_000_000 + i64::try_from(self.now).unwrap());
+        let envelope = Envelope { seq: Seq(self.seq), at, origin, event };
+        self.send(Msg::Event(Arc::new(envelope)))
+    }
+
+    fn key(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Vec<Effect> {
+        self.send(Msg::Key(KeyEvent::new(code, modifiers)))
+    }
+
+    fn ctrl(&mut self, letter: char) -> Vec<Effect> {
+        self.key(KeyCode::Char(letter), KeyModifiers::CONTROL)
+    }
+
+    fn press(&mut self, code: KeyCode) -> Vec<Effect> {
+        self.key(code, KeyModifiers::NONE)
+    }
+
+    fn types(&mut self, text: &str) -> Vec<Effect> {
+        let keys = text.chars().map(|letter| match letter {
+            '\n' => KeyCode::Enter,
+            letter => KeyCode::Char(letter),
+        });
+        let keys: Vec<KeyCode> = keys.collect();
+        keys.into_iter().flat_map(|code| self.press(code)).collect()
+    }
+
+    /// A turn that has begun.
+    fn turn(&mut self, text: &str) {
+        let prompt = PromptId::from(text);
+        let task = loggia_core::TaskId::from("t");
+        let content = Content::text(text);
+        self.event(
+            me(),
+            Event::PromptAccepted { prompt: prompt.clone(), task: task.clone(), content },
+        );
+        self.event(Origin::agent(), Event::TurnStarted { turn: "u".into(), prompt, task });
+    }
+
+    fn ask(&mut self, call: &str) -> ApprovalId {
+        let details = Details::Execute { command: "ls".into(), directory: "/w".into() };
+        let choices = policy::choices("shell", &details, Risk::Normal);
+        let proposed = Event::CallProposed {
+            turn: "u".into(),
+            message: "m".into(),
+            call: call.into(),
+            tool: "shell".into(),
+            title: format!("run {call}"),
+            access: Access::Execute,
+            input: Default::default(),
+            details,
+        };
+        self.event(Origin::agent(), proposed);
+        let approval = ApprovalId::from(call);
+        let asked = Event::ApprovalAsked {
+            approval: approval.clone(),
+            call: call.into(),
+            choices,
+            risk: Risk::Normal,
+        };
+        self.event(Origin::agent(), asked);
+        approval
+    }
+
+    fn answered(&mut self, origin: Origin, call: &str, choice: &str) {
+        let answered = Event::ApprovalAnswered {
+            approval: call.into(),
+            call: call.into(),
+            choice: choice.into(),
+            edit: None,
+            details: None,
+        };
+        self.event(origin, answered);
+    }
+
+    /// Draws as the runner does, and lets the guard time pass.
+    fn look(&mut self) {
+        self.draw();
+        self.now += crate::dialog::GUARD;
+    }
+
+    fn draw(&mut self) -> crate::view::Frame {
+        let frame = crate::view::inline(&mut self.model, Moment(self.now));
+        self.send(Msg::Drawn(frame.shown(Some(0))));
+        frame
+    }
+
+    fn remark(&self) -> &str {
+        self.model.remark.as_ref().map_or("", |(text, _)| text)
+    }
+}
+
+fn answer(effects: &[Effect]) -> Option<(&str, &str)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Answer { approval, choice, .. } => Some((approval.as_str(), choice.0.as_str())),
+        _ => None,
+    })
+}
+
+#[test]
+fn a_prompt_is_sent_and_remembered() {
+    let effects = Desk::new().types("write a.txt: hi\n");
+    let text = "write a.txt: hi".to_owned();
+    assert_eq!(effects, [Effect::Remember(text.clone()), Effect::Prompt(text)]);
+}
+
+#[test]
+fn commands_of_this_screen_are_done_here_and_others_are_sent() {
+    let settings = |mode| {
+        let settings = Desk::new().model.facts.settings.unwrap();
+        Effect::Configure(Settings { mode, ..settings })
+    };
+    let cases = [
+        ("/quit\n", Some(Effect::Leave(Exit::Asked))),
+        ("/share\n", Some(Effect::LoadShare)),
+        ("/resume\n", Some(Effect::LoadSessions)),
+        ("/mode plan\n", Some(settings(Mode::Plan))),
+        ("/mode nonsense\n", None),
+        ("/compact \n", Some(Effect::Prompt("/compact ".into()))),
+        ("/unknown\n", Some(Effect::Prompt("/unknown".into()))),
+        ("/usr/bin/x is a path\n", Some(Effect::Prompt("/usr/bin/x is a path".into()))),
+    ];
+    for (typed, wanted) in cases {
+        let effects = Desk::new().types(typed);
+        let done: Vec<Effect> =
+            effects.into_iter().filter(|effect| !matches!(effect, Effect::Remember(_))).collect();
+        assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
+    }
+}
+
+#[test]
+fn esc_interrupts_a_turn_and_nothing_else() {
+    let mut desk = Desk::new();
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    desk.turn("go");
+    desk.types("/mo");
+    assert_eq!(desk.press(KeyCode::Esc), [], "closes the list first");
+    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+}
+
+#[test]
+fn ctrl_c_clears_interrupts_and_leaves_when_pressed_twice() {
+    let mut desk = Desk::new();
+    desk.types("draft");
+    assert_eq!(desk.ctrl('c'), []);
+    assert!(desk.model.composer.editor.is_empty());
+    assert_eq!(desk.ctrl('c'), []);
+    assert_eq!(desk.ctrl('c'), [Effect::Leave(Exit::Asked)]);
+    // Too late, or something else in between: it begins again.
+    let mut desk = Desk::new();
+    desk.ctrl('c');
+    desk.now += LEAVING;
+    assert_eq!(desk.ctrl('c'), []);
+    desk.types("x");
+    desk.ctrl('c');
+    assert_eq!(desk.ctrl('c'), []);
+    let mut desk = Desk::new();
+    desk.turn("go");
+    assert_eq!(desk.ctrl('c'), [Effect::Cancel(Cancel::Turn)]);
+    assert_eq!(desk.ctrl('c'), [Effect::Leave(Exit::Asked)]);
+}
+
+#[test]
+fn ctrl_d_leaves_only_an_empty_line() {
+    let mut desk = Desk::new();
+    desk.types("x");
+    assert_eq!(desk.ctrl('d'), []);
+    desk.ctrl('c');
+    assert_eq!(desk.ctrl('d'), [Effect::Leave(Exit::Asked)]);
+}
+
+#[test]
+fn shift_tab_goes_round_the_modes_but_never_to_all() {
+    let mut desk = Desk::new();
+    for wanted in [Mode::Edits, Mode::Plan, Mode::Ask] {
+        let effects = desk.press(KeyCode::BackTab);
+        let [Effect::Configure(settings)] = effects.as_slice() else { panic!("{effects:?}") };
+        assert_eq!(settings.mode, wanted);
+        let settings = settings.clone();
+        desk.event(me(), Event::SettingsChanged { settings });
+    }
+}
+
+#[test]
+fn a_question_is_answered_once_by_a_key_that_came_after_it() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    // Typed before, and while it appears: text.
+    desk.types("yes");
+    desk.ask("ls");
+    assert_eq!(answer(&desk.types("y")), None, "not on the screen yet");
+    desk.draw();
+    assert_eq!(answer(&desk.types("y\n")), None, "on the screen for no time at all");
+    assert_eq!(desk.model.composer.editor.text(), "", "the line was sent as a prompt");
+    desk.look();
+    desk.now += crate::dialog::GUARD;
+    assert_eq!(answer(&desk.types("y")), Some(("ls", "proceed_once")));
+    assert_eq!(desk.types("yyn"), [], "one answer to one question");
+    desk.answered(me(), "ls", "proceed_once");
+    assert_eq!(desk.model.dialog, None);
+    assert_eq!(desk.remark(), "", "one knows what one has answered");
+}
+
+#[test]
+fn an_answer_carries_the_digest_of_what_was_shown() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("ls");
+    desk.look();
+    let effects = desk.types("n");
+    let shown = desk.model.questions.first().unwrap().details.digest();
+    assert!(matches!(effects.as_slice(), [Effect::Answer { digest, .. }] if *digest == shown));
+}
+
+#[test]
+fn a_dialog_closes_when_anybody_answers_and_says_who() {
+    for (choice, said) in [("proceed_once", "approved"), ("cancel", "refused")] {
+        let mut desk = Desk::new();
+        desk.turn("go");
+        desk.ask("ls");
+        desk.look();
+        desk.answered(other(), "ls", choice);
+        assert_eq!(desk.model.dialog, None);
+        assert_eq!(desk.remark(), format!("{said} by A2A:phone: run ls"));
+        // The key that was on its way is text.
+        assert_eq!(desk.types("y"), []);
+        assert_eq!(desk.model.composer.editor.text(), "y");
+    }
+}
+
+#[test]
+fn whoever_comes_second_is_told_by_whom() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    let approval = desk.ask("ls");
+    desk.look();
+    desk.types("y");
+    let by = other();
+    let refusal = Refusal::AlreadyAnswered { choice: "cancel".into(), by, at: Millis(0) };
+    let result = Err(SubmitError::Refused(refusal));
+    desk.send(Msg::Submitted { what: Submitted::Answer(approval), result });
+    assert_eq!(desk.remark(), "already answered: cancel by A2A:phone");
+}
+
+#[test]
+fn questions_come_one_after_the_other_and_each_is_guarded() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("one");
+    desk.ask("two");
+    desk.look();
+    assert_eq!(answer(&desk.types("y")), Some(("one", "proceed_once")));
+    desk.answered(me(), "one", "proceed_once");
+    // The same key again, meant for the first, does not answer the second.
+    desk.draw();
+    assert_eq!(answer(&desk.types("y")), None);
+    desk.now += crate::dialog::GUARD;
+    assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
+}
+
+#[test]
+fn a_replayed_question_is_on_the_screen_and_replayed_answers_are_not_news() {
+    let mut desk = Desk::with_history(8);
+    desk.turn("go");
+    desk.ask("old");
+    desk.answered(other(), "old", "proceed_once");
+    assert_eq!(desk.model.dialog, None);
+    desk.ask("open");
+    assert_eq!(desk.remark(), "");
+    assert!(desk.model.dialog.is_some(), "{:?}", desk.model.facts.head);
+}
+
+#[test]
+fn the_terminal_rings_when_nobody_looks() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.send(Msg::Focus(false));
+    desk.ask("ls");
+    let over = Event::TurnEnded { turn: "u".into(), outcome: loggia_core::TurnOutcome::Completed };
+    assert_eq!(desk.event(Origin::agent(), over.clone()), [Effect::Bell]);
+    desk.send(Msg::Focus(true));
+    assert_eq!(desk.event(Origin::agent(), over), []);
+}
+
+#[test]
+fn a_prompt_that_was_refused_comes_back() {
+    let mut desk = Desk::new();
+    desk.types("one\n");
+    let result = Err(SubmitError::Refused(Refusal::QueueFull { queued: 32 }));
+    desk.send(Msg::Submitted { what: Submitted::Prompt("one".into()), result });
+    assert_eq!(desk.model.composer.editor.text(), "one");
+    assert!(desk.remark().contains("32 prompts are waiting"), "{}", desk.remark());
+}
+
+#[test]
+fn the_last_queued_prompt_of_ours_can_be_taken_back() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    for (origin, text) in [(me(), "mine"), (other(), "theirs")] {
+        let content = Content::text(text);
+        let accepted = Event::PromptAccepted { prompt: text.into(), task: "t".into(), content };
+        desk.event(origin, accepted);
+    }
+    let effects = desk.key(KeyCode::Up, KeyModifiers::ALT);
+    assert_eq!(effects, [Effect::Cancel(Cancel::Prompt("mine".into()))]);
+    assert_eq!(desk.model.composer.editor.text(), "mine");
+}
+
+#[test]
+fn joins_and_leaves_are_noted() {
+    let mut desk = Desk::new();
+    let phone = Present { surface: Surface::A2a, name: "phone".into() };
+    desk.send(Msg::Present(vec![phone]));
+    assert_eq!(desk.remark(), "phone joined");
+    desk.send(Msg::Present(Vec::new()));
+    assert_eq!(desk.remark(), "phone left");
+    desk.now += REMARK;
+    desk.send(Msg::Tick);
+    assert_eq!(desk.remark(), "");
+}
+
+#[test]
+fn nothing_moves_when_nothing_happens() {
+    let mut desk = Desk::new();
+    assert_eq!(desk.model.next_move(Moment(desk.now)), None);
+    desk.turn("go");
+    assert!(desk.model.next_move(Moment(desk.now)).is_some());
+    let over = Event::TurnEnded { turn: "u".into(), outcome: loggia_core::TurnOutcome::Completed };
+    desk.event(Origin::agent(), over);
+    assert_eq!(desk.model.next_move(Moment(desk.now)), None);
+}
+
+#[test]
+fn an_answer_can_be_clicked() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("ls");
+    let frame = desk.draw();
+    let shown: Vec<String> = frame.lines.iter().map(ToString::to_string).collect();
+    let row = shown.iter().position(|line| line.contains("Refuse")).unwrap();
+    let click = MouseEvent {
+        kind: MouseEventKind::Down(MouseButton::Left),
+        column: 4,
+        row: u16::try_from(row).unwrap(),
+        modifiers: KeyModifiers::NONE,
+    };
+    assert_eq!(desk.send(Msg::Mouse(click)), [], "too early");
+    desk.now += crate::dialog::GUARD;
+    assert_eq!(answer(&desk.send(Msg::Mouse(click))), Some(("ls", "cancel")));
+}
+
+#[test]
+fn every_size_has_a_picture() {
+    for width in 1..30 {
+        for height in 1..12 {
+            let mut desk = Desk::new();
+            desk.model.size = (width, height);
+            desk.turn("go");
+            desk.types("/m");
+            for step in 0..3 {
+                match step {
+                    0 => {}
+                    1 => drop(desk.ask("ls")),
+                    _ => desk.model.overlay = Some(Overlay::help()),
+                }
+                let frame = desk.draw();
+                assert!(frame.lines.len() <= usize::from(height), "{width}x{height} {step}");
+                desk.model.full = Some(Full::default());
+                let full = crate::view::fullscreen(&mut desk.model, Moment(desk.now));
+                assert!(full.1.lines.len() <= usize::from(height), "{width}x{height} {step}");
+                desk.model.full = None;
+            }
+        }
+    }
+}

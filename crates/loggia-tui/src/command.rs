@@ -1,0 +1,99 @@
+//! The slash commands that can be completed: those of this screen, and those of every session.
+
+/// What may stand behind a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Values {
+    None,
+    Fixed(Vec<String>),
+    Free(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlashCommand {
+    pub name: String,
+    pub about: String,
+    pub values: Values,
+    /// Some: done by this screen. None: sent to the session, which every client may do.
+    pub local: Option<Local>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Local {
+    Help,
+    Share,
+    Resume,
+    Transcript,
+    Copy,
+    Mode,
+    Model,
+    Quit,
+}
+
+impl SlashCommand {
+    pub fn takes_argument(&self) -> bool {
+        self.values != Values::None
+    }
+
+    pub fn argument_hint(&self) -> String {
+        match &self.values {
+            Values::None => String::new(),
+            Values::Fixed(values) => format!(" {}", values.join("|")),
+            Values::Free(name) => format!(" {name}"),
+        }
+    }
+}
+
+/// All of them, by name.
+pub fn all() -> Vec<SlashCommand> {
+    let local = |name: &str, about: &str, local| SlashCommand {
+        name: name.to_owned(),
+        about: about.to_owned(),
+        values: Values::None,
+        local: Some(local),
+    };
+    let mut all = vec![
+        local("help", "the keys and commands", Local::Help),
+        local("share", "how others reach this session", Local::Share),
+        local("resume", "go on in another session", Local::Resume),
+        local("transcript", "the whole transcript, to scroll and search", Local::Transcript),
+        local("copy", "copy the last answer", Local::Copy),
+        local("quit", "leave; the session is kept", Local::Quit),
+    ];
+    let modes = ["ask", "edits", "plan", "all"].map(str::to_owned).to_vec();
+    all.push(SlashCommand {
+        values: Values::Fixed(modes),
+        ..local("mode", "what passes without a question", Local::Mode)
+    });
+    all.push(SlashCommand {
+        values: Values::Free("NAME".into()),
+        ..local("model", "the model that answers", Local::Model)
+    });
+    all.extend(of_the_session());
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+/// Provisional: the core's own table takes the place of this one.
+fn of_the_session() -> Vec<SlashCommand> {
+    let session = |name: &str, about: &str, values| SlashCommand {
+        name: name.to_owned(),
+        about: about.to_owned(),
+        values,
+        local: None,
+    };
+    vec![
+        session("approvals", "what is always allowed", Values::None),
+        session("clear", "begin a new context", Values::None),
+        session("compact", "shorten the context", Values::None),
+    ]
+}
+
+/// The command of this screen that a text is, if it is one, and what stands behind it.
+pub fn local(text: &str) -> Option<(Local, &str)> {
+    let line = text.trim().strip_prefix('/')?;
+    let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
+    let known = all().into_iter().find(|known| known.name == name)?;
+    let argument = argument.trim();
+    // `/help mode` is a question to the session.
+    (known.takes_argument() || argument.is_empty()).then_some((known.local?, argument))
+}

@@ -1,0 +1,217 @@
+//! Where prompts are written: a text, what was written before, and completion.
+
+pub mod completion;
+pub mod history;
+
+use crossterm::event::KeyEvent;
+
+use crate::editor::Editor;
+use crate::keymap::{self, Action};
+use completion::{Popup, Trigger};
+use history::History;
+
+/// A paste of more lines, or of more bytes, is folded to a chip.
+const FOLD_LINES: usize = 8;
+const FOLD_BYTES: usize = 1000;
+/// A prompt larger than this is a mistake.
+pub const PROMPT_LIMIT: usize = 1024 * 1024;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Composer {
+    pub editor: Editor,
+    pub history: History,
+    pub popup: Option<Popup>,
+    /// Columns for text at the last drawing; rows move by it.
+    pub width: u16,
+}
+
+/// What a key in the composer leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Written {
+    Nothing,
+    /// The key means nothing here.
+    Unknown,
+    Submit(String),
+    /// Files that match this are wanted for the completion.
+    FindFiles(String),
+    EditOutside(String),
+    TooLong,
+}
+
+impl Composer {
+    pub fn paste(&mut self, text: &str) -> Written {
+        if self.editor.raw().len() + text.len() > PROMPT_LIMIT {
+            return Written::TooLong;
+        }
+        let large = text.len() > FOLD_BYTES || text.lines().count() > FOLD_LINES;
+        if !large || !self.editor.insert_chip(text) {
+            self.editor.insert(text);
+        }
+        self.history.leave();
+        self.look_for_completion()
+    }
+
+    pub fn key(&mut self, event: &KeyEvent, action: Option<Action>) -> Written {
+        if let Some(search) = &mut self.history.search {
+            return match (keymap::letter(event), action) {
+                (Some(letter), _) => {
+                    search.query.push(letter);
+                    self.history.search_again();
+                    Written::Nothing
+                }
+                (None, action) => self.key_while_searching(action),
+            };
+        }
+        if let Some(written) = self.key_in_popup(action) {
+            return written;
+        }
+        if let Some(letter) = keymap::letter(event) {
+            self.editor.insert(letter.encode_utf8(&mut [0; 4]));
+            self.history.leave();
+            return self.look_for_completion();
+        }
+        match action {
+            Some(Action::Submit) => self.submit(),
+            Some(Action::Newline) => {
+                self.editor.insert("\n");
+                Written::Nothing
+            }
+            Some(Action::Complete) => self.look_for_completion(),
+            Some(Action::EditOutside) => Written::EditOutside(self.editor.text()),
+            Some(Action::SearchHistory) => {
+                self.history.start_search();
+                Written::Nothing
+            }
+            Some(Action::Older) => {
+                if !self.editor.go_row(self.width, false)
+                    && let Some(text) = self.history.older(&self.editor.text())
+                {
+                    self.editor.replace(&text);
+                }
+                Written::Nothing
+            }
+            Some(Action::Newer) => {
+                if !self.editor.go_row(self.width, true)
+                    && let Some(text) = self.history.newer()
+                {
+                    self.editor.replace(&text);
+                }
+                Written::Nothing
+            }
+            Some(action) if crate::dialog::edit(&mut self.editor, action) => {
+                self.look_for_completion()
+            }
+            _ => Written::Unknown,
+        }
+    }
+
+    fn key_while_searching(&mut self, action: Option<Action>) -> Written {
+        match action {
+            Some(Action::SearchHistory | Action::Older) => self.history.search_older(),
+            Some(Action::DeleteLeft) => {
+                if let Some(search) = &mut self.history.search {
+                    search.query.pop();
+                }
+                self.history.search_again();
+            }
+            Some(Action::Interrupt | Action::Leave) => self.history.search = None,
+            Some(Action::Submit | Action::Complete | Action::Right | Action::LineEnd) => {
+                if let Some(text) = self.history.found().map(str::to_owned) {
+                    self.editor.replace(&text);
+                }
+                self.history.search = None;
+            }
+            _ => return Written::Unknown,
+        }
+        Written::Nothing
+    }
+
+    /// Keys that a popup takes; None where it takes them not.
+    fn key_in_popup(&mut self, action: Option<Action>) -> Option<Written> {
+        let popup = self.popup.as_mut()?;
+        match action? {
+            Action::Older => popup.go(false),
+            Action::Newer => popup.go(true),
+            Action::Interrupt => self.popup = None,
+            taken @ (Action::Complete | Action::Submit) => {
+                let (start, chosen) = (popup.start, popup.chosen()?.clone());
+                let whole = popup.is_command() && self.typed(start) == chosen.insert.trim_end();
+                self.popup = None;
+                // A command that stands there in full is sent, not completed once more.
+                if whole && taken == Action::Submit {
+                    return None;
+                }
+                self.editor.replace_before(start, &chosen.insert);
+                return Some(self.look_for_completion());
+            }
+            _ => return None,
+        }
+        Some(Written::Nothing)
+    }
+
+    fn typed(&self, start: usize) -> &str {
+        self.editor.raw().get(start..self.editor.cursor()).unwrap_or_default()
+    }
+
+    fn submit(&mut self) -> Written {
+        let text = self.editor.text();
+        // A backslash at the end is a new line, for terminals that cannot tell Shift-Enter.
+        if self.editor.raw().ends_with('\\') && self.editor.cursor() == self.editor.raw().len() {
+            self.editor.delete(crate::editor::Motion::Left);
+            self.editor.insert("\n");
+            return Written::Nothing;
+        }
+        if text.trim().is_empty() {
+            return Written::Nothing;
+        }
+        if text.len() > PROMPT_LIMIT {
+            return Written::TooLong;
+        }
+        self.editor = Editor::default();
+        self.popup = None;
+        self.history.add(&text);
+        Written::Submit(text)
+    }
+
+    /// The prompt could not be taken: it is here again, in front of what was typed since.
+    pub fn give_back(&mut self, text: &str) {
+        let since = self.editor.text();
+        let joined = if since.is_empty() { text.to_owned() } else { format!("{text}\n{since}") };
+        self.editor.replace(&joined);
+    }
+
+    pub fn look_for_completion(&mut self) -> Written {
+        match completion::trigger(self.editor.raw(), self.editor.cursor()) {
+            Some(Trigger::Command { start, typed }) => {
+                self.popup = completion::commands(start, &typed);
+                Written::Nothing
+            }
+            Some(Trigger::File { start, typed }) => {
+                // What is there stays until the new list comes, so that nothing flickers.
+                let keeps = self.popup.as_ref().is_some_and(|popup| popup.start == start);
+                if !keeps {
+                    self.popup = None;
+                }
+                Written::FindFiles(typed)
+            }
+            None => {
+                self.popup = None;
+                Written::Nothing
+            }
+        }
+    }
+
+    /// The files that were asked for, unless something else was typed since.
+    pub fn files_found(&mut self, query: &str, found: Vec<String>) {
+        if let Some(Trigger::File { start, typed }) =
+            completion::trigger(self.editor.raw(), self.editor.cursor())
+            && typed == query
+        {
+            self.popup = completion::files(start, found);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "composer_tests.rs"]
+mod tests;

@@ -1,0 +1,506 @@
+//! The dialog for one open question: what is asked in full, the answers, and when a key counts.
+//!
+//! A key typed before the dialog was on the screen never answers it: keys count only once it was
+//! drawn and nobody has typed for a short while. What is typed until then goes to the composer.
+//! Allowing is possible only after the end of what is asked about has been on the screen.
+
+use crossterm::event::KeyEvent;
+use loggia_core::{ChoiceId, Details, Edit};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::editor::{Editor, Motion};
+use crate::keymap::{self, Action, Place};
+use crate::lines::{details, wrapped};
+use crate::moment::Moment;
+use crate::questions::OpenQuestion;
+use crate::safe;
+use crate::theme::Theme;
+
+/// How long nobody must have typed before a key counts as an answer, in milliseconds.
+pub const GUARD: u64 = 400;
+/// Rows that the dialog needs beside what is asked about.
+const MARK: &str = "▌ ";
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dialog {
+    pub question: OpenQuestion,
+    selected: usize,
+    scroll: usize,
+    /// When it was first on the screen.
+    drawn: Option<Moment>,
+    /// When a key was last pressed that did not count.
+    typed: Option<Moment>,
+    seen_end: bool,
+    editing: Option<Editor>,
+    body: Option<(u16, Vec<Line<'static>>)>,
+    /// Rows of the body that were shown last.
+    page: usize,
+    /// Screen rows of the answers, for the pointer.
+    pub answer_rows: Vec<(u16, usize)>,
+}
+
+/// What a key at the dialog leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reaction {
+    Nothing,
+    /// Not for the dialog: it goes to the composer.
+    Elsewhere,
+    Answer(ChoiceId, Option<Edit>),
+    /// The proposal goes to the person's editor.
+    EditOutside {
+        name: String,
+        text: String,
+    },
+    /// Why the key did nothing.
+    Hint(&'static str),
+}
+
+/// The dialog as lines, and what a click on a line means.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Drawn {
+    pub lines: Vec<Line<'static>>,
+    pub cursor: Option<(u16, u16)>,
+    /// Row and index of the answer.
+    pub answers: Vec<(usize, usize)>,
+    pub end_shown: bool,
+}
+
+impl Dialog {
+    pub fn new(question: OpenQuestion) -> Self {
+        let asks_words = matches!(question.details, Details::Question { .. });
+        Self {
+            question,
+            selected: 0,
+            scroll: 0,
+            drawn: None,
+            typed: None,
+            seen_end: false,
+            editing: asks_words.then(Editor::default),
+            body: None,
+            page: 1,
+            answer_rows: Vec::new(),
+        }
+    }
+
+    pub fn is_armed(&self, now: Moment) -> bool {
+        self.armed_from().is_some_and(|from| now >= from)
+    }
+
+    /// When keys will count if nobody types until then.
+    pub fn armed_from(&self) -> Option<Moment> {
+        let drawn = self.drawn?;
+        Some(drawn.max(self.typed.unwrap_or(drawn)).plus(GUARD))
+    }
+
+    /// The dialog is on the screen, and whether the end of its text is, too.
+    pub fn was_drawn(&mut self, now: Moment, end_shown: bool) {
+        self.drawn.get_or_insert(now);
+        self.seen_end |= end_shown;
+    }
+
+    fn asks_words(&self) -> bool {
+        matches!(self.question.details, Details::Question { .. })
+    }
+
+    pub fn is_editing(&self) -> bool {
+        self.editing.is_some()
+    }
+
+    pub fn paste(&mut self, text: &str) -> bool {
+        match &mut self.editing {
+            Some(editor) => {
+                editor.insert(text);
+                self.select_words();
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn select_words(&mut self) {
+        if self.asks_words()
+            && let Some(index) = self.position(ChoiceId::ANSWER)
+        {
+            self.selected = index;
+        }
+    }
+
+    fn position(&self, id: &str) -> Option<usize> {
+        self.question.choices.iter().position(|choice| choice.id.0 == id)
+    }
+
+    pub fn key(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
+        if !self.is_armed(now) {
+            self.typed = Some(now);
+            return Reaction::Elsewhere;
+        }
+        match self.editing.is_some() {
+            true => self.key_while_editing(event),
+            false => self.key_while_choosing(event),
+        }
+    }
+
+    fn key_while_choosing(&mut self, event: &KeyEvent) -> Reaction {
+        if let Some(letter) = keymap::letter(event)
+            && let Some(index) = self.choice_for(letter)
+        {
+            return self.choose(index);
+        }
+        match keymap::action(Place::Dialog, event) {
+            Some(Action::ChooseUp) => self.mark(self.selected.saturating_sub(1)),
+            Some(Action::ChooseDown) => self.mark(self.selected + 1),
+            Some(Action::Confirm) => self.choose(self.selected),
+            Some(Action::EditProposal) => self.edit_here(),
+            Some(Action::EditOutside) => self.edit_outside(),
+            Some(Action::ScrollUp) => self.scroll_by(-1),
+            Some(Action::ScrollDown) => self.scroll_by(1),
+            Some(Action::PageUp) => self.scroll_by(-page(self.page)),
+            Some(Action::PageDown) => self.scroll_by(page(self.page)),
+            Some(Action::Top) => self.scroll_by(isize::MIN),
+            Some(Action::Bottom) => self.scroll_by(isize::MAX),
+            Some(Action::Interrupt) => match self.position(ChoiceId::CANCEL) {
+                Some(index) => self.choose(index),
+                None => Reaction::Elsewhere,
+            },
+            _ => Reaction::Elsewhere,
+        }
+    }
+
+    fn key_while_editing(&mut self, event: &KeyEvent) -> Reaction {
+        let (words, command) = (self.asks_words(), self.is_command());
+        let Some(editor) = &mut self.editing else { return Reaction::Nothing };
+        if let Some(letter) = keymap::letter(event) {
+            editor.insert(letter.encode_utf8(&mut [0; 4]));
+            self.select_words();
+            return Reaction::Nothing;
+        }
+        match keymap::action(Place::Composer, event) {
+            Some(Action::Submit) if words => return self.choose(self.selected),
+            Some(Action::Older) if words => return self.mark(self.selected.saturating_sub(1)),
+            Some(Action::Newer) if words => return self.mark(self.selected + 1),
+            Some(Action::Interrupt) if words => {
+                let cancel = self.position(ChoiceId::CANCEL);
+                return cancel.map_or(Reaction::Elsewhere, |index| self.choose(index));
+            }
+            Some(Action::Interrupt) => {
+                self.editing = None;
+                return Reaction::Nothing;
+            }
+            // A command is one line; in a file Enter is a new line, and Ctrl-D is done.
+            Some(Action::Submit) if command => return self.send_edit(),
+            Some(Action::LeaveIfEmpty) => return self.send_edit(),
+            Some(Action::Submit | Action::Newline) => editor.insert("\n"),
+            Some(Action::EditOutside) => return self.edit_outside(),
+            Some(Action::Older) => {
+                editor.go_row(u16::MAX, false);
+            }
+            Some(Action::Newer) => {
+                editor.go_row(u16::MAX, true);
+            }
+            Some(action) if !edit(editor, action) => return Reaction::Elsewhere,
+            Some(_) | None => {}
+        }
+        Reaction::Nothing
+    }
+
+    fn is_command(&self) -> bool {
+        matches!(self.question.details, Details::Execute { .. })
+    }
+
+    /// `y`, `a`, `p`, `n` as on every screen of Loggia; every answer also has its number.
+    fn choice_for(&self, letter: char) -> Option<usize> {
+        let by_number = letter.to_digit(10).and_then(|digit| digit.checked_sub(1));
+        let by_number = by_number.and_then(|index| usize::try_from(index).ok());
+        let by_letter =
+            self.question.choices.iter().position(|choice| key_of(&choice.id) == Some(letter));
+        by_letter.or(by_number.filter(|index| *index < self.question.choices.len()))
+    }
+
+    fn mark(&mut self, index: usize) -> Reaction {
+        self.selected = index.min(self.question.choices.len().saturating_sub(1));
+        Reaction::Nothing
+    }
+
+    /// A click on an answer gives it, as soon as keys count as well.
+    pub fn click(&mut self, index: usize, now: Moment) -> Reaction {
+        match self.is_armed(now) {
+            true => self.choose(index),
+            false => Reaction::Nothing,
+        }
+    }
+
+    fn choose(&mut self, index: usize) -> Reaction {
+        let Some(choice) = self.question.choices.get(index) else { return Reaction::Nothing };
+        let id = choice.id.clone();
+        self.selected = index;
+        if id.proceeds() && !self.seen_end {
+            return Reaction::Hint("scroll to the end of it first: PgDn");
+        }
+        if id.0 == ChoiceId::ANSWER {
+            let text = self.editing.as_ref().map(Editor::text).unwrap_or_default();
+            return match text.trim().is_empty() {
+                true => Reaction::Hint("type your answer first"),
+                false => Reaction::Answer(id, Some(Edit::Text { text })),
+            };
+        }
+        Reaction::Answer(id, None)
+    }
+
+    fn edit_here(&mut self) -> Reaction {
+        match editable(&self.question.details) {
+            Some((_, text)) => {
+                self.editing = Some(Editor::with_text(text));
+                Reaction::Nothing
+            }
+            None => Reaction::Hint("this can only be allowed or refused as it is"),
+        }
+    }
+
+    fn edit_outside(&self) -> Reaction {
+        let text = self.editing.as_ref().map(Editor::text);
+        match editable(&self.question.details) {
+            Some((name, shown)) => {
+                let text = text.unwrap_or_else(|| shown.to_owned());
+                Reaction::EditOutside { name: name.to_owned(), text }
+            }
+            None => Reaction::Hint("this can only be allowed or refused as it is"),
+        }
+    }
+
+    /// The person's own version came back from their editor: it is shown once more before it runs.
+    pub fn edited_outside(&mut self, text: &str) {
+        self.editing = Some(Editor::with_text(text));
+    }
+
+    fn send_edit(&mut self) -> Reaction {
+        let Some(editor) = &self.editing else { return Reaction::Nothing };
+        let text = editor.text();
+        let edit = match &self.question.details {
+            Details::Execute { .. } => Edit::Command { command: text.trim_end().to_owned() },
+            _ => Edit::File { content: text },
+        };
+        // What the person wrote is what they have seen.
+        Reaction::Answer(ChoiceId::PROCEED_ONCE.into(), Some(edit))
+    }
+
+    pub fn scroll_by(&mut self, rows: isize) -> Reaction {
+        let total = self.body.as_ref().map_or(0, |(_, lines)| lines.len());
+        let last = total.saturating_sub(self.page);
+        self.scroll = self.scroll.saturating_add_signed(rows).min(last);
+        Reaction::Nothing
+    }
+
+    /// The dialog in at most `height` rows. It is drawn by Loggia alone: nothing that a tool or a
+    /// model wrote stands in its first column.
+    pub fn draw(&mut self, width: u16, height: usize, theme: &Theme, now: Moment) -> Drawn {
+        let inner = width.saturating_sub(2).max(1);
+        let body = self.body_lines(inner, theme);
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let title = wrapped(&safe::one_line(&self.heading()), inner, bold);
+        let answers = self.answer_lines(inner, now);
+        let compact = title.len() + answers.len() + 2 > height;
+        let (title, answers) = match compact {
+            true => (title.into_iter().take(1).collect(), vec![(None, self.short_answers(now))]),
+            false => (title, answers),
+        };
+        let room = height.saturating_sub(title.len() + answers.len()).max(1);
+        let cut = body.len() > room;
+        // A row says how much is left out, if there is one to spare.
+        let counted = cut && room > 1;
+        let page = if counted { room - 1 } else { room };
+        self.page = page.max(1);
+        self.scroll = self.scroll.min(body.len().saturating_sub(page));
+        let end = (self.scroll + page).min(body.len());
+        let mut drawn = Drawn { end_shown: end >= body.len(), ..Drawn::default() };
+        drawn.lines.extend(title);
+        let first = drawn.lines.len();
+        drawn.lines.extend(body.iter().skip(self.scroll).take(page).cloned());
+        if counted {
+            let left = body.len() - end;
+            let text = match left {
+                0 => format!("— the end, {} lines —", body.len()),
+                left => format!("… {left} more lines: PgDn; allowed only when seen to the end"),
+            };
+            drawn.lines.push(Line::from(Span::styled(text, bold)));
+        }
+        if let Some((column, row)) = self.cursor_in_body(inner, self.scroll, page) {
+            drawn.cursor = Some((column + 2, row + u16::try_from(first).unwrap_or(0)));
+        }
+        for (answer, line) in answers {
+            drawn.answers.extend(answer.map(|answer| (drawn.lines.len(), answer)));
+            drawn.lines.push(line);
+        }
+        drawn.lines.truncate(height.max(1));
+        drawn.lines = self.marked(std::mem::take(&mut drawn.lines), width, now);
+        drawn
+    }
+
+    /// The mark in the first column, and the heading from edge to edge in a way that no text of a
+    /// model or a tool is ever drawn.
+    fn marked(&self, lines: Vec<Line<'static>>, width: u16, now: Moment) -> Vec<Line<'static>> {
+        let plain = Style::new();
+        let bold = plain.add_modifier(Modifier::BOLD);
+        let mark = if self.is_armed(now) { bold } else { plain.add_modifier(Modifier::DIM) };
+        let head = bold.add_modifier(Modifier::REVERSED);
+        let marked = lines.into_iter().enumerate().map(|(row, line)| {
+            let style = if row == 0 { head } else { mark };
+            let mut spans = vec![Span::styled(MARK, style)];
+            spans.extend(line.spans);
+            if row == 0 {
+                let used = crate::wrap::spans_width(&spans);
+                spans.push(Span::raw(" ".repeat(usize::from(width).saturating_sub(used))));
+                spans.iter_mut().for_each(|span| span.style = head);
+            }
+            Line::from(spans)
+        });
+        marked.collect()
+    }
+
+    fn heading(&self) -> String {
+        match (&self.question.details, self.is_editing()) {
+            (Details::Question { .. }, _) => "Loggia asks you".to_owned(),
+            (_, true) => format!("Your version of: {}", self.question.title),
+            (_, false) => format!("Allow Loggia to {}?", self.question.title),
+        }
+    }
+
+    fn body_lines(&mut self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+        if let Some(editor) = &self.editing {
+            let rows = editor.layout(width).rows.into_iter().map(Line::from);
+            let mut lines = match &self.question.details {
+                Details::Question { text, .. } => wrapped(text, width, Style::new()),
+                _ => Vec::new(),
+            };
+            lines.extend(rows);
+            self.body = Some((width, lines.clone()));
+            return lines;
+        }
+        match &self.body {
+            Some((known, lines)) if *known == width => lines.clone(),
+            _ => {
+                let lines = details(&self.question.details, width, theme);
+                self.body = Some((width, lines.clone()));
+                lines
+            }
+        }
+    }
+
+    fn cursor_in_body(&mut self, width: u16, scroll: usize, page: usize) -> Option<(u16, u16)> {
+        let editor = self.editing.as_ref()?;
+        let layout = editor.layout(width);
+        let before = self.body.as_ref().map_or(0, |(_, lines)| lines.len()) - layout.rows.len();
+        let row = before + usize::from(layout.cursor.1);
+        if row < scroll || row >= scroll + page {
+            // Follow the cursor on the next frame.
+            self.scroll = row.saturating_sub(page.saturating_sub(1));
+        }
+        let row = row.checked_sub(scroll)?;
+        (row < page).then_some((layout.cursor.0, u16::try_from(row).ok()?))
+    }
+
+    fn answer_lines(&self, width: u16, now: Moment) -> Vec<(Option<usize>, Line<'static>)> {
+        if self.is_editing() && !self.asks_words() {
+            let how = match self.is_command() {
+                true => "Enter runs it · Esc back · Ctrl-G in your editor",
+                false => "Ctrl-D writes it · Esc back · Ctrl-G in your editor",
+            };
+            return vec![(None, Line::from(how))];
+        }
+        let armed = self.is_armed(now);
+        let mut lines = Vec::new();
+        for (index, choice) in self.question.choices.iter().enumerate() {
+            let key = key_of(&choice.id).map_or_else(|| (index + 1).to_string(), String::from);
+            let ready = armed && (self.seen_end || !choice.id.proceeds());
+            let mut style = Style::new();
+            if !ready {
+                style = style.add_modifier(Modifier::DIM);
+            }
+            if index == self.selected {
+                style = style.add_modifier(Modifier::REVERSED);
+            }
+            let text = format!("{key} {}", safe::one_line(&choice.name));
+            for line in wrapped(&text, width, style) {
+                lines.push((Some(index), line));
+            }
+        }
+        let last = match (armed, editable(&self.question.details).is_some()) {
+            (false, _) => "one moment, then keys count",
+            (true, true) => "e change it first · ↑↓ Enter choose · PgUp PgDn scroll",
+            (true, false) => "↑↓ Enter choose · PgUp PgDn scroll",
+        };
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        lines.extend(wrapped(last, width, dim).into_iter().map(|line| (None, line)));
+        lines
+    }
+
+    /// Where there is no room: the keys alone.
+    fn short_answers(&self, now: Moment) -> Line<'static> {
+        let keys: Vec<String> = self
+            .question
+            .choices
+            .iter()
+            .enumerate()
+            .map(|(index, choice)| {
+                key_of(&choice.id).map_or_else(|| (index + 1).to_string(), String::from)
+            })
+            .collect();
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        match self.is_armed(now) {
+            true => Line::from(keys.join("/")),
+            false => Line::from(Span::styled("a moment", dim)),
+        }
+    }
+}
+
+fn page(rows: usize) -> isize {
+    isize::try_from(rows.saturating_sub(1).max(1)).unwrap_or(1)
+}
+
+/// The letter that gives an answer.
+pub fn key_of(choice: &ChoiceId) -> Option<char> {
+    match choice.0.as_str() {
+        ChoiceId::PROCEED_ONCE => Some('y'),
+        ChoiceId::PROCEED_ALWAYS => Some('a'),
+        ChoiceId::PROCEED_ALWAYS_PROJECT => Some('p'),
+        ChoiceId::CANCEL => Some('n'),
+        _ => None,
+    }
+}
+
+/// What a person may change, and a file name that tells an editor what it is.
+fn editable(details: &Details) -> Option<(&str, &str)> {
+    match details {
+        Details::Execute { command, .. } => Some(("command.sh", command)),
+        Details::Edit(diff) => {
+            let name = diff.path.rsplit('/').next().unwrap_or("file");
+            Some((name, &diff.new))
+        }
+        Details::Mcp { .. } | Details::Question { .. } | Details::Generic { .. } => None,
+    }
+}
+
+/// Applies an editing key to a text; false where the key is not one.
+pub fn edit(editor: &mut Editor, action: Action) -> bool {
+    match action {
+        Action::Left => editor.go(Motion::Left),
+        Action::Right => editor.go(Motion::Right),
+        Action::WordLeft => editor.go(Motion::WordLeft),
+        Action::WordRight => editor.go(Motion::WordRight),
+        Action::LineStart => editor.go(Motion::LineStart),
+        Action::LineEnd => editor.go(Motion::LineEnd),
+        Action::DeleteLeft => editor.delete(Motion::Left),
+        Action::DeleteRight => editor.delete(Motion::Right),
+        Action::DeleteWord => editor.delete(Motion::WordLeft),
+        Action::DeleteToStart => editor.delete(Motion::LineStart),
+        Action::DeleteToEnd => editor.delete(Motion::LineEnd),
+        Action::Yank => editor.yank(),
+        Action::Undo => editor.undo(),
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+#[path = "dialog_tests.rs"]
+mod tests;

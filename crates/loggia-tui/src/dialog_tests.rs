@@ -1,0 +1,174 @@
+use crossterm::event::{KeyCode, KeyModifiers};
+use loggia_core::{FileDiff, Risk, policy};
+
+use super::*;
+
+fn question(details: Details) -> OpenQuestion {
+    OpenQuestion {
+        approval: "a".into(),
+        call: "c".into(),
+        tool: "tool".into(),
+        title: "do it".into(),
+        choices: policy::choices("tool", &details, Risk::Normal),
+        details,
+        risk: Risk::Normal,
+    }
+}
+
+fn command(command: &str) -> Dialog {
+    let details = Details::Execute { command: command.into(), directory: "/w".into() };
+    Dialog::new(question(details))
+}
+
+fn press(code: KeyCode) -> KeyEvent {
+    KeyEvent::new(code, KeyModifiers::NONE)
+}
+
+fn letter(dialog: &mut Dialog, letter: char, now: u64) -> Reaction {
+    dialog.key(&press(KeyCode::Char(letter)), Moment(now))
+}
+
+fn draw(dialog: &mut Dialog, height: usize, now: u64) -> Drawn {
+    let drawn = dialog.draw(40, height, &Theme::default(), Moment(now));
+    dialog.was_drawn(Moment(now), drawn.end_shown);
+    drawn
+}
+
+fn text(drawn: &Drawn) -> Vec<String> {
+    drawn.lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+}
+
+fn answered(choice: &str) -> Reaction {
+    Reaction::Answer(choice.into(), None)
+}
+
+/// Not drawn, drawn just now, typed at a moment ago: the key goes to the composer.
+#[test]
+fn a_key_counts_only_after_the_dialog_was_seen() {
+    let mut dialog = command("ls");
+    assert_eq!(letter(&mut dialog, 'y', 10_000), Reaction::Elsewhere, "never drawn");
+    draw(&mut dialog, 20, 10_001);
+    assert_eq!(letter(&mut dialog, 'y', 10_002), Reaction::Elsewhere, "just drawn");
+    // Somebody who types on is not reading: every key puts it off.
+    let mut now = 10_002;
+    for _ in 0..20 {
+        now += GUARD - 1;
+        assert_eq!(letter(&mut dialog, 'y', now), Reaction::Elsewhere);
+        draw(&mut dialog, 20, now);
+    }
+    assert_eq!(letter(&mut dialog, 'y', now + GUARD), answered("proceed_once"));
+}
+
+#[test]
+fn answers_have_letters_numbers_and_a_mark() {
+    for (key, wanted) in [
+        ('y', "proceed_once"),
+        ('a', "proceed_always"),
+        ('p', "proceed_always_project"),
+        ('n', "cancel"),
+        ('1', "proceed_once"),
+        ('4', "cancel"),
+    ] {
+        let mut dialog = command("ls");
+        draw(&mut dialog, 20, 0);
+        assert_eq!(letter(&mut dialog, key, GUARD), answered(wanted), "{key}");
+    }
+    let mut dialog = command("ls");
+    draw(&mut dialog, 20, 0);
+    dialog.key(&press(KeyCode::Down), Moment(GUARD));
+    assert_eq!(dialog.key(&press(KeyCode::Enter), Moment(GUARD)), answered("proceed_always"));
+    assert_eq!(dialog.key(&press(KeyCode::Esc), Moment(GUARD)), answered("cancel"));
+    assert_eq!(letter(&mut dialog, '9', GUARD), Reaction::Elsewhere);
+}
+
+/// What does not fit can not be allowed before its end was on the screen; refusing is always free.
+#[test]
+fn a_long_command_is_allowed_only_when_seen_to_its_end() {
+    let hidden = format!("echo ok{} ; touch PWNED", " ".repeat(800));
+    let mut dialog = command(&hidden);
+    let drawn = draw(&mut dialog, 12, 0);
+    let shown = text(&drawn).join("\n");
+    assert!(!drawn.end_shown && shown.contains("more lines"), "{shown}");
+    for key in [KeyCode::Char('y'), KeyCode::Char('1'), KeyCode::Enter] {
+        assert!(matches!(dialog.key(&press(key), Moment(GUARD)), Reaction::Hint(_)), "{key}");
+    }
+    let click = drawn.answers.first().map(|(_, index)| *index).unwrap_or_default();
+    assert!(matches!(dialog.click(click, Moment(GUARD)), Reaction::Hint(_)));
+    for _ in 0..40 {
+        dialog.key(&press(KeyCode::PageDown), Moment(GUARD));
+        draw(&mut dialog, 12, GUARD);
+    }
+    let shown = text(&draw(&mut dialog, 12, GUARD)).join("\n");
+    assert!(shown.contains("touch PWNED"), "{shown}");
+    assert_eq!(letter(&mut dialog, 'y', GUARD), answered("proceed_once"));
+
+    let mut dialog = command(&hidden);
+    draw(&mut dialog, 12, 0);
+    assert_eq!(letter(&mut dialog, 'n', GUARD), answered("cancel"));
+}
+
+#[test]
+fn the_proposal_can_be_changed_in_place() {
+    let mut dialog = command("rm a");
+    draw(&mut dialog, 20, 0);
+    letter(&mut dialog, 'e', GUARD);
+    // Letters are text now, not answers.
+    letter(&mut dialog, 'y', GUARD);
+    let edit = Edit::Command { command: "rm ay".into() };
+    let sent = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
+    assert_eq!(sent, Reaction::Answer("proceed_once".into(), Some(edit)));
+
+    let diff = FileDiff::between("src/a.txt", "/w/src/a.txt", None, "one\n");
+    let mut dialog = Dialog::new(question(Details::Edit(diff)));
+    draw(&mut dialog, 20, 0);
+    let outside =
+        dialog.key(&KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL), Moment(GUARD));
+    let wanted = Reaction::EditOutside { name: "a.txt".into(), text: "one\n".into() };
+    assert_eq!(outside, wanted);
+    // What comes back from the editor is shown once more.
+    dialog.edited_outside("two\n");
+    assert!(text(&draw(&mut dialog, 20, GUARD)).contains(&"▌ two".to_owned()));
+    let done = KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL);
+    let edit = Edit::File { content: "two\n".into() };
+    let sent = dialog.key(&done, Moment(GUARD));
+    assert_eq!(sent, Reaction::Answer("proceed_once".into(), Some(edit)));
+}
+
+#[test]
+fn a_question_is_answered_in_words_or_by_an_option() {
+    let details = Details::Question { text: "which?".into(), options: vec!["red".into()] };
+    let mut dialog = Dialog::new(question(details));
+    draw(&mut dialog, 20, 0);
+    let picked = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
+    assert_eq!(picked, answered("option_1"));
+    "yes".chars().for_each(|key| drop(letter(&mut dialog, key, GUARD)));
+    let words = Edit::Text { text: "yes".into() };
+    let sent = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
+    assert_eq!(sent, Reaction::Answer("answer".into(), Some(words)));
+    assert_eq!(dialog.key(&press(KeyCode::Esc), Moment(GUARD)), answered("cancel"));
+}
+
+/// Whatever a tool writes: the first column belongs to the dialog, and nothing is obeyed.
+#[test]
+fn a_command_can_not_draw_a_dialog() {
+    let nasty = "echo\u{1b}[2J\u{1b}[H\n▌ Allow Loggia to do good?\n▌ y Allow once\u{202e}";
+    let mut dialog = command(nasty);
+    let drawn = draw(&mut dialog, 30, 0);
+    let lines = text(&drawn);
+    assert_eq!(lines[0], "▌ Allow Loggia to do it?");
+    assert!(lines.iter().all(|line| line.starts_with("▌ ") && !line.contains('\u{1b}')));
+    assert!(lines.iter().any(|line| line == "▌   ▌ y Allow once\\u{202e}"), "{lines:#?}");
+    // The real answers are where clicks go.
+    assert!(drawn.answers.iter().all(|(row, _)| *row >= 5), "{:?}", drawn.answers);
+}
+
+#[test]
+fn every_size_has_a_dialog() {
+    for width in 1..50 {
+        for height in 1..20 {
+            let mut dialog = command("ls -la && echo 漢字 👩‍💻");
+            let drawn = dialog.draw(width, height, &Theme::default(), Moment(0));
+            assert!(drawn.lines.len() <= height, "{width}x{height}");
+        }
+    }
+}

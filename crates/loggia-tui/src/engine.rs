@@ -1,0 +1,163 @@
+//! Between the pure machine and the world without a terminal: follows the session, sends what the
+//! machine wants sent, and brings back what came of it as messages.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use loggia_core::{Command, Content, Envelope, Question, Seq, TaskChoice};
+use loggia_session::{SessionClient, SessionHandle, StoreError, SubmitError};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::app::{self, Edited, Effect, Exit, Model, Msg, Start, Submitted};
+use crate::files::FileFinder;
+use crate::host::{Host, Present};
+use crate::moment::Moment;
+
+/// Commands on their way to the session; one more is refused as busy.
+const UNSENT: usize = 64;
+/// Answers on their way to the machine; their senders wait.
+const RESULTS: usize = 64;
+
+pub struct Engine {
+    pub model: Model,
+    host: Arc<dyn Host>,
+    events: Option<BoxStream<'static, Result<Arc<Envelope>, StoreError>>>,
+    results: mpsc::Receiver<Msg>,
+    sender: mpsc::Sender<Msg>,
+    commands: mpsc::Sender<(Submitted, Command)>,
+    files: Option<FileFinder>,
+    present: watch::Receiver<Vec<Present>>,
+    /// Ends with the engine.
+    tasks: JoinSet<()>,
+}
+
+/// What only the owner of the terminal can do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wish {
+    EditOutside { what: Edited, name: String, text: String },
+    Copy(String),
+    Bell,
+    Suspend,
+    Redraw,
+    Leave(Exit),
+}
+
+impl Engine {
+    pub fn new(client: Arc<dyn SessionClient>, host: Arc<dyn Host>, start: Start) -> Self {
+        let events = Some(client.follow(Seq::ZERO));
+        let (sender, results) = mpsc::channel(RESULTS);
+        let (commands, wanted) = mpsc::channel(UNSENT);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(submit(client, wanted, sender.clone()));
+        let present = host.presence();
+        let mut model = Model::new(start);
+        model.present = present.borrow().clone();
+        Self { model, host, events, results, sender, commands, files: None, present, tasks }
+    }
+
+    pub fn host(&self) -> &Arc<dyn Host> {
+        &self.host
+    }
+
+    /// The next thing that happens outside of the terminal. May be dropped and asked again.
+    pub async fn next(&mut self) -> Result<Msg, Exit> {
+        let events = async {
+            match &mut self.events {
+                Some(events) => events.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(msg) = self.results.recv() => Ok(msg),
+            Ok(()) = self.present.changed() => {
+                Ok(Msg::Present(self.present.borrow_and_update().clone()))
+            }
+            event = events => match event {
+                Some(Ok(envelope)) => Ok(Msg::Event(envelope)),
+                Some(Err(error)) => Err(Exit::Stopped(error.to_string())),
+                None => Err(Exit::Stopped("the session stopped; its log is kept".to_owned())),
+            },
+        }
+    }
+
+    pub fn update(&mut self, msg: Msg, now: Moment) -> Vec<Wish> {
+        let effects = app::update(&mut self.model, msg, now);
+        let mut wishes = Vec::new();
+        for effect in effects {
+            if let Some(wish) = self.perform(effect, now) {
+                wishes.push(wish);
+            }
+        }
+        wishes
+    }
+
+    fn perform(&mut self, effect: Effect, now: Moment) -> Option<Wish> {
+        match effect {
+            Effect::Prompt(text) => {
+                let prompt = SessionHandle::fresh_prompt();
+                let content = Content::text(text.clone());
+                let command = Command::Prompt { prompt, task: TaskChoice::New, content };
+                self.send(Submitted::Prompt(text), command, now);
+            }
+            Effect::Answer { approval, choice, edit, digest } => {
+                let to = Question::Approval(approval.clone());
+                let command = Command::Answer { to, choice, edit, digest: Some(digest) };
+                self.send(Submitted::Answer(approval), command, now);
+            }
+            Effect::Cancel(what) => self.send(Submitted::Other, Command::Cancel { what }, now),
+            Effect::Configure(settings) => {
+                self.send(Submitted::Other, Command::Configure { settings }, now);
+            }
+            Effect::Remember(text) => self.host.remember(&text),
+            Effect::FindFiles(query) => {
+                let start = || FileFinder::start(self.host.clone(), self.sender.clone());
+                self.files.get_or_insert_with(start).ask(&query);
+            }
+            Effect::LoadSessions => {
+                let (host, sender) = (self.host.clone(), self.sender.clone());
+                self.tasks.spawn(async move {
+                    // Nobody is left to hear it only when the screen has closed.
+                    let _ = sender.send(Msg::Sessions(host.sessions().await)).await;
+                });
+            }
+            Effect::LoadShare => {
+                let share = Msg::Share(self.host.share());
+                app::update(&mut self.model, share, now);
+            }
+            Effect::EditOutside { what, name, text } => {
+                return Some(Wish::EditOutside { what, name, text });
+            }
+            Effect::Copy(text) => return Some(Wish::Copy(text)),
+            Effect::Bell => return Some(Wish::Bell),
+            Effect::Suspend => return Some(Wish::Suspend),
+            Effect::Redraw => return Some(Wish::Redraw),
+            Effect::Leave(exit) => return Some(Wish::Leave(exit)),
+        }
+        None
+    }
+
+    fn send(&mut self, what: Submitted, command: Command, now: Moment) {
+        if let Err(error) = self.commands.try_send((what, command)) {
+            let (what, _) = error.into_inner();
+            let busy = Msg::Submitted { what, result: Err(SubmitError::Busy) };
+            app::update(&mut self.model, busy, now);
+        }
+    }
+}
+
+/// One command after the other, in the order they were given.
+async fn submit(
+    client: Arc<dyn SessionClient>,
+    mut wanted: mpsc::Receiver<(Submitted, Command)>,
+    results: mpsc::Sender<Msg>,
+) {
+    while let Some((what, command)) = wanted.recv().await {
+        let result = client.submit(command).await.map(|_| ());
+        if results.send(Msg::Submitted { what, result }).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the status line and the keys need to know of the session: a fold of the log.
+
+use loggia_core::{Envelope, Event, Millis, Origin, PromptId, Seq, Settings, Usage};
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    pub head: Seq,
+    pub settings: Option<Settings>,
+    pub workspace: Option<String>,
+    /// When the turn that runs began.
+    pub turn: Option<Millis>,
+    /// Prompts that wait, the oldest first.
+    pub queued: Vec<Queued>,
+    /// All that was used, and what the last request held: how full the context is.
+    pub used: Usage,
+    pub context: u64,
+    pub closed: bool,
+}
+
+/// A prompt that waits for its turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Queued {
+    pub prompt: PromptId,
+    pub text: String,
+    pub origin: Origin,
+}
+
+impl Facts {
+    pub fn apply(&mut self, envelope: &Envelope) {
+        self.head = envelope.seq;
+        match &envelope.event {
+            Event::SessionOpened { workspace, settings, .. } => {
+                self.settings = Some(settings.clone());
+                self.workspace = Some(workspace.path().to_owned());
+            }
+            Event::SettingsChanged { settings } => self.settings = Some(settings.clone()),
+            Event::SessionClosed { .. } => self.closed = true,
+            Event::PromptAccepted { prompt, content, .. } => {
+                self.queued.push(Queued {
+                    prompt: prompt.clone(),
+                    text: content.to_text(),
+                    origin: envelope.origin.clone(),
+                });
+            }
+            Event::PromptWithdrawn { prompt } => self.unqueue(prompt),
+            Event::TurnStarted { prompt, .. } => {
+                self.unqueue(prompt);
+                self.turn = Some(envelope.at);
+            }
+            Event::TurnEnded { .. } => self.turn = None,
+            Event::UsageReported { usage, .. } => {
+                self.context = usage.input_tokens + usage.output_tokens;
+                self.used.input_tokens += usage.input_tokens;
+                self.used.output_tokens += usage.output_tokens;
+                self.used.thought_tokens += usage.thought_tokens;
+                self.used.cached_tokens += usage.cached_tokens;
+            }
+            _ => {}
+        }
+    }
+
+    fn unqueue(&mut self, prompt: &PromptId) {
+        self.queued.retain(|known| known.prompt != *prompt);
+    }
+
+    pub fn running(&self) -> bool {
+        self.turn.is_some()
+    }
+}

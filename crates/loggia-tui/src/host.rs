@@ -1,0 +1,65 @@
+//! What the screen needs that is not the session: files to complete, what was written before,
+//! other sessions, how this one is shared. The binary knows; the screen only asks.
+
+use futures::future::BoxFuture;
+use loggia_core::{SessionId, Surface};
+use tokio::sync::watch;
+
+pub trait Host: Send + Sync {
+    /// Paths of the workspace, relative, for completion; `found` says when it has enough. Called on
+    /// a thread of its own, and may take long.
+    fn files(&self, found: &mut dyn FnMut(String) -> Enough);
+
+    /// What was written before in this project, the oldest first.
+    fn history(&self) -> Vec<String>;
+
+    /// Keeps one prompt for the next time.
+    fn remember(&self, text: &str);
+
+    /// Sessions to go on in, the newest first.
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>>;
+
+    /// How others reach this session.
+    fn share(&self) -> ShareFacts;
+
+    /// Who is connected, kept up to date.
+    fn presence(&self) -> watch::Receiver<Vec<Present>>;
+
+    /// The person's editor on a text; None if nothing was changed. The terminal is theirs meanwhile.
+    fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enough {
+    More,
+    Stop,
+}
+
+/// A session as the picker shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    pub session: SessionId,
+    /// When it was last used, for people.
+    pub when: String,
+    pub title: String,
+    /// The end of what was said in it.
+    pub lines: Vec<String>,
+    pub here: bool,
+}
+
+/// A client that is connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Present {
+    pub surface: Surface,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShareFacts {
+    /// Empty where the session is not shared.
+    pub urls: Vec<String>,
+    /// What the QR code holds.
+    pub code: Option<String>,
+    /// Whether clients need a token, and from where they get it.
+    pub token: Option<String>,
+}

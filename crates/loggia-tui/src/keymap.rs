@@ -1,0 +1,336 @@
+//! Which key does what, and where. The help overlay is this table; there is no second one.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// Where a key is pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Anywhere,
+    Composer,
+    Dialog,
+    Transcript,
+}
+
+impl Place {
+    pub fn title(self) -> &'static str {
+        match self {
+            Place::Anywhere => "Everywhere",
+            Place::Composer => "While you write",
+            Place::Dialog => "When you are asked",
+            Place::Transcript => "In the full transcript",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    // everywhere
+    Interrupt,
+    Leave,
+    LeaveIfEmpty,
+    Suspend,
+    Transcript,
+    NextMode,
+    Help,
+    Redraw,
+    // writing
+    Submit,
+    Newline,
+    Complete,
+    EditOutside,
+    SearchHistory,
+    Older,
+    Newer,
+    Left,
+    Right,
+    WordLeft,
+    WordRight,
+    LineStart,
+    LineEnd,
+    DeleteLeft,
+    DeleteRight,
+    DeleteWord,
+    DeleteToStart,
+    DeleteToEnd,
+    Yank,
+    Undo,
+    TakeBack,
+    // asked
+    ChooseUp,
+    ChooseDown,
+    Confirm,
+    EditProposal,
+    // scrolling, asked or in the transcript
+    ScrollUp,
+    ScrollDown,
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    Search,
+    NextMatch,
+    PreviousMatch,
+    NextCell,
+    PreviousCell,
+    Fold,
+    FoldAll,
+    Close,
+}
+
+pub struct Binding {
+    pub place: Place,
+    pub action: Action,
+    pub keys: &'static [Key],
+    pub help: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    code: KeyCode,
+    modifiers: KeyModifiers,
+}
+
+const fn plain(code: KeyCode) -> Key {
+    Key { code, modifiers: KeyModifiers::NONE }
+}
+
+const fn ctrl(letter: char) -> Key {
+    Key { code: KeyCode::Char(letter), modifiers: KeyModifiers::CONTROL }
+}
+
+const fn alt(code: KeyCode) -> Key {
+    Key { code, modifiers: KeyModifiers::ALT }
+}
+
+const fn shift(code: KeyCode) -> Key {
+    Key { code, modifiers: KeyModifiers::SHIFT }
+}
+
+const fn control(code: KeyCode) -> Key {
+    Key { code, modifiers: KeyModifiers::CONTROL }
+}
+
+const fn bind(place: Place, action: Action, keys: &'static [Key], help: &'static str) -> Binding {
+    Binding { place, action, keys, help }
+}
+
+use Action as A;
+use KeyCode as K;
+use Place as P;
+
+pub const BINDINGS: &[Binding] = &[
+    bind(P::Anywhere, A::Interrupt, &[plain(K::Esc)], "interrupt the turn, or close what is open"),
+    bind(P::Anywhere, A::Leave, &[ctrl('c')], "clear the line; interrupt; twice to leave"),
+    bind(P::Anywhere, A::LeaveIfEmpty, &[ctrl('d')], "leave, when nothing is written"),
+    bind(P::Anywhere, A::Suspend, &[ctrl('z')], "suspend; `fg` comes back"),
+    bind(P::Anywhere, A::Transcript, &[ctrl('t')], "the full transcript, and back"),
+    bind(P::Anywhere, A::NextMode, &[plain(K::BackTab)], "what passes without a question"),
+    bind(P::Anywhere, A::Help, &[plain(K::F(1))], "this help"),
+    bind(P::Anywhere, A::Redraw, &[ctrl('l')], "draw again"),
+    bind(P::Composer, A::Submit, &[plain(K::Enter)], "send; queued while a turn runs"),
+    bind(
+        P::Composer,
+        A::Newline,
+        &[shift(K::Enter), alt(K::Enter), ctrl('j')],
+        "a new line; `\\` and Enter as well",
+    ),
+    bind(P::Composer, A::Complete, &[plain(K::Tab)], "complete `/command` or `@file`"),
+    bind(P::Composer, A::EditOutside, &[ctrl('g')], "write in your editor"),
+    bind(P::Composer, A::SearchHistory, &[ctrl('r')], "search what you wrote before"),
+    bind(P::Composer, A::Older, &[plain(K::Up), ctrl('p')], "a row up, or an older prompt"),
+    bind(P::Composer, A::Newer, &[plain(K::Down), ctrl('n')], "a row down, or a newer prompt"),
+    bind(P::Composer, A::TakeBack, &[alt(K::Up)], "take back the last queued prompt"),
+    bind(P::Composer, A::Left, &[plain(K::Left), ctrl('b')], "left"),
+    bind(P::Composer, A::Right, &[plain(K::Right), ctrl('f')], "right"),
+    bind(
+        P::Composer,
+        A::WordLeft,
+        &[alt(K::Char('b')), control(K::Left), alt(K::Left)],
+        "a word left",
+    ),
+    bind(
+        P::Composer,
+        A::WordRight,
+        &[alt(K::Char('f')), control(K::Right), alt(K::Right)],
+        "a word right",
+    ),
+    bind(P::Composer, A::LineStart, &[plain(K::Home), ctrl('a')], "to the start of the line"),
+    bind(P::Composer, A::LineEnd, &[plain(K::End), ctrl('e')], "to the end of the line"),
+    bind(P::Composer, A::DeleteLeft, &[plain(K::Backspace), ctrl('h')], "delete to the left"),
+    bind(P::Composer, A::DeleteRight, &[plain(K::Delete)], "delete to the right"),
+    bind(P::Composer, A::DeleteWord, &[ctrl('w'), alt(K::Backspace)], "cut the word before"),
+    bind(P::Composer, A::DeleteToStart, &[ctrl('u')], "cut to the start of the line"),
+    bind(P::Composer, A::DeleteToEnd, &[ctrl('k')], "cut to the end of the line"),
+    bind(P::Composer, A::Yank, &[ctrl('y')], "insert what was cut"),
+    bind(P::Composer, A::Undo, &[ctrl('_'), alt(K::Char('z'))], "undo"),
+    bind(P::Dialog, A::ChooseUp, &[plain(K::Up), plain(K::Left)], "the answer before"),
+    bind(P::Dialog, A::ChooseDown, &[plain(K::Down), plain(K::Right), plain(K::Tab)], "the next"),
+    bind(P::Dialog, A::Confirm, &[plain(K::Enter)], "give the marked answer"),
+    bind(P::Dialog, A::EditProposal, &[plain(K::Char('e'))], "change it before it is done"),
+    bind(P::Dialog, A::EditOutside, &[ctrl('g')], "change it in your editor"),
+    bind(P::Dialog, A::ScrollUp, &[plain(K::Char('k'))], "scroll up"),
+    bind(P::Dialog, A::ScrollDown, &[plain(K::Char('j'))], "scroll down"),
+    bind(P::Dialog, A::PageUp, &[plain(K::PageUp), ctrl('b')], "a page up"),
+    bind(
+        P::Dialog,
+        A::PageDown,
+        &[plain(K::PageDown), plain(K::Char(' ')), ctrl('f')],
+        "a page down",
+    ),
+    bind(P::Dialog, A::Top, &[plain(K::Home), plain(K::Char('g'))], "to the start"),
+    bind(P::Dialog, A::Bottom, &[plain(K::End), shift(K::Char('G'))], "to the end"),
+    bind(P::Transcript, A::ScrollUp, &[plain(K::Up), plain(K::Char('k'))], "scroll up"),
+    bind(P::Transcript, A::ScrollDown, &[plain(K::Down), plain(K::Char('j'))], "scroll down"),
+    bind(P::Transcript, A::PageUp, &[plain(K::PageUp), ctrl('b')], "a page up"),
+    bind(
+        P::Transcript,
+        A::PageDown,
+        &[plain(K::PageDown), plain(K::Char(' ')), ctrl('f')],
+        "a page down",
+    ),
+    bind(P::Transcript, A::Top, &[plain(K::Home), plain(K::Char('g'))], "to the start"),
+    bind(P::Transcript, A::Bottom, &[plain(K::End), shift(K::Char('G'))], "to the end"),
+    bind(P::Transcript, A::Search, &[plain(K::Char('/'))], "search"),
+    bind(P::Transcript, A::NextMatch, &[plain(K::Char('n'))], "the next match"),
+    bind(P::Transcript, A::PreviousMatch, &[shift(K::Char('N'))], "the match before"),
+    bind(P::Transcript, A::NextCell, &[plain(K::Tab)], "mark the next cell"),
+    bind(P::Transcript, A::PreviousCell, &[plain(K::BackTab)], "mark the cell before"),
+    bind(P::Transcript, A::Fold, &[plain(K::Enter)], "fold or unfold what is marked"),
+    bind(P::Transcript, A::FoldAll, &[plain(K::Char('z'))], "fold or unfold all"),
+    bind(P::Transcript, A::Close, &[plain(K::Char('q')), plain(K::Esc)], "back"),
+];
+
+/// What a key means at a place; the place's own meaning comes before the general one.
+pub fn action(place: Place, event: &KeyEvent) -> Option<Action> {
+    let pressed = normal(event);
+    let bound = |wanted: Place| {
+        let binding = BINDINGS
+            .iter()
+            .find(|binding| binding.place == wanted && binding.keys.contains(&pressed));
+        binding.map(|binding| binding.action)
+    };
+    bound(place).or_else(|| bound(Place::Anywhere))
+}
+
+/// A letter that is text: typed without Control or Alt.
+pub fn letter(event: &KeyEvent) -> Option<char> {
+    let held = event.modifiers.difference(KeyModifiers::SHIFT);
+    match event.code {
+        KeyCode::Char(letter) if held.is_empty() => Some(letter),
+        _ => None,
+    }
+}
+
+/// Terminals differ in what they say: Shift with a capital letter, Shift with BackTab, control
+/// characters as themselves.
+fn normal(event: &KeyEvent) -> Key {
+    let mut modifiers = event
+        .modifiers
+        .intersection(KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT);
+    let mut code = event.code;
+    if let KeyCode::Char(letter) = code {
+        if modifiers.contains(KeyModifiers::CONTROL) {
+            code = KeyCode::Char(letter.to_ascii_lowercase());
+            modifiers.remove(KeyModifiers::SHIFT);
+            if matches!(letter, '7' | '/' | '_') {
+                code = KeyCode::Char('_');
+            }
+        } else if letter.is_uppercase() {
+            modifiers.insert(KeyModifiers::SHIFT);
+        } else if !letter.is_alphabetic() {
+            modifiers.remove(KeyModifiers::SHIFT);
+        }
+    }
+    if code == KeyCode::Tab && modifiers.contains(KeyModifiers::SHIFT) {
+        code = KeyCode::BackTab;
+    }
+    if code == KeyCode::BackTab {
+        modifiers.remove(KeyModifiers::SHIFT);
+    }
+    Key { code, modifiers }
+}
+
+/// The key as people write it: `Ctrl-T`.
+pub fn name(key: &Key) -> String {
+    let mut name = String::new();
+    for (held, word) in [
+        (KeyModifiers::CONTROL, "Ctrl-"),
+        (KeyModifiers::ALT, "Alt-"),
+        (KeyModifiers::SHIFT, "Shift-"),
+    ] {
+        // A capital letter says it already.
+        if key.modifiers.contains(held)
+            && !(held == KeyModifiers::SHIFT && matches!(key.code, KeyCode::Char(_)))
+        {
+            name.push_str(word);
+        }
+    }
+    match key.code {
+        KeyCode::Char(' ') => name.push_str("Space"),
+        KeyCode::Char(letter) if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            name.extend(letter.to_uppercase());
+        }
+        KeyCode::Char(letter) => name.push(letter),
+        KeyCode::BackTab => name.push_str("Shift-Tab"),
+        KeyCode::Up => name.push('↑'),
+        KeyCode::Down => name.push('↓'),
+        KeyCode::Left => name.push('←'),
+        KeyCode::Right => name.push('→'),
+        KeyCode::PageUp => name.push_str("PgUp"),
+        KeyCode::PageDown => name.push_str("PgDn"),
+        KeyCode::F(number) => name.push_str(&format!("F{number}")),
+        other => name.push_str(&format!("{other:?}")),
+    }
+    name
+}
+
+/// The help, as lines: a place, then its keys and what they do.
+pub fn help() -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    for place in [Place::Anywhere, Place::Composer, Place::Dialog, Place::Transcript] {
+        lines.push((place.title().to_owned(), String::new()));
+        for binding in BINDINGS.iter().filter(|binding| binding.place == place) {
+            let keys: Vec<String> = binding.keys.iter().map(name).collect();
+            lines.push((format!("  {}", keys.join(", ")), binding.help.to_owned()));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No key means two things at one place.
+    #[test]
+    fn a_key_has_one_meaning_at_a_place() {
+        for (index, binding) in BINDINGS.iter().enumerate() {
+            for key in binding.keys {
+                let twice = BINDINGS
+                    .iter()
+                    .skip(index + 1)
+                    .find(|other| other.place == binding.place && other.keys.contains(key));
+                assert!(twice.is_none(), "{} at {:?}", name(key), binding.place);
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_found_however_a_terminal_sends_them() {
+        let event = |code, modifiers| KeyEvent::new(code, modifiers);
+        let cases = [
+            (Place::Composer, event(K::Char('C'), KeyModifiers::CONTROL), Some(A::Leave)),
+            (Place::Composer, event(K::BackTab, KeyModifiers::SHIFT), Some(A::NextMode)),
+            (Place::Composer, event(K::Tab, KeyModifiers::SHIFT), Some(A::NextMode)),
+            (Place::Transcript, event(K::Char('G'), KeyModifiers::NONE), Some(A::Bottom)),
+            (Place::Transcript, event(K::Char('/'), KeyModifiers::SHIFT), Some(A::Search)),
+            (Place::Transcript, event(K::Esc, KeyModifiers::NONE), Some(A::Close)),
+            (Place::Composer, event(K::Esc, KeyModifiers::NONE), Some(A::Interrupt)),
+            (Place::Composer, event(K::Char('7'), KeyModifiers::CONTROL), Some(A::Undo)),
+            (Place::Composer, event(K::Char('x'), KeyModifiers::NONE), None),
+        ];
+        for (place, event, wanted) in cases {
+            assert_eq!(action(place, &event), wanted, "{event:?}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What lies over the composer for a moment: help, how the session is shared, other sessions.
+
+use crossterm::event::KeyEvent;
+use loggia_core::SessionId;
+use qrcode::QrCode;
+use qrcode::render::unicode::Dense1x2;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use crate::host::{Preview, ShareFacts};
+use crate::keymap::{self, Action, Place};
+use crate::lines::{first, wrapped};
+use crate::wrap::width as columns;
+use crate::{command, safe};
+
+/// Lines of a session that the picker shows.
+const PREVIEW: usize = 6;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Overlay {
+    what: What,
+    scroll: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum What {
+    Help,
+    Share(ShareFacts),
+    Resume { previews: Vec<Preview>, filter: String, selected: usize },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Chosen {
+    Stay,
+    Close,
+    Resume(SessionId),
+}
+
+impl Overlay {
+    pub fn help() -> Self {
+        Self { what: What::Help, scroll: 0 }
+    }
+
+    pub fn share(facts: ShareFacts) -> Self {
+        Self { what: What::Share(facts), scroll: 0 }
+    }
+
+    pub fn resume(previews: Vec<Preview>) -> Self {
+        Self { what: What::Resume { previews, filter: String::new(), selected: 0 }, scroll: 0 }
+    }
+
+    pub fn key(&mut self, event: &KeyEvent) -> Chosen {
+        if let What::Resume { .. } = self.what {
+            return self.key_in_picker(event);
+        }
+        match keymap::action(Place::Transcript, event) {
+            Some(Action::ScrollUp) => self.scroll = self.scroll.saturating_sub(1),
+            Some(Action::ScrollDown) => self.scroll += 1,
+            Some(Action::PageUp) => self.scroll = self.scroll.saturating_sub(10),
+            Some(Action::PageDown) => self.scroll += 10,
+            Some(Action::Top) => self.scroll = 0,
+            _ => return Chosen::Close,
+        }
+        Chosen::Stay
+    }
+
+    fn key_in_picker(&mut self, event: &KeyEvent) -> Chosen {
+        let fitting: Vec<SessionId> =
+            self.fitting().iter().map(|preview| preview.session.clone()).collect();
+        let What::Resume { filter, selected, .. } = &mut self.what else { return Chosen::Close };
+        if let Some(letter) = keymap::letter(event) {
+            filter.push(letter);
+            *selected = 0;
+            return Chosen::Stay;
+        }
+        match keymap::action(Place::Composer, event) {
+            Some(Action::Older) => *selected = selected.saturating_sub(1),
+            Some(Action::Newer) => *selected = (*selected + 1).min(fitting.len().saturating_sub(1)),
+            Some(Action::DeleteLeft) => {
+                filter.pop();
+                *selected = 0;
+            }
+            Some(Action::Submit) => {
+                let chosen = fitting.get(*selected).cloned();
+                return chosen.map_or(Chosen::Stay, Chosen::Resume);
+            }
+            Some(Action::Interrupt | Action::LeaveIfEmpty) => return Chosen::Close,
+            _ => {}
+        }
+        Chosen::Stay
+    }
+
+    fn fitting(&self) -> Vec<&Preview> {
+        let What::Resume { previews, filter, .. } = &self.what else { return Vec::new() };
+        let wanted = filter.to_lowercase();
+        let fits = |preview: &&Preview| {
+            preview.title.to_lowercase().contains(&wanted)
+                || preview.session.as_str().starts_with(&wanted)
+        };
+        previews.iter().filter(fits).collect()
+    }
+
+    /// The overlay in at most `height` rows.
+    pub fn draw(&mut self, width: u16, height: usize) -> Vec<Line<'static>> {
+        let mut lines = match &self.what {
+            What::Help => help(width),
+            What::Share(facts) => share(facts, width, height),
+            What::Resume { .. } => self.picker(width, height),
+        };
+        let over = lines.len().saturating_sub(height);
+        self.scroll = self.scroll.min(over);
+        lines.drain(..self.scroll);
+        lines.truncate(height);
+        lines
+    }
+
+    fn picker(&self, width: u16, height: usize) -> Vec<Line<'static>> {
+        let What::Resume { filter, selected, .. } = &self.what else { return Vec::new() };
+        let fitting = self.fitting();
+        let mut lines = vec![heading(&format!("Go on in: {}", safe::one_line(filter)))];
+        if fitting.is_empty() {
+            lines.push(Line::from("  no such session"));
+            return lines;
+        }
+        let rows = height.saturating_sub(PREVIEW + 2).clamp(1, 10);
+        let skip = (selected + 1).saturating_sub(rows);
+        for (index, preview) in fitting.iter().enumerate().skip(skip).take(rows) {
+            let here = if preview.here { "" } else { " (elsewhere)" };
+            let text = format!("{}  {}{here}", preview.when, safe::one_line(&preview.title));
+            let mut style = Style::new();
+            if index == *selected {
+                style = style.add_modifier(Modifier::REVERSED);
+            }
+            lines.push(first(&text, width, style));
+        }
+        if let Some(preview) = fitting.get(*selected) {
+            let dim = Style::new().add_modifier(Modifier::DIM);
+            for line in preview.lines.iter().rev().take(PREVIEW).rev() {
+                let text = format!("  {}", safe::one_line(line));
+                lines.push(first(&text, width, dim));
+            }
+        }
+        lines.push(hint("↑↓ Enter go on · type to search · Esc back"));
+        lines
+    }
+}
+
+fn heading(text: &str) -> Line<'static> {
+    Line::from(Span::styled(text.to_owned(), Style::new().add_modifier(Modifier::BOLD)))
+}
+
+fn hint(text: &str) -> Line<'static> {
+    Line::from(Span::styled(text.to_owned(), Style::new().add_modifier(Modifier::DIM)))
+}
+
+fn help(width: u16) -> Vec<Line<'static>> {
+    let keys = keymap::help();
+    let commands = command::all()
+        .into_iter()
+        .map(|known| (format!("  /{}{}", known.name, known.argument_hint()), known.about));
+    let heading_of_commands = [("Commands".to_owned(), String::new())];
+    let rows: Vec<(String, String)> =
+        keys.into_iter().chain(heading_of_commands).chain(commands).collect();
+    let left = rows.iter().map(|(left, _)| columns(left)).max().unwrap_or(0).min(34);
+    let mut lines = Vec::new();
+    for (what, about) in rows {
+        if about.is_empty() {
+            lines.push(heading(&what));
+            continue;
+        }
+        let gap = " ".repeat((left + 2).saturating_sub(columns(&what)).max(1));
+        lines.extend(wrapped(&format!("{what}{gap}{about}"), width, Style::new()));
+    }
+    lines.push(hint("↑↓ PgUp PgDn scroll · any other key closes"));
+    lines
+}
+
+fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![heading("This session")];
+    if facts.urls.is_empty() {
+        let how = "is not shared. Start Loggia with `--a2a-port PORT` to share it on this machine.";
+        lines.extend(wrapped(how, width, Style::new()));
+        return lines;
+    }
+    for url in &facts.urls {
+        lines.extend(wrapped(&safe::one_line(url), width, Style::new()));
+    }
+    let token = facts.token.as_deref().unwrap_or("No token is needed by programs of yours here.");
+    lines.extend(wrapped(&safe::one_line(token), width, Style::new()));
+    if let Some(code) = facts.code.as_deref().and_then(qr) {
+        let fits = code.iter().all(|line| columns(line) <= usize::from(width));
+        match fits && code.len() + lines.len() < height {
+            true => lines.extend(code.into_iter().map(Line::from)),
+            false => lines.push(hint("(a larger window shows a QR code)")),
+        }
+    }
+    lines.push(hint("any key closes"));
+    lines
+}
+
+/// A QR code in half blocks.
+fn qr(text: &str) -> Option<Vec<String>> {
+    let code = QrCode::new(text).ok()?;
+    let drawn = code.render::<Dense1x2>().build();
+    Some(drawn.lines().map(str::to_owned).collect())
+}

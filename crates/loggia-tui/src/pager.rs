@@ -1,0 +1,366 @@
+//! The whole transcript on one screen: scrolling, folding, searching.
+//!
+//! A pure model: it owns no terminal and reads no clock. The place on the screen is a cell and a
+//! line in it, never a line of the whole, so a frame costs what is on the screen, whatever the
+//! transcript's length: only cells on the screen are rendered, only cells that may still change are
+//! looked at again, and the height of a cell that nobody has seen is an estimate that is corrected
+//! when it is seen (or in idle time, [`Pager::measure`]).
+//! What must not be here: keys, the terminal, the log.
+
+mod heights;
+mod moves;
+mod search;
+mod shown;
+
+use std::collections::BTreeSet;
+
+use loggia_core::{Cell, ClientId, Millis};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use crate::cell::{self, CellContext};
+use crate::highlight::Highlighter;
+use crate::theme::Theme;
+use heights::Heights;
+use search::Query;
+use shown::Shown;
+
+/// Cells whose lines are kept.
+const MOST_KEPT: usize = 256;
+
+/// What is looked at, and by whom.
+#[derive(Clone, Copy)]
+pub struct Scene<'a> {
+    pub cells: &'a [Cell],
+    pub theme: &'a Theme,
+    pub highlighter: Highlighter,
+    pub now: Millis,
+    /// Counts the frames of the spinner.
+    pub frame: usize,
+    pub own: Option<&'a ClientId>,
+}
+
+/// A line of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+struct Place {
+    cell: usize,
+    line: usize,
+}
+
+/// Where the screen is in the whole. Estimated until every cell has been measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The first line on the screen.
+    pub line: usize,
+    pub total: usize,
+}
+
+#[derive(Default)]
+struct Entry {
+    shown: Option<Shown>,
+    /// Of the cell, when it was looked at last; only for cells that are not final.
+    fingerprint: u64,
+    /// The layout that `shown` and the height are for.
+    layout: u64,
+    expanded: bool,
+}
+
+#[derive(Default)]
+struct Search {
+    query: Option<Query>,
+    /// Where the screen was when the search began.
+    origin: Place,
+    hit: Option<Place>,
+}
+
+pub struct Pager {
+    width: usize,
+    height: usize,
+    /// Counts what makes all lines different: widths, colours.
+    layout: u64,
+    entries: Vec<Entry>,
+    heights: Heights,
+    /// Cells that may still change.
+    live: Vec<usize>,
+    /// Cells whose lines are kept.
+    kept: BTreeSet<usize>,
+    top: Place,
+    /// The top cell's height before the layout changed.
+    top_height: Option<usize>,
+    follows: bool,
+    focus: Option<usize>,
+    search: Search,
+    /// Cells from here on have not been measured in idle time.
+    measured: usize,
+    colored: bool,
+}
+
+impl Default for Pager {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Pager {
+    /// At the end of the transcript, following it.
+    pub fn new() -> Self {
+        Self {
+            width: 80,
+            height: 24,
+            layout: 1,
+            entries: Vec::new(),
+            heights: Heights::default(),
+            live: Vec::new(),
+            kept: BTreeSet::new(),
+            top: Place::default(),
+            top_height: None,
+            follows: true,
+            focus: None,
+            search: Search::default(),
+            measured: 0,
+            colored: false,
+        }
+    }
+
+    /// Draws the part of the transcript that is on the screen.
+    pub fn draw(&mut self, scene: &Scene<'_>, area: Rect, buffer: &mut Buffer) {
+        let area = area.intersection(buffer.area);
+        if area.is_empty() {
+            return;
+        }
+        self.resize(area.width.into(), area.height.into());
+        self.sync(scene);
+        self.settle(scene);
+        for y in area.top()..area.bottom() {
+            for x in area.left()..area.right() {
+                buffer[(x, y)].reset();
+            }
+        }
+        let mut place = self.top;
+        let mut y = area.top();
+        while y < area.bottom() && place.cell < scene.cells.len() {
+            if place.line >= self.ensure(place.cell, scene) {
+                place = Place { cell: place.cell + 1, line: 0 };
+                continue;
+            }
+            self.draw_line(place, scene, Rect { y, height: 1, ..area }, buffer);
+            place.line += 1;
+            y += 1;
+        }
+        self.forget(self.top.cell, place.cell);
+    }
+
+    fn draw_line(&self, place: Place, scene: &Scene<'_>, row: Rect, buffer: &mut Buffer) {
+        let Some(line) = self.line(place, scene) else { return };
+        buffer.set_line(row.x, row.y, line, row.width);
+        if let Some(query) = &self.search.query {
+            let here = self.search.hit == Some(place);
+            let style = if here { scene.theme.found_here } else { scene.theme.found };
+            for columns in query.columns(line) {
+                let start = u16::try_from(columns.start).unwrap_or(u16::MAX).min(row.width);
+                let end = u16::try_from(columns.end).unwrap_or(u16::MAX).min(row.width);
+                let found = Rect { x: row.x + start, width: end - start, ..row };
+                buffer.set_style(found, style);
+            }
+        }
+        if self.focus == Some(place.cell) && place.line == self.lead(place.cell, scene) {
+            let width = u16::try_from(crate::wrap::spans_width(&line.spans)).unwrap_or(u16::MAX);
+            let focus = Rect { width: width.clamp(1, row.width), ..row };
+            buffer.set_style(focus, scene.theme.focus);
+        }
+    }
+
+    /// Takes over what has happened to the cells: the new ones, and those that were not final.
+    fn sync(&mut self, scene: &Scene<'_>) {
+        if scene.cells.len() < self.entries.len() {
+            *self = Self { width: self.width, height: self.height, ..Self::new() };
+        }
+        let colored = scene.highlighter.is_ready();
+        if colored != self.colored && !self.entries.is_empty() {
+            self.invalidate();
+        }
+        self.colored = colored;
+        let last = scene.cells.len().saturating_sub(1);
+        for index in std::mem::take(&mut self.live) {
+            let Some(cell) = scene.cells.get(index) else { continue };
+            let fingerprint = shown::fingerprint(cell, scene.now, scene.frame);
+            self.refresh(index, cell, fingerprint, scene);
+            if !cell::is_final(cell, index == last) {
+                self.live.push(index);
+            }
+        }
+        for (index, cell) in scene.cells.iter().enumerate().skip(self.entries.len()) {
+            let is_final = cell::is_final(cell, index == last);
+            if !is_final {
+                self.live.push(index);
+            }
+            let expanded = cell::starts_expanded(&cell.body);
+            let fingerprint =
+                if is_final { 0 } else { shown::fingerprint(cell, scene.now, scene.frame) };
+            self.entries.push(Entry { shown: None, fingerprint, layout: 0, expanded });
+            self.heights.push(shown::estimate(cell, self.width));
+        }
+    }
+
+    /// The cell may look different from what is kept of it.
+    fn refresh(&mut self, index: usize, cell: &Cell, fingerprint: u64, scene: &Scene<'_>) {
+        let layout = self.layout;
+        let lead = self.lead_of_any(index, scene);
+        let width = self.width;
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        if entry.fingerprint == fingerprint {
+            return;
+        }
+        entry.fingerprint = fingerprint;
+        let context = context(scene, width, entry.expanded);
+        let kept = entry.layout == layout
+            && entry.shown.as_mut().is_some_and(|shown| shown.grow(cell, &context));
+        if kept {
+            let lines = entry.shown.as_ref().map_or(0, Shown::len);
+            self.heights.set(index, if lines == 0 { 0 } else { lines + lead });
+        } else {
+            entry.shown = None;
+            self.kept.remove(&index);
+        }
+    }
+
+    /// Renders a cell if that has not been done; says how many lines it has, with the empty one
+    /// before it.
+    fn ensure(&mut self, index: usize, scene: &Scene<'_>) -> usize {
+        let (layout, width) = (self.layout, self.width);
+        let lead = self.lead_of_any(index, scene);
+        let (Some(entry), Some(cell)) = (self.entries.get_mut(index), scene.cells.get(index))
+        else {
+            return 0;
+        };
+        if entry.layout != layout || entry.shown.is_none() {
+            let shown = Shown::new(cell, &context(scene, width, entry.expanded));
+            let lines = shown.len();
+            entry.shown = Some(shown);
+            entry.layout = layout;
+            self.kept.insert(index);
+            self.heights.set(index, if lines == 0 { 0 } else { lines + lead });
+        }
+        self.heights.get(index)
+    }
+
+    /// The empty line before a cell, if it shows anything.
+    fn lead_of_any(&self, index: usize, scene: &Scene<'_>) -> usize {
+        let before = index.checked_sub(1).and_then(|before| scene.cells.get(before));
+        let apart =
+            |before| scene.cells.get(index).is_some_and(|cell| cell::is_apart(before, cell));
+        usize::from(before.is_some_and(apart))
+    }
+
+    fn lead(&self, index: usize, scene: &Scene<'_>) -> usize {
+        if self.heights.get(index) == 0 { 0 } else { self.lead_of_any(index, scene) }
+    }
+
+    /// A line of a cell that has been rendered; none for the empty one before it.
+    fn line(&self, place: Place, scene: &Scene<'_>) -> Option<&Line<'static>> {
+        let line = place.line.checked_sub(self.lead(place.cell, scene))?;
+        self.entries.get(place.cell)?.shown.as_ref()?.line(line)
+    }
+
+    /// Puts the top where it belongs: at the end while following, and never behind it.
+    fn settle(&mut self, scene: &Scene<'_>) {
+        if let Some(before) = self.top_height.take() {
+            let height = self.ensure(self.top.cell, scene);
+            self.top.line = self.top.line * height / before.max(1);
+        }
+        if self.follows || self.is_at_end(self.top, scene) {
+            self.top = self.bottom(scene);
+        }
+    }
+
+    /// Whether everything from this place on fits on the screen. Looks no further than that.
+    fn is_at_end(&mut self, place: Place, scene: &Scene<'_>) -> bool {
+        let mut room = self.height + place.line;
+        for cell in place.cell..scene.cells.len() {
+            match room.checked_sub(self.ensure(cell, scene)) {
+                Some(rest) => room = rest,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// The top at which the last line is at the bottom of the screen.
+    fn bottom(&mut self, scene: &Scene<'_>) -> Place {
+        let mut room = self.height;
+        for cell in (0..scene.cells.len()).rev() {
+            let height = self.ensure(cell, scene);
+            if height >= room {
+                return Place { cell, line: height - room };
+            }
+            room -= height;
+        }
+        Place::default()
+    }
+
+    /// Keeps the lines of cells near the screen only.
+    fn forget(&mut self, first: usize, last: usize) {
+        while self.kept.len() > MOST_KEPT {
+            let (Some(low), Some(high)) = (self.kept.first(), self.kept.last()) else { return };
+            let (low, high) = (*low, *high);
+            let far =
+                if first.saturating_sub(low) >= high.saturating_sub(last) { low } else { high };
+            self.kept.remove(&far);
+            if let Some(entry) = self.entries.get_mut(far) {
+                entry.shown = None;
+            }
+        }
+    }
+
+    fn resize(&mut self, width: usize, height: usize) {
+        self.height = height;
+        if width != self.width {
+            self.width = width;
+            self.invalidate();
+        }
+    }
+
+    /// Everything looks different: another theme, another width.
+    pub fn invalidate(&mut self) {
+        self.top_height = self.top_height.or(Some(self.heights.get(self.top.cell)));
+        self.layout += 1;
+        self.measured = 0;
+    }
+
+    /// Renders some of the cells that nobody has seen at this width, to know their heights. For idle
+    /// time; false once all are known.
+    pub fn measure(&mut self, scene: &Scene<'_>, cells: usize) -> bool {
+        self.sync(scene);
+        for index in (self.measured..scene.cells.len()).take(cells) {
+            let known = self.entries.get(index).is_some_and(|entry| entry.layout == self.layout);
+            if !known {
+                self.ensure(index, scene);
+            }
+            self.measured = index + 1;
+        }
+        self.forget(self.top.cell, self.top.cell);
+        self.measured < scene.cells.len()
+    }
+
+    pub fn position(&self) -> Position {
+        let line = self.heights.before(self.top.cell) + self.top.line;
+        Position { line, total: self.heights.total() }
+    }
+
+    pub fn is_following(&self) -> bool {
+        self.follows
+    }
+}
+
+fn context<'a>(scene: &Scene<'a>, width: usize, expanded: bool) -> CellContext<'a> {
+    CellContext {
+        width,
+        theme: scene.theme,
+        highlighter: scene.highlighter,
+        expanded,
+        now: scene.now,
+        frame: scene.frame,
+        own: scene.own,
+    }
+}

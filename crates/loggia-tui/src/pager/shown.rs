@@ -1,0 +1,144 @@
+//! A cell as it was rendered, kept while it is near the screen.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use loggia_core::{CallState, Cell, CellBody, Millis};
+use ratatui::text::{Line, Span};
+
+use crate::cell::{self, CellContext};
+use crate::markdown::StreamingMarkdown;
+use crate::wrap::cut;
+
+/// Lines of a folded text.
+const FOLDED: usize = 3;
+
+/// The lines of one cell.
+pub enum Shown {
+    Whole(Vec<Line<'static>>),
+    /// A text that may still grow: what is finished stays as it is.
+    Growing(Box<Growing>),
+}
+
+pub struct Growing {
+    markdown: StreamingMarkdown,
+    tail: Vec<Line<'static>>,
+    /// Bytes of the text that have been taken.
+    taken: usize,
+    /// Only the first lines are wanted; the note says how many more there are.
+    note: Option<Line<'static>>,
+    folded: bool,
+}
+
+impl Shown {
+    pub fn new(cell: &Cell, context: &CellContext<'_>) -> Self {
+        match &cell.body {
+            CellBody::Text { text } => {
+                let markdown = StreamingMarkdown::new(
+                    context.width,
+                    context.theme.clone(),
+                    context.highlighter,
+                );
+                let mut growing = Growing {
+                    markdown,
+                    tail: Vec::new(),
+                    taken: 0,
+                    note: None,
+                    folded: !context.expanded,
+                };
+                growing.grow(text, context);
+                Shown::Growing(Box::new(growing))
+            }
+            _ => Shown::Whole(cell::render(cell, context)),
+        }
+    }
+
+    /// Takes what the cell has grown by. False if that is not how it changed.
+    pub fn grow(&mut self, cell: &Cell, context: &CellContext<'_>) -> bool {
+        match (self, &cell.body) {
+            (Shown::Growing(growing), CellBody::Text { text }) => growing.grow(text, context),
+            _ => false,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Shown::Whole(lines) => lines.len(),
+            Shown::Growing(growing) => match growing.note {
+                Some(_) => FOLDED + 1,
+                None => growing.len(),
+            },
+        }
+    }
+
+    pub fn line(&self, index: usize) -> Option<&Line<'static>> {
+        match self {
+            Shown::Whole(lines) => lines.get(index),
+            Shown::Growing(growing) => match &growing.note {
+                Some(note) if index == FOLDED => Some(note),
+                Some(_) if index > FOLDED => None,
+                Some(_) | None => growing.line(index),
+            },
+        }
+    }
+}
+
+impl Growing {
+    fn grow(&mut self, text: &str, context: &CellContext<'_>) -> bool {
+        let Some(more) = text.get(self.taken..) else { return false };
+        self.markdown.push(more);
+        self.taken = text.len();
+        self.tail = self.markdown.tail();
+        let more = self.len().saturating_sub(FOLDED);
+        self.note = (self.folded && more > 1).then(|| {
+            let text = format!("  … {more} more lines");
+            cut(&[Span::styled(text, context.theme.dim)], context.width)
+        });
+        true
+    }
+
+    fn len(&self) -> usize {
+        self.markdown.finished().len() + self.tail.len()
+    }
+
+    fn line(&self, index: usize) -> Option<&Line<'static>> {
+        let finished = self.markdown.finished();
+        finished.get(index).or_else(|| self.tail.get(index - finished.len().min(index)))
+    }
+}
+
+/// A number that changes when the cell looks different. For cells that are not final.
+pub fn fingerprint(cell: &Cell, now: Millis, frame: usize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match &cell.body {
+        CellBody::Text { text } | CellBody::Thought { text, .. } => text.len().hash(&mut hasher),
+        CellBody::Prompt { queued, withdrawn, .. } => (queued, withdrawn).hash(&mut hasher),
+        CellBody::Call(call) => {
+            call.state.hash(&mut hasher);
+            call.live.hash(&mut hasher);
+            call.answered.is_some().hash(&mut hasher);
+            if matches!(call.state, CallState::Started | CallState::Proposed) {
+                (frame, now.0 / 1000).hash(&mut hasher);
+            }
+        }
+        CellBody::Plan { .. }
+        | CellBody::Sources { .. }
+        | CellBody::Notice { .. }
+        | CellBody::TurnEnd { .. } => {}
+    }
+    hasher.finish()
+}
+
+/// About how many lines a cell that nobody has seen may have. Only its sizes are looked at.
+pub fn estimate(cell: &Cell, width: usize) -> usize {
+    let lines = |bytes: usize| bytes / width.clamp(20, 60) + 1;
+    1 + match &cell.body {
+        CellBody::Text { text } => lines(text.len()),
+        CellBody::Prompt { text, .. } => lines(text.len()).min(13),
+        CellBody::Thought { .. } => 1,
+        CellBody::Plan { steps } => steps.len() + 1,
+        CellBody::Sources { sources } => sources.len() + 1,
+        CellBody::Call(call) => 2 + lines(call.live.len()).min(5),
+        CellBody::Notice { text, .. } => lines(text.len()).min(7),
+        CellBody::TurnEnd { .. } => 0,
+    }
+}

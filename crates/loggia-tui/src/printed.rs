@@ -1,0 +1,157 @@
+//! What has gone into the terminal's own scrollback, and what is still alive below it. Every cell
+//! is printed once, when it can not change any more; of a long answer, every finished paragraph.
+
+use loggia_core::{Cell, CellBody, Transcript};
+
+use crate::cell::is_final;
+
+/// Cells of an older session that are printed when it is opened; the rest is in the full view.
+const REPLAYED: usize = 40;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Printed {
+    /// The first cell that is not printed, but for those in `waiting`.
+    next: usize,
+    /// Prompts in a queue, passed over: they are printed when their turn comes.
+    waiting: Vec<usize>,
+    /// Bytes of the text at `next` that are printed already.
+    of_text: usize,
+    /// What was printed last.
+    last: Option<Cell>,
+    /// Cells that were left out and that nobody was told of.
+    skipped: usize,
+}
+
+impl Printed {
+    /// Leaves all but the last cells of a replayed transcript out.
+    pub fn skip_history(&mut self, transcript: &Transcript) {
+        let skipped = transcript.cells().len().saturating_sub(REPLAYED);
+        self.skipped = skipped.saturating_sub(self.next);
+        self.next = self.next.max(skipped);
+    }
+
+    /// How many cells were left out, once.
+    pub fn take_skipped(&mut self) -> Option<usize> {
+        Some(std::mem::take(&mut self.skipped)).filter(|skipped| *skipped > 0)
+    }
+
+    pub fn last(&self) -> Option<&Cell> {
+        self.last.as_ref()
+    }
+
+    /// The cells, and pieces of cells, that are finished since the last time.
+    pub fn take(&mut self, transcript: &Transcript, running: bool) -> Vec<Cell> {
+        let finished = self.finished(transcript, running);
+        self.last = finished.last().cloned().or(self.last.take());
+        finished
+    }
+
+    fn finished(&mut self, transcript: &Transcript, running: bool) -> Vec<Cell> {
+        let cells = transcript.cells();
+        let mut finished = Vec::new();
+        let mut still = Vec::new();
+        for index in std::mem::take(&mut self.waiting) {
+            match cells.get(index) {
+                Some(cell) if is_queued(cell) => still.push(index),
+                Some(cell) => finished.push(cell.clone()),
+                None => {}
+            }
+        }
+        self.waiting = still;
+        while let Some(cell) = cells.get(self.next) {
+            let last = self.next + 1 == cells.len();
+            if is_queued(cell) {
+                self.waiting.push(self.next);
+            } else if is_final(cell, last && running) {
+                finished.extend(rest_of(cell, self.of_text));
+            } else {
+                finished.extend(self.paragraphs(cell));
+                return finished;
+            }
+            self.next += 1;
+            self.of_text = 0;
+        }
+        finished
+    }
+
+    fn paragraphs(&mut self, cell: &Cell) -> Option<Cell> {
+        let CellBody::Text { text } = &cell.body else { return None };
+        let rest = text.get(self.of_text..)?;
+        let settled = settled(rest);
+        let piece = rest.get(..settled).filter(|piece| !piece.trim().is_empty())?;
+        self.of_text += settled;
+        Some(with_text(cell, piece))
+    }
+
+    /// What is not printed yet, without the queue.
+    pub fn live(&self, transcript: &Transcript) -> Vec<Cell> {
+        let cells = transcript.cells().iter().skip(self.next).enumerate();
+        let live = cells.filter(|(_, cell)| !is_queued(cell)).filter_map(|(place, cell)| {
+            let printed = if place == 0 { self.of_text } else { 0 };
+            rest_of(cell, printed)
+        });
+        live.collect()
+    }
+}
+
+pub fn is_queued(cell: &Cell) -> bool {
+    matches!(cell.body, CellBody::Prompt { queued: true, .. })
+}
+
+/// The cell without the text that is printed; None where nothing is left.
+fn rest_of(cell: &Cell, printed: usize) -> Option<Cell> {
+    match &cell.body {
+        CellBody::Text { text } if printed > 0 => {
+            let rest = text.get(printed..).filter(|rest| !rest.trim().is_empty())?;
+            Some(with_text(cell, rest))
+        }
+        _ => Some(cell.clone()),
+    }
+}
+
+fn with_text(cell: &Cell, text: &str) -> Cell {
+    Cell { body: CellBody::Text { text: text.to_owned() }, ..cell.clone() }
+}
+
+/// How many bytes of a growing Markdown text can be shown for good: up to the last empty line that
+/// is not in a code block and after which something begins that does not belong to what was before.
+pub fn settled(text: &str) -> usize {
+    let (mut settled, mut at, mut fence, mut empty) = (0, 0, None, false);
+    for line in text.split_inclusive('\n') {
+        // A last line that is still growing could become anything.
+        if !line.ends_with('\n') && line.trim_end().len() < 3 {
+            break;
+        }
+        let bare = line.trim();
+        let marks = |mark: char| bare.chars().take_while(|letter| *letter == mark).count();
+        let longest = [('`', marks('`')), ('~', marks('~'))];
+        let opened = longest.into_iter().find(|(_, count)| *count >= 3);
+        if fence.is_none() && empty && begins_anew(line) {
+            settled = at;
+        }
+        match (fence, opened) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some((mark, count)), Some((letter, more)))
+                if mark == letter && more >= count && marks(mark) == bare.chars().count() =>
+            {
+                fence = None;
+            }
+            _ => {}
+        }
+        empty = bare.is_empty();
+        at += line.len();
+    }
+    settled
+}
+
+/// False for what could belong to the list, quote, table or code block before it.
+fn begins_anew(line: &str) -> bool {
+    let Some(first) = line.chars().next() else { return false };
+    let numbered = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
+    let numbered = numbered.len() < line.len() && numbered.starts_with(['.', ')']);
+    !first.is_whitespace() && !matches!(first, '-' | '*' | '+' | '>' | '|' | '[') && !numbered
+}
+
+#[cfg(test)]
+#[path = "printed_tests.rs"]
+mod tests;

@@ -1,0 +1,86 @@
+//! Which questions are open: a fold of the log, and nothing else. A dialog is this, drawn; there
+//! is no message that closes one.
+
+use std::collections::HashMap;
+
+use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Envelope, Event, Origin, Risk};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenQuestion {
+    pub approval: ApprovalId,
+    pub call: CallId,
+    pub tool: String,
+    pub title: String,
+    pub details: Details,
+    pub choices: Vec<Choice>,
+    pub risk: Risk,
+}
+
+/// How a question went away.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settled {
+    pub approval: ApprovalId,
+    pub title: String,
+    /// None: it was withdrawn, because its turn ended.
+    pub answer: Option<(ChoiceId, Origin)>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Questions {
+    /// Calls that were proposed and have not ended.
+    calls: HashMap<CallId, (String, String, Details)>,
+    open: Vec<OpenQuestion>,
+}
+
+impl Questions {
+    /// The oldest first.
+    pub fn open(&self) -> &[OpenQuestion] {
+        &self.open
+    }
+
+    pub fn first(&self) -> Option<&OpenQuestion> {
+        self.open.first()
+    }
+
+    pub fn apply(&mut self, envelope: &Envelope) -> Option<Settled> {
+        match &envelope.event {
+            Event::CallProposed { call, tool, title, details, .. } => {
+                let shown = (tool.clone(), title.clone(), details.clone());
+                self.calls.insert(call.clone(), shown);
+                None
+            }
+            Event::ApprovalAsked { approval, call, choices, risk } => {
+                let (tool, title, details) = self.calls.get(call)?.clone();
+                self.open.push(OpenQuestion {
+                    approval: approval.clone(),
+                    call: call.clone(),
+                    tool,
+                    title,
+                    details,
+                    choices: choices.clone(),
+                    risk: *risk,
+                });
+                None
+            }
+            Event::ApprovalAnswered { approval, choice, .. } => {
+                let answer = Some((choice.clone(), envelope.origin.clone()));
+                self.close(|question| question.approval == *approval, answer)
+            }
+            Event::CallEnded { call, .. } => {
+                self.calls.remove(call);
+                self.close(|question| question.call == *call, None)
+            }
+            _ => None,
+        }
+    }
+
+    fn close(
+        &mut self,
+        gone: impl Fn(&OpenQuestion) -> bool,
+        answer: Option<(ChoiceId, Origin)>,
+    ) -> Option<Settled> {
+        let index = self.open.iter().position(gone)?;
+        let question = self.open.remove(index);
+        Some(Settled { approval: question.approval, title: question.title, answer })
+    }
+}

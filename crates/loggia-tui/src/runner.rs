@@ -1,0 +1,386 @@
+//! The loop that owns the terminal: input, the session, time and pictures. Sleeps while nothing
+//! moves; draws at most sixty times a second, and at once when it has been quiet.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, EventStream};
+use futures::StreamExt;
+use loggia_session::SessionClient;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::app::{Exit, Msg, Start};
+use crate::engine::{Engine, Wish};
+use crate::host::Host;
+use crate::moment::Moment;
+use crate::terminal::Inline;
+use crate::tty::{self, Tty};
+use crate::view;
+
+/// At least this long between two pictures.
+const FRAME: Duration = Duration::from_millis(16);
+/// After a key: a person waits for it, and a stream must not make them wait for its frames.
+const ECHO: Duration = Duration::from_millis(4);
+
+#[derive(Debug, thiserror::Error)]
+pub enum TuiError {
+    #[error("the terminal does not work as one: {0}")]
+    Terminal(#[from] io::Error),
+}
+
+/// Shows a session until the person leaves. The future must run on the thread that waits for it:
+/// a panic there restores the terminal.
+pub async fn run(
+    client: Arc<dyn SessionClient>,
+    host: Arc<dyn Host>,
+    mut start: Start,
+) -> Result<Exit, TuiError> {
+    let tty = Tty::enter()?;
+    let reflows = start.reflows;
+    let size = crossterm::terminal::size()?;
+    start.size = size;
+    let row = cursor_row()?;
+    let screen = Inline::new(size, row);
+    let mut runner = Runner {
+        tty,
+        screen,
+        full: Buffer::empty(Rect::ZERO),
+        engine: Engine::new(client, host, start),
+        input: Some(Input::start()),
+        began: Instant::now(),
+        drawn: None,
+        dirty: true,
+        urgent: false,
+        moved: false,
+        reflows,
+    };
+    let exit = runner.run().await;
+    runner.close(&exit)
+}
+
+struct Runner {
+    tty: Tty,
+    screen: Inline,
+    /// What is on the alternate screen.
+    full: Buffer,
+    engine: Engine,
+    /// None while somebody else reads the terminal.
+    input: Option<Input>,
+    began: Instant,
+    drawn: Option<Instant>,
+    dirty: bool,
+    /// What has to be drawn is the answer to a key.
+    urgent: bool,
+    /// The terminal has changed its size, and nobody knows yet where our picture is.
+    moved: bool,
+    /// The terminal breaks rows in two when it gets narrower.
+    reflows: bool,
+}
+
+impl Runner {
+    async fn run(&mut self) -> Result<Exit, TuiError> {
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        loop {
+            if self.dirty && self.due() <= Instant::now() {
+                self.draw()?;
+            }
+            let wake = self.wake();
+            let sleep = async {
+                match wake {
+                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let input = async {
+                match &mut self.input {
+                    Some(input) => input.events.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Input before the session: a flood of events must not keep a key waiting.
+            let mut read = None;
+            let msg = tokio::select! {
+                biased;
+                _ = terminate.recv() => return Ok(Exit::Terminated),
+                _ = hang_up.recv() => return Ok(Exit::HungUp),
+                _ = interrupt.recv() => return Ok(Exit::Asked),
+                event = input => match event {
+                    Some((at, Ok(event))) => match self.read(event) {
+                        Some(msg) => {
+                            read = Some(at);
+                            msg
+                        }
+                        None => continue,
+                    },
+                    Some((_, Err(_))) | None => return Ok(Exit::HungUp),
+                },
+                msg = self.engine.next() => match msg {
+                    Ok(msg) => msg,
+                    Err(exit) => return Ok(exit),
+                },
+                () = sleep => Msg::Tick,
+            };
+            self.dirty = true;
+            self.urgent |= matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_));
+            // A key counts from when it was read, not from when there was time for it.
+            let now = read.map_or_else(|| self.now(), |at| self.moment(at));
+            for wish in self.engine.update(msg, now) {
+                if let Some(exit) = self.grant(wish).await? {
+                    return Ok(exit);
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Moment {
+        self.moment(Instant::now())
+    }
+
+    fn moment(&self, at: Instant) -> Moment {
+        let since = at.saturating_duration_since(self.began);
+        Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// When the next picture may be drawn.
+    fn due(&self) -> Instant {
+        let pause = if self.urgent { ECHO } else { FRAME };
+        self.drawn.map_or(self.began, |drawn| drawn + pause)
+    }
+
+    /// When something has to be done though nothing happens.
+    fn wake(&self) -> Option<Instant> {
+        if self.dirty {
+            return Some(self.due());
+        }
+        let next = self.engine.model.next_move(self.now())?;
+        Some(self.began + Duration::from_millis(next.0))
+    }
+
+    fn read(&mut self, event: Event) -> Option<Msg> {
+        Some(match event {
+            Event::Key(key) => Msg::Key(key),
+            Event::Paste(text) => Msg::Paste(text),
+            Event::Mouse(mouse) => Msg::Mouse(mouse),
+            Event::FocusGained => Msg::Focus(true),
+            Event::FocusLost => Msg::Focus(false),
+            Event::Resize(width, height) => {
+                if self.engine.model.size == (width, height) {
+                    return None;
+                }
+                self.moved = true;
+                Msg::Resize(width, height)
+            }
+        })
+    }
+
+    fn draw(&mut self) -> Result<(), TuiError> {
+        let wants_full = self.engine.model.full.is_some();
+        if wants_full != self.tty.is_alternate() {
+            self.tty.alternate(wants_full)?;
+            self.full = Buffer::empty(Rect::ZERO);
+        }
+        if wants_full {
+            self.draw_full()?
+        } else {
+            self.draw_inline()?
+        }
+        let wanted = self.engine.model.wants_mouse();
+        self.tty.mouse(wanted)?;
+        if self.drawn.replace(Instant::now()).is_none() {
+            // Not before the first picture: it takes a while. Nobody waits for it.
+            std::thread::spawn(crate::highlight::warm);
+        }
+        (self.dirty, self.urgent) = (false, false);
+        Ok(())
+    }
+
+    fn draw_inline(&mut self) -> Result<(), TuiError> {
+        if std::mem::take(&mut self.moved) {
+            let size = self.engine.model.size;
+            self.screen.resized(size, self.reflows);
+        }
+        let now = self.now();
+        let model = &mut self.engine.model;
+        let finished = view::finished(model, now);
+        let frame = view::inline(model, now);
+        self.screen.draw(&finished, &frame);
+        self.write()?;
+        let rows = u16::try_from(frame.lines.len()).unwrap_or(u16::MAX);
+        let below = self.screen.top().map(|top| top.saturating_add(rows.saturating_sub(1)));
+        self.tty.below(below.unwrap_or(self.engine.model.size.1));
+        let shown = frame.shown(self.screen.top());
+        self.was_drawn(shown);
+        Ok(())
+    }
+
+    fn draw_full(&mut self) -> Result<(), TuiError> {
+        let now = self.now();
+        let (next, frame) = view::fullscreen(&mut self.engine.model, now);
+        let picture = crate::terminal::paint_all(&self.full, &next, frame.cursor);
+        self.full = next;
+        self.tty.write(&picture)?;
+        let shown = frame.shown(Some(0));
+        self.was_drawn(shown);
+        Ok(())
+    }
+
+    fn was_drawn(&mut self, shown: crate::app::Shown) {
+        let now = self.now();
+        self.engine.update(Msg::Drawn(shown), now);
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let picture = self.screen.take();
+        self.tty.write(&picture)
+    }
+
+    async fn grant(&mut self, wish: Wish) -> Result<Option<Exit>, TuiError> {
+        match wish {
+            Wish::Leave(exit) => return Ok(Some(exit)),
+            Wish::Bell => self.tty.write(b"\x07")?,
+            Wish::Copy(text) => {
+                execute_copy(&text)?;
+            }
+            Wish::Redraw => {
+                self.full = Buffer::empty(Rect::ZERO);
+                self.screen.forget();
+            }
+            Wish::Suspend => {
+                self.leave().await?;
+                // Returns when somebody brings us back.
+                let _ = rustix::process::kill_process(
+                    rustix::process::getpid(),
+                    rustix::process::Signal::TSTP,
+                );
+                self.come_back()?;
+            }
+            Wish::EditOutside { what, name, text } => {
+                self.leave().await?;
+                let host = self.engine.host().clone();
+                let edited = tokio::task::spawn_blocking(move || host.edit(&name, &text)).await;
+                self.come_back()?;
+                let result = edited.unwrap_or_else(|error| Err(error.to_string()));
+                let now = self.now();
+                self.engine.update(Msg::Edited { what, result }, now);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The terminal belongs to somebody else for a while.
+    async fn leave(&mut self) -> Result<(), TuiError> {
+        if let Some(input) = self.input.take() {
+            input.stop().await;
+        }
+        self.tty.alternate(false)?;
+        self.screen.close();
+        self.write()?;
+        tty::restore();
+        Ok(())
+    }
+
+    fn come_back(&mut self) -> Result<(), TuiError> {
+        self.tty.enter_again()?;
+        let size = crossterm::terminal::size()?;
+        self.engine.model.size = size;
+        self.screen.begin_again(size, cursor_row()?);
+        self.full = Buffer::empty(Rect::ZERO);
+        self.input = Some(Input::start());
+        self.dirty = true;
+        Ok(())
+    }
+
+    /// What is finished stays; the composer goes. A terminal that is gone is not written to.
+    fn close(mut self, exit: &Result<Exit, TuiError>) -> Result<Exit, TuiError> {
+        self.input = None;
+        if !matches!(exit, Ok(Exit::HungUp)) {
+            let _ = self.tty.alternate(false);
+            let now = self.now();
+            let finished = view::finished(&mut self.engine.model, now);
+            self.screen.draw(&finished, &view::Frame::default());
+            self.screen.close();
+            let _ = self.write();
+        }
+        match exit {
+            Ok(exit) => Ok(exit.clone()),
+            // A terminal that cannot be written to is gone; that is an end, not a failure.
+            Err(TuiError::Terminal(_)) => Ok(Exit::HungUp),
+        }
+    }
+}
+
+/// Reading the terminal, on a thread of the runtime's and never on ours: from a terminal that is
+/// gone, the reader reads nothing for ever without coming back, and we have to notice and leave.
+struct Input {
+    /// Bounded: when it is full the reader waits, and keys wait in the terminal.
+    events: mpsc::Receiver<(Instant, io::Result<Event>)>,
+    task: JoinHandle<()>,
+}
+
+impl Input {
+    fn start() -> Self {
+        let (sender, events) = mpsc::channel(64);
+        let task = tokio::spawn(async move {
+            let mut stream = EventStream::new();
+            while let Some(event) = stream.next().await {
+                if sender.send((Instant::now(), event)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { events, task }
+    }
+
+    /// Returns when nobody reads any more.
+    async fn stop(mut self) {
+        self.task.abort();
+        // That it was cut short is what was wanted.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
+fn cursor_row() -> io::Result<Option<u16>> {
+    static SILENT: AtomicBool = AtomicBool::new(false);
+    // Whoever read before us may have left a wake-up behind, which would end the wait.
+    for _ in 0..2 {
+        let _ = crossterm::event::poll(Duration::ZERO);
+    }
+    // Only a pointer needs it, so a terminal that does not answer loses nothing else. It is not
+    // asked again: the answer to this question could come then.
+    let place = match SILENT.load(Ordering::SeqCst) {
+        true => None,
+        false => crossterm::cursor::position().ok(),
+    };
+    SILENT.store(place.is_none(), Ordering::SeqCst);
+    let column = place.map_or(0, |(column, _)| column);
+    if column > 0 {
+        // A line that was not ended is not ours to write over.
+        io::stdout().write_all(b"\r\n")?;
+        io::stdout().flush()?;
+        return Ok(None);
+    }
+    Ok(place.map(|(_, row)| row))
+}
+
+/// The clipboard of the terminal, which works over SSH as well.
+fn execute_copy(text: &str) -> io::Result<()> {
+    crossterm::execute!(
+        io::stdout(),
+        crossterm::clipboard::CopyToClipboard::to_clipboard_from(text)
+    )
+}

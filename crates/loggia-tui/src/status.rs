@@ -1,0 +1,93 @@
+//! The last line: what answers, what passes, what it has cost, who else is here. And the line
+//! above the composer that says that something is going on.
+
+use ratatui::text::{Line, Span};
+
+use crate::app::Model;
+use crate::cell::SPINNER;
+use crate::moment::{Moment, spoken};
+use crate::safe;
+
+/// Names of clients before the rest is a number.
+const NAMES: usize = 3;
+
+/// Parts in order of importance; what does not fit is left out from the end.
+pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
+    let dim = model.theme.dim;
+    if model.leaving(now) {
+        return Line::from(Span::styled("Ctrl-C again to leave", dim));
+    }
+    let mut text = String::new();
+    for part in parts(model) {
+        let next = if text.is_empty() { part } else { format!("{text} · {part}") };
+        if crate::wrap::width(&next) > usize::from(width) {
+            break;
+        }
+        text = next;
+    }
+    Line::from(Span::styled(text, dim))
+}
+
+fn parts(model: &Model) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some(settings) = &model.facts.settings {
+        parts.push(settings.mode.name().to_owned());
+        parts.push(safe::one_line(&settings.model.0).into_owned());
+    }
+    if model.facts.context > 0 {
+        let used = &model.facts.used;
+        parts.push(format!("context {}", count(model.facts.context)));
+        parts.push(format!("{} in, {} out", count(used.input_tokens), count(used.output_tokens)));
+    }
+    if !model.present.is_empty() {
+        let names = model.present.iter().take(NAMES);
+        let names: Vec<String> = names.map(|one| safe::one_line(&one.name).into_owned()).collect();
+        let more = model.present.len().saturating_sub(NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        parts.push(format!("with {}{more}", names.join(", ")));
+    }
+    parts.push("? help".to_owned());
+    parts
+}
+
+/// The spinner and how long it has been turning; None while nothing runs.
+pub fn activity(model: &Model, now: Moment) -> Option<Line<'static>> {
+    let elapsed = model.elapsed(now)?;
+    let turn = model.frame(now) % SPINNER.len();
+    let text = match model.questions.open().len() {
+        0 => format!("{} working · {} · Esc interrupts", SPINNER.get(turn)?, spoken(elapsed)),
+        1 => format!("? waiting for an answer · {}", spoken(elapsed)),
+        more => format!("? {more} questions are open · {}", spoken(elapsed)),
+    };
+    Some(Line::from(Span::styled(text, model.theme.dim)))
+}
+
+/// `950`, `1.2k`, `34k`, `1.5M`.
+pub fn count(number: u64) -> String {
+    match number {
+        0..1_000 => number.to_string(),
+        1_000..10_000 => format!("{}.{}k", number / 1_000, number % 1_000 / 100),
+        10_000..1_000_000 => format!("{}k", number / 1_000),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_short() {
+        let cases = [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1.0k"),
+            (1_290, "1.2k"),
+            (34_567, "34k"),
+            (1_500_000, "1.5M"),
+        ];
+        for (number, wanted) in cases {
+            assert_eq!(count(number), wanted);
+        }
+    }
+}

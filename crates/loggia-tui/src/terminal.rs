@@ -1,0 +1,242 @@
+//! The inline screen: finished lines go once into the terminal's own scrollback, the rest is drawn
+//! and redrawn below them. Nothing ever clears the screen or the scrollback.
+//!
+//! Everything is relative to the cursor: rows are reached by going up and down, new rows by line
+//! feeds, which scroll at the bottom like everybody's. So it does not matter where on the screen
+//! the picture is, nobody has to be asked, and what is printed ends up in the scrollback of every
+//! terminal there is. Output is collected as bytes and written in one piece by whoever owns the
+//! terminal.
+
+use ratatui::buffer::{Buffer, Cell};
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+use crate::sgr;
+use crate::view::Frame;
+
+pub struct Inline {
+    width: u16,
+    height: u16,
+    /// What is on the screen, from the first row of the picture on.
+    picture: Buffer,
+    /// The row of the picture that the cursor is in.
+    row: u16,
+    /// The screen row of the picture's first, where it is known: only a pointer asks for it.
+    top: Option<u16>,
+    shows_cursor: bool,
+    out: Vec<u8>,
+}
+
+impl Inline {
+    /// The picture begins in the row of the cursor, which is at the start of a line; `top` is that
+    /// row, if anybody knows.
+    pub fn new((width, height): (u16, u16), top: Option<u16>) -> Self {
+        let picture = Buffer::empty(Rect::new(0, 0, width, 0));
+        Self { width, height, picture, row: 0, top, shows_cursor: true, out: Vec::new() }
+    }
+
+    pub fn top(&self) -> Option<u16> {
+        self.top
+    }
+
+    /// What has to be written to the terminal.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Prints `finished` above the picture and draws the picture.
+    pub fn draw(&mut self, finished: &[Line<'static>], frame: &Frame) {
+        if self.width == 0 || self.height == 0 {
+            return;
+        }
+        self.print(finished);
+        let rows = u16::try_from(frame.lines.len()).unwrap_or(u16::MAX).min(self.height);
+        let mut next = Buffer::empty(Rect::new(0, 0, self.width, rows));
+        // If there is too much, the end is what matters.
+        let skip = frame.lines.len() - usize::from(rows);
+        for (row, line) in (0..rows).zip(frame.lines.iter().skip(skip)) {
+            next.set_line(0, row, line, self.width);
+        }
+        self.paint(next);
+        self.place_cursor(frame.cursor, skip);
+    }
+
+    /// Lines for the scrollback, printed over the picture, which is drawn anew below them.
+    fn print(&mut self, lines: &[Line<'static>]) {
+        if lines.is_empty() {
+            return;
+        }
+        self.go(0);
+        for line in lines {
+            let mut row = Buffer::empty(Rect::new(0, 0, self.width, 1));
+            row.set_line(0, 0, line, self.width);
+            self.print_row(&row.content);
+            self.line_feed();
+            self.row = 0;
+            self.top = self.top.map(|top| (top + 1).min(self.height.saturating_sub(1)));
+        }
+        self.forget_below();
+    }
+
+    /// One row, without the blanks at its end: they would be copied with it. What was there is
+    /// erased first: at the edge of the screen, erasing behind would take the last letter.
+    fn print_row(&mut self, cells: &[Cell]) {
+        self.out.extend_from_slice(b"\x1b[K");
+        let used = cells.iter().rposition(|cell| *cell != Cell::EMPTY).map_or(0, |last| last + 1);
+        let mut style = sgr::Written::default();
+        let mut skip = 0;
+        for cell in cells.iter().take(used) {
+            if skip > 0 {
+                skip -= 1;
+                continue;
+            }
+            style.change(cell, &mut self.out);
+            self.out.extend_from_slice(cell.symbol().as_bytes());
+            skip = crate::wrap::width(cell.symbol()).saturating_sub(1);
+        }
+        style.end(&mut self.out);
+    }
+
+    fn line_feed(&mut self) {
+        self.out.extend_from_slice(b"\r\n");
+        self.row += 1;
+        // At the bottom the screen scrolls, and the picture moves up with it.
+        let last = self.height.saturating_sub(1);
+        self.top = self.top.map(|top| top.min(last.saturating_sub(self.row)));
+    }
+
+    /// To the start of a row of the picture.
+    fn go(&mut self, row: u16) {
+        let (up, down) = (self.row.saturating_sub(row), row.saturating_sub(self.row));
+        if up > 0 {
+            self.out.extend_from_slice(format!("\x1b[{up}A").as_bytes());
+        }
+        if down > 0 {
+            self.out.extend_from_slice(format!("\x1b[{down}B").as_bytes());
+        }
+        self.out.push(b'\r');
+        self.row = row;
+    }
+
+    /// What is on the screen from here on is unknown, and goes.
+    fn forget_below(&mut self) {
+        self.out.extend_from_slice(b"\x1b[J");
+        self.picture = Buffer::empty(Rect::new(0, 0, self.width, 0));
+    }
+
+    fn paint(&mut self, next: Buffer) {
+        let (old, rows) = (self.picture.area.height, next.area.height);
+        if old > rows {
+            self.go(rows);
+            self.out.extend_from_slice(b"\x1b[J");
+        }
+        let width = usize::from(self.width);
+        let pairs = self.picture.content.chunks(width).zip(next.content.chunks(width));
+        let changed: Vec<u16> =
+            (0..).zip(pairs).filter(|(_, (old, new))| old != new).map(|(row, _)| row).collect();
+        for row in changed {
+            self.go(row);
+            let start = usize::from(row) * width;
+            self.print_row(next.content.get(start..start + width).unwrap_or_default());
+        }
+        for (row, cells) in (0..rows).zip(next.content.chunks(width)).skip(usize::from(old)) {
+            if row > 0 {
+                self.go(row - 1);
+                self.line_feed();
+            }
+            self.print_row(cells);
+        }
+        self.picture = next;
+    }
+
+    fn place_cursor(&mut self, cursor: Option<(u16, u16)>, skip: usize) {
+        let skip = u16::try_from(skip).unwrap_or(u16::MAX);
+        let last = self.picture.area.height.saturating_sub(1);
+        let wanted = cursor.and_then(|(column, row)| Some((column, row.checked_sub(skip)?)));
+        match wanted {
+            Some((column, row)) => {
+                self.go(row.min(last));
+                let column = column.min(self.width.saturating_sub(1));
+                if column > 0 {
+                    self.out.extend_from_slice(format!("\x1b[{column}C").as_bytes());
+                }
+                if !self.shows_cursor {
+                    self.out.extend_from_slice(b"\x1b[?25h");
+                }
+            }
+            None => {
+                self.go(last);
+                if self.shows_cursor {
+                    self.out.extend_from_slice(b"\x1b[?25l");
+                }
+            }
+        }
+        self.shows_cursor = wanted.is_some();
+    }
+
+    /// The terminal has another size. Where it has broken our rows in two (`reflows`), the picture
+    /// begins further up; what it was goes, and is drawn anew.
+    pub fn resized(&mut self, (width, height): (u16, u16), reflows: bool) {
+        let mut up = usize::from(self.row);
+        if reflows && width < self.width && width > 0 {
+            let rows = self.picture.content.chunks(usize::from(self.width.max(1)));
+            let used = |row: &[Cell]| {
+                row.iter().rposition(|cell| *cell != Cell::EMPTY).map_or(0, |last| last + 1)
+            };
+            let broken = |row: &[Cell]| used(row).saturating_sub(1) / usize::from(width);
+            up += rows.take(usize::from(self.row)).map(broken).sum::<usize>();
+        }
+        (self.width, self.height) = (width, height);
+        self.row = u16::try_from(up).unwrap_or(u16::MAX).min(height.saturating_sub(1));
+        self.top = None;
+        self.forget();
+    }
+
+    /// The picture is drawn anew, whatever is on the screen.
+    pub fn forget(&mut self) {
+        self.go(0);
+        self.forget_below();
+    }
+
+    /// Somebody else has used the terminal; the cursor is at the start of a line.
+    pub fn begin_again(&mut self, size: (u16, u16), top: Option<u16>) {
+        let out = self.take();
+        *self = Self { out, ..Self::new(size, top) };
+    }
+
+    /// The picture goes; the cursor stands where it began, for whatever comes after.
+    pub fn close(&mut self) {
+        self.forget();
+        if !self.shows_cursor {
+            self.out.extend_from_slice(b"\x1b[?25h");
+            self.shows_cursor = true;
+        }
+    }
+}
+
+/// A whole screen painted over what it showed before: the rows that differ.
+pub fn paint_all(before: &Buffer, next: &Buffer, cursor: Option<(u16, u16)>) -> Vec<u8> {
+    let mut rows = Inline::new((next.area.width, next.area.height), None);
+    let width = usize::from(next.area.width.max(1));
+    let known = before.area == next.area;
+    let old = before.content.chunks(width).map(Some).chain(std::iter::repeat(None));
+    for (row, (cells, old)) in next.content.chunks(width).zip(old).enumerate() {
+        if known && old == Some(cells) {
+            continue;
+        }
+        rows.out.extend_from_slice(format!("\x1b[{};1H", row + 1).as_bytes());
+        rows.print_row(cells);
+    }
+    match cursor {
+        Some((column, row)) => {
+            let place = format!("\x1b[{};{}H\x1b[?25h", row + 1, column + 1);
+            rows.out.extend_from_slice(place.as_bytes());
+        }
+        None => rows.out.extend_from_slice(b"\x1b[?25l"),
+    }
+    rows.out
+}
+
+#[cfg(test)]
+#[path = "terminal_tests.rs"]
+mod tests;

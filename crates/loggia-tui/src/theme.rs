@@ -1,0 +1,255 @@
+//! How things look, by what they mean.
+//!
+//! The colours are the terminal's own sixteen, so the screen follows whatever theme the person has
+//! chosen; only tints behind changed lines, and colours somebody asks for, go beyond them. What
+//! must not be here: the environment (the binary reads it and passes values in) and any text.
+
+use ratatui::style::{Color, Modifier, Style};
+
+/// Whether the terminal's background is dark or light.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Background {
+    #[default]
+    Dark,
+    Light,
+}
+
+impl Background {
+    /// What `COLORFGBG` says: the last field is the number of the background's colour.
+    pub fn from_colorfgbg(value: &str) -> Option<Self> {
+        let number: u8 = value.rsplit(';').next()?.trim().parse().ok()?;
+        match number {
+            0..=6 | 8 => Some(Background::Dark),
+            7 | 9..=15 => Some(Background::Light),
+            _ => None,
+        }
+    }
+}
+
+/// How many colours may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Depth {
+    /// None at all: weight, slant and underline carry the meaning.
+    None,
+    /// The terminal's own sixteen.
+    #[default]
+    Sixteen,
+    /// The sixteen, and tints out of the 256 behind changed lines.
+    Indexed,
+}
+
+impl Depth {
+    /// From the values of `NO_COLOR`, `TERM` and `COLORTERM`.
+    pub fn detect(no_color: bool, term: Option<&str>, colorterm: Option<&str>) -> Self {
+        let term = term.unwrap_or_default();
+        let many = term.contains("256color")
+            || term.contains("direct")
+            || colorterm.is_some_and(|value| !value.is_empty());
+        match (no_color || term == "dumb", many) {
+            (true, _) => Depth::None,
+            (false, true) => Depth::Indexed,
+            (false, false) => Depth::Sixteen,
+        }
+    }
+}
+
+/// What a piece of source code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Syntax {
+    Plain,
+    Comment,
+    Keyword,
+    Text,
+    Number,
+    Escape,
+    Function,
+    Type,
+    Name,
+    Attribute,
+    Heading,
+    Invalid,
+}
+
+/// A style for every meaning. All fields can be replaced by a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Theme {
+    pub depth: Depth,
+    pub background: Background,
+    pub agent: Style,
+    pub user: Style,
+    /// Where a prompt came from, when not from here.
+    pub origin: Style,
+    pub thought: Style,
+    pub tool: Style,
+    /// Something runs.
+    pub running: Style,
+    /// Something waits for a person.
+    pub waiting: Style,
+    pub success: Style,
+    pub failure: Style,
+    pub warning: Style,
+    pub dim: Style,
+    pub strong: Style,
+    pub emphasis: Style,
+    pub struck: Style,
+    pub heading: Style,
+    pub code: Style,
+    pub link: Style,
+    pub quote: Style,
+    pub marker: Style,
+    pub added: Style,
+    pub removed: Style,
+    /// What changed inside an added or removed line.
+    pub added_word: Style,
+    pub removed_word: Style,
+    /// Behind whole added or removed lines.
+    pub added_line: Style,
+    pub removed_line: Style,
+    pub found: Style,
+    pub found_here: Style,
+    pub focus: Style,
+}
+
+impl Default for Theme {
+    fn default() -> Self {
+        Self::new(Depth::default(), Background::default())
+    }
+}
+
+impl Theme {
+    pub fn new(depth: Depth, background: Background) -> Self {
+        let plain = Style::new();
+        let with = |color: Color| if depth == Depth::None { plain } else { plain.fg(color) };
+        let bold = plain.add_modifier(Modifier::BOLD);
+        let dim = plain.add_modifier(Modifier::DIM);
+        let italic = plain.add_modifier(Modifier::ITALIC);
+        let underlined = plain.add_modifier(Modifier::UNDERLINED);
+        let (added_line, removed_line, added_word, removed_word) = tints(depth, background);
+        Self {
+            depth,
+            background,
+            agent: plain,
+            user: bold,
+            origin: with(Color::Cyan),
+            thought: dim.patch(italic),
+            tool: bold,
+            running: with(Color::Cyan),
+            waiting: with(Color::Yellow).patch(bold),
+            success: with(Color::Green),
+            failure: with(Color::Red),
+            warning: with(Color::Yellow),
+            dim,
+            strong: bold,
+            emphasis: italic,
+            struck: plain.add_modifier(Modifier::CROSSED_OUT),
+            heading: with(Color::Cyan).patch(bold),
+            code: with(Color::Cyan),
+            link: with(Color::Blue).patch(underlined),
+            quote: italic,
+            marker: dim,
+            added: with(Color::Green),
+            removed: with(Color::Red),
+            added_word,
+            removed_word,
+            added_line,
+            removed_line,
+            found: if depth == Depth::None {
+                underlined
+            } else {
+                plain.fg(Color::Black).bg(Color::Yellow)
+            },
+            found_here: plain.add_modifier(Modifier::REVERSED).patch(bold),
+            focus: plain.add_modifier(Modifier::REVERSED),
+        }
+    }
+
+    /// Without colours.
+    pub fn plain() -> Self {
+        Self::new(Depth::None, Background::default())
+    }
+
+    /// The style of a piece of source code.
+    pub fn syntax(&self, kind: Syntax) -> Style {
+        let plain = Style::new();
+        let dark = self.background == Background::Dark;
+        if self.depth == Depth::None {
+            return plain;
+        }
+        match kind {
+            Syntax::Plain | Syntax::Name => plain,
+            Syntax::Comment => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
+            Syntax::Keyword => plain.fg(Color::Magenta),
+            Syntax::Text => plain.fg(Color::Green),
+            // Yellow is the one colour that light terminals do not make readable.
+            Syntax::Number | Syntax::Escape if dark => plain.fg(Color::Yellow),
+            Syntax::Number | Syntax::Escape => plain.fg(Color::Red),
+            // Blue is the one that dark terminals do not.
+            Syntax::Function if dark => plain.fg(Color::LightBlue),
+            Syntax::Function => plain.fg(Color::Blue),
+            Syntax::Type | Syntax::Attribute => plain.fg(Color::Cyan),
+            Syntax::Heading => plain.fg(Color::Cyan).add_modifier(Modifier::BOLD),
+            Syntax::Invalid => plain.fg(Color::Red),
+        }
+    }
+}
+
+/// Behind added lines, removed lines, added words, removed words.
+fn tints(depth: Depth, background: Background) -> (Style, Style, Style, Style) {
+    let plain = Style::new();
+    let behind = |index: u8| plain.bg(Color::Indexed(index));
+    let word = plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
+    match (depth, background) {
+        (Depth::None, _) => (plain, plain, word, word),
+        (Depth::Sixteen, _) => {
+            let (added, removed) = (plain.fg(Color::Green), plain.fg(Color::Red));
+            (added, removed, added.patch(word), removed.patch(word))
+        }
+        (Depth::Indexed, Background::Dark) => (behind(22), behind(52), behind(28), behind(88)),
+        (Depth::Indexed, Background::Light) => (behind(194), behind(224), behind(157), behind(217)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_background_is_read_from_colorfgbg() {
+        let cases = [
+            ("15;0", Some(Background::Dark)),
+            ("0;15", Some(Background::Light)),
+            ("0;default;15", Some(Background::Light)),
+            ("12;8", Some(Background::Dark)),
+            ("0;7", Some(Background::Light)),
+            ("default;default", None),
+            ("", None),
+            ("0;300", None),
+        ];
+        for (value, wanted) in cases {
+            assert_eq!(Background::from_colorfgbg(value), wanted, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_depth_follows_what_the_terminal_says() {
+        let cases = [
+            ((true, Some("xterm-256color"), Some("truecolor")), Depth::None),
+            ((false, Some("dumb"), None), Depth::None),
+            ((false, Some("xterm"), None), Depth::Sixteen),
+            ((false, None, None), Depth::Sixteen),
+            ((false, Some("xterm-256color"), None), Depth::Indexed),
+            ((false, Some("xterm"), Some("truecolor")), Depth::Indexed),
+        ];
+        for ((no_color, term, colorterm), wanted) in cases {
+            assert_eq!(Depth::detect(no_color, term, colorterm), wanted, "{term:?} {colorterm:?}");
+        }
+    }
+
+    #[test]
+    fn without_colours_there_is_no_colour() {
+        let shown = format!("{:?}", Theme::plain());
+        for color in ["Red", "Green", "Yellow", "Blue", "Cyan", "Indexed("] {
+            assert!(!shown.contains(color), "{color} in {shown}");
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! A person at a screen in this process: an engine on a real session, a screen that a terminal
+//! emulator shows, and a clock that the test moves.
+
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use futures::future::BoxFuture;
+use loggia_core::{Millis, Origin, Surface};
+use loggia_session::{Hub, LocalClient, SessionHandle};
+use loggia_testkit::ScriptAgent;
+use loggia_testkit::client::{create, memory_hub};
+use loggia_tui::app::{Msg, Start};
+use loggia_tui::engine::{Engine, Wish};
+use loggia_tui::moment::Moment;
+use loggia_tui::terminal::Inline;
+use loggia_tui::{Enough, Host, Present, Preview, ShareFacts, view};
+use tokio::sync::watch;
+
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// A host that keeps everything in memory.
+pub struct Study {
+    pub files: Vec<String>,
+    pub written: Mutex<Vec<String>>,
+    pub present: watch::Sender<Vec<Present>>,
+    pub previews: Vec<Preview>,
+}
+
+impl Default for Study {
+    fn default() -> Self {
+        let (present, _) = watch::channel(Vec::new());
+        Self { files: Vec::new(), written: Mutex::default(), present, previews: Vec::new() }
+    }
+}
+
+impl Host for Study {
+    fn files(&self, found: &mut dyn FnMut(String) -> Enough) {
+        for file in &self.files {
+            if found(file.clone()) == Enough::Stop {
+                return;
+            }
+        }
+    }
+
+    fn history(&self) -> Vec<String> {
+        self.written.lock().unwrap().clone()
+    }
+
+    fn remember(&self, text: &str) {
+        self.written.lock().unwrap().push(text.to_owned());
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>> {
+        Box::pin(async { Ok(self.previews.clone()) })
+    }
+
+    fn share(&self) -> ShareFacts {
+        ShareFacts {
+            urls: vec!["ws://localhost:1234/ws".into()],
+            code: Some("http://localhost:1234".into()),
+            token: None,
+        }
+    }
+
+    fn presence(&self) -> watch::Receiver<Vec<Present>> {
+        self.present.subscribe()
+    }
+
+    fn edit(&self, _name: &str, text: &str) -> Result<Option<String>, String> {
+        Ok(Some(format!("{text} edited")))
+    }
+}
+
+pub struct Desk {
+    /// Kept open as long as the desk.
+    _hub: Hub,
+    pub handle: SessionHandle,
+    pub engine: Engine,
+    pub host: Arc<Study>,
+    inline: Inline,
+    parser: vt100::Parser,
+    now: u64,
+    pub wishes: Vec<Wish>,
+}
+
+impl Desk {
+    pub async fn new(agent: Arc<ScriptAgent>) -> Self {
+        Self::sized(agent, Study::default(), (80, 24)).await
+    }
+
+    pub async fn sized(agent: Arc<ScriptAgent>, host: Study, size: (u16, u16)) -> Self {
+        let hub = memory_hub(agent);
+        let handle = create(&hub).await;
+        let me = Origin::new(Surface::Tui, "me");
+        let client = Arc::new(LocalClient::new(handle.clone(), me.clone()));
+        let host = Arc::new(host);
+        let start = Start {
+            me,
+            head: handle.head(),
+            opened: Millis(0),
+            history: Vec::new(),
+            fullscreen: false,
+            size,
+            reflows: true,
+            theme: loggia_tui::theme::Theme::default(),
+        };
+        let some = |number| NonZero::new(number).unwrap();
+        Self {
+            _hub: hub,
+            handle,
+            engine: Engine::new(client, host.clone(), start),
+            host,
+            inline: Inline::new(size, Some(0)),
+            parser: vt100::Parser::new(some(size.1), some(size.0), 10_000),
+            now: 0,
+            wishes: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, msg: Msg) {
+        let wishes = self.engine.update(msg, Moment(self.now));
+        self.wishes.extend(wishes);
+    }
+
+    /// What the runner does after every message.
+    fn draw(&mut self) {
+        let model = &mut self.engine.model;
+        let finished = view::finished(model, Moment(self.now));
+        let frame = view::inline(model, Moment(self.now));
+        self.inline.draw(&finished, &frame);
+        self.parser.process(&self.inline.take());
+        let shown = frame.shown(self.inline.top());
+        self.send(Msg::Drawn(shown));
+    }
+
+    /// Types a script: letters, and keys in angle brackets. A screen is drawn after each.
+    pub fn types(&mut self, script: &str) -> &mut Self {
+        let mut rest = script;
+        while let Some(letter) = rest.chars().next() {
+            let event = match rest.strip_prefix('<').and_then(|named| named.split_once('>')) {
+                Some((name, after)) => {
+                    rest = after;
+                    named(name)
+                }
+                None => {
+                    rest = rest.strip_prefix(letter).unwrap();
+                    KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE)
+                }
+            };
+            self.send(Msg::Key(event));
+            self.draw();
+        }
+        self
+    }
+
+    pub fn pastes(&mut self, text: &str) -> &mut Self {
+        self.send(Msg::Paste(text.to_owned()));
+        self.draw();
+        self
+    }
+
+    /// Waits until the screen shows a text; time passes as far as the screen wants it to.
+    pub async fn sees(&mut self, text: &str) -> &mut Self {
+        self.until(text, |screen| screen.contains(text)).await
+    }
+
+    pub async fn sees_no(&mut self, text: &str) -> &mut Self {
+        self.until(text, |screen| !screen.contains(text)).await
+    }
+
+    async fn until(&mut self, text: &str, fits: impl Fn(&str) -> bool) -> &mut Self {
+        loop {
+            self.draw();
+            if fits(&self.screen()) {
+                return self;
+            }
+            let next = tokio::time::timeout(PATIENCE, self.engine.next()).await;
+            match next {
+                Ok(Ok(msg)) => self.send(msg),
+                Ok(Err(exit)) => panic!("{exit:?} before {text:?}:\n{}", self.screen()),
+                Err(_) => panic!("never {text:?}:\n{}", self.screen()),
+            }
+        }
+    }
+
+    /// The person has looked at the dialog long enough.
+    pub fn reads(&mut self) -> &mut Self {
+        self.draw();
+        self.now += loggia_tui::dialog::GUARD;
+        self.send(Msg::Tick);
+        self.draw();
+        self
+    }
+
+    pub fn screen(&self) -> String {
+        self.parser.screen().contents()
+    }
+}
+
+fn named(name: &str) -> KeyEvent {
+    let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
+    match name {
+        "enter" => plain(KeyCode::Enter),
+        "esc" => plain(KeyCode::Esc),
+        "tab" => plain(KeyCode::Tab),
+        "up" => plain(KeyCode::Up),
+        "down" => plain(KeyCode::Down),
+        "backspace" => plain(KeyCode::Backspace),
+        other => {
+            let letter = other.strip_prefix("ctrl-").expect("a key's name");
+            KeyEvent::new(KeyCode::Char(letter.chars().next().unwrap()), KeyModifiers::CONTROL)
+        }
+    }
+}

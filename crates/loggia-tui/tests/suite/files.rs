@@ -1,0 +1,21 @@
+//! Completion in a large workspace.
+
+use std::time::{Duration, Instant};
+
+use loggia_testkit::ScriptAgent;
+
+use super::desk::{Desk, Study};
+
+/// A hundred thousand files: the list is there long before a person has typed on.
+#[tokio::test]
+async fn a_hundred_thousand_files_are_searched_in_a_moment() {
+    let path = |index: usize| format!("crates/part{}/src/module{index}.rs", index % 100);
+    let files = (0..100_000).map(path).chain(["docs/needle.md".to_owned()]).collect();
+    let study = Study { files, ..Study::default() };
+    let mut desk = Desk::sized(ScriptAgent::idle(), study, (80, 24)).await;
+    desk.types("@").sees("module").await;
+    let began = Instant::now();
+    desk.types("ndlmd").sees("docs/needle.md").await;
+    // Generous for a busy machine and a debug build; without a thread of its own it is far more.
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}

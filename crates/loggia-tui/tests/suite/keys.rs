@@ -1,0 +1,179 @@
+//! Key scripts on real sessions.
+
+use loggia_core::{ChoiceId, Command, Content, Event, Origin, Question, Surface, TaskChoice};
+use loggia_testkit::client::Reader;
+use loggia_testkit::journal::Gate;
+use loggia_testkit::{Act, Journal, ScriptAgent};
+use loggia_tui::app::Exit;
+use loggia_tui::engine::Wish;
+use loggia_tui::{Present, Preview};
+
+use super::desk::{Desk, Study};
+
+fn phone() -> Origin {
+    Origin::new(Surface::A2a, "phone")
+}
+
+#[tokio::test]
+async fn a_prompt_is_answered() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::say("hello back")])).await;
+    desk.types("hello<enter>").sees("hello back").await.sees_no("working").await;
+    assert_eq!(desk.host.written.lock().unwrap().as_slice(), ["hello"]);
+}
+
+#[tokio::test]
+async fn a_command_is_allowed_with_a_key_and_runs() {
+    let acts = [Act::execute("ls"), Act::succeed("a.txt"), Act::say("done")];
+    let mut desk = Desk::new(ScriptAgent::doing(acts)).await;
+    desk.types("go<enter>").sees("Allow once").await.reads().types("y").sees("done").await;
+    desk.sees_no("Allow once").await;
+}
+
+#[tokio::test]
+async fn a_refusal_is_final() {
+    let agent = ScriptAgent::doing([Act::execute("ls"), Act::say("then not")]);
+    let mut desk = Desk::new(agent.clone()).await;
+    desk.types("go<enter>").sees("Allow once").await.reads().types("n").sees("then not").await;
+    let notes = agent.journal().notes();
+    assert!(notes.contains(&"refused ls".to_owned()), "{notes:?}");
+}
+
+/// The keys come before the question does, in one burst with the prompt: none of them answers.
+#[tokio::test]
+async fn keys_typed_ahead_do_not_answer() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::execute("rm -rf x")])).await;
+    desk.types("go<enter>y").sees("Allow once").await;
+    desk.types("ya1");
+    // All of it is a draft.
+    desk.sees("yya1").await;
+    desk.reads().types("n").sees_no("Allow once").await;
+}
+
+#[tokio::test]
+async fn an_edited_command_is_what_runs() {
+    let agent = ScriptAgent::doing([Act::execute("ls"), Act::succeed("ok")]);
+    let mut desk = Desk::new(agent).await;
+    desk.types("go<enter>").sees("Allow once").await.reads();
+    desk.types("e -la<enter>").sees_no("Your version").await;
+    let mut reader = Reader::new(&desk.handle);
+    let answered = reader.until(|event| matches!(event, Event::ApprovalAnswered { .. })).await;
+    let Event::ApprovalAnswered { details, .. } = &answered.event else { panic!() };
+    let wanted =
+        loggia_core::Details::Execute { command: "ls -la".into(), directory: "/workspace".into() };
+    assert_eq!(details.as_ref(), Some(&wanted));
+}
+
+#[tokio::test]
+async fn somebody_elses_answer_closes_the_dialog_and_is_named() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::execute("ls"), Act::succeed("ok")])).await;
+    desk.types("go<enter>").sees("Allow once").await;
+    let approval = Reader::new(&desk.handle).until_asked().await;
+    let command = Command::Answer {
+        to: Question::Approval(approval),
+        choice: ChoiceId::PROCEED_ONCE.into(),
+        edit: None,
+        digest: None,
+    };
+    desk.handle.submit(command, phone()).await.unwrap();
+    desk.sees_no("Allow once").await.sees("approved by A2A:phone").await;
+}
+
+#[tokio::test]
+async fn somebody_elses_prompt_appears_with_its_origin() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::say("for the phone")])).await;
+    let command = Command::Prompt {
+        prompt: "p".into(),
+        task: TaskChoice::New,
+        content: Content::text("from elsewhere"),
+    };
+    desk.handle.submit(command, phone()).await.unwrap();
+    desk.sees("from elsewhere").await.sees("[A2A").await.sees("for the phone").await;
+}
+
+#[tokio::test]
+async fn prompts_are_queued_and_shown_and_can_be_taken_back() {
+    let gate = Gate::default();
+    let scripts = [vec![Act::WaitFor(gate.clone())], vec![Act::say("second done")]];
+    let mut desk = Desk::new(ScriptAgent::new(Journal::default(), scripts)).await;
+    desk.types("first<enter>").sees("working").await;
+    desk.types("second<enter>").sees("queued: second").await;
+    desk.types("third<enter>").sees("queued: third").await;
+    gate.open();
+    desk.sees("second done").await.sees_no("queued:").await;
+}
+
+#[tokio::test]
+async fn esc_interrupts() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::WaitForCancel])).await;
+    desk.types("go<enter>").sees("working").await.types("<esc>").sees_no("working").await;
+}
+
+#[tokio::test]
+async fn files_commands_and_history_complete() {
+    let files = ["src/main.rs", "src/view.rs", "README.md"].map(str::to_owned).to_vec();
+    let study = Study { files, ..Study::default() };
+    let mut desk = Desk::sized(ScriptAgent::doing([Act::say("ok")]), study, (80, 24)).await;
+    desk.types("see @mai").sees("src/main.rs").await.types("<tab>");
+    desk.sees("see @src/main.rs").await.types("<enter>").sees("ok").await;
+    desk.types("/mo").sees("what passes without a question").await.types("<ctrl-c>");
+    desk.types("<ctrl-r>main").sees("search: main  see @src/main.rs").await.types("<enter>");
+    desk.sees("› see @src/main.rs").await;
+}
+
+#[tokio::test]
+async fn a_large_paste_is_a_chip_on_the_screen_and_whole_in_the_log() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::say("read")])).await;
+    let long = "a line of it\n".repeat(40);
+    desk.types("see ").pastes(&long).sees("see [pasted 40 lines]").await.types("<enter>");
+    desk.sees("read").await;
+    let mut reader = Reader::new(&desk.handle);
+    let prompt = reader.until(|event| matches!(event, Event::PromptAccepted { .. })).await;
+    let Event::PromptAccepted { content, .. } = &prompt.event else { panic!() };
+    assert_eq!(content.to_text(), format!("see {long}"));
+}
+
+#[tokio::test]
+async fn share_shows_where_and_a_code() {
+    let mut desk = Desk::new(ScriptAgent::idle()).await;
+    desk.types("/share<enter>").sees("ws://localhost:1234/ws").await.sees("█").await;
+    desk.types("x").sees_no("ws://").await;
+}
+
+#[tokio::test]
+async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
+    let preview = |id: &str, title: &str| Preview {
+        session: id.into(),
+        when: "yesterday".into(),
+        title: title.into(),
+        lines: vec![format!("the end of {title}")],
+        here: true,
+    };
+    let previews = vec![preview("s1", "one"), preview("s2", "two")];
+    let study = Study { previews, ..Study::default() };
+    let mut desk = Desk::sized(ScriptAgent::idle(), study, (80, 24)).await;
+    desk.types("/resume<enter>").sees("the end of one").await;
+    desk.types("<down>").sees("the end of two").await.types("<enter>");
+    assert_eq!(desk.wishes, [Wish::Leave(Exit::Resume("s2".into()))]);
+}
+
+#[tokio::test]
+async fn who_is_here_is_on_the_screen() {
+    let mut desk = Desk::new(ScriptAgent::idle()).await;
+    let phone = Present { surface: Surface::A2a, name: "phone".into() };
+    desk.host.present.send_replace(vec![phone]);
+    desk.sees("phone joined").await.sees("with phone").await;
+}
+
+/// A whole exchange on the smallest terminal there may be.
+#[tokio::test]
+async fn ten_columns_and_three_rows_are_enough() {
+    let acts = [Act::execute("ls"), Act::succeed("ok"), Act::say("fine")];
+    let agent = ScriptAgent::doing(acts);
+    let mut desk = Desk::sized(agent.clone(), Study::default(), (10, 3)).await;
+    desk.types("go<enter>").sees("a moment").await.reads().sees("y/a/p/n").await;
+    // Its end has to be seen here as well.
+    desk.types("GGG").reads().types("y").sees_no("y/a/p/n").await;
+    let mut reader = Reader::new(&desk.handle);
+    reader.until_over().await;
+    assert!(agent.journal().notes().contains(&"permit ls".to_owned()));
+}

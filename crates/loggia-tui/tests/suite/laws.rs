@@ -1,0 +1,171 @@
+//! Whatever others wrote, at any size: every line fits, nothing a terminal obeys is in it, and the
+//! screen can always be drawn.
+
+use loggia_core::Cell;
+use loggia_tui::safe::is_unseen;
+use loggia_tui::theme::{Background, Depth, Theme};
+use loggia_tui::wrap::spans_width;
+use proptest::prelude::*;
+
+use super::generate::any_cell;
+use super::look::{Screen, lines};
+
+fn is_safe(text: &str) -> bool {
+    text.chars().all(|it| matches!(it, '\u{fe0f}' | '\u{200d}') || !is_unseen(it))
+}
+
+/// A key that somebody presses in the transcript view, or something that happens meanwhile.
+#[derive(Debug, Clone)]
+enum Act {
+    Up(usize),
+    Down(usize),
+    PageUp,
+    PageDown,
+    Top,
+    Bottom,
+    Toggle(usize),
+    ToggleRow(usize),
+    ExpandAll(bool),
+    FocusNext,
+    FocusPrevious,
+    Search(String),
+    Next,
+    Previous,
+    Resize(u16, u16),
+    Grow(usize),
+    Measure,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        (0usize..30).prop_map(Act::Up),
+        (0usize..30).prop_map(Act::Down),
+        Just(Act::PageUp),
+        Just(Act::PageDown),
+        Just(Act::Top),
+        Just(Act::Bottom),
+        (0usize..12).prop_map(Act::Toggle),
+        (0usize..12).prop_map(Act::ToggleRow),
+        any::<bool>().prop_map(Act::ExpandAll),
+        Just(Act::FocusNext),
+        Just(Act::FocusPrevious),
+        "[a-z]{0,2}".prop_map(Act::Search),
+        Just(Act::Next),
+        Just(Act::Previous),
+        (1u16..60, 1u16..20).prop_map(|(width, height)| Act::Resize(width, height)),
+        (1usize..4).prop_map(Act::Grow),
+        Just(Act::Measure),
+    ]
+}
+
+fn perform(screen: &mut Screen, cells: &[Cell], act: &Act) {
+    if let Act::Resize(width, height) = act {
+        (screen.width, screen.height) = (*width, *height);
+    }
+    screen.act(cells, |pager, scene| match act {
+        Act::Up(lines) => pager.scroll_up(scene, *lines),
+        Act::Down(lines) => pager.scroll_down(scene, *lines),
+        Act::PageUp => pager.page_up(scene),
+        Act::PageDown => pager.page_down(scene),
+        Act::Top => pager.to_top(),
+        Act::Bottom => pager.to_bottom(),
+        Act::Toggle(cell) => pager.toggle(scene, *cell),
+        Act::ToggleRow(row) => {
+            if let Some(cell) = pager.cell_at(scene, *row) {
+                pager.toggle(scene, cell);
+            }
+        }
+        Act::ExpandAll(expanded) => pager.expand_all(scene, *expanded),
+        Act::FocusNext => pager.focus_next(scene),
+        Act::FocusPrevious => pager.focus_previous(scene),
+        Act::Search(text) => {
+            pager.begin_search(scene);
+            pager.search(scene, text);
+        }
+        Act::Next => drop(pager.search_next(scene)),
+        Act::Previous => drop(pager.search_previous(scene)),
+        Act::Measure => drop(pager.measure(scene, 3)),
+        Act::Resize(..) | Act::Grow(_) => {}
+    });
+}
+
+proptest! {
+    #[test]
+    fn every_cell_fits_and_is_safe(cell in any_cell(), width in 1usize..140, expanded: bool) {
+        let theme = Theme::new(Depth::Indexed, Background::Light);
+        for line in lines(&cell, width, expanded, &theme) {
+            prop_assert!(spans_width(&line.spans) <= width, "{line:?}");
+            for span in &line.spans {
+                prop_assert!(is_safe(&span.content), "{:?}", span.content);
+            }
+        }
+    }
+
+    #[test]
+    fn the_screen_can_always_be_drawn(
+        all in prop::collection::vec(any_cell(), 1..12),
+        acts in prop::collection::vec(act(), 1..16),
+        size in (1u16..60, 1u16..20),
+    ) {
+        let mut screen = Screen::new(size.0, size.1);
+        let mut count = 1;
+        for act in &acts {
+            if let Act::Grow(more) = act {
+                count = (count + more).min(all.len());
+            }
+            let cells = &all[..count];
+            perform(&mut screen, cells, act);
+            for row in screen.rows(cells) {
+                prop_assert!(is_safe(&row), "{row:?}");
+            }
+            let position = screen.pager.position();
+            prop_assert!(position.line <= position.total);
+        }
+    }
+
+    /// What has been drawn before leaves no trace: a pager that has seen everything shows the same
+    /// as one that is new.
+    #[test]
+    fn the_end_looks_the_same_however_one_came_there(
+        all in prop::collection::vec(any_cell(), 1..10),
+        acts in prop::collection::vec(act(), 0..10),
+        size in (10u16..60, 3u16..20),
+    ) {
+        let mut screen = Screen::new(size.0, size.1);
+        let mut count = 1;
+        for act in acts.iter().filter(|act| !matches!(act, Act::Toggle(_) | Act::ToggleRow(_)
+            | Act::ExpandAll(_) | Act::Search(_) | Act::Next | Act::Previous)) {
+            if let Act::Grow(more) = act {
+                count = (count + more).min(all.len());
+            }
+            perform(&mut screen, &all[..count], act);
+            screen.rows(&all[..count]);
+        }
+        (screen.width, screen.height) = size;
+        screen.pager.to_bottom();
+        screen.pager.clear_focus();
+        prop_assert_eq!(screen.rows(&all), Screen::new(size.0, size.1).rows(&all));
+    }
+
+    #[test]
+    fn scrolling_up_and_down_comes_back(
+        cells in prop::collection::vec(any_cell(), 1..10),
+        steps in prop::collection::vec(1usize..9, 1..6),
+        size in (10u16..60, 3u16..12),
+    ) {
+        let mut screen = Screen::new(size.0, size.1);
+        screen.rows(&cells);
+        let total: usize = steps.iter().sum();
+        screen.act(&cells, |pager, scene| pager.scroll_up(scene, 200));
+        let first = screen.rows(&cells);
+        screen.act(&cells, |pager, scene| {
+            steps.iter().for_each(|step| pager.scroll_down(scene, *step));
+            if !pager.is_following() {
+                pager.scroll_up(scene, total);
+            } else {
+                pager.scroll_up(scene, 200);
+            }
+        });
+        prop_assert_eq!(screen.rows(&cells), first);
+    }
+}

@@ -1,0 +1,65 @@
+//! From starting `loggia` to its first picture, in a real terminal: `cargo bench -p loggia --bench
+//! start`. The terminal here answers at once, as a local one does; what it asks is counted in.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a benchmark that cannot measure should say so loudly"
+)]
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+const RUNS: usize = 20;
+
+fn main() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut took: Vec<Duration> = (0..RUNS).map(|_| first_picture(directory.path())).collect();
+    took.sort_unstable();
+    let millis = |at: usize| took[at].as_secs_f64() * 1e3;
+    println!(
+        "start → first picture: best {:.1} ms, half {:.1} ms, worst {:.1} ms of {RUNS}",
+        millis(0),
+        millis(RUNS / 2),
+        millis(RUNS - 1)
+    );
+}
+
+fn first_picture(directory: &Path) -> Duration {
+    let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
+    let pair = native_pty_system().openpty(size).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_loggia"));
+    command.env_clear();
+    command.env("PATH", std::env::var("PATH").unwrap());
+    command.env("TERM", "xterm-256color");
+    command.env("LOGGIA_HOME", directory.join("home"));
+    command.cwd(directory);
+    let mut reader = pair.master.try_clone_reader().unwrap();
+    let mut writer = pair.master.take_writer().unwrap();
+    let began = Instant::now();
+    let mut child = pair.slave.spawn_command(command).unwrap();
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
+    let took = loop {
+        let read = reader.read(&mut buffer).unwrap();
+        let fresh = &buffer[..read];
+        seen.extend_from_slice(fresh);
+        if fresh.windows(4).any(|window| window == b"\x1b[6n") {
+            writer.write_all(b"\x1b[1;1R").unwrap();
+        }
+        let text = String::from_utf8_lossy(&seen);
+        if text.contains("what shall I do?") {
+            break began.elapsed();
+        }
+    };
+    writer.write_all(b"\x04").unwrap();
+    // Read on, so that it can end.
+    while matches!(reader.read(&mut buffer), Ok(1..)) {}
+    child.wait().unwrap();
+    took
+}

@@ -1,0 +1,165 @@
+//! `loggia` in a terminal: one session on the screen, and on the wire as well with `--a2a-port`.
+
+mod host;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use loggia_core::{Command, Millis, Origin, SessionId, Surface};
+use loggia_server::serve::Bound;
+use loggia_server::state::Shape;
+use loggia_session::{LocalClient, SessionHandle};
+use loggia_tui::theme::{Background, Depth, Theme};
+use loggia_tui::{Exit, ShareFacts, Start};
+
+use super::serve::{self, Setup, ShareArgs};
+use crate::compose::{self, App};
+use crate::exit::{FAILED, TERMINATED, Usage};
+use host::ChatHost;
+
+/// What the command line says about the screen.
+pub struct ChatArgs {
+    pub port: Option<u16>,
+    pub session: Option<String>,
+    pub continue_last: bool,
+    pub fullscreen: bool,
+    pub share: ShareArgs,
+}
+
+/// True where a person sits in front of this process.
+pub fn is_possible(app: &App) -> bool {
+    let dumb = app.environment.get("TERM").is_none_or(|term| term == "dumb");
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !dumb
+}
+
+pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let mut bound = args.port.map(|port| serve::bind(&args.share, port)).transpose()?;
+    let setup = Setup::new(&args.share, app, "loggia").await?;
+    let mut wanted = match (&args.session, args.continue_last) {
+        (Some(text), _) => Some(compose::find_session(setup.store.as_ref(), text).await?),
+        (None, true) => {
+            let here = app.workspace_text()?;
+            Some(compose::last_session(setup.store.as_ref(), &here).await?)
+        }
+        (None, false) => None,
+    };
+    let origin = Origin::new(Surface::Tui, format!("tui-{}", std::process::id()).as_str());
+    let exit = loop {
+        let handle = open(&setup, wanted.take(), &origin, app).await?;
+        let shown = Shown { handle, origin: origin.clone(), fullscreen: args.fullscreen };
+        match shown.run(&setup, bound.take(), &args.share, app).await? {
+            Exit::Resume(session) => {
+                wanted = Some(session);
+                bound = args.port.map(|port| serve::bind(&args.share, port)).transpose()?;
+            }
+            exit => break exit,
+        }
+    };
+    setup.hub.stop().await;
+    Ok(match exit {
+        Exit::Asked | Exit::Resume(_) => ExitCode::SUCCESS,
+        Exit::Terminated | Exit::HungUp => ExitCode::from(TERMINATED),
+        Exit::Stopped(why) => {
+            eprintln!("loggia: {}", crate::style::printable(&why));
+            ExitCode::from(FAILED)
+        }
+    })
+}
+
+async fn open(
+    setup: &Setup,
+    wanted: Option<SessionId>,
+    origin: &Origin,
+    app: &App,
+) -> anyhow::Result<SessionHandle> {
+    let settings = app.settings(&setup.config, setup.store.as_ref()).await?;
+    let Some(id) = wanted else {
+        return Ok(setup.hub.create(app.new_session(settings)?, origin.clone()).await?);
+    };
+    let handle = setup.hub.open(&id).await?;
+    super::run::same_workspace(&handle, app).await?;
+    handle.submit(Command::Configure { settings }, origin.clone()).await?;
+    Ok(handle)
+}
+
+/// One session on the screen.
+struct Shown {
+    handle: SessionHandle,
+    origin: Origin,
+    fullscreen: bool,
+}
+
+impl Shown {
+    async fn run(
+        self,
+        setup: &Setup,
+        bound: Option<Bound>,
+        args: &ShareArgs,
+        app: &App,
+    ) -> anyhow::Result<Exit> {
+        let mut share = ShareFacts::default();
+        let mut serving = None;
+        if let Some(bound) = bound {
+            share = facts(&bound, args);
+            println!("Loggia shares this session on {}", serve::addresses(&bound));
+            let shape = Shape::Shared(self.handle.id().clone());
+            let roots = vec![app.workspace.clone()];
+            serving = Some(setup.serving(bound, shape, roots, args, app).await?);
+        }
+        let host = Arc::new(ChatHost::new(app, setup.store.clone(), share));
+        let start = Start {
+            me: self.origin.clone(),
+            head: self.handle.head(),
+            opened: now(),
+            history: loggia_tui::Host::history(host.as_ref()),
+            fullscreen: self.fullscreen,
+            size: (80, 24),
+            reflows: reflows(app),
+            theme: theme(app),
+        };
+        let client = Arc::new(LocalClient::new(self.handle, self.origin));
+        let exit = loggia_tui::run(client, host, start).await;
+        // The person has left.
+        if let Some(serving) = serving {
+            serving.stop().await;
+        }
+        exit.map_err(|error| Usage(error.to_string()).into())
+    }
+}
+
+fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
+    let own = format!("http://localhost:{}", bound.port());
+    let public = args.public_url.clone().unwrap_or(own);
+    let public = public.trim_end_matches('/').to_owned();
+    let socket = public.replacen("http", "ws", 1);
+    ShareFacts {
+        urls: vec![format!("{public}/.well-known/agent-card.json"), format!("{socket}/ws")],
+        code: Some(public),
+        token: args.token_file.as_ref().map(|path| {
+            let who = if args.require_token { "Clients need" } else { "Other users' clients need" };
+            format!("{who} a token from {}.", path.display())
+        }),
+    }
+}
+
+fn now() -> Millis {
+    Millis(jiff::Timestamp::now().as_millisecond())
+}
+
+/// The terminal's own colours, as many as it has, and none where somebody says so.
+fn theme(app: &App) -> Theme {
+    let get = |name| app.environment.get(name);
+    let depth = Depth::detect(get("NO_COLOR").is_some(), get("TERM"), get("COLORTERM"));
+    let background = get("COLORFGBG").and_then(Background::from_colorfgbg);
+    Theme::new(depth, background.unwrap_or_default())
+}
+
+/// Nearly every terminal breaks long rows when it gets narrower; the classic ones cut them.
+fn reflows(app: &App) -> bool {
+    let term = app.environment.get("TERM").unwrap_or_default();
+    let inside = app.environment.get("TMUX").is_some();
+    let classic = app.environment.get("XTERM_VERSION").is_some()
+        || ["linux", "rxvt", "vt100", "st"].iter().any(|name| term.starts_with(name));
+    inside || !classic
+}

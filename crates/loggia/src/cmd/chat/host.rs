@@ -1,0 +1,191 @@
+//! What the screen asks of this machine: files, what was written before, other sessions, an editor.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use loggia_core::{CellBody, Seq, SessionId, Transcript};
+use loggia_session::{SqliteStore, Store};
+use loggia_tui::{Enough, Host, Present, Preview, ShareFacts};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::compose::App;
+use crate::style::printable;
+
+/// Sessions in the picker.
+const SESSIONS: usize = 50;
+/// Events at the end of a session that its preview is made from.
+const PREVIEWED: u64 = 60;
+/// The file of prompts is cut to its end when it is larger.
+const HISTORY: u64 = 4 * 1024 * 1024;
+/// A longer prompt is not worth keeping.
+const REMEMBERED: usize = 64 * 1024;
+
+pub struct ChatHost {
+    workspace: PathBuf,
+    here: String,
+    history: PathBuf,
+    store: Arc<SqliteStore>,
+    share: ShareFacts,
+    editor: Option<String>,
+    /// Nobody tells yet who is connected; the sender keeps the list open.
+    present: watch::Sender<Vec<Present>>,
+}
+
+/// One prompt in the file.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    workspace: String,
+    text: String,
+}
+
+impl ChatHost {
+    pub fn new(app: &App, store: Arc<SqliteStore>, share: ShareFacts) -> Self {
+        let environment = &app.environment;
+        let editor = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
+        Self {
+            workspace: app.workspace.clone(),
+            here: app.workspace.display().to_string(),
+            history: app.paths.state.join("history.jsonl"),
+            store,
+            share,
+            editor: editor.map(str::to_owned),
+            present: watch::channel(Vec::new()).0,
+        }
+    }
+
+    fn append(&self, text: &str) -> std::io::Result<()> {
+        if let Some(directory) = self.history.parent() {
+            std::fs::create_dir_all(directory)?;
+        }
+        let written = Written { workspace: self.here.clone(), text: text.to_owned() };
+        let line = serde_json::to_string(&written)?;
+        let mut file =
+            OpenOptions::new().create(true).append(true).mode(0o600).open(&self.history)?;
+        // One write a line: two terminals may share the file.
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+
+    fn lines(&self) -> std::io::Result<Vec<Written>> {
+        let file = File::open(&self.history)?;
+        let large = file.metadata()?.len() > HISTORY;
+        let lines = BufReader::new(file).lines().map_while(Result::ok);
+        let mut written: Vec<Written> =
+            lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
+        if large {
+            written.drain(..written.len() / 2);
+            let kept: Vec<String> = written.iter().flat_map(serde_json::to_string).collect();
+            let fresh = self.history.with_extension("new");
+            let mut file = OpenOptions::new()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&fresh)?;
+            file.write_all((kept.join("\n") + "\n").as_bytes())?;
+            std::fs::rename(&fresh, &self.history)?;
+        }
+        Ok(written)
+    }
+}
+
+impl Host for ChatHost {
+    fn files(&self, found: &mut dyn FnMut(String) -> Enough) {
+        let walk = ignore::WalkBuilder::new(&self.workspace)
+            .hidden(false)
+            .require_git(false)
+            .filter_entry(|entry| entry.file_name() != ".git")
+            .build();
+        for entry in walk.flatten().filter(|entry| entry.depth() > 0) {
+            let path =
+                entry.path().strip_prefix(&self.workspace).ok().and_then(|path| path.to_str());
+            let Some(path) = path else { continue };
+            let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+            let path = if directory { format!("{path}/") } else { path.to_owned() };
+            if found(path) == Enough::Stop {
+                return;
+            }
+        }
+    }
+
+    fn history(&self) -> Vec<String> {
+        // No file yet, or one that cannot be read: there is nothing to go back to.
+        let written = self.lines().unwrap_or_default();
+        let here = written.into_iter().filter(|written| written.workspace == self.here);
+        here.map(|written| written.text).collect()
+    }
+
+    fn remember(&self, text: &str) {
+        // As in a shell: a line that begins with a space is not kept.
+        if text.starts_with(' ') || text.len() > REMEMBERED {
+            return;
+        }
+        if let Err(error) = self.append(text) {
+            tracing::warn!("the history is not written: {error}");
+        }
+    }
+
+    fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>> {
+        Box::pin(async {
+            let listed = self.store.list(usize::MAX).await.map_err(|error| error.to_string())?;
+            let wanted = listed.into_iter().filter(|listed| {
+                listed.summary.turns > 0
+                    && !listed.summary.closed
+                    && listed.summary.workspace == self.here
+            });
+            let mut previews = Vec::new();
+            for listed in wanted.take(SESSIONS) {
+                previews.push(Preview {
+                    lines: self.end_of(&listed.session, listed.head).await,
+                    session: listed.session,
+                    when: crate::cmd::sessions::time(listed.summary.updated),
+                    title: listed.summary.title,
+                    here: true,
+                });
+            }
+            Ok(previews)
+        })
+    }
+
+    fn share(&self) -> ShareFacts {
+        self.share.clone()
+    }
+
+    fn presence(&self) -> watch::Receiver<Vec<Present>> {
+        self.present.subscribe()
+    }
+
+    fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String> {
+        let Some(editor) = &self.editor else {
+            return Err("there is no editor: set VISUAL or EDITOR".to_owned());
+        };
+        let edited = crate::cmd::run::edit_text(editor, name, text, |command| {
+            command.status().map_err(Into::into)
+        });
+        edited.map_err(|error| printable(&format!("{error:#}")))
+    }
+}
+
+impl ChatHost {
+    /// The last things said in a session. What cannot be read is shown as nothing.
+    async fn end_of(&self, session: &SessionId, head: Seq) -> Vec<String> {
+        let after = Seq(head.0.saturating_sub(PREVIEWED));
+        let events = self.store.read(session, after, 256).await.unwrap_or_default();
+        let mut transcript = Transcript::default();
+        events.iter().for_each(|event| transcript.apply(event));
+        let said = transcript.cells().iter().filter_map(|cell| match &cell.body {
+            CellBody::Prompt { text, .. } => Some(format!("› {text}")),
+            CellBody::Text { text } => Some(text.clone()),
+            CellBody::Call(call) => Some(format!("• {}", call.title)),
+            _ => None,
+        });
+        let lines: Vec<String> =
+            said.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+        let skip = lines.len().saturating_sub(8);
+        lines.into_iter().filter(|line| !line.trim().is_empty()).skip(skip).collect()
+    }
+}

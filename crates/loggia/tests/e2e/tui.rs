@@ -1,0 +1,254 @@
+//! `loggia` in a terminal: the session on the screen, shared or not, and the terminal afterwards.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use crate::driver::Machine;
+use crate::screen::Screen;
+use crate::served::{Socket, confirmation, text_message};
+
+/// Shown once keys count.
+const ARMED: &str = "e change it first";
+
+#[test]
+fn a_first_prompt_is_answered_and_a_write_is_allowed_with_a_key() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("write a.txt: hi\r");
+    screen.sees("Allow Loggia to write a.txt?").sees("hi").sees(ARMED).types("y");
+    screen.sees("wrote a.txt").sees_no("Allow once");
+    assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
+    // What was on the screen before is still there, and what is done stands below it.
+    let shown = screen.shown();
+    assert!(shown.starts_with("before\n"), "{shown}");
+    assert!(!screen.mouse_is_on(), "the pointer belongs to the terminal again");
+    screen.types("/quit\r").sees("code 0").is_restored();
+    let shown = screen.shown();
+    assert!(shown.contains("wrote a.txt") && !shown.contains("what shall I do?"), "{shown}");
+}
+
+/// The keys are there before the question is: none of them answers it.
+#[test]
+fn what_was_typed_before_the_question_does_not_answer_it() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("say ready\x0await 300ms\x0awrite a.txt: x\r");
+    screen.sees("working").types("yyy1");
+    screen.sees("Allow Loggia to write a.txt?").sees("yyy1").sees(ARMED).types("n");
+    screen.sees_no("Allow once").sees("refused");
+    assert_eq!(machine.read("a.txt"), None);
+    screen.types("\x03").types("\x03\x03").sees("code 0");
+}
+
+#[test]
+fn an_edited_proposal_is_what_runs() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("run echo one\r").sees(ARMED);
+    screen.types("e").sees("Your version").types(" and two\r").sees("one and two");
+    screen.sees_no("Your version").types("/quit\r").sees("code 0");
+    let log = machine.log(&machine.sessions()[0]);
+    let ran = serde_json::to_string(&log).unwrap();
+    assert!(ran.contains("echo one and two"), "{ran}");
+}
+
+#[test]
+fn an_editor_of_ones_own_writes_the_prompt() {
+    let machine = Machine::new();
+    let editor = machine.home().with_file_name("editor.sh");
+    std::fs::write(
+        &editor,
+        "#!/bin/sh\nstty -a | grep -q ' icanon' && echo say from my editor > \"$1\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let environment = [("EDITOR", editor.to_str().unwrap())];
+    let mut screen = Screen::sized(&machine, &[], &environment, (80, 24));
+    screen.sees("what shall I do?").types("\x07").sees("› say from my editor").types("\r");
+    screen.sees("\n\nfrom my editor").sees("what shall I do?");
+    screen.types("\x04").sees("code 0").is_restored();
+}
+
+/// A shared session: the port that was picked, and the screen.
+fn shared(machine: &Machine) -> (Screen, u16) {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut screen = Screen::open(machine, &["--a2a-port", &port.to_string()]);
+    screen.sees("what shall I do?");
+    (screen, port)
+}
+
+async fn phone(port: u16) -> Socket {
+    Socket::connect(port, "?name=phone&after=0").await
+}
+
+/// S0, success criteria 1 to 4: one process, a screen and a wire; what is typed on one side is seen
+/// on the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_of_a_client_is_on_the_screen_and_the_screens_output_at_the_client() {
+    let machine = Machine::new();
+    let (mut screen, port) = shared(&machine);
+    let mut client = phone(port).await;
+    client.send(2, "message/stream", json!({ "message": text_message("say from the wire") })).await;
+    screen.sees("[A2A").sees("say from the wire");
+    screen.types("say from the screen\r");
+    client.until(|value| value.to_string().contains("from the screen")).await;
+    screen.types("/share\r").sees(&format!("localhost:{port}")).sees("█").types("q");
+    screen.types("\x04").sees("code 0").is_restored();
+}
+
+/// S0, success criterion 5: the client's choice closes the dialog on the screen, which says whose it
+/// was.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_over_the_wire_closes_the_dialog() {
+    let machine = Machine::new();
+    let (mut screen, port) = shared(&machine);
+    let mut client = phone(port).await;
+    screen.types("write a.txt: hi\r").sees("Allow once");
+    let asked = client.until(|value| value.to_string().contains("confirmation_request")).await;
+    let event = &asked["params"]["event"];
+    let call = &event["status"]["message"]["parts"][0]["data"]["tool_call_id"];
+    let answer = confirmation(&event["taskId"], call, "proceed_once");
+    client.send(2, "message/stream", json!({ "message": answer })).await;
+    screen.sees_no("Allow once").sees("approved by A2A:phone").sees("wrote a.txt");
+    assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
+    screen.types("\x04").sees("code 0");
+}
+
+#[test]
+fn an_open_question_survives_kill_9_and_is_on_the_screen_again() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("write a.txt: hi\r").sees("Allow once");
+    screen.signal(Signal::SIGKILL).sees("code 137");
+    let mut screen = Screen::open(&machine, &["--continue"]);
+    screen.sees("Allow Loggia to write a.txt?").sees(ARMED).types("y").sees("wrote a.txt");
+    screen.types("\x04").sees("code 0");
+    assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
+}
+
+#[test]
+fn every_size_is_drawn_and_what_is_printed_stays() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("say one two three\r").sees_no("working");
+    for (columns, rows) in [(60, 30), (100, 20), (10, 3), (40, 10), (100, 30)] {
+        screen.resize(columns, rows).types("x").sees("› x").types("\x7f").sees_no("› x");
+    }
+    screen.resize(60, 24).types("write a.txt: x\r").sees(ARMED);
+    screen
+        .resize(90, 24)
+        .sees("Refuse")
+        .resize(50, 26)
+        .sees(ARMED)
+        .types("n")
+        .sees_no("Allow once");
+    screen.types("\x04").sees("code 0").is_restored();
+}
+
+#[test]
+fn ten_columns_and_three_rows_are_enough() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[], (10, 3));
+    screen.sees("› what").types("write a: x\r").sees("y/a/p/n");
+    screen.types("n").sees_no("y/a/p/n").types("\x04").sees("icanon");
+    assert_eq!(machine.read("a"), None);
+}
+
+#[test]
+fn the_full_transcript_opens_and_closes() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("say needle\r").sees_no("working");
+    screen.types("\x14").sees("/ search");
+    assert!(screen.is_alternate());
+    screen.types("/need\r").sees("/need  n next").types("q").types("q").sees("what shall I do?");
+    assert!(!screen.is_alternate());
+    screen.types("\x04").sees("code 0").is_restored();
+    let mut screen = Screen::open(&machine, &["--continue", "--fullscreen"]);
+    screen.sees("needle").sees("what shall I do?");
+    assert!(screen.is_alternate());
+    screen.types("\x04").sees("code 0").is_restored();
+}
+
+#[test]
+fn the_terminal_is_restored_after_a_signal() {
+    for (signal, code) in [(Signal::SIGTERM, "code 143"), (Signal::SIGHUP, "code 143")] {
+        let machine = Machine::new();
+        let mut screen = Screen::open(&machine, &[]);
+        screen.sees("what shall I do?").types("write a.txt: x\r").sees(ARMED);
+        assert!(screen.mouse_is_on());
+        screen.signal(signal).sees(code).is_restored();
+    }
+}
+
+/// The terminal is a program's, and the program is gone at once: nobody restores anything, and
+/// nobody is left behind.
+#[test]
+fn the_process_ends_with_its_terminal() {
+    let machine = Machine::new();
+    let script = "script -qfc \"$0\" /dev/null; echo gone";
+    let mut screen = Screen::script(&machine, script, &[], &[], (80, 24));
+    screen.sees("what shall I do?");
+    let (terminal, loggia) = screen.processes();
+    nix::sys::signal::kill(terminal, Signal::SIGKILL).unwrap();
+    screen.sees("gone");
+    until("it is still running", || !std::path::Path::new(&format!("/proc/{loggia}")).exists());
+    let again = machine.run(&["run", "--continue", "say still here"]);
+    assert_eq!(again.code, 0, "{}", again.err);
+}
+
+#[test]
+fn suspended_and_back() {
+    let machine = Machine::new();
+    let script = "set -m; \"$0\"; echo stopped; read line; fg > /dev/null; echo code $?; \
+                  stty -a | grep -o ' -*icanon'";
+    let mut screen = Screen::script(&machine, script, &[], &[], (80, 24));
+    screen.sees("what shall I do?").types("a draft").sees("› a draft").types("\x1a");
+    screen.sees("stopped").sees_no("› a draft").types("\r").sees("› a draft");
+    screen.types("!").sees("› a draft!").types("\x03\x03\x03").sees("code 0").is_restored();
+}
+
+/// Waits for what no screen shows.
+fn until(otherwise: &str, fits: impl Fn() -> bool) {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !fits() {
+        assert!(std::time::Instant::now() < deadline, "{otherwise}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn no_color_means_none() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[("NO_COLOR", "1")], (80, 24));
+    screen.sees("what shall I do?").types("write a.rs: fn main() {}\r").sees(ARMED).types("y");
+    screen.sees("wrote a.rs").types("\x04").sees("code 0");
+    let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
+    for sequence in bytes.split("\x1b[").skip(1) {
+        let Some((codes, _)) = sequence.split_once('m') else { continue };
+        if !codes.is_empty() && codes.chars().all(|sign| sign.is_ascii_digit() || sign == ';') {
+            let colored = codes.split(';').filter_map(|code| code.parse::<u8>().ok());
+            assert!(colored.clone().all(|code| code < 30), "{codes}");
+        }
+    }
+}
+
+/// A19: nothing that a model or a tool writes is obeyed by the terminal.
+#[test]
+fn escape_sequences_in_output_do_not_reach_the_terminal() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &["--approve", "all"]);
+    let nasty = "\\033[2J\\033[H\\033]0;title\\007\\033]52;c;ZXZpbA==\\007\\033[?1049l done";
+    screen.sees("what shall I do?").types(&format!("run printf '{nasty}'\r")).sees("done");
+    screen.sees_no("working").types("\x04").sees("code 0").is_restored();
+    let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
+    assert!(!bytes.contains("\x1b]"), "{bytes:?}");
+}
+
+#[test]
+fn without_a_terminal_nothing_is_opened() {
+    let machine = Machine::new();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("no terminal"), "{}", ran.err);
+}
