@@ -36,6 +36,10 @@ impl Host for Clumsy {
         self.0.subscribe()
     }
 
+    fn trouble(&self) -> watch::Receiver<String> {
+        watch::channel(String::new()).1
+    }
+
     fn edit(&self, _name: &str, _text: &str) -> Result<Option<String>, String> {
         Ok(None)
     }

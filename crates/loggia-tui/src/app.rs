@@ -62,6 +62,8 @@ pub struct Model {
     pub full: Option<Full>,
     pub remark: Option<(String, Moment)>,
     pub present: Vec<Present>,
+    /// What is wrong with the way to the session.
+    pub trouble: String,
     pub size: (u16, u16),
     head: Seq,
     opened: Millis,
@@ -90,6 +92,7 @@ pub enum Msg {
     Sessions(Result<Vec<Preview>, String>),
     Share(ShareFacts),
     Present(Vec<Present>),
+    Trouble(String),
     Edited {
         what: Edited,
         result: Result<Option<String>, String>,
@@ -170,6 +173,7 @@ impl Model {
             full: start.fullscreen.then(Full::beside_composer),
             remark: None,
             present: Vec::new(),
+            trouble: String::new(),
             size: start.size,
             head: start.head,
             opened: start.opened,
@@ -299,6 +303,10 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
         }
         Msg::Present(present) => {
             presence(model, present, now);
+            Vec::new()
+        }
+        Msg::Trouble(trouble) => {
+            model.trouble = trouble;
             Vec::new()
         }
         Msg::Edited { what, result } => {

@@ -382,6 +382,22 @@ fn joins_and_leaves_are_noted() {
 }
 
 #[test]
+fn trouble_on_the_way_is_in_the_last_line_until_it_is_over() {
+    let mut desk = Desk::new();
+    let line = |desk: &Desk| {
+        let line = crate::status::line(&desk.model, 30, Moment(desk.now));
+        line.spans.iter().map(|span| span.content.as_ref()).collect::<String>()
+    };
+    let calm = line(&desk);
+    desk.send(Msg::Trouble("connection lost (\u{1b}[2Jclosed), trying again".into()));
+    let shown = line(&desk);
+    assert!(shown.starts_with("connection lost (") && !shown.contains('\u{1b}'), "{shown}");
+    assert!(crate::wrap::width(&shown) <= 30, "{shown}");
+    desk.send(Msg::Trouble(String::new()));
+    assert_eq!(line(&desk), calm);
+}
+
+#[test]
 fn nothing_moves_when_nothing_happens() {
     let mut desk = Desk::new();
     assert_eq!(desk.model.next_move(Moment(desk.now)), None);

@@ -1,5 +1,7 @@
 //! The slash commands that can be completed: those of this screen, and those of every session.
 
+use loggia_core::slash::COMMANDS;
+
 /// What may stand behind a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {
@@ -73,24 +75,27 @@ pub fn all() -> Vec<SlashCommand> {
     all
 }
 
-/// Provisional: the core's own table takes the place of this one.
-fn of_the_session() -> Vec<SlashCommand> {
-    let session = |name: &str, about: &str, values| SlashCommand {
-        name: name.to_owned(),
-        about: about.to_owned(),
-        values,
+/// Those that every client has. `/help` alone is this screen's own, for it shows the keys as well.
+fn of_the_session() -> impl Iterator<Item = SlashCommand> {
+    COMMANDS.iter().filter(|command| command.name != "help").map(|command| SlashCommand {
+        name: command.name.to_owned(),
+        about: command.description.to_owned(),
+        values: match (command.sub_commands, command.arguments) {
+            ([], []) => Values::None,
+            ([], arguments) => {
+                let names = arguments.iter().map(|argument| argument.name.to_uppercase());
+                Values::Free(names.collect::<Vec<_>>().join(" "))
+            }
+            (below, _) => Values::Fixed(below.iter().map(|one| one.name.to_owned()).collect()),
+        },
         local: None,
-    };
-    vec![
-        session("approvals", "what is always allowed", Values::None),
-        session("clear", "begin a new context", Values::None),
-        session("compact", "shorten the context", Values::None),
-    ]
+    })
 }
 
 /// The command of this screen that a text is, if it is one, and what stands behind it.
 pub fn local(text: &str) -> Option<(Local, &str)> {
-    let line = text.trim().strip_prefix('/')?;
+    // A space in front makes a message of anything, here as everywhere.
+    let line = text.trim_end().strip_prefix('/')?;
     let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
     let known = all().into_iter().find(|known| known.name == name)?;
     let argument = argument.trim();

@@ -29,6 +29,7 @@ pub struct Engine {
     commands: mpsc::Sender<(Submitted, Command)>,
     files: Option<FileFinder>,
     present: watch::Receiver<Vec<Present>>,
+    trouble: watch::Receiver<String>,
     /// Ends with the engine.
     tasks: JoinSet<()>,
 }
@@ -51,10 +52,11 @@ impl Engine {
         let (commands, wanted) = mpsc::channel(UNSENT);
         let mut tasks = JoinSet::new();
         tasks.spawn(submit(client, wanted, sender.clone()));
-        let present = host.presence();
+        let (present, trouble) = (host.presence(), host.trouble());
         let mut model = Model::new(start);
         model.present = present.borrow().clone();
-        Self { model, host, events, results, sender, commands, files: None, present, tasks }
+        let files = None;
+        Self { model, host, events, results, sender, commands, files, present, trouble, tasks }
     }
 
     pub fn host(&self) -> &Arc<dyn Host> {
@@ -74,6 +76,9 @@ impl Engine {
             Some(msg) = self.results.recv() => Ok(msg),
             Ok(()) = self.present.changed() => {
                 Ok(Msg::Present(self.present.borrow_and_update().clone()))
+            }
+            Ok(()) = self.trouble.changed() => {
+                Ok(Msg::Trouble(self.trouble.borrow_and_update().clone()))
             }
             event = events => match event {
                 Some(Ok(envelope)) => Ok(Msg::Event(envelope)),

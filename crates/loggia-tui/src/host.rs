@@ -25,6 +25,9 @@ pub trait Host: Send + Sync {
     /// Who is connected, kept up to date.
     fn presence(&self) -> watch::Receiver<Vec<Present>>;
 
+    /// What is wrong with the way to the session, in words; empty while nothing is.
+    fn trouble(&self) -> watch::Receiver<String>;
+
     /// The person's editor on a text; None if nothing was changed. The terminal is theirs meanwhile.
     fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String>;
 }

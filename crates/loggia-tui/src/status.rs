@@ -17,6 +17,10 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
     if model.leaving(now) {
         return Line::from(Span::styled("Ctrl-C again to leave", dim));
     }
+    if !model.trouble.is_empty() {
+        let trouble = safe::one_line(&model.trouble).into_owned();
+        return crate::wrap::cut(&[Span::styled(trouble, model.theme.warning)], width.into());
+    }
     let mut text = String::new();
     for part in parts(model) {
         let next = if text.is_empty() { part } else { format!("{text} · {part}") };

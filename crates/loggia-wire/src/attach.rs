@@ -101,7 +101,7 @@ pub enum Update {
     /// The command could not be taken now.
     Failed { id: Option<u64>, message: String },
     /// Who is connected, this client included.
-    Present { clients: Vec<String> },
+    Present { clients: Vec<Origin> },
 }
 
 #[cfg(test)]

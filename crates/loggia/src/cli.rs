@@ -19,6 +19,7 @@ use crate::cmd;
   git diff | loggia run -                            the prompt from standard input
   loggia run --continue \"run cargo test\"            go on where you left off
   loggia --a2a-port 1234                             the same, shared on localhost
+  loggia attach localhost:1234                       that session, in another terminal
   loggia doctor                                      what works on this machine
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask,
@@ -52,6 +53,8 @@ pub enum Command {
     Run(RunArgs),
     /// Serve sessions to clients on this machine
     Serve(cmd::serve::ServeArgs),
+    /// Open a session that runs elsewhere in this terminal
+    Attach(cmd::attach::AttachArgs),
     /// List, show, export or delete sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),

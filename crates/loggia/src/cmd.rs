@@ -1,6 +1,7 @@
 //! The subcommands.
 
 pub mod approvals;
+pub mod attach;
 pub mod chat;
 pub mod completions;
 pub mod config;
@@ -30,6 +31,7 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(args) => run::run(args, app).await,
         Command::Serve(args) => serve::serve(args, app).await,
+        Command::Attach(args) => attach::attach(args, app).await,
         Command::Sessions(command) => sessions::run(command, app).await,
         Command::Approvals(command) => approvals::run(command, app).await,
         Command::Config(args) => config::run(args, app).await,

@@ -5,6 +5,7 @@ mod cmd;
 mod compose;
 mod config;
 mod exit;
+mod remote;
 mod style;
 
 use std::process::ExitCode;

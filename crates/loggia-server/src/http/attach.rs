@@ -89,7 +89,7 @@ impl Show<'_> {
                     Ok(None) | Err(_) => break (GOING_AWAY, "the session stopped"),
                 },
                 Ok(()) = present.changed() => {
-                    let clients = present.borrow_and_update().keys().cloned().collect();
+                    let clients = present.borrow_and_update().clone();
                     batch.push(text(&Update::Present { clients }));
                 }
                 _ = ping.tick() => batch.push(Message::Ping(bytes::Bytes::new())),

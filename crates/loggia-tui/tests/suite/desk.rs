@@ -67,6 +67,10 @@ impl Host for Study {
         self.present.subscribe()
     }
 
+    fn trouble(&self) -> watch::Receiver<String> {
+        watch::channel(String::new()).1
+    }
+
     fn edit(&self, _name: &str, text: &str) -> Result<Option<String>, String> {
         Ok(Some(format!("{text} edited")))
     }

@@ -1,12 +1,12 @@
 //! `loggia` in a terminal: one session on the screen, and on the wire as well with `--a2a-port`.
 
-mod host;
+pub(super) mod host;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use loggia_core::{Command, Millis, Origin, SessionId, Surface};
+use loggia_core::{Command, Millis, Origin, Seq, SessionId, Surface};
 use loggia_server::serve::Bound;
 use loggia_server::state::Shape;
 use loggia_session::{LocalClient, SessionHandle};
@@ -16,7 +16,7 @@ use loggia_tui::{Exit, ShareFacts, Start};
 use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
 use crate::exit::{FAILED, TERMINATED, Usage};
-use host::ChatHost;
+use host::{Around, ChatHost};
 
 /// What the command line says about the screen.
 pub struct ChatArgs {
@@ -57,14 +57,7 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
         }
     };
     setup.hub.stop().await;
-    Ok(match exit {
-        Exit::Asked | Exit::Resume(_) => ExitCode::SUCCESS,
-        Exit::Terminated | Exit::HungUp => ExitCode::from(TERMINATED),
-        Exit::Stopped(why) => {
-            eprintln!("loggia: {}", crate::style::printable(&why));
-            ExitCode::from(FAILED)
-        }
-    })
+    Ok(exit_code(exit))
 }
 
 async fn open(
@@ -98,26 +91,20 @@ impl Shown {
         args: &ShareArgs,
         app: &App,
     ) -> anyhow::Result<Exit> {
-        let mut share = ShareFacts::default();
+        let mut around = Around::alone();
         let mut serving = None;
         if let Some(bound) = bound {
-            share = facts(&bound, args);
+            around.share = facts(&bound, args);
             println!("Loggia shares this session on {}", serve::addresses(&bound));
             let shape = Shape::Shared(self.handle.id().clone());
             let roots = vec![app.workspace.clone()];
-            serving = Some(setup.serving(bound, shape, roots, args, app).await?);
+            let server = setup.serving(bound, shape, roots, args, app).await?;
+            around.present = host::others(server.presence().watch(), None);
+            serving = Some(server);
         }
-        let host = Arc::new(ChatHost::new(app, setup.store.clone(), share));
-        let start = Start {
-            me: self.origin.clone(),
-            head: self.handle.head(),
-            opened: now(),
-            history: loggia_tui::Host::history(host.as_ref()),
-            fullscreen: self.fullscreen,
-            size: (80, 24),
-            reflows: reflows(app),
-            theme: theme(app),
-        };
+        let host = Arc::new(ChatHost::new(app, Some(setup.store.clone()), around));
+        let (me, head) = (self.origin.clone(), self.handle.head());
+        let start = start(app, me, head, self.fullscreen, host.as_ref());
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = loggia_tui::run(client, host, start).await;
         // The person has left.
@@ -125,6 +112,32 @@ impl Shown {
             serving.stop().await;
         }
         exit.map_err(|error| Usage(error.to_string()).into())
+    }
+}
+
+/// How the screen begins.
+pub(super) fn start(app: &App, me: Origin, head: Seq, fullscreen: bool, host: &ChatHost) -> Start {
+    Start {
+        me,
+        head,
+        opened: now(),
+        history: loggia_tui::Host::history(host),
+        fullscreen,
+        size: (80, 24),
+        reflows: reflows(app),
+        theme: theme(app),
+    }
+}
+
+/// What the shell is told.
+pub(super) fn exit_code(exit: Exit) -> ExitCode {
+    match exit {
+        Exit::Asked | Exit::Resume(_) => ExitCode::SUCCESS,
+        Exit::Terminated | Exit::HungUp => ExitCode::from(TERMINATED),
+        Exit::Stopped(why) => {
+            eprintln!("loggia: {}", crate::style::printable(&why));
+            ExitCode::from(FAILED)
+        }
     }
 }
 

@@ -73,7 +73,7 @@ async fn an_attached_terminal_sees_the_log_and_takes_part() {
     let mut bob = Attached::join(&served, "name=bob").await;
     let both = |frame: &Value| frame["clients"].as_array().is_some_and(|names| names.len() == 2);
     let present = ann.until(both).await;
-    assert!(present["clients"][0].as_str().unwrap().starts_with("TUI:ann@"), "{present}");
+    assert!(present["clients"][0]["client"].as_str().unwrap().starts_with("ann@"), "{present}");
 
     ann.send(prompt(1, "write hello.txt: hi")).await;
     let done = ann.until(|frame| frame["type"] == "done").await;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use loggia_core::{CellBody, Seq, SessionId, Transcript};
+use loggia_core::{CellBody, Origin, Seq, SessionId, Transcript};
 use loggia_session::{SqliteStore, Store};
 use loggia_tui::{Enough, Host, Present, Preview, ShareFacts};
 use serde::{Deserialize, Serialize};
@@ -29,11 +29,59 @@ pub struct ChatHost {
     workspace: PathBuf,
     here: String,
     history: PathBuf,
-    store: Arc<SqliteStore>,
+    /// None where the session runs elsewhere: then there are no others to go on in.
+    store: Option<Arc<SqliteStore>>,
     share: ShareFacts,
     editor: Option<String>,
-    /// Nobody tells yet who is connected; the sender keeps the list open.
-    present: watch::Sender<Vec<Present>>,
+    present: watch::Receiver<Vec<Present>>,
+    trouble: watch::Receiver<String>,
+}
+
+/// What is known of the others, and of the way to the session.
+pub struct Around {
+    pub share: ShareFacts,
+    pub present: watch::Receiver<Vec<Present>>,
+    pub trouble: watch::Receiver<String>,
+}
+
+impl Around {
+    /// Nobody else, and nothing wrong.
+    pub fn alone() -> Self {
+        let (present, trouble) = (watch::channel(Vec::new()).1, watch::channel(String::new()).1);
+        Self { share: ShareFacts::default(), present, trouble }
+    }
+}
+
+/// The list of who is connected as the screen wants it: without this very screen.
+pub fn others(
+    mut origins: watch::Receiver<Vec<Origin>>,
+    me: Option<Origin>,
+) -> watch::Receiver<Vec<Present>> {
+    let shown = move |origins: &[Origin]| -> Vec<Present> {
+        let others = origins.iter().filter(|origin| Some(*origin) != me.as_ref());
+        others.map(present).collect()
+    };
+    let (sender, receiver) = watch::channel(shown(&origins.borrow_and_update()));
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                changed = origins.changed() => if changed.is_err() { return },
+                () = sender.closed() => return,
+            }
+            sender.send_replace(shown(&origins.borrow_and_update()));
+        }
+    });
+    receiver
+}
+
+/// A client by the name that somebody gave it; where its connection comes from is left out.
+fn present(origin: &Origin) -> Present {
+    let named = origin.principal.as_deref().filter(|name| !name.starts_with("local:"));
+    let client = origin.client.as_str();
+    let client = client.rsplit_once('@').map_or(client, |(name, _)| name);
+    let client = client.strip_prefix("local:").map_or(client, |_| "a local client");
+    let name = format!("{}:{}", origin.surface.label(), named.unwrap_or(client));
+    Present { surface: origin.surface, name }
 }
 
 /// One prompt in the file.
@@ -44,7 +92,8 @@ struct Written {
 }
 
 impl ChatHost {
-    pub fn new(app: &App, store: Arc<SqliteStore>, share: ShareFacts) -> Self {
+    pub fn new(app: &App, store: Option<Arc<SqliteStore>>, around: Around) -> Self {
+        let Around { share, present, trouble } = around;
         let environment = &app.environment;
         let editor = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
         Self {
@@ -54,7 +103,8 @@ impl ChatHost {
             store,
             share,
             editor: editor.map(str::to_owned),
-            present: watch::channel(Vec::new()).0,
+            present,
+            trouble,
         }
     }
 
@@ -95,6 +145,9 @@ impl ChatHost {
 
 impl Host for ChatHost {
     fn files(&self, found: &mut dyn FnMut(String) -> Enough) {
+        if self.store.is_none() {
+            return; // the session's files are elsewhere
+        }
         let walk = ignore::WalkBuilder::new(&self.workspace)
             .hidden(false)
             .require_git(false)
@@ -131,7 +184,10 @@ impl Host for ChatHost {
 
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>> {
         Box::pin(async {
-            let listed = self.store.list(usize::MAX).await.map_err(|error| error.to_string())?;
+            let Some(store) = &self.store else {
+                return Err("other sessions are found where this one runs".to_owned());
+            };
+            let listed = store.list(usize::MAX).await.map_err(|error| error.to_string())?;
             let wanted = listed.into_iter().filter(|listed| {
                 listed.summary.turns > 0
                     && !listed.summary.closed
@@ -140,7 +196,7 @@ impl Host for ChatHost {
             let mut previews = Vec::new();
             for listed in wanted.take(SESSIONS) {
                 previews.push(Preview {
-                    lines: self.end_of(&listed.session, listed.head).await,
+                    lines: end_of(store, &listed.session, listed.head).await,
                     session: listed.session,
                     when: crate::cmd::sessions::time(listed.summary.updated),
                     title: listed.summary.title,
@@ -156,7 +212,11 @@ impl Host for ChatHost {
     }
 
     fn presence(&self) -> watch::Receiver<Vec<Present>> {
-        self.present.subscribe()
+        self.present.clone()
+    }
+
+    fn trouble(&self) -> watch::Receiver<String> {
+        self.trouble.clone()
     }
 
     fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String> {
@@ -170,22 +230,20 @@ impl Host for ChatHost {
     }
 }
 
-impl ChatHost {
-    /// The last things said in a session. What cannot be read is shown as nothing.
-    async fn end_of(&self, session: &SessionId, head: Seq) -> Vec<String> {
-        let after = Seq(head.0.saturating_sub(PREVIEWED));
-        let events = self.store.read(session, after, 256).await.unwrap_or_default();
-        let mut transcript = Transcript::default();
-        events.iter().for_each(|event| transcript.apply(event));
-        let said = transcript.cells().iter().filter_map(|cell| match &cell.body {
-            CellBody::Prompt { text, .. } => Some(format!("› {text}")),
-            CellBody::Text { text } => Some(text.clone()),
-            CellBody::Call(call) => Some(format!("• {}", call.title)),
-            _ => None,
-        });
-        let lines: Vec<String> =
-            said.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
-        let skip = lines.len().saturating_sub(8);
-        lines.into_iter().filter(|line| !line.trim().is_empty()).skip(skip).collect()
-    }
+/// The last things said in a session. What cannot be read is shown as nothing.
+async fn end_of(store: &SqliteStore, session: &SessionId, head: Seq) -> Vec<String> {
+    let after = Seq(head.0.saturating_sub(PREVIEWED));
+    let events = store.read(session, after, 256).await.unwrap_or_default();
+    let mut transcript = Transcript::default();
+    events.iter().for_each(|event| transcript.apply(event));
+    let said = transcript.cells().iter().filter_map(|cell| match &cell.body {
+        CellBody::Prompt { text, .. } => Some(format!("› {text}")),
+        CellBody::Text { text } => Some(text.clone()),
+        CellBody::Call(call) => Some(format!("• {}", call.title)),
+        _ => None,
+    });
+    let lines: Vec<String> =
+        said.flat_map(|text| text.lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let skip = lines.len().saturating_sub(8);
+    lines.into_iter().filter(|line| !line.trim().is_empty()).skip(skip).collect()
 }

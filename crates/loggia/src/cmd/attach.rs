@@ -1,0 +1,73 @@
+//! `loggia attach URL`: the same screen on a session that runs elsewhere.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use loggia_core::SessionId;
+use loggia_tui::ShareFacts;
+
+use super::chat;
+use super::chat::host::{self, Around, ChatHost};
+use crate::compose::App;
+use crate::exit::Usage;
+use crate::remote::{Address, RemoteClient};
+
+/// A token file larger than this is none.
+const TOKEN_LIMIT: u64 = 16 * 1024;
+
+#[derive(Args)]
+pub struct AttachArgs {
+    /// Where the session is shared: `http://localhost:1234`, or `localhost:1234`
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// The session to attach to, where many are served
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// A file whose first line is the token, or `name:token`
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// How the others see you
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Use the whole screen instead of the terminal's own scrollback
+    #[arg(long)]
+    pub fullscreen: bool,
+}
+
+pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
+    if !chat::is_possible(app) {
+        let why = "there is no terminal to show the session in";
+        return Err(Usage(why.into()).into());
+    }
+    let address = Address {
+        url: args.url.clone(),
+        token: args.token_file.as_deref().map(read_token).transpose()?,
+        session: args.session.as_deref().map(SessionId::from),
+        name: args.name,
+    };
+    let client = RemoteClient::connect(address).await?;
+    let around = Around {
+        share: ShareFacts { urls: vec![args.url.clone()], code: Some(args.url), token: None },
+        present: host::others(client.present(), Some(client.you.clone())),
+        trouble: client.trouble(),
+    };
+    let host = Arc::new(ChatHost::new(app, None, around));
+    let start = chat::start(app, client.you.clone(), client.head, args.fullscreen, host.as_ref());
+    let exit = loggia_tui::run(Arc::new(client), host, start).await;
+    Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))
+}
+
+fn read_token(path: &Path) -> anyhow::Result<String> {
+    let at = || format!("the token file {}", path.display());
+    let mut text = String::new();
+    let file = std::fs::File::open(path).with_context(at)?;
+    file.take(TOKEN_LIMIT).read_to_string(&mut text).with_context(at)?;
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    let first = first.ok_or_else(|| Usage(format!("{} holds no token", path.display())))?;
+    Ok(first.split_once(':').map_or(first, |(_, token)| token).to_owned())
+}

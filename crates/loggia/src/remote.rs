@@ -1,0 +1,431 @@
+//! A session that runs elsewhere, as a front end holds it.
+//!
+//! One socket to `/ws` with the `loggia` subprotocol. The log is kept here as far as it has come, so
+//! a screen follows it like one at home; when the socket breaks, the next one goes on at the cursor
+//! and unanswered commands are sent again: each carries the id that makes a repetition harmless.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{SinkExt, StreamExt};
+use loggia_core::{Command, Envelope, Origin, Refusal, Seq, SessionId};
+use loggia_session::{Ack, SessionClient, StoreError, SubmitError};
+use loggia_wire::attach::{SUBPROTOCOL, Update, Wanted, Wish};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+/// Commands on their way. Full: the caller is told that it is busy.
+const COMMANDS: usize = 64;
+/// Events handed to a reader at once.
+const BATCH: usize = 256;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// A server that pings every 30 s and is silent for this long is gone.
+const SILENCE: Duration = Duration::from_secs(75);
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+type Reply = oneshot::Sender<Result<Ack, SubmitError>>;
+
+/// Where to attach, and as whom.
+#[derive(Clone)]
+pub struct Address {
+    pub url: String,
+    pub token: Option<String>,
+    pub session: Option<SessionId>,
+    pub name: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    #[error("{0} is no address: `loggia attach http://localhost:1234`")]
+    Address(String),
+    #[error("nobody answers at {url}: {why}")]
+    Unreachable { url: String, why: String },
+    #[error("{url} refused ({status}): {hint}")]
+    Refused { url: String, status: u16, hint: &'static str },
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// How the connection is doing, in words for the status line. Empty while all is well.
+pub type Trouble = String;
+
+#[derive(Clone)]
+pub struct RemoteClient {
+    pub you: Origin,
+    /// What the log held when this client came.
+    pub head: Seq,
+    replica: Arc<Replica>,
+    commands: mpsc::Sender<(Wish, Reply)>,
+    reached: watch::Receiver<Seq>,
+    present: watch::Receiver<Vec<Origin>>,
+    trouble: watch::Receiver<Trouble>,
+}
+
+/// The log as far as it has come. A lock, not a task: held for a push or a copy of pointers.
+#[derive(Default)]
+struct Replica {
+    events: RwLock<Vec<Arc<Envelope>>>,
+}
+
+impl Replica {
+    fn push(&self, envelope: Envelope) -> Option<Seq> {
+        let mut events = self.events.write().unwrap_or_else(PoisonError::into_inner);
+        let seq = envelope.seq;
+        // A repetition after a new connection; a gap cannot be, the log is dense and in order.
+        if seq.0 != events.len() as u64 + 1 {
+            return None;
+        }
+        events.push(Arc::new(envelope));
+        Some(seq)
+    }
+
+    fn after(&self, seq: Seq) -> Vec<Arc<Envelope>> {
+        let events = self.events.read().unwrap_or_else(PoisonError::into_inner);
+        let skip = usize::try_from(seq.0).unwrap_or(usize::MAX);
+        events.iter().skip(skip).take(BATCH).cloned().collect()
+    }
+}
+
+impl RemoteClient {
+    /// The first connection must stand; later ones are made again for as long as it takes.
+    pub async fn connect(address: Address) -> Result<Self, AttachError> {
+        let mut socket = open(&address, Seq::ZERO).await?;
+        let (session, you, head) = welcome(&mut socket).await?;
+        // Full: the caller is told busy (submit).
+        let (commands, wanted) = mpsc::channel(COMMANDS);
+        let (head_sender, reached) = watch::channel(Seq::ZERO);
+        let (present_sender, present) = watch::channel(Vec::new());
+        let (trouble_sender, trouble) = watch::channel(Trouble::new());
+        let replica = Arc::new(Replica::default());
+        let link = Link {
+            address,
+            session,
+            you: you.clone(),
+            replica: replica.clone(),
+            head: head_sender,
+            present: present_sender,
+            trouble: trouble_sender,
+            wanted,
+            pending: BTreeMap::new(),
+            next: 1,
+        };
+        tokio::spawn(link.run(socket));
+        Ok(Self { you, head, replica, commands, reached, present, trouble })
+    }
+
+    /// Who is connected there.
+    pub fn present(&self) -> watch::Receiver<Vec<Origin>> {
+        self.present.clone()
+    }
+
+    pub fn trouble(&self) -> watch::Receiver<Trouble> {
+        self.trouble.clone()
+    }
+}
+
+impl SessionClient for RemoteClient {
+    fn submit(&self, command: Command) -> BoxFuture<'_, Result<Ack, SubmitError>> {
+        Box::pin(async move {
+            let Some(wish) = Wish::of(command) else {
+                let why = "that can only be done where the session runs".to_owned();
+                return Err(SubmitError::Store(StoreError::Io(why)));
+            };
+            let (reply, answer) = oneshot::channel();
+            self.commands.try_send((wish, reply)).map_err(|error| match error {
+                mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
+                mpsc::error::TrySendError::Closed(_) => SubmitError::Stopped,
+            })?;
+            answer.await.map_err(|_| SubmitError::Stopped)?
+        })
+    }
+
+    fn follow(&self, after: Seq) -> BoxStream<'static, Result<Arc<Envelope>, StoreError>> {
+        let state = (self.replica.clone(), self.reached.clone(), after);
+        futures::stream::unfold(state, |(replica, mut head, cursor)| async move {
+            // Closed: the link is gone, and with it what could still come.
+            let _ = head.wait_for(|head| *head > cursor).await;
+            let events = replica.after(cursor);
+            let last = events.last()?.seq;
+            let events: Vec<_> = events.into_iter().map(Ok).collect();
+            Some((futures::stream::iter(events), (replica, head, last)))
+        })
+        .flatten()
+        .boxed()
+    }
+}
+
+/// The task that owns the socket.
+struct Link {
+    address: Address,
+    session: SessionId,
+    you: Origin,
+    replica: Arc<Replica>,
+    head: watch::Sender<Seq>,
+    present: watch::Sender<Vec<Origin>>,
+    trouble: watch::Sender<Trouble>,
+    wanted: mpsc::Receiver<(Wish, Reply)>,
+    /// Sent and not answered yet, by number.
+    pending: BTreeMap<u64, (Wish, Reply)>,
+    next: u64,
+}
+
+/// Why a connection ended.
+enum Broken {
+    /// No client holds this link any more.
+    Left,
+    Lost(String),
+}
+
+impl Link {
+    async fn run(mut self, mut socket: Socket) {
+        loop {
+            let why = match self.serve(&mut socket).await {
+                Broken::Left => {
+                    // The server learns it either way.
+                    let _ = socket.close(None).await;
+                    return;
+                }
+                Broken::Lost(why) => why,
+            };
+            self.trouble.send_replace(format!("connection lost ({why}), trying again"));
+            match self.again().await {
+                Some(fresh) => socket = fresh,
+                None => return,
+            }
+            self.trouble.send_replace(Trouble::new());
+        }
+    }
+
+    async fn serve(&mut self, socket: &mut Socket) -> Broken {
+        let unanswered: Vec<u64> = self.pending.keys().copied().collect();
+        for id in unanswered {
+            if let Err(broken) = self.send(socket, id).await {
+                return broken;
+            }
+        }
+        loop {
+            tokio::select! {
+                wanted = self.wanted.recv() => {
+                    let Some(wanted) = wanted else { return Broken::Left };
+                    let id = self.next;
+                    self.next += 1;
+                    self.pending.insert(id, wanted);
+                    if let Err(broken) = self.send(socket, id).await {
+                        return broken;
+                    }
+                }
+                message = tokio::time::timeout(SILENCE, socket.next()) => match message {
+                    Ok(Some(Ok(Message::Text(text)))) => match serde_json::from_str(&text) {
+                        Ok(update) => self.take(update),
+                        Err(error) => return Broken::Lost(format!("not understood: {error}")),
+                    },
+                    Ok(Some(Ok(Message::Close(frame)))) => {
+                        let reason = frame.map(|frame| frame.reason.to_string());
+                        return Broken::Lost(reason.unwrap_or_else(|| "closed".to_owned()));
+                    }
+                    Ok(Some(Ok(_))) => {}
+                    Ok(Some(Err(error))) => return Broken::Lost(error.to_string()),
+                    Ok(None) => return Broken::Lost("closed".to_owned()),
+                    Err(_) => return Broken::Lost("silence".to_owned()),
+                },
+            }
+        }
+    }
+
+    async fn send(&self, socket: &mut Socket, id: u64) -> Result<(), Broken> {
+        let Some((wish, _)) = self.pending.get(&id) else { return Ok(()) };
+        let wanted = Wanted { id, wish: wish.clone() };
+        let text = serde_json::to_string(&wanted).unwrap_or_default();
+        let sent = socket.send(Message::Text(text.into())).await;
+        sent.map_err(|error| Broken::Lost(error.to_string()))
+    }
+
+    fn take(&mut self, update: Update) {
+        match update {
+            Update::Welcome { .. } => {}
+            Update::Event { envelope } => {
+                if let Some(seq) = self.replica.push(*envelope) {
+                    self.head.send_replace(seq);
+                }
+            }
+            Update::Present { clients } => {
+                self.present.send_replace(clients);
+            }
+            Update::Done { id, after, seq, task } => {
+                self.answer(id, Ok(Ack { after, seq, task }));
+            }
+            // Our own answer, sent a second time because its acknowledgement was lost.
+            Update::Refused { id, refusal: Refusal::AlreadyAnswered { by, choice, .. } }
+                if by == self.you && self.chose(id, &choice) =>
+            {
+                let head = *self.head.borrow();
+                self.answer(id, Ok(Ack { after: head, seq: head, task: None }));
+            }
+            Update::Refused { id, refusal } => {
+                self.answer(id, Err(SubmitError::Refused(refusal)));
+            }
+            Update::Failed { id: Some(id), message } => {
+                self.answer(id, Err(SubmitError::Store(StoreError::Io(message))));
+            }
+            Update::Failed { id: None, message } => {
+                self.trouble.send_replace(message);
+            }
+        }
+    }
+
+    fn chose(&self, id: u64, choice: &loggia_core::ChoiceId) -> bool {
+        let sent = self.pending.get(&id).map(|(wish, _)| wish);
+        matches!(sent, Some(Wish::Answer { choice: sent, .. }) if sent == choice)
+    }
+
+    fn answer(&mut self, id: u64, result: Result<Ack, SubmitError>) {
+        if let Some((_, reply)) = self.pending.remove(&id) {
+            // The asker may have gone.
+            let _ = reply.send(result);
+        }
+    }
+
+    /// A new connection at the cursor. None when nobody wants it any more, or it is another session.
+    async fn again(&mut self) -> Option<Socket> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.head.closed() => return None,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            let head = *self.head.borrow();
+            let Ok(mut socket) = open(&self.address, head).await else { continue };
+            match welcome(&mut socket).await {
+                Ok((session, you, _)) if session == self.session => {
+                    self.you = you;
+                    return Some(socket);
+                }
+                Ok((session, ..)) => {
+                    let why = format!("another session is shared there now ({session})");
+                    self.trouble.send_replace(why);
+                    return None;
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+async fn open(address: &Address, after: Seq) -> Result<Socket, AttachError> {
+    let url = endpoint(address, after)?;
+    let bad = |_| AttachError::Address(address.url.clone());
+    let mut request = url.as_str().into_client_request().map_err(bad)?;
+    let headers = request.headers_mut();
+    headers.insert("sec-websocket-protocol", HeaderValue::from_static(SUBPROTOCOL));
+    if let Some(token) = &address.token {
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| AttachError::Failed("the token holds characters it cannot".into()))?;
+        value.set_sensitive(true);
+        headers.insert("authorization", value);
+    }
+    match tokio_tungstenite::connect_async(request).await {
+        Ok((socket, _)) => Ok(socket),
+        Err(tungstenite::Error::Http(response)) => {
+            let status = response.status().as_u16();
+            let hint = match status {
+                401 => "it wants a token: --token-file FILE",
+                403 => "this user or token may not use it",
+                404 => "that is no Loggia, or an old one",
+                421 => "it does not go by this name: see --allowed-host",
+                503 => "too many are connected",
+                _ => "see its log",
+            };
+            Err(AttachError::Refused { url: address.url.clone(), status, hint })
+        }
+        Err(error) => {
+            Err(AttachError::Unreachable { url: address.url.clone(), why: error.to_string() })
+        }
+    }
+}
+
+async fn welcome(socket: &mut Socket) -> Result<(SessionId, Origin, Seq), AttachError> {
+    let first = loop {
+        match tokio::time::timeout(Duration::from_secs(10), socket.next()).await {
+            Ok(Some(Ok(Message::Text(text)))) => break text,
+            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
+            _ => return Err(AttachError::Failed("it closed without a word".into())),
+        }
+    };
+    match serde_json::from_str(&first) {
+        Ok(Update::Welcome { session, you, head }) => Ok((session, you, head)),
+        Ok(Update::Failed { message, .. }) => Err(AttachError::Failed(message)),
+        Ok(_) | Err(_) => Err(AttachError::Failed("that is no Loggia, or an old one".into())),
+    }
+}
+
+/// `localhost:1234`, `http://…`, `ws://…`, with or without a path of its own.
+fn endpoint(address: &Address, after: Seq) -> Result<String, AttachError> {
+    let url = address.url.trim().trim_end_matches('/');
+    let (scheme, rest) = match url.split_once("://") {
+        Some(("http" | "ws", rest)) => ("ws", rest),
+        Some(("https" | "wss", rest)) => ("wss", rest),
+        Some(_) => return Err(AttachError::Address(address.url.clone())),
+        None => ("ws", url),
+    };
+    let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
+    if rest.is_empty() || rest.contains(['?', '#', '@']) || !plain(rest) {
+        return Err(AttachError::Address(address.url.clone()));
+    }
+    let rest = rest.strip_suffix("/ws").unwrap_or(rest);
+    let mut url = format!("{scheme}://{rest}/ws?after={after}");
+    for (name, value) in [
+        ("session", address.session.as_ref().map(SessionId::as_str)),
+        ("name", address.name.as_deref()),
+    ] {
+        if let Some(value) = value {
+            let plain: String =
+                value.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
+            url.push_str(&format!("&{name}={plain}"));
+        }
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(url: &str) -> Address {
+        Address { url: url.into(), token: None, session: None, name: None }
+    }
+
+    #[test]
+    fn addresses_as_people_write_them() {
+        for (given, expected) in [
+            ("localhost:1234", "ws://localhost:1234/ws?after=7"),
+            ("http://localhost:1234/", "ws://localhost:1234/ws?after=7"),
+            ("ws://[::1]:1234/ws", "ws://[::1]:1234/ws?after=7"),
+            ("https://box.example/loggia", "wss://box.example/loggia/ws?after=7"),
+        ] {
+            assert_eq!(endpoint(&address(given), Seq(7)).unwrap(), expected);
+        }
+        for wrong in ["", "ftp://x", "http://", "http://user:secret@host", "http://x/?a=b", "a b"] {
+            assert!(endpoint(&address(wrong), Seq(7)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_change_the_address() {
+        let named = Address {
+            session: Some("s-1".into()),
+            name: Some("ann&after=0".into()),
+            ..address("localhost:1")
+        };
+        let expected = "ws://localhost:1/ws?after=0&session=s-1&name=annafter0";
+        assert_eq!(endpoint(&named, Seq::ZERO).unwrap(), expected);
+    }
+}
