@@ -1,9 +1,11 @@
 //! How long a frame of the transcript view takes while a stream arrives, in a short and in a long
-//! transcript: `cargo bench -p loggia-tui`, with `-- --quick` for a short run. Prints a table; what
-//! the rows mean is in `docs/performance.md`.
+//! transcript: `cargo bench -p loggia-tui`, with `-- --quick` for a short run, with a part's name
+//! (`-- frames`, `-- pieces`) for that part alone. Prints a table; what the rows mean is in
+//! `docs/performance.md`.
 //!
 //! Both transcripts are driven in turns, frame by frame, so that whatever else the machine does
-//! falls on both.
+//! falls on both. Times are given twice: as the processor counts them for this thread, and by the
+//! clock on the wall, which on a busy machine also counts everybody else's work.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,59 +31,78 @@ const SHORT: usize = 1_000;
 const LONG: usize = 100_000;
 /// Events that arrive between two frames: 1,000 a second at 30 frames a second.
 const EVENTS_A_FRAME: usize = 33;
+/// Frames of a round, after which the stream starts anew, so that the short transcript stays short;
+/// and the first frames of it, which are not counted: they meet all cells for the first time.
+const ROUND: usize = 100;
+const OPENING: usize = 5;
 
 fn main() {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let frames = if quick { 300 } else { 3_000 };
-    let started = Instant::now();
+    let mut wanted: Vec<String> = std::env::args().skip(1).collect();
+    let quick = wanted.iter().any(|argument| argument == "--quick");
+    wanted.retain(|argument| !argument.starts_with("--")); // cargo passes `--bench`
+    let wants = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    if !wants("frames") && !wants("pieces") {
+        return;
+    }
+    let started = Moment::now();
     highlight::warm();
-    println!("grammars loaded and warm in {:.0} ms", millis(started.elapsed()));
-    println!("{:<44} {:>9} {:>9} {:>9} {:>9}", "", "p50 µs", "p99 µs", "max µs", "frames");
-    let (mut short, mut long) = (Stage::new(SHORT), Stage::new(LONG));
-    let following = compare("following a stream", frames, &mut short, &mut long, |stage| {
-        (0..EVENTS_A_FRAME).for_each(|_| stage.grow());
-    });
-    short.pager.to_top();
-    long.pager.to_top();
-    let reading = compare("reading above a stream", frames, &mut short, &mut long, Stage::grow);
-    let mut down = true;
-    let scrolling = compare("scrolling", frames, &mut short, &mut long, move |stage| {
-        down = stage.scroll(down);
-    });
+    println!("grammars loaded and warm in {:.0} ms", started.elapsed().cpu.as_secs_f64() * 1e3);
+    println!("µs{:<42} {:>8} {:>8} {:>8}   wall p50 {:>8}", "", "p50", "p99", "max", "p99");
+    if wants("frames") {
+        frames(if quick { 5 } else { 40 });
+    }
+    if wants("pieces") {
+        pieces(if quick { 10_000 } else { 100_000 });
+    }
+}
+
+fn frames(rounds: usize) {
+    let mut stages = [Stage::new(SHORT), Stage::new(LONG)];
+    let stream = |stage: &mut Stage| (0..EVENTS_A_FRAME).for_each(|_| stage.grow());
+    let stay = |_: &mut Stage| {};
+    let to_top = |stage: &mut Stage| stage.pager.to_top();
+    let following = compare("following a stream", rounds, &mut stages, stay, stream);
+    let reading = compare("reading above a stream", rounds, &mut stages, to_top, stream);
+    let scrolling = compare("scrolling", rounds, &mut stages, to_top, Stage::scroll);
     let rows = [("following", following), ("reading", reading), ("scrolling", scrolling)];
     for (name, (p50, p99)) in rows {
         println!("{name}: {LONG} lines take {p50:.2}× ({p99:.2}× at p99) of {SHORT} lines");
     }
-    deltas(if quick { 10_000 } else { 100_000 });
 }
 
-/// The same frames on both stages. Returns how much longer the long one takes, at p50 and p99.
+/// The same frames on both stages, in turns. Returns how much longer the long one takes, at p50 and
+/// at p99.
 fn compare(
     name: &str,
-    frames: usize,
-    short: &mut Stage,
-    long: &mut Stage,
-    mut step: impl FnMut(&mut Stage),
+    rounds: usize,
+    stages: &mut [Stage; 2],
+    open: impl Fn(&mut Stage),
+    step: impl Fn(&mut Stage),
 ) -> (f64, f64) {
     let mut times = [Vec::new(), Vec::new()];
-    for frame in 0..frames + 50 {
-        for (stage, times) in [&mut *short, &mut *long].into_iter().zip(&mut times) {
-            step(stage);
-            let time = stage.draw(frame);
-            // The first frames render what no frame has rendered before.
-            if frame >= 50 {
-                times.push(time);
+    for _ in 0..rounds {
+        for stage in stages.iter_mut() {
+            stage.reset();
+            open(stage);
+        }
+        for frame in 0..OPENING + ROUND {
+            for (stage, times) in stages.iter_mut().zip(&mut times) {
+                step(stage);
+                let time = stage.draw(frame);
+                if frame >= OPENING {
+                    times.push(time);
+                }
             }
         }
     }
     let [short, long] = times;
-    let short = Figures::of(short).print(&format!("{name}, {SHORT} lines"));
-    let long = Figures::of(long).print(&format!("{name}, {LONG} lines"));
+    let short = print(&format!("{name}, {SHORT} lines"), &short);
+    let long = print(&format!("{name}, {LONG} lines"), &long);
     (micros(long.p50) / micros(short.p50), micros(long.p99) / micros(short.p99))
 }
 
 /// What a piece of a message costs, at its start and after many lines.
-fn deltas(lines: usize) {
+fn pieces(lines: usize) {
     let theme = Theme::new(Depth::Indexed, Background::Dark);
     let mut markdown = StreamingMarkdown::new(120, theme, Highlighter::waiting());
     let mut times = [Vec::new(), Vec::new()];
@@ -90,7 +111,7 @@ fn deltas(lines: usize) {
     while count < lines {
         let piece = text.next().unwrap_or_default();
         count += piece.matches('\n').count();
-        let started = Instant::now();
+        let started = Moment::now();
         markdown.push(&piece);
         let tail = markdown.tail();
         let time = started.elapsed();
@@ -98,9 +119,8 @@ fn deltas(lines: usize) {
         times[usize::from(count > lines / 2)].push(time);
     }
     let [first, second] = times;
-    let first =
-        Figures::of(first).print(&format!("a piece of a message, lines 1 to {}", lines / 2));
-    let second = Figures::of(second).print(&format!("a piece of a message, up to line {lines}"));
+    let first = print(&format!("a piece of a message, lines 1 to {}", lines / 2), &first);
+    let second = print(&format!("a piece of a message, up to line {lines}"), &second);
     println!(
         "pieces: the second half takes {:.2}× of the first",
         micros(second.p50) / micros(first.p50)
@@ -112,8 +132,11 @@ struct Stage {
     cells: Vec<Cell>,
     theme: Theme,
     buffer: Buffer,
+    /// Cells without those of the stream.
+    length: usize,
     words: Box<dyn Iterator<Item = String>>,
     grown: usize,
+    down: bool,
 }
 
 impl Stage {
@@ -124,8 +147,10 @@ impl Stage {
             cells: Vec::new(),
             theme: Theme::new(Depth::Indexed, Background::Dark),
             buffer: Buffer::empty(Rect::new(0, 0, 120, 40)),
+            length: 0,
             words: Box::new(words()),
             grown: 0,
+            down: true,
         };
         let mut number = 0;
         while stage.pager.position().total < lines {
@@ -136,8 +161,16 @@ impl Stage {
             stage.draw(0);
             while stage.act(|pager, scene| pager.measure(scene, 1_000)) {}
         }
-        stage.cells.push(text(String::new()));
+        stage.length = stage.cells.len();
         stage
+    }
+
+    /// As it was before the stream.
+    fn reset(&mut self) {
+        self.cells.truncate(self.length);
+        self.cells.push(text(String::new()));
+        self.pager = Pager::new();
+        self.draw(0);
     }
 
     fn act<T>(&mut self, act: impl FnOnce(&mut Pager, &Scene<'_>) -> T) -> T {
@@ -158,21 +191,22 @@ impl Stage {
     }
 
     /// Three lines on, turning at the ends.
-    fn scroll(&mut self, down: bool) -> bool {
+    fn scroll(&mut self) {
+        let down = self.down;
         self.act(|pager, scene| match down {
             true => pager.scroll_down(scene, 3),
             false => pager.scroll_up(scene, 3),
         });
-        match (self.pager.is_following(), self.pager.position().line) {
+        self.down = match (self.pager.is_following(), self.pager.position().line) {
             (true, _) => false,
             (false, 0) => true,
             (false, _) => down,
-        }
+        };
     }
 
-    fn draw(&mut self, frame: usize) -> Duration {
+    fn draw(&mut self, frame: usize) -> Time {
         let scene = scene(&self.cells, &self.theme, frame / 4);
-        let started = Instant::now();
+        let started = Moment::now();
         self.pager.draw(&scene, self.buffer.area, &mut self.buffer);
         started.elapsed()
     }
@@ -193,7 +227,7 @@ fn text(text: String) -> Cell {
 
 /// Pieces of a message with paragraphs, lists and code, without an end.
 fn words() -> impl Iterator<Item = String> {
-    (0usize..).map(|number| match number % 120 {
+    (0usize..).map(|number| number % 960).map(|number| match number % 120 {
         40 | 80 | 100 => "\n\n".to_owned(),
         41 => "```rust\n".to_owned(),
         42..60 => format!("let value_{number} = compute({number}, \"text\"); // why\n"),
@@ -241,32 +275,58 @@ fn exchange(number: usize) -> Vec<Cell> {
     ]
 }
 
+/// A point in time on both clocks.
+struct Moment {
+    wall: Instant,
+    cpu: Duration,
+}
+
+#[derive(Clone, Copy)]
+struct Time {
+    wall: Duration,
+    cpu: Duration,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { wall: Instant::now(), cpu: cpu_time() }
+    }
+
+    fn elapsed(&self) -> Time {
+        Time { cpu: cpu_time() - self.cpu, wall: self.wall.elapsed() }
+    }
+}
+
+/// What this thread has used of the processor.
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
+}
+
 struct Figures {
     p50: Duration,
     p99: Duration,
     most: Duration,
-    count: usize,
 }
 
 impl Figures {
     fn of(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |part: usize| times[(times.len() - 1) * part / 100];
-        Self { p50: at(50), p99: at(99), most: at(100), count: times.len() }
+        Self { p50: at(50), p99: at(99), most: at(100) }
     }
+}
 
-    fn print(self, name: &str) -> Self {
-        let Self { p50, p99, most, count } = self;
-        let [p50, p99, most] = [p50, p99, most].map(micros);
-        println!("{name:<44} {p50:>9.1} {p99:>9.1} {most:>9.1} {count:>9}");
-        self
-    }
+/// Prints a row; returns the figures of the processor's clock.
+fn print(name: &str, times: &[Time]) -> Figures {
+    let cpu = Figures::of(times.iter().map(|time| time.cpu).collect());
+    let wall = Figures::of(times.iter().map(|time| time.wall).collect());
+    let [p50, p99, most] = [cpu.p50, cpu.p99, cpu.most].map(micros);
+    let [wall_p50, wall_p99] = [wall.p50, wall.p99].map(micros);
+    println!("{name:<44} {p50:>8.0} {p99:>8.0} {most:>8.0}   {wall_p50:>8.0} {wall_p99:>8.0}");
+    cpu
 }
 
 fn micros(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
 }

@@ -21,6 +21,9 @@ use crate::wrap::{Break, Margin, cut, wrap};
 /// Lines of one cell that are shown at all.
 const MOST_LINES: usize = 10_000;
 
+/// Lines of a folded text.
+pub(crate) const FOLDED_TEXT: usize = 3;
+
 /// One step per frame, for everything that takes longer than a moment.
 pub const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -47,7 +50,7 @@ pub fn render(cell: &Cell, context: &CellContext<'_>) -> Vec<Line<'static>> {
         }
         CellBody::Text { text } => {
             let lines = markdown::render(text, context.width, context.theme, context.highlighter);
-            context.shortened(lines, prose::FOLDED, Keep::Start)
+            context.shortened(lines, FOLDED_TEXT, Keep::Start)
         }
         CellBody::Thought { subject, text } => prose::thought(subject, text, context),
         CellBody::Plan { steps } => list::plan(steps, context),

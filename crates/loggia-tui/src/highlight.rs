@@ -4,8 +4,8 @@
 //! again, also while the block still grows. Grammars say what a piece *is* ([`Syntax`]); how that
 //! looks is the theme's business. Bounded: a line or a block beyond the limits is shown plain.
 //!
-//! Loading the grammars takes some tens of milliseconds, and so does the first use of each one. That
-//! must not be in the way of the first frame: [`Highlighter::when_ready`] shows code plain until
+//! Loading the grammars and using each for the first time takes time, half a second for the common
+//! ones together. That must not be in the way of the first frame: [`Highlighter::when_ready`] shows code plain until
 //! somebody has called [`warm`] (from a thread of its own), [`Highlighter::waiting`] loads on use.
 
 use std::sync::OnceLock;
@@ -24,6 +24,8 @@ const MOST_BYTES: usize = 256 * 1024;
 
 /// The grammars, read once per process and never changed.
 static GRAMMARS: OnceLock<Grammars> = OnceLock::new();
+/// Set when [`warm`] is done.
+static WARM: OnceLock<()> = OnceLock::new();
 
 struct Grammars {
     syntaxes: SyntaxSet,
@@ -67,8 +69,8 @@ fn grammars() -> &'static Grammars {
     })
 }
 
-/// Loads the grammars and takes the common ones into use. Blocks for some tens of milliseconds:
-/// call it from a thread of its own, once the first frame is on the screen.
+/// Loads the grammars and takes the common ones into use. Blocks for about half a second: call it
+/// from a thread of its own, once the first frame is on the screen.
 pub fn warm() {
     let theme = Theme::default();
     let highlighter = Highlighter::waiting();
@@ -87,6 +89,7 @@ pub fn warm() {
         let mut code = highlighter.code(language, &theme);
         text.lines().for_each(|line| drop(code.line(line, &theme)));
     }
+    WARM.get_or_init(|| ());
 }
 
 /// Where code gets its colours from.
@@ -107,7 +110,7 @@ impl Highlighter {
     }
 
     pub fn is_ready(self) -> bool {
-        GRAMMARS.get().is_some()
+        self.waits || WARM.get().is_some()
     }
 
     /// A block of code that starts here, in the language that a fence or a file's name says.
@@ -116,7 +119,7 @@ impl Highlighter {
         let grammars = match (wanted, self.waits) {
             (false, _) => None,
             (true, true) => Some(grammars()),
-            (true, false) => GRAMMARS.get(),
+            (true, false) => WARM.get().and_then(|()| GRAMMARS.get()),
         };
         let state = grammars.and_then(|grammars| {
             let syntax = find(&grammars.syntaxes, language)?;
@@ -295,6 +298,17 @@ mod tests {
         assert!(lines[0].len() > 1);
         assert_eq!(lines[1], vec![(long, None)]);
         assert_eq!(lines[2], vec![("let b = 1;".to_owned(), None)]);
+    }
+
+    #[test]
+    fn code_is_plain_until_the_grammars_are_ready() {
+        let theme = Theme::default();
+        let highlighter = Highlighter::when_ready();
+        assert!(!highlighter.is_ready() && Highlighter::waiting().is_ready());
+        assert!(highlighter.code("rust", &theme).state.is_none());
+        warm();
+        assert!(highlighter.is_ready());
+        assert!(highlighter.code("rust", &theme).state.is_some());
     }
 
     #[test]

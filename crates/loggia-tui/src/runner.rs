@@ -11,6 +11,7 @@ use futures::StreamExt;
 use loggia_session::SessionClient;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -27,6 +28,8 @@ use crate::view;
 const FRAME: Duration = Duration::from_millis(16);
 /// After a key: a person waits for it, and a stream must not make them wait for its frames.
 const ECHO: Duration = Duration::from_millis(4);
+/// How long a process may take to be stopped.
+const STOPPING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
@@ -187,13 +190,14 @@ impl Runner {
             self.tty.alternate(wants_full)?;
             self.full = Buffer::empty(Rect::ZERO);
         }
+        // Before the picture: who sees it can rely on it.
+        let wanted = self.engine.model.wants_mouse();
+        self.tty.mouse(wanted)?;
         if wants_full {
             self.draw_full()?
         } else {
             self.draw_inline()?
         }
-        let wanted = self.engine.model.wants_mouse();
-        self.tty.mouse(wanted)?;
         if self.drawn.replace(Instant::now()).is_none() {
             // Not before the first picture: it takes a while. Nobody waits for it.
             std::thread::spawn(crate::highlight::warm);
@@ -255,11 +259,11 @@ impl Runner {
             }
             Wish::Suspend => {
                 self.leave().await?;
-                // Returns when somebody brings us back.
-                let _ = rustix::process::kill_process(
-                    rustix::process::getpid(),
-                    rustix::process::Signal::TSTP,
-                );
+                // The signal may stop us a little later: the terminal is not touched before
+                // somebody brings us back. Where nobody could, it does not stop us at all.
+                let mut back = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+                let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::TSTP);
+                let _ = tokio::time::timeout(STOPPING, back.recv()).await;
                 self.come_back()?;
             }
             Wish::EditOutside { what, name, text } => {

@@ -43,6 +43,8 @@ fn first_picture(directory: &Path) -> Duration {
     let mut writer = pair.master.take_writer().unwrap();
     let began = Instant::now();
     let mut child = pair.slave.spawn_command(command).unwrap();
+    // Ours would keep the terminal open when the other side has gone.
+    drop(pair.slave);
     let mut seen = Vec::new();
     let mut buffer = [0; 4096];
     let took = loop {

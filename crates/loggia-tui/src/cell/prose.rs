@@ -8,8 +8,8 @@ use crate::markdown;
 use crate::safe::one_line;
 use crate::wrap::{Break, Margin, wrap};
 
-/// Lines of a folded text.
-pub const FOLDED: usize = 3;
+/// Lines of a summary of a notice, or of how a turn ended.
+const NOTICE: usize = 6;
 /// Lines of a prompt's summary: a pasted file is not worth a screen.
 const PROMPT: usize = 12;
 
@@ -85,7 +85,7 @@ pub fn notice(level: Level, text: &str, context: &CellContext<'_>) -> Vec<Line<'
         Level::Error => ("✗ ", theme.failure),
     };
     let lines = context.paragraph(text.trim(), style, &Margin::hanging(mark, style));
-    context.shortened(lines, FOLDED * 2, Keep::Start)
+    context.shortened(lines, NOTICE, Keep::Start)
 }
 
 pub fn turn_end(
@@ -107,5 +107,5 @@ pub fn turn_end(
         }
     };
     let lines = context.paragraph(&text, style, &Margin::hanging(mark, style));
-    context.shortened(lines, FOLDED * 2, Keep::Start)
+    context.shortened(lines, NOTICE, Keep::Start)
 }

@@ -5,12 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use loggia_core::{CallState, Cell, CellBody, Millis};
 use ratatui::text::{Line, Span};
 
-use crate::cell::{self, CellContext};
+use crate::cell::{self, CellContext, FOLDED_TEXT as FOLDED};
 use crate::markdown::StreamingMarkdown;
 use crate::wrap::cut;
-
-/// Lines of a folded text.
-const FOLDED: usize = 3;
 
 /// The lines of one cell.
 pub enum Shown {

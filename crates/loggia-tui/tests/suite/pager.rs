@@ -168,20 +168,26 @@ fn what_is_found_is_marked_and_opened() {
 
 #[test]
 fn a_resize_keeps_the_place() {
-    let long: String = (0..60).map(|word| format!("word{word} ")).collect();
+    let long: String = (0..400).map(|word| format!("word{word} ")).collect();
     let mut cells = numbered(10);
     cells.insert(5, text(&long));
     let mut screen = Screen::new(40, 6);
     screen.rows(&cells);
     screen.pager.to_top();
     screen.rows(&cells);
-    screen.act(&cells, |pager, scene| pager.scroll_down(scene, 14));
-    let before = screen.rows(&cells);
-    screen.width = 20;
-    let narrow = screen.rows(&cells);
-    assert!(narrow.iter().any(|row| row.contains("word")), "{before:#?} {narrow:#?}");
-    screen.width = 40;
-    assert_eq!(screen.rows(&cells).len(), 6);
+    screen.act(&cells, |pager, scene| pager.scroll_down(scene, 50));
+    let mut first = |width: u16| -> i32 {
+        screen.width = width;
+        let row = screen.rows(&cells).swap_remove(0);
+        let word = row.split(' ').next().and_then(|word| word.strip_prefix("word"));
+        word.unwrap_or_else(|| panic!("a word in {row:?}")).parse().unwrap()
+    };
+    let wide = first(40);
+    assert!(wide > 100);
+    for width in [20, 80, 33, 40] {
+        let now = first(width);
+        assert!((now - wide).abs() < 30, "word {wide} became word {now} at {width}");
+    }
 }
 
 #[test]

@@ -139,6 +139,10 @@ impl Screen {
     pub fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
         self.parser.screen_mut().set_size(some(rows), some(columns));
         self.master.resize(size(columns, rows)).unwrap();
+        // Drawn anew before anything is typed: a key that comes together with the resize is read
+        // only with the next one.
+        let drawn = self.output.recv_timeout(PATIENCE).expect("it is drawn anew");
+        self.take(&drawn);
         self
     }
 
