@@ -84,7 +84,7 @@ impl Hub {
     /// durable together. One that is given none is never opened, and in no list.
     pub async fn begin(&self, new: NewSession, origin: Origin) -> Result<SessionHandle, HubError> {
         let id = SessionId::from(uuid::Uuid::now_v7());
-        let lease = self.store.acquire(&id, self.owner()).await?;
+        let lease = self.store.begin(&id, self.owner()).await?;
         let (line, actor) = self.actor(Session::default(), lease).await?;
         Ok(self.seat(line, actor.opening_with(new.into_command(), origin)))
     }

@@ -28,6 +28,10 @@ pub trait Store: Send + Sync + 'static {
         session: &SessionId,
         owner: Owner,
     ) -> BoxFuture<'_, Result<Lease, StoreError>>;
+    /// The same for a session whose id nobody can know yet. It exists from its first append on.
+    fn begin(&self, session: &SessionId, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        self.acquire(session, owner)
+    }
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Up to `limit` events after `after`.
     fn read(
@@ -66,6 +70,8 @@ pub struct Lease {
     pub epoch: u64,
     /// The store's own handle for the session.
     pub(crate) row: i64,
+    /// Who owns a session that the first append makes.
+    pub(crate) begins: Option<Owner>,
     /// Whatever keeps others out while it lives: a file lock, an entry in a set.
     pub(crate) _guard: Box<dyn Any + Send + Sync>,
 }
@@ -77,7 +83,7 @@ impl Lease {
         row: i64,
         guard: Box<dyn Any + Send + Sync>,
     ) -> Self {
-        Self { session, epoch, row, _guard: guard }
+        Self { session, epoch, row, begins: None, _guard: guard }
     }
 }
 

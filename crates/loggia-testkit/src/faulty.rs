@@ -103,6 +103,13 @@ impl FaultyStore {
 }
 
 impl Store for FaultyStore {
+    fn begin(&self, session: &SessionId, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        match self.refused_acquires.lock().unwrap().is_empty() {
+            true => self.inner.begin(session, owner),
+            false => self.acquire(session, owner),
+        }
+    }
+
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {
         let mut number = 0;
         self.begun.send_modify(|begun| {

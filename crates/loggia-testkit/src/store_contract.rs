@@ -28,6 +28,8 @@ macro_rules! store_contract {
             a_lease_excludes_and_is_given_back_on_drop
             a_late_comer_is_told_who_is_there
             an_epoch_grows_with_every_owner
+            a_session_that_begins_is_there_with_its_first_append
+            a_beginning_under_a_known_id_is_refused
             the_last_changed_session_is_listed_first
             a_session_without_events_is_not_listed
             a_deleted_session_is_gone_with_its_tasks
@@ -237,6 +239,36 @@ pub async fn a_lease_excludes_and_is_given_back_on_drop(store: Arc<dyn Store>) {
     drop(lease);
     let lease = acquire(&*store, &session).await;
     store.append(&lease, step(texts(2, 1))).await.expect("the new owner goes on from there");
+}
+
+pub async fn a_session_that_begins_is_there_with_its_first_append(store: Arc<dyn Store>) {
+    let session = SessionId::from("fresh");
+    let unused = store.begin(&SessionId::from("unused"), owner("first")).await.unwrap();
+    let lease = store.begin(&session, owner("first")).await.unwrap();
+    assert_eq!(store.list(10).await, Ok(Vec::new()));
+    store.append(&lease, step(texts(1, 2))).await.unwrap();
+    assert_eq!(store.head(&session).await, Ok(Some(Seq(2))));
+    assert_eq!(store.list(10).await.unwrap()[0].owner, Some(owner("first")));
+    let late = store.acquire(&session, owner("second")).await;
+    assert!(matches!(late, Err(StoreError::Busy { .. })), "it is owned");
+    store.append(&lease, step(texts(3, 1))).await.expect("the owner goes on");
+    let epoch = lease.epoch;
+    drop((lease, unused));
+    let lease = store.acquire(&session, owner("second")).await.unwrap();
+    assert!(lease.epoch > epoch);
+    store.append(&lease, step(texts(4, 1))).await.expect("the new owner goes on from there");
+    assert_eq!(store.list(10).await.unwrap().len(), 1, "what never began is nowhere");
+}
+
+pub async fn a_beginning_under_a_known_id_is_refused(store: Arc<dyn Store>) {
+    let session = SessionId::from("one");
+    let lease = acquire(&*store, &session).await;
+    store.append(&lease, step(texts(1, 1))).await.unwrap();
+    if let Ok(again) = store.begin(&session, owner("second")).await {
+        assert!(store.append(&again, step(texts(1, 1))).await.is_err());
+    }
+    store.append(&lease, step(texts(2, 1))).await.expect("the owner goes on");
+    assert_eq!(store.read(&session, Seq::ZERO, 10).await.unwrap().len(), 2);
 }
 
 pub async fn a_late_comer_is_told_who_is_there(store: Arc<dyn Store>) {

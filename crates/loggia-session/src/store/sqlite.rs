@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::index::{TaskPage, TaskQuery};
 use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
-use lease::Locks;
+use lease::{FreshRows, Locks};
 use read::{READS, Readers};
 use writer::{Job, Writer};
 
@@ -40,6 +40,8 @@ pub struct SqliteStore {
     /// more than the wait.
     reads: Arc<Semaphore>,
     writer: Writer,
+    locks: Locks,
+    rows: FreshRows,
     /// What was wrong with the files when they were opened, in sentences.
     findings: Vec<String>,
 }
@@ -74,8 +76,9 @@ impl SqliteStore {
             copied: AtomicBool::new(false),
             path,
         });
-        let writer = Writer::start(connection, inner.path.clone(), locks)?;
-        Ok(Self { inner, reads: Arc::new(Semaphore::new(READS)), writer, findings })
+        let writer = Writer::start(connection, inner.path.clone(), locks.clone())?;
+        let reads = Arc::new(Semaphore::new(READS));
+        Ok(Self { inner, reads, writer, locks, rows: FreshRows::default(), findings })
     }
 
     pub fn path(&self) -> &Path {
@@ -139,6 +142,15 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let session = session.clone();
         Box::pin(async move { self.write(|reply| Job::Acquire { session, owner, reply }).await })
+    }
+
+    /// Needs no way to the writer: the lock alone makes it ours, and the first append the row.
+    fn begin(&self, session: &SessionId, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        let begun = self.rows.take(&self.locks).map(|(row, guard)| {
+            let lease = Lease::new(session.clone(), 1, row, Box::new(guard));
+            Lease { begins: Some(owner), ..lease }
+        });
+        Box::pin(std::future::ready(begun))
     }
 
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {

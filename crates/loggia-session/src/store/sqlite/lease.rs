@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
@@ -20,6 +21,7 @@ use crate::ports::StoreError;
 /// The byte that says "this database is open"; sessions have the bytes from 1 on.
 const PRESENCE: i64 = 0;
 
+#[derive(Clone)]
 pub struct Locks {
     shared: Arc<Shared>,
     path: PathBuf,
@@ -81,6 +83,32 @@ impl Locks {
             Ok(()) => Ok(true),
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
             Err(error) => Err(io(&self.path, &error.into())),
+        }
+    }
+}
+
+/// Rows for sessions that are not in the database yet: later ones are larger, so that what is
+/// written together lies together.
+#[derive(Default)]
+pub struct FreshRows {
+    taken: AtomicU64,
+}
+
+impl FreshRows {
+    /// A row that nobody has, with its lock. A row begins with the time, so it can only be that of
+    /// a session made in this very millisecond; and whoever made that one holds its lock.
+    pub fn take(&self, locks: &Locks) -> Result<(i64, Guard), StoreError> {
+        loop {
+            let random = uuid::Uuid::now_v7();
+            let number = self.taken.fetch_add(1, Ordering::Relaxed);
+            let (time, random) = random.as_u64_pair();
+            // 48 bits of time; of the 15 that are left, some tell processes apart.
+            let low = (number & 0xff) << 7 | (random & 0x7f);
+            let row = (time >> 16) << 15 | low;
+            let row = i64::try_from(row & (i64::MAX as u64)).unwrap_or(i64::MAX);
+            if let Some(guard) = locks.take(row)? {
+                return Ok((row, guard));
+            }
         }
     }
 }

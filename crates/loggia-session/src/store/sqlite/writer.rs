@@ -47,6 +47,8 @@ pub struct AppendJob {
     row: i64,
     epoch: u64,
     session: SessionId,
+    /// Who owns the session that this append makes.
+    begins: Option<Owner>,
     expected: Seq,
     records: Vec<(Seq, Vec<u8>)>,
     durability: Durability,
@@ -67,6 +69,7 @@ impl AppendJob {
             row: lease.row,
             epoch: lease.epoch,
             session: lease.session.clone(),
+            begins: lease.begins.clone().filter(|_| append.expected == Seq::ZERO),
             expected: append.expected,
             records: records.collect::<Result<_, _>>().map_err(encode)?,
             durability: append.durability,
@@ -262,9 +265,21 @@ fn append(
     path: &Path,
     job: &AppendJob,
 ) -> Result<Result<Done, StoreError>, rusqlite::Error> {
+    if let Some(owner) = &job.begins {
+        let owner = serde_json::to_string(owner).unwrap_or_default();
+        let origin = checksum::origin(&job.session);
+        // Already there: then this is no beginning, and what follows says so.
+        transaction
+            .prepare_cached(
+                "INSERT OR IGNORE INTO sessions (row, id, sum, epoch, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![job.row, job.session.as_str(), origin.as_slice(), job.epoch, owner])?;
+    }
     let state: Option<(u64, u64, Vec<u8>)> = transaction
-        .prepare_cached("SELECT epoch, head, sum FROM sessions WHERE row = ?1")?
-        .query_row([job.row], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .prepare_cached("SELECT epoch, head, sum FROM sessions WHERE row = ?1 AND id = ?2")?
+        .query_row(params![job.row, job.session.as_str()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
         .optional()?;
     let Some((epoch, head, sum)) = state else {
         return Ok(Err(StoreError::Unknown(job.session.clone())));
