@@ -78,16 +78,19 @@ async fn measure(contender: &Contender, size: &Size) -> Figures {
         figures.starts.push(Running::start(contender, Purpose::Turns).await.started_in);
     }
 
+    eprintln!("  (streams)");
     let running = Running::start(contender, Purpose::Turns).await;
     figures.idle = running.resident();
     figures.first_event = load::first_events(&running, size.streams).await;
     drop(running);
 
+    eprintln!("  (64 connections)");
     let running = Running::start(contender, Purpose::Turns).await;
     let until = Until::Time(Duration::from_secs(size.seconds));
     figures.with_64 = load::turns(&running, 64, until).await.rate();
     drop(running);
 
+    eprintln!("  (16 connections)");
     let running = Running::start(contender, Purpose::Turns).await;
     let before = running.cpu_time();
     let turns = load::turns(&running, 16, Until::Tasks(size.tasks)).await;
@@ -99,6 +102,7 @@ async fn measure(contender: &Contender, size: &Size) -> Figures {
     figures.ends = (turns.rate_of_first(size.tasks / 10), turns.rate_of_last(size.tasks / 10));
     drop(running);
 
+    eprintln!("  (burst)");
     let running = Running::start(contender, Purpose::Burst(size.events)).await;
     figures.burst = Some(burst::measure(&running, size.followers, size.events).await);
     figures

@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
-use super::http::{Connection, Lines, holds, send};
+use super::http::{Connection, Lines, PATIENCE, holds, send};
 use super::server::{Burst, Running};
-
-const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct Outcome {
     /// Followers that got everything, of how many.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::http::{Connection, Lines, holds, send};
+use super::http::{Connection, Lines, PATIENCE, holds, send};
 use super::server::Running;
 
 /// The same trivial turn for everybody: two words in, one out.
@@ -79,9 +79,9 @@ async fn work(
             return (ends, failed);
         }
         match connection.call(send("SendMessage", number, PROMPT, "")).await {
-            Ok(answer) if holds(&answer, "TASK_STATE_COMPLETED") => ends.push(Instant::now()),
-            Ok(_) => failed += 1,
-            Err(_) => {
+            Some(answer) if holds(&answer, "TASK_STATE_COMPLETED") => ends.push(Instant::now()),
+            Some(_) => failed += 1,
+            None => {
                 failed += 1;
                 connection = Connection::open(port).await.expect("a connection");
             }
@@ -95,12 +95,19 @@ pub async fn first_events(running: &Running, count: usize) -> Vec<Duration> {
     let mut times = Vec::new();
     let mut line = Vec::new();
     for number in 0..count {
+        let late = tokio::time::sleep(PATIENCE);
         let begin = Instant::now();
         let request = send("SendStreamingMessage", number, PROMPT, "");
-        let mut lines = Lines::new(connection.ask(request).await.expect("a stream"));
-        assert!(lines.next_data(&mut line).await, "a stream has a first event");
-        times.push(begin.elapsed());
-        while lines.next_data(&mut line).await {}
+        let turn = async {
+            let mut lines = Lines::new(connection.ask(request).await.expect("a stream"));
+            assert!(lines.next_data(&mut line).await, "a stream has a first event");
+            times.push(begin.elapsed());
+            while lines.next_data(&mut line).await {}
+        };
+        tokio::select! {
+            () = turn => {}
+            () = late => panic!("stream {number} does not end"),
+        }
         assert!(holds(&line, "TASK_STATE_COMPLETED"), "the turn is done");
     }
     times.sort();

@@ -88,12 +88,15 @@ pub struct Running {
     pub started_in: Duration,
     pub burst: Burst,
     /// On the disk of the target directory: a home in memory would cost nothing to write.
-    _home: tempfile::TempDir,
+    home: tempfile::TempDir,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        if let Ok(Some(status)) = self.child.try_wait() {
+            let said = std::fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
+            eprintln!("the server ended by itself ({status}): {said}");
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -120,7 +123,7 @@ impl Running {
         let begin = Instant::now();
         let child = command.spawn().expect("the server starts");
         let burst = contender.burst;
-        let mut running = Self { child, port, started_in: Duration::ZERO, burst, _home: home };
+        let mut running = Self { child, port, started_in: Duration::ZERO, burst, home };
         loop {
             if let Some(mut connection) = Connection::open(port).await
                 && let Some((200, _)) = connection.get("/.well-known/agent-card.json").await
@@ -130,7 +133,7 @@ impl Running {
             }
             let ended = running.child.try_wait().ok().flatten();
             if ended.is_some() || begin.elapsed() > PATIENCE {
-                let said = std::fs::read_to_string(running._home.path().join("log"));
+                let said = std::fs::read_to_string(running.home.path().join("log"));
                 panic!("{} does not start: {}", contender.name, said.unwrap_or_default());
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
