@@ -369,13 +369,14 @@ async fn welcome(socket: &mut Socket) -> Result<(SessionId, Origin, Seq), Attach
 
 /// `localhost:1234`, `http://…`, `ws://…`, with or without a path of its own.
 fn endpoint(address: &Address, after: Seq) -> Result<String, AttachError> {
-    let url = address.url.trim().trim_end_matches('/');
+    let url = address.url.trim();
     let (scheme, rest) = match url.split_once("://") {
         Some(("http" | "ws", rest)) => ("ws", rest),
         Some(("https" | "wss", rest)) => ("wss", rest),
         Some(_) => return Err(AttachError::Address(address.url.clone())),
         None => ("ws", url),
     };
+    let rest = rest.trim_end_matches('/');
     let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
     if rest.is_empty() || rest.contains(['?', '#', '@']) || !plain(rest) {
         return Err(AttachError::Address(address.url.clone()));
