@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::future::BoxFuture;
 use loggia_agent::guard::Probe;
@@ -262,8 +262,9 @@ pub fn guard() -> Vec<OsString> {
     let target = test.parent().and_then(Path::parent).unwrap();
     let guard = target.join("examples/guard");
     BUILT.call_once(|| {
-        let changed = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
-        if changed(&guard) < changed(&test) {
+        let crate_root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let written = ["src", "examples"].map(|part| newest(&crate_root.join(part)));
+        if changed(&guard) < written.into_iter().max().flatten() {
             let mut cargo = std::process::Command::new(env!("CARGO"));
             cargo.args(["build", "--quiet", "--package", "loggia-agent", "--example", "guard"]);
             if target.ends_with("release") {
@@ -273,6 +274,17 @@ pub fn guard() -> Vec<OsString> {
         }
     });
     vec![guard.into(), "guard".into()]
+}
+
+fn changed(path: &Path) -> Option<SystemTime> {
+    path.metadata().and_then(|file| file.modified()).ok()
+}
+
+/// When anything below a directory was last written.
+fn newest(directory: &Path) -> Option<SystemTime> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let times = entries.map(|path| if path.is_dir() { newest(&path) } else { changed(&path) });
+    times.max().flatten()
 }
 
 /// What holds on this machine. Some commands must not even be tried where too little does.
