@@ -80,6 +80,14 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
     // A thousand sockets have a thousand of each; most clients say little and keep up.
     let upgrade = upgrade.read_buffer_size(READ_BUFFER).write_buffer_size(WRITE_BUFFER);
     let attaches = upgrade.selected_protocol().is_some();
+    // A client joins with its upgrade: what happens while the socket is set up is for it as well.
+    if !attaches
+        && query.after.is_none()
+        && let Some(id) = query.wanted(&server)
+        && let Ok(handle) = server.session(&id, &caller).await
+    {
+        query.after = Some(FrameId { seq: handle.head(), k: u32::MAX });
+    }
     upgrade.on_upgrade(async move |socket| {
         let _place = place;
         if attaches {

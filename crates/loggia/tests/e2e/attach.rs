@@ -48,8 +48,13 @@ impl Attached {
         found.unwrap_or_else(|_| panic!("it does not come:\n{:#?}", self.seen))
     }
 
+    /// An event of this kind, which may have come before an answer that was waited for.
     async fn event(&mut self, kind: &str) -> Value {
-        self.until(|frame| frame["envelope"]["event"]["type"] == kind).await
+        let fits = |frame: &Value| frame["envelope"]["event"]["type"] == kind;
+        match self.seen.iter().find(|frame| fits(frame)) {
+            Some(seen) => seen.clone(),
+            None => self.until(fits).await,
+        }
     }
 
     fn events(&self) -> Vec<Value> {

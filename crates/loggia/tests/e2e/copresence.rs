@@ -12,6 +12,8 @@ use crate::served::{EXTENSION, Socket, confirmation, text_message};
 const ARMED: &str = "e change it first";
 const ALLOW: &str = "Allow once";
 const READY: &str = "what shall I do?";
+/// Ctrl-U: a key that came after somebody else's answer is in the line that is written.
+const CLEAR: &str = "\u{15}";
 const ROUNDS: usize = 8;
 /// High enough that everything said stays on the screen.
 const SIZE: (u16, u16) = (110, 140);
@@ -121,8 +123,8 @@ async fn four_kinds_of_clients_agree_on_one_session() {
         let file = format!("f{round}.txt");
         let prompt = format!("write {file}: {round}");
         match round % 4 {
-            0 => drop(home.types(&format!("{prompt}\r"))),
-            1 => drop(away.types(&format!("{prompt}\r"))),
+            0 => drop(home.types(&format!("{CLEAR}{prompt}\r"))),
+            1 => drop(away.types(&format!("{CLEAR}{prompt}\r"))),
             2 => phone.send(9, "message/send", json!({ "message": text_message(&prompt) })).await,
             _ => {
                 let sent = plain.send(None, json!({ "text": prompt })).await;
@@ -197,8 +199,8 @@ async fn four_kinds_of_clients_agree_on_one_session() {
     }
 
     // The same on every side, and nothing is left open anywhere.
-    home.sees(READY);
-    away.sees(READY);
+    home.types(CLEAR).sees(READY);
+    away.types(CLEAR).sees(READY);
     for screen in [&home, &away] {
         let shown = screen.shown();
         let at = |round: usize| shown.find(&format!("wrote f{round}.txt"));
