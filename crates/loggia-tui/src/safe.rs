@@ -143,7 +143,7 @@ pub fn is_unseen(character: char) -> bool {
 
 /// `⚠` with its variation selector, `👩‍💻` with its joiner and `1️⃣` with its frame are ordinary
 /// text.
-fn joins(before: Option<char>, character: char, after: Option<char>) -> bool {
+pub fn joins(before: Option<char>, character: char, after: Option<char>) -> bool {
     const SELECTOR: char = '\u{fe0f}';
     const JOINER: char = '\u{200d}';
     const KEYCAP: char = '\u{20e3}';

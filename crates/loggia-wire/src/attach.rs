@@ -4,6 +4,8 @@
 //! so it folds them as if it were at home; what it sends is the part of [`Command`] that any client
 //! may use. What runs a turn or sets the session up stays where the session runs.
 
+use std::sync::Arc;
+
 use loggia_core::{
     Cancel, ChoiceId, Command, Content, Edit, Envelope, Origin, PromptId, Question, Refusal, Seq,
     SessionId, TaskChoice, TaskId,
@@ -87,7 +89,7 @@ pub enum Update {
     /// The first frame.
     Welcome { session: SessionId, head: Seq, you: Origin },
     /// One fact of the log, in order, without gaps.
-    Event { envelope: Box<Envelope> },
+    Event { envelope: Arc<Envelope> },
     /// The command is on disk.
     Done {
         id: u64,

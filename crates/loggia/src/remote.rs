@@ -76,14 +76,14 @@ struct Replica {
 }
 
 impl Replica {
-    fn push(&self, envelope: Envelope) -> Option<Seq> {
+    fn push(&self, envelope: Arc<Envelope>) -> Option<Seq> {
         let mut events = self.events.write().unwrap_or_else(PoisonError::into_inner);
         let seq = envelope.seq;
         // A repetition after a new connection; a gap cannot be, the log is dense and in order.
         if seq.0 != events.len() as u64 + 1 {
             return None;
         }
-        events.push(Arc::new(envelope));
+        events.push(envelope);
         Some(seq)
     }
 
@@ -252,7 +252,7 @@ impl Link {
         match update {
             Update::Welcome { .. } => {}
             Update::Event { envelope } => {
-                if let Some(seq) = self.replica.push(*envelope) {
+                if let Some(seq) = self.replica.push(envelope) {
                     self.head.send_replace(seq);
                 }
             }
@@ -303,19 +303,24 @@ impl Link {
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
             let head = *self.head.borrow();
-            let Ok(mut socket) = open(&self.address, head).await else { continue };
-            match welcome(&mut socket).await {
-                Ok((session, you, _)) if session == self.session => {
+            let attempt = match open(&self.address, head).await {
+                Ok(mut socket) => welcome(&mut socket).await.map(|welcome| (socket, welcome)),
+                Err(error) => Err(error),
+            };
+            let trouble = match attempt {
+                Ok((socket, (session, you, _))) if session == self.session => {
                     self.you = you;
                     return Some(socket);
                 }
-                Ok((session, ..)) => {
+                Ok((_, (session, ..))) => {
                     let why = format!("another session is shared there now ({session})");
                     self.trouble.send_replace(why);
                     return None;
                 }
-                Err(_) => {}
-            }
+                // A token taken back reads differently from a server that is not there.
+                Err(error) => format!("{error}; trying again"),
+            };
+            self.trouble.send_replace(trouble);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
+use loggia_tui::safe::{is_unseen, joins};
 
 use crate::config::Environment;
 
@@ -130,7 +131,7 @@ fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
     while let Some(character) = rest.next() {
         let kept = keeps(character)
             || !is_unseen(character)
-            || joins_emoji(before, character, rest.peek().copied());
+            || joins(before, character, rest.peek().copied());
         if kept {
             shown.push(character);
         } else {
@@ -140,56 +141,6 @@ fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
         before = Some(character);
     }
     shown
-}
-
-/// First and last of the ranges that a terminal obeys or that nobody can see: C0, DEL and C1
-/// controls, fillers, joiners, bidi controls, line and paragraph separators, variation selectors,
-/// interlinear marks, tags and other default-ignorable code points.
-const UNSEEN: &[(u32, u32)] = &[
-    (0x0, 0x1f),
-    (0x7f, 0x9f),
-    (0xad, 0xad),
-    (0x34f, 0x34f),
-    (0x61c, 0x61c),
-    (0x115f, 0x1160),
-    (0x17b4, 0x17b5),
-    (0x180b, 0x180f),
-    (0x200b, 0x200f),
-    (0x2028, 0x202e),
-    (0x2060, 0x206f),
-    (0x2800, 0x2800),
-    (0x3164, 0x3164),
-    (0xfe00, 0xfe0f),
-    (0xfeff, 0xfeff),
-    (0xffa0, 0xffa0),
-    (0xfff0, 0xfffb),
-    (0x1bca0, 0x1bca3),
-    (0x1d173, 0x1d17a),
-    (0xe0000, 0xe0fff),
-];
-
-fn is_unseen(character: char) -> bool {
-    let code = u32::from(character);
-    UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&code))
-}
-
-/// `⚠` with its variation selector and `👩‍💻` with its joiner are ordinary text.
-fn joins_emoji(before: Option<char>, character: char, after: Option<char>) -> bool {
-    const SELECTOR: char = '\u{fe0f}';
-    const JOINER: char = '\u{200d}';
-    match character {
-        SELECTOR => before.is_some_and(is_pictograph),
-        JOINER => {
-            before.is_some_and(|before| is_pictograph(before) || before == SELECTOR)
-                && after.is_some_and(is_pictograph)
-        }
-        _ => false,
-    }
-}
-
-fn is_pictograph(character: char) -> bool {
-    matches!(u32::from(character), 0x203c..=0x27ff | 0x2900..=0x3299 | 0x1f000..=0x1faff)
-        && !is_unseen(character)
 }
 
 #[cfg(test)]

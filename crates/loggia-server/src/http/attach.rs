@@ -84,7 +84,7 @@ impl Show<'_> {
                 Some(answer) = self.outgoing.recv() => batch.push(text(&answer)),
                 events = follower.next() => match events {
                     Ok(Some(events)) => batch.extend(events.iter().map(|envelope| {
-                        text(&Update::Event { envelope: Box::new((**envelope).clone()) })
+                        text(&Update::Event { envelope: envelope.clone() })
                     })),
                     Ok(None) | Err(_) => break (GOING_AWAY, "the session stopped"),
                 },

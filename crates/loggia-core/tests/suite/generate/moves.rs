@@ -1,0 +1,117 @@
+//! The moves: what a client or an agent may try, right or wrong.
+
+use super::*;
+
+#[derive(Debug, Clone)]
+pub enum Move {
+    Open { settings: Settings },
+    Prompt { by: u8, id: Pick, task: TaskPick, content: Content },
+    Answer(AnswerPick),
+    Cancel { by: u8, what: CancelPick },
+    Configure { by: u8, settings: Settings },
+    Amend { by: u8, amendment: AmendPick },
+    Notice { by: u8, text: String },
+    Close { by: u8 },
+    Report { turn: TurnPick, report: ReportPick },
+}
+
+#[derive(Debug, Clone)]
+pub enum Pick {
+    Fresh,
+    Known(Index),
+    Unknown,
+}
+
+#[derive(Debug, Clone)]
+pub enum TaskPick {
+    New,
+    Named(Pick),
+    Continue(Pick),
+    Reopen(Pick),
+}
+
+#[derive(Debug, Clone)]
+pub enum CancelPick {
+    Turn,
+    Prompt(Pick),
+    Task(Pick),
+}
+
+#[derive(Debug, Clone)]
+pub enum AmendPick {
+    Add(Rule),
+    Revoke(Pick),
+}
+
+#[derive(Debug, Clone)]
+pub enum TurnPick {
+    Current,
+    Past(Index),
+    Unknown,
+}
+
+#[derive(Debug, Clone)]
+pub enum CallPick {
+    Fresh,
+    Open(Index),
+    Any(Index),
+    Unknown,
+}
+
+#[derive(Debug, Clone)]
+pub struct AnswerPick {
+    pub by: u8,
+    pub to: QuestionPick,
+    pub by_call: bool,
+    pub choice: ChoicePick,
+    pub edit: EditPick,
+    pub words: String,
+    pub digest: DigestPick,
+}
+
+#[derive(Debug, Clone)]
+pub enum QuestionPick {
+    Open(Index),
+    Any(Index),
+    Unknown,
+}
+
+#[derive(Debug, Clone)]
+pub enum ChoicePick {
+    Offered(Index),
+    Named(&'static str),
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum EditPick {
+    None,
+    /// Of the kind the question is about.
+    Fitting,
+    File,
+    Command,
+    Text,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum DigestPick {
+    None,
+    Right,
+    Wrong,
+}
+
+#[derive(Debug, Clone)]
+pub enum ReportPick {
+    Text(u8, String),
+    Thought(u8, &'static str, String),
+    Plan(Vec<Step>),
+    Cite(String),
+    Usage(Usage),
+    Notice(String),
+    Propose(CallPick, Proposal),
+    Invalid(CallPick, Value),
+    Output(CallPick, String, u64),
+    End(CallPick, CallOutcome),
+    Compact(String),
+    Revoke(Pick),
+    Finish(TurnOutcome),
+}
