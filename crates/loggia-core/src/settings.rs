@@ -35,6 +35,23 @@ impl Workspace {
     }
 }
 
+/// A repository that a session works in a copy of. Checked for shape where it is decoded, and for
+/// what is allowed where it is cloned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repository {
+    /// Never with credentials in it.
+    pub url: String,
+    /// A branch, a tag or a commit; None is what the remote calls its head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Only the newest commit.
+    #[serde(default)]
+    pub shallow: bool,
+    /// The directory below the root to work in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub model: ModelName,

@@ -4,8 +4,8 @@
 //! the client may, whether the workspace is allowed is decided where that is known.
 
 use loggia_core::{
-    CallId, Choice, ChoiceId, Content, Details, Edit, Millis, Part, Question, SessionId,
-    TaskChoice, TaskId, TaskState,
+    CallId, Choice, ChoiceId, Content, Details, Edit, Millis, Part, Question, Repository,
+    SessionId, TaskChoice, TaskId, TaskState,
 };
 use serde_json::Value;
 
@@ -98,6 +98,8 @@ pub struct AgentSettings {
     pub mcp_servers: Option<Value>,
     pub allowed_tools: Option<Vec<String>>,
     pub auto_execute: Option<bool>,
+    /// Work in a copy of this instead of in a directory of the server.
+    pub repository: Option<Repository>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

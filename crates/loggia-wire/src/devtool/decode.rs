@@ -140,6 +140,7 @@ fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
         mcp_servers,
         allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
         auto_execute,
+        repository: None,
     };
     Ok((settings != AgentSettings::default()).then_some(settings))
 }
