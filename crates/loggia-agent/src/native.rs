@@ -8,9 +8,11 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use loggia_core::slash::{self as slash_line, Reading};
-use loggia_core::{CallFailure, CallId, CallOutcome, Edit, Level, Limits, MessageId, Proposal};
+use loggia_core::{
+    CallFailure, CallId, CallOutcome, Edit, Level, Limits, MessageId, Proposal, SHELL_TOOL,
+};
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::Conversation;
 use crate::memory::Memory;
@@ -123,6 +125,9 @@ struct Ran {
 impl NativeAgent {
     async fn work(&self, turn: &Turn) -> Result<(), TurnOver> {
         let context = turn.context();
+        if let Some(line) = &context.line {
+            return self.own_line(turn, line).await;
+        }
         match slash_line::read_content(&context.content) {
             Reading::Message => {}
             Reading::Command(command) => return slash::run(self, turn, command).await,
@@ -189,6 +194,17 @@ impl NativeAgent {
             Ok((pending.call.clone(), outcome))
         });
         join_all(waiting).await.into_iter().collect()
+    }
+
+    /// A person's own command line: run as it stands, and nothing said about it. No model is asked;
+    /// the next turn's model reads the line and what came of it.
+    async fn own_line(&self, turn: &Turn, line: &str) -> Result<(), TurnOver> {
+        let workspace = open_workspace(turn)?;
+        match turn.pending() {
+            [] => drop(self.call(turn, &workspace, SHELL_TOOL, json!({ "command": line })).await?),
+            _ => drop(self.resume(turn, &workspace).await?),
+        }
+        Ok(())
     }
 
     /// One call that a command makes: proposed, asked about and run like a model's.

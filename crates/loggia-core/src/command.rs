@@ -11,6 +11,11 @@ use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, Turn
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
 
+/// What a person's own command line begins with where prompts are shown.
+pub const SHELL_MARK: char = '!';
+/// The one tool that may run it.
+pub const SHELL_TOOL: &str = "run_shell_command";
+
 /// A wish. It carries its own id where a retry must be recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
@@ -23,6 +28,11 @@ pub enum Command {
         prompt: PromptId,
         task: TaskChoice,
         content: Content,
+    },
+    /// A command line of a person's own: a turn that runs it, once, without a question.
+    Shell {
+        prompt: PromptId,
+        line: String,
     },
     Answer {
         to: Question,

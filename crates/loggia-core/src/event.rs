@@ -36,6 +36,9 @@ pub enum Event {
         prompt: PromptId,
         task: TaskId,
         content: Content,
+        /// A command line of the person's own: what is behind the `!` is to be run as it stands.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shell: bool,
     },
     PromptWithdrawn {
         prompt: PromptId,
@@ -175,6 +178,10 @@ pub enum Authority {
     },
     Approval {
         approval: ApprovalId,
+    },
+    /// A person typed this very command line, as a prompt of its own.
+    Typed {
+        prompt: PromptId,
     },
 }
 

@@ -26,7 +26,9 @@ pub mod transcript;
 
 pub use approval::{Choice, ChoiceId, Edit, Question, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
-pub use command::{Cancel, Command, Proposal, Refusal, Report, Stamped, TaskChoice};
+pub use command::{
+    Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
+};
 pub use content::{Content, Part};
 pub use event::{
     Amendment, Authority, CloseReason, Durability, Envelope, Event, Level, Source, Step, StepState,

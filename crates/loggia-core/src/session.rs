@@ -70,6 +70,8 @@ pub struct OpenTurn {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Content,
+    /// The person's own command line, until it has been let run: once is what they typed.
+    pub line: Option<String>,
     pub started: Seq,
     /// Calls that have not ended, in the order they were proposed.
     pub calls: Vec<OpenCall>,
@@ -104,6 +106,15 @@ pub struct Queued {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Content,
+    pub shell: bool,
+}
+
+impl Queued {
+    /// The command line, where the prompt is one: the text that everybody is shown, without its mark.
+    fn line(&self) -> Option<String> {
+        let text = self.shell.then(|| self.content.to_text())?;
+        text.strip_prefix(crate::command::SHELL_MARK).map(str::to_owned)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -45,6 +45,8 @@ pub struct TurnContext {
     pub task: TaskId,
     pub prompt: PromptId,
     pub content: Content,
+    /// The prompt is this command line of a person's own, which may run as it stands, once.
+    pub line: Option<String>,
     pub settings: Settings,
     pub workspace: Workspace,
     /// What stands for the conversation before the turns of [`Turn::history`].

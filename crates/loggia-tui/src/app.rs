@@ -130,14 +130,25 @@ pub enum Edited {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     Prompt(String),
-    Answer { approval: ApprovalId, choice: ChoiceId, edit: Option<Edit>, digest: String },
+    /// A command line of the person's own.
+    Shell(String),
+    Answer {
+        approval: ApprovalId,
+        choice: ChoiceId,
+        edit: Option<Edit>,
+        digest: String,
+    },
     Cancel(Cancel),
     Configure(Settings),
     Remember(String),
     FindFiles(String),
     LoadSessions,
     LoadShare,
-    EditOutside { what: Edited, name: String, text: String },
+    EditOutside {
+        what: Edited,
+        name: String,
+        text: String,
+    },
     Copy(String),
     Bell,
     Suspend,

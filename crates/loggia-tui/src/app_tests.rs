@@ -94,7 +94,12 @@ impl Desk {
         let content = Content::text(text);
         self.event(
             me(),
-            Event::PromptAccepted { prompt: prompt.clone(), task: task.clone(), content },
+            Event::PromptAccepted {
+                prompt: prompt.clone(),
+                task: task.clone(),
+                content,
+                shell: false,
+            },
         );
         self.event(Origin::agent(), Event::TurnStarted { turn: "u".into(), prompt, task });
     }
@@ -360,7 +365,8 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
     desk.turn("go");
     for (origin, text) in [(me(), "mine"), (other(), "theirs")] {
         let content = Content::text(text);
-        let accepted = Event::PromptAccepted { prompt: text.into(), task: "t".into(), content };
+        let accepted =
+            Event::PromptAccepted { prompt: text.into(), task: "t".into(), content, shell: false };
         desk.event(origin, accepted);
     }
     let effects = desk.key(KeyCode::Up, KeyModifiers::ALT);

@@ -4,6 +4,7 @@ pub mod completion;
 pub mod history;
 
 use crossterm::event::KeyEvent;
+use loggia_core::SHELL_MARK;
 
 use crate::editor::Editor;
 use crate::keymap::{self, Action};
@@ -32,6 +33,8 @@ pub enum Written {
     /// The key means nothing here.
     Unknown,
     Submit(String),
+    /// A command line of the person's own, without its mark.
+    Shell(String),
     /// Files that match this are wanted for the completion.
     FindFiles(String),
     EditOutside(String),
@@ -167,10 +170,20 @@ impl Composer {
         if text.len() > PROMPT_LIMIT {
             return Written::TooLong;
         }
+        let line = self.is_shell().then(|| text.strip_prefix(SHELL_MARK)).flatten();
+        let line = line.map(|line| line.trim().to_owned());
+        if line.as_deref() == Some("") {
+            return Written::Nothing;
+        }
         self.editor = Editor::default();
         self.popup = None;
         self.history.add(&text);
-        Written::Submit(text)
+        line.map_or(Written::Submit(text), Written::Shell)
+    }
+
+    /// What is written is a command line. The mark must be seen: one inside a folded paste is none.
+    pub fn is_shell(&self) -> bool {
+        self.editor.raw().starts_with(SHELL_MARK)
     }
 
     /// The prompt could not be taken: it is here again, in front of what was typed since.
@@ -207,7 +220,7 @@ impl Composer {
             completion::trigger(self.editor.raw(), self.editor.cursor())
             && typed == query
         {
-            self.popup = completion::files(start, found);
+            self.popup = completion::files(start, found, self.is_shell());
         }
     }
 }

@@ -21,6 +21,10 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
         let trouble = safe::one_line(&model.trouble).into_owned();
         return crate::wrap::cut(&[Span::styled(trouble, model.theme.warning)], width.into());
     }
+    if model.composer.is_shell() {
+        let text = "Enter runs this line in the workspace's shell, without a question";
+        return crate::wrap::cut(&[Span::styled(text, dim)], width.into());
+    }
     let mut text = String::new();
     for part in parts(model) {
         let next = if text.is_empty() { part } else { format!("{text} · {part}") };

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use loggia_core::{Access, CallFailure, Details, Output};
+use loggia_core::{Access, CallFailure, Details, Output, SHELL_TOOL};
 use loggia_session::Permit;
 use serde::Deserialize;
 use serde_json::Value;
@@ -66,7 +66,7 @@ impl RunShellCommand {
 impl Tool for RunShellCommand {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "run_shell_command".into(),
+            name: SHELL_TOOL.into(),
             description: "Runs a command line in the workspace and returns what it prints. There \
                           is no input and no terminal; processes left running are ended with it."
                 .into(),

@@ -1,7 +1,7 @@
 //! The fold: one event into state. Total: whatever a log holds, folding it does not fail.
 
 use crate::call::CallState;
-use crate::event::{Amendment, Envelope, Event};
+use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{CallId, TaskId};
 use crate::policy::Policy;
 use crate::session::{
@@ -34,7 +34,7 @@ impl Session {
             }
             Event::PolicyAmended { amendment } => self.amend(amendment),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
-            Event::PromptAccepted { prompt, task, content } => {
+            Event::PromptAccepted { prompt, task, content, shell } => {
                 if self.title.is_empty() {
                     self.title = title_of(&content.to_text());
                 }
@@ -47,6 +47,7 @@ impl Session {
                     prompt: prompt.clone(),
                     task: task.clone(),
                     content: content.clone(),
+                    shell: *shell,
                 });
             }
             Event::PromptWithdrawn { prompt } => {
@@ -59,6 +60,7 @@ impl Session {
                 let index = self.queue.iter().position(|queued| queued.prompt == *prompt);
                 let queued = index.and_then(|index| self.queue.remove(index));
                 let accepted = queued.as_ref().map_or(envelope.seq, |queued| queued.accepted);
+                let line = queued.as_ref().and_then(Queued::line);
                 let content = queued.map(|queued| queued.content).unwrap_or_default();
                 self.turns.push_back(RecentTurn { accepted, started: envelope.seq });
                 if self.turns.len() > RECENT_TURNS {
@@ -69,6 +71,7 @@ impl Session {
                     prompt: prompt.clone(),
                     task: task.clone(),
                     content,
+                    line,
                     started: envelope.seq,
                     calls: Vec::new(),
                 });
@@ -128,7 +131,10 @@ impl Session {
                 let closed = ClosedQuestion { approval: approval.clone(), at: envelope.at, how };
                 self.closed_questions.insert(call.clone(), closed);
             }
-            Event::CallStarted { call, .. } => {
+            Event::CallStarted { call, authority } => {
+                if let (Authority::Typed { .. }, Some(turn)) = (authority, &mut self.turn) {
+                    turn.line = None;
+                }
                 if let Some(open) = self.open_call_mut(call) {
                     open.state = CallState::Started;
                 }

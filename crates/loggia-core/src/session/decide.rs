@@ -5,7 +5,9 @@
 
 use crate::approval::{ChoiceId, Edit, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
-use crate::command::{Cancel, Command, Proposal, Refusal, Report, Stamped, TaskChoice};
+use crate::command::{
+    Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
+};
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, TurnOutcome};
 use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
@@ -39,7 +41,13 @@ impl Session {
                 settings: settings.clone(),
                 agent: agent.clone(),
             }]),
-            Command::Prompt { prompt, task, content } => self.prompt(prompt, task, content, fresh),
+            Command::Prompt { prompt, task, content } => {
+                self.prompt(prompt, task, content, false, fresh)
+            }
+            Command::Shell { prompt, line } => {
+                let content = Content::text(format!("{}{line}", SHELL_MARK));
+                self.prompt(prompt, &TaskChoice::New, &content, true, fresh)
+            }
             Command::Answer { to, choice, edit, digest } => {
                 self.answer(to, choice, edit.as_ref(), digest.as_deref(), origin, fresh)
             }
@@ -66,6 +74,7 @@ impl Session {
         prompt: &PromptId,
         choice: &TaskChoice,
         content: &Content,
+        shell: bool,
         fresh: &Fresh,
     ) -> Decision {
         if self.prompts.get(prompt).is_some() {
@@ -79,6 +88,7 @@ impl Session {
             prompt: prompt.clone(),
             task: task.clone(),
             content: content.clone(),
+            shell,
         };
         if self.turn.is_some() || !self.queue.is_empty() {
             return Ok(vec![accepted]);
@@ -325,11 +335,20 @@ impl Session {
     ) -> Decision {
         self.no_duplicate(call)?;
         let mut events = vec![proposed(turn, call, proposal)];
-        let verdict = self.policy.judge(&proposal.tool, proposal.access, &proposal.details);
+        let started = |authority| Event::CallStarted { call: call.clone(), authority };
+        let verdict = match self.is_typed(turn, proposal) {
+            // A person's own line passes in every mode. What a rule forbids, nobody may.
+            true => match self.policy.forbids(&proposal.tool, &proposal.details) {
+                Some(why) => Verdict::Deny(why),
+                None => {
+                    events.push(started(Authority::Typed { prompt: turn.prompt.clone() }));
+                    return Ok(events);
+                }
+            },
+            false => self.policy.judge(&proposal.tool, proposal.access, &proposal.details),
+        };
         events.push(match verdict {
-            Verdict::Allow(rule) => {
-                Event::CallStarted { call: call.clone(), authority: Authority::Rule { rule } }
-            }
+            Verdict::Allow(rule) => started(Authority::Rule { rule }),
             Verdict::Deny(reason) => {
                 Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
             }
@@ -341,6 +360,20 @@ impl Session {
             },
         });
         Ok(events)
+    }
+
+    /// The proposal is exactly the command line that this turn's prompt is, in the workspace.
+    fn is_typed(&self, turn: &OpenTurn, proposal: &Proposal) -> bool {
+        let workspace = self.opened.as_ref().map(|opened| opened.workspace.path());
+        match (&turn.line, &proposal.details) {
+            (Some(line), Details::Execute { command, directory }) => {
+                command == line
+                    && Some(directory.as_str()) == workspace
+                    && proposal.tool == SHELL_TOOL
+                    && proposal.access == Access::Execute
+            }
+            _ => false,
+        }
     }
 
     fn no_duplicate(&self, call: &CallId) -> Result<(), Refusal> {

@@ -101,7 +101,7 @@ impl Tasks {
     pub fn apply(&mut self, envelope: &Envelope) {
         let at = envelope.at;
         match &envelope.event {
-            Event::PromptAccepted { prompt, task, content } => {
+            Event::PromptAccepted { prompt, task, content, .. } => {
                 self.queued.insert(prompt.clone(), task.clone());
                 let said = Exchange::Prompt {
                     prompt: prompt.clone(),

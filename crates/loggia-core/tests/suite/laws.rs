@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use loggia_core::session::{QUEUE_LIMIT, RECENT, RECENT_TURNS, SUMMARY_LIMIT};
 use loggia_core::{
-    Amendment, CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin, Part,
-    Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
+    Amendment, Authority, CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin,
+    Part, Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
@@ -382,6 +382,7 @@ fn the_generator_reaches_deep_states() {
         coalesced: usize,
         compacted: usize,
         revoked: usize,
+        typed: usize,
     }
     let reached = RefCell::new(Reached::default());
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
@@ -406,6 +407,10 @@ fn the_generator_reaches_deep_states() {
                     matches!(event, Event::PolicyAmended { amendment: Amendment::Revoked { .. } })
                 };
                 reached.revoked += usize::from(revoked(&envelope.event));
+                let typed = |event: &Event| {
+                    matches!(event, Event::CallStarted { authority: Authority::Typed { .. }, .. })
+                };
+                reached.typed += usize::from(typed(&envelope.event));
                 if let Event::ApprovalAnswered { edit, .. } = &envelope.event {
                     reached.answered += 1;
                     reached.edited += usize::from(edit.is_some());
@@ -446,6 +451,7 @@ fn the_generator_reaches_deep_states() {
             reached.coalesced,
             reached.compacted,
             reached.revoked,
+            reached.typed,
         ]
         .iter()
         .all(|count| *count >= 50);

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::laws::fold;
 use super::witness::Witness;
-use script::{Script, browser, edit_of, editor, ide, shell, tui};
+use script::{Script, browser, edit_of, editor, ide, shell, tui, typed};
 
 macro_rules! scenarios {
     ($($test:ident => $name:ident),* $(,)?) => {
@@ -52,6 +52,7 @@ scenarios! {
     a_plan_is_made_before_anything_is_changed => plan_and_settings,
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
+    a_person_runs_a_line_of_their_own => own_line,
 }
 
 fn hello() -> Script {
@@ -332,6 +333,23 @@ fn plan_and_settings() -> Script {
     script.succeed("call-2", output);
     script.propose("message-4", "call-3", shell("git push origin main"));
     script.submit(tui(), Command::Close { reason: CloseReason::Requested });
+    script
+}
+
+/// Typed while the agent works, so it waits; it runs in plan mode, and nobody is asked. What the agent
+/// tries in that turn besides is judged as ever.
+fn own_line() -> Script {
+    let mut script = Script::open(Mode::Plan, Vec::new());
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "What is here?");
+    let line = Command::Shell { prompt: "prompt-2".into(), line: "cargo test -q | tail -1".into() };
+    script.submit(tui(), line);
+    script.say("message-1", &["A small crate."]);
+    script.finish();
+    script.propose("message-2", "call-1", typed("cargo test -q | tail -1"));
+    script.output("call-1", "test result: ok. 12 passed\n", 0);
+    script.succeed("call-1", Output::text("test result: ok. 12 passed"));
+    script.propose("message-3", "call-2", typed("cargo test -q | tail -1"));
+    script.finish();
     script
 }
 

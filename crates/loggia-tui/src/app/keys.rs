@@ -90,6 +90,10 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
             model.remark("that is too long for one prompt", now);
             Vec::new()
         }
+        Written::Shell(line) => {
+            let typed = format!("{}{line}", loggia_core::SHELL_MARK);
+            vec![Effect::Remember(typed), Effect::Shell(line)]
+        }
         Written::Submit(text) => {
             let mut effects = vec![Effect::Remember(text.clone())];
             match command::local(&text) {

@@ -6,6 +6,7 @@ use super::*;
 pub enum Move {
     Open { settings: Settings },
     Prompt { by: u8, id: Pick, task: TaskPick, content: Content },
+    Shell { by: u8, id: Pick, line: &'static str },
     Answer(AnswerPick),
     Cancel { by: u8, what: CancelPick },
     Configure { by: u8, settings: Settings },
@@ -99,6 +100,15 @@ pub enum DigestPick {
     Wrong,
 }
 
+#[derive(Debug, Clone, Copy)]
+pub enum LinePick {
+    Exact,
+    OtherLine,
+    OtherTool,
+    OtherDirectory,
+    OtherAccess,
+}
+
 #[derive(Debug, Clone)]
 pub enum ReportPick {
     Text(u8, String),
@@ -108,6 +118,8 @@ pub enum ReportPick {
     Usage(Usage),
     Notice(String),
     Propose(CallPick, Proposal),
+    /// What an agent does with a person's own line, or with nearly it.
+    ProposeLine(CallPick, LinePick),
     Invalid(CallPick, Value),
     Output(CallPick, String, u64),
     End(CallPick, CallOutcome),

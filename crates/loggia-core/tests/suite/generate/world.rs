@@ -105,6 +105,11 @@ impl World {
                 let task = self.task_choice(task);
                 (client(*by), Command::Prompt { prompt, task, content: content.clone() })
             }
+            Move::Shell { by, id, line } => {
+                let fresh = || format!("prompt-{}", self.prompts.len() + 1);
+                let prompt = known(id, &self.prompts).unwrap_or_else(|| PromptId::new(fresh()));
+                (client(*by), Command::Shell { prompt, line: (*line).to_owned() })
+            }
             Move::Answer(answer) => (client(answer.by), self.answer(answer)),
             Move::Cancel { by, what } => {
                 let what = match what {
@@ -224,6 +229,11 @@ impl World {
             ReportPick::Propose(call, proposal) => {
                 Report::Propose { call: self.call(call), proposal: proposal.clone() }
             }
+            ReportPick::ProposeLine(call, pick) => {
+                let typed = self.session.turn().and_then(|turn| turn.line.clone());
+                let proposal = of_line(typed.as_deref().unwrap_or("git log"), *pick);
+                Report::Propose { call: self.call(call), proposal }
+            }
             ReportPick::Invalid(call, input) => Report::Invalid {
                 call: self.call(call),
                 message: message(0),
@@ -262,6 +272,28 @@ impl World {
             CallPick::Unknown => None,
         };
         picked.unwrap_or("no-call".into())
+    }
+}
+
+/// A call that runs this line in the workspace, or nearly that.
+fn of_line(line: &str, pick: LinePick) -> Proposal {
+    let command = match pick {
+        LinePick::OtherLine => format!("{line} "),
+        _ => line.to_owned(),
+    };
+    let directory = match pick {
+        LinePick::OtherDirectory => "/work/project/src",
+        _ => "/work/project",
+    };
+    let tool = if matches!(pick, LinePick::OtherTool) { "shell" } else { SHELL_TOOL };
+    let reads = matches!(pick, LinePick::OtherAccess);
+    Proposal {
+        message: "message-0".into(),
+        tool: tool.into(),
+        title: format!("run {line}"),
+        access: if reads { Access::Other } else { Access::Execute },
+        input: json!({ "command": line }),
+        details: Details::Execute { command, directory: directory.into() },
     }
 }
 

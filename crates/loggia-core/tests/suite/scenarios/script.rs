@@ -3,8 +3,8 @@
 use loggia_core::{
     Access, AgentName, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Edit,
     Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
-    Proposal, Question, Refusal, Report, Rule, RuleId, Session, Settings, Source, Stamped, Step,
-    Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
+    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, Settings, Source,
+    Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -47,6 +47,11 @@ pub fn shell(command: &str) -> Proposal {
             directory: "/work/project".into(),
         },
     }
+}
+
+/// What the agent makes of a person's own line.
+pub fn typed(line: &str) -> Proposal {
+    Proposal { tool: SHELL_TOOL.into(), ..shell(line) }
 }
 
 pub fn edit_of(path: &str, old: &str, new: &str) -> Proposal {

@@ -140,11 +140,11 @@ impl Client {
             (2, Some(task)) => TaskChoice::Reopen(task),
             _ => TaskChoice::New,
         };
-        Command::Prompt {
-            prompt: format!("prompt-{number}-{}", self.prompts).as_str().into(),
-            task,
-            content: Content::text("do it"),
+        let prompt = format!("prompt-{number}-{}", self.prompts);
+        if rng.percent(20) {
+            return Command::Shell { prompt: prompt.as_str().into(), line: "git log".into() };
         }
+        Command::Prompt { prompt: prompt.as_str().into(), task, content: Content::text("do it") }
     }
 
     fn cancel(&self, number: usize, rng: &mut Rng) -> Cancel {
