@@ -140,10 +140,15 @@ impl Desk {
         self.event(origin, answered);
     }
 
+    fn cancelled(&mut self, origin: Origin, call: &str) {
+        let outcome = loggia_core::CallOutcome::Cancelled { reason: "cancelled".into() };
+        self.event(origin, Event::CallEnded { call: call.into(), outcome });
+    }
+
     /// Draws as the runner does, and lets the guard time pass.
     fn look(&mut self) {
         self.draw();
-        self.now += crate::dialog::GUARD;
+        self.now += crate::guard::GUARD;
     }
 
     fn draw(&mut self) -> crate::view::Frame {
@@ -260,7 +265,7 @@ fn a_question_is_answered_once_by_a_key_that_came_after_it() {
     assert_eq!(answer(&desk.types("y\n")), None, "on the screen for no time at all");
     assert_eq!(desk.model.composer.editor.text(), "", "the line was sent as a prompt");
     desk.look();
-    desk.now += crate::dialog::GUARD;
+    desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("y")), Some(("ls", "proceed_once")));
     assert_eq!(desk.types("yyn"), [], "one answer to one question");
     desk.answered(me(), "ls", "proceed_once");
@@ -289,10 +294,93 @@ fn a_dialog_closes_when_anybody_answers_and_says_who() {
         desk.answered(other(), "ls", choice);
         assert_eq!(desk.model.dialog, None);
         assert_eq!(desk.remark(), format!("{said} by A2A:phone: run ls"));
-        // The key that was on its way is text.
-        assert_eq!(desk.types("y"), []);
-        assert_eq!(desk.model.composer.editor.text(), "y");
     }
+}
+
+/// What a key does after the dialog it was meant for was closed: `how` it was closed, `at` what time
+/// after the frame that removed it (none: before that frame), and what is in the line then.
+#[test]
+fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
+    use crate::guard::AFTER;
+    const TABLE: &[(&str, Option<u64>, KeyCode, &str)] = &[
+        ("answered there", None, KeyCode::Char('y'), ""),
+        ("answered there", Some(0), KeyCode::Char('y'), ""),
+        ("answered there", Some(AFTER - 1), KeyCode::Char('n'), ""),
+        ("answered there", Some(AFTER), KeyCode::Char('y'), "y"),
+        // Keys that the dialog would not have taken.
+        ("answered there", Some(0), KeyCode::Char('x'), "x"),
+        ("answered there", Some(0), KeyCode::Backspace, ""),
+        ("cancelled there", Some(0), KeyCode::Char('y'), ""),
+        ("cancelled there", Some(AFTER), KeyCode::Char('y'), "y"),
+        // Done here: the person knows.
+        ("answered here", Some(0), KeyCode::Char('y'), "y"),
+        ("cancelled here", Some(0), KeyCode::Char('y'), "y"),
+        // Keys did not count yet, so they went into the line all along.
+        ("answered there too soon", Some(0), KeyCode::Char('y'), "y"),
+    ];
+    for (how, at, key, wanted) in TABLE {
+        let mut desk = Desk::new();
+        desk.turn("go");
+        desk.ask("ls");
+        match how.ends_with("too soon") {
+            true => drop(desk.draw()),
+            false => desk.look(),
+        }
+        let by = if how.contains("there") { other() } else { me() };
+        match how.starts_with("answered") {
+            true => desk.answered(by, "ls", "proceed_once"),
+            false => desk.cancelled(by, "ls"),
+        }
+        if let Some(at) = at {
+            desk.draw();
+            desk.now += at;
+        }
+        desk.model.remark = None;
+        assert_eq!(desk.press(*key), [], "{how} {at:?} {key:?}");
+        assert_eq!(desk.model.composer.editor.text(), *wanted, "{how} {at:?} {key:?}");
+        let told = desk.remark().contains("by A2A:phone");
+        let swallowed = wanted.is_empty() && *key != KeyCode::Backspace;
+        assert_eq!(told, swallowed, "{how} {at:?} {key:?}");
+    }
+}
+
+/// Esc would have interrupted the turn, Enter would have sent the draft.
+#[test]
+fn a_swallowed_key_interrupts_and_sends_nothing() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.types("draft");
+    desk.ask("ls");
+    desk.look();
+    desk.answered(other(), "ls", "proceed_once");
+    desk.draw();
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    assert_eq!(desk.press(KeyCode::Enter), []);
+    assert_eq!(desk.model.composer.editor.text(), "draft");
+    // The first key of something else ends it, before its time.
+    desk.types("sy");
+    assert_eq!(desk.model.composer.editor.text(), "draftsy");
+    assert!(!desk.press(KeyCode::Enter).is_empty());
+}
+
+/// The next question is there at once: the key for the last one neither answers it nor is text.
+#[test]
+fn a_swallowed_key_does_not_reach_the_next_question() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("one");
+    desk.ask("two");
+    desk.look();
+    desk.answered(other(), "one", "proceed_once");
+    desk.draw();
+    desk.now += crate::guard::GUARD;
+    assert_eq!(desk.types("y"), []);
+    assert_eq!(desk.model.composer.editor.text(), "");
+    // And it starts the next one's guard anew.
+    desk.now += crate::guard::GUARD - 1;
+    assert_eq!(answer(&desk.types("y")), None);
+    desk.now += crate::guard::GUARD;
+    assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
 
 #[test]
@@ -321,7 +409,7 @@ fn questions_come_one_after_the_other_and_each_is_guarded() {
     // The same key again, meant for the first, does not answer the second.
     desk.draw();
     assert_eq!(answer(&desk.types("y")), None);
-    desk.now += crate::dialog::GUARD;
+    desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
 
@@ -429,7 +517,7 @@ fn an_answer_can_be_clicked() {
         modifiers: KeyModifiers::NONE,
     };
     assert_eq!(desk.send(Msg::Mouse(click)), [], "too early");
-    desk.now += crate::dialog::GUARD;
+    desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.send(Msg::Mouse(click))), Some(("ls", "cancel")));
 }
 

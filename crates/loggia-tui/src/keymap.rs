@@ -127,7 +127,12 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Anywhere, A::NextMode, &[plain(K::BackTab)], "what passes without a question"),
     bind(P::Anywhere, A::Help, &[plain(K::F(1))], "this help"),
     bind(P::Anywhere, A::Redraw, &[ctrl('l')], "draw again"),
-    bind(P::Composer, A::Submit, &[plain(K::Enter)], "send, queued while a turn runs; a line behind `!` runs in the shell"),
+    bind(
+        P::Composer,
+        A::Submit,
+        &[plain(K::Enter)],
+        "send, queued while a turn runs; a line behind `!` runs in the shell",
+    ),
     bind(
         P::Composer,
         A::Newline,

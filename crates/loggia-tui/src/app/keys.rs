@@ -21,6 +21,15 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         let chosen = overlay.key(event);
         return close_overlay(model, chosen);
     }
+    if let Some(mut closed) = model.closed.take()
+        && closed.takes(event, now)
+    {
+        model.remark(closed.notice.clone(), now);
+        model.closed = Some(closed);
+        // The next question has not been looked at either.
+        model.dialog.iter_mut().for_each(|dialog| dialog.was_typed(now));
+        return Vec::new();
+    }
     if let Some(dialog) = &mut model.dialog {
         let reaction = dialog.key(event, now);
         if let Some(effects) = react(model, reaction, now) {
@@ -68,6 +77,10 @@ fn key_in_transcript(
 }
 
 pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
+    if let Some(closed) = model.closed.take_if(|closed| closed.takes_paste(now)) {
+        model.remark(closed.notice, now);
+        return Vec::new();
+    }
     // A paste is never an answer; it may be the words of one.
     if let Some(dialog) = &mut model.dialog
         && dialog.is_armed(now)

@@ -80,6 +80,24 @@ async fn somebody_elses_answer_closes_the_dialog_and_is_named() {
     desk.sees_no("Allow once").await.sees("approved by A2A:phone").await;
 }
 
+/// The key was on its way when somebody else answered: it is swallowed, and says so once more.
+#[tokio::test]
+async fn a_key_on_its_way_when_the_dialog_closed_is_swallowed() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::execute("ls"), Act::succeed("ok")])).await;
+    desk.types("go<enter>").sees("Allow once").await.reads();
+    let approval = Reader::new(&desk.handle).until_asked().await;
+    let command = Command::Answer {
+        to: Question::Approval(approval),
+        choice: ChoiceId::PROCEED_ONCE.into(),
+        edit: None,
+        digest: None,
+    };
+    desk.handle.submit(command, phone()).await.unwrap();
+    desk.sees_no("Allow once").await.types("y<esc><enter>").sees("approved by A2A:phone").await;
+    desk.sees("what shall I do?").await.waits(loggia_tui::guard::AFTER).types("y");
+    desk.sees("› y").await;
+}
+
 #[tokio::test]
 async fn somebody_elses_prompt_appears_with_its_origin() {
     let mut desk = Desk::new(ScriptAgent::doing([Act::say("for the phone")])).await;
