@@ -67,6 +67,7 @@ impl Stage {
             opened: Millis(0),
             history: Vec::new(),
             fullscreen: false,
+            vim: false,
             size: SIZE,
             reflows: true,
             theme: Theme::default(),

@@ -14,6 +14,7 @@ use loggia_session::SubmitError;
 
 use crate::composer::Composer;
 use crate::composer::history::History;
+use crate::composer::vim::Vim;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
 use crate::full::Full;
@@ -44,6 +45,8 @@ pub struct Start {
     pub opened: Millis,
     pub history: Vec<String>,
     pub fullscreen: bool,
+    /// Keys of the composer are Vim's.
+    pub vim: bool,
     pub size: (u16, u16),
     /// The terminal breaks rows in two when it gets narrower; most do.
     pub reflows: bool,
@@ -181,7 +184,11 @@ impl Model {
             facts: Facts::default(),
             questions: Questions::default(),
             printed: Printed::default(),
-            composer: Composer { history: History::new(start.history), ..Composer::default() },
+            composer: Composer {
+                history: History::new(start.history),
+                vim: start.vim.then(Vim::default),
+                ..Composer::default()
+            },
             dialog: None,
             closed: None,
             overlay: None,

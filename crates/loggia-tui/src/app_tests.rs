@@ -10,6 +10,7 @@ fn start(head: u64) -> Start {
         opened: Millis(1_000_000),
         history: vec!["run ls".into()],
         fullscreen: false,
+        vim: false,
         size: (60, 20),
         reflows: true,
         theme: Theme::default(),
@@ -395,6 +396,30 @@ fn whoever_comes_second_is_told_by_whom() {
     let result = Err(SubmitError::Refused(refusal));
     desk.send(Msg::Submitted { what: Submitted::Answer(approval), result });
     assert_eq!(desk.remark(), "already answered: cancel by A2A:phone");
+}
+
+/// With Vim's keys Esc leaves insert mode first; only then it is for the turn.
+#[test]
+fn with_vims_keys_the_second_esc_interrupts() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.types("/vim\n");
+    assert_eq!(desk.remark(), "keys are Vim's: Esc for normal mode");
+    let status = |desk: &mut Desk| {
+        let frame = desk.draw();
+        frame.lines.last().unwrap().to_string()
+    };
+    desk.types("one two");
+    assert!(status(&mut desk).starts_with("INSERT · ask"), "{}", status(&mut desk));
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    assert!(status(&mut desk).starts_with("NORMAL · ask"), "{}", status(&mut desk));
+    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+    desk.types("0dw");
+    assert_eq!(desk.model.composer.editor.text(), "two");
+    let sent = desk.types("\n");
+    assert!(sent.contains(&Effect::Prompt("two".into())), "{sent:?}");
+    desk.types("/vim\n");
+    assert_eq!(desk.model.composer.vim, None);
 }
 
 #[test]

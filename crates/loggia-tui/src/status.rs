@@ -5,6 +5,7 @@ use ratatui::text::{Line, Span};
 
 use crate::app::Model;
 use crate::cell::SPINNER;
+use crate::composer::vim::Vim;
 use crate::moment::{Moment, spoken};
 use crate::safe;
 
@@ -22,7 +23,9 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
         return crate::wrap::cut(&[Span::styled(trouble, model.theme.warning)], width.into());
     }
     if model.composer.is_shell() {
-        let text = "Enter runs this line in the workspace's shell, without a question";
+        let mode = model.composer.vim.as_ref().map_or_else(String::new, |vim| vim.shown() + " · ");
+        let text =
+            format!("{mode}Enter runs this line in the workspace's shell, without a question");
         return crate::wrap::cut(&[Span::styled(text, dim)], width.into());
     }
     let mut text = String::new();
@@ -37,7 +40,7 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
 }
 
 fn parts(model: &Model) -> Vec<String> {
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = model.composer.vim.iter().map(Vim::shown).collect();
     if let Some(settings) = &model.facts.settings {
         parts.push(settings.mode.name().to_owned());
         parts.push(safe::one_line(&settings.model.0).into_owned());

@@ -46,6 +46,26 @@ pub struct Config {
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,
     pub hooks: Hooks,
+    pub keys: Keys,
+}
+
+/// What keys mean where prompts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keys {
+    #[default]
+    Plain,
+    Vim,
+}
+
+impl Keys {
+    pub const ALL: [Self; 2] = [Keys::Plain, Keys::Vim];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Keys::Plain => "plain",
+            Keys::Vim => "vim",
+        }
+    }
 }
 
 /// Programs of the user that Loggia asks.

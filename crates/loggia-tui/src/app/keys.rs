@@ -137,6 +137,15 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> V
                 Vec::new()
             }
         },
+        Local::Vim => {
+            model.composer.toggle_vim();
+            let said = match model.composer.vim {
+                Some(_) => "keys are Vim's: Esc for normal mode",
+                None => "keys are plain again",
+            };
+            model.remark(said, now);
+            Vec::new()
+        }
         Local::Quit => vec![Effect::Leave(Exit::Asked)],
         Local::Mode => match mode_named(argument) {
             Some(mode) => set_mode(model, mode),

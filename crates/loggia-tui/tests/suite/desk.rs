@@ -105,6 +105,7 @@ impl Desk {
             opened: Millis(0),
             history: Vec::new(),
             fullscreen: false,
+            vim: false,
             size,
             reflows: true,
             theme: loggia_tui::theme::Theme::default(),

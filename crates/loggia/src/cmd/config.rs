@@ -88,7 +88,8 @@ struct Row {
 }
 
 fn rows(loaded: &Loaded) -> Vec<Row> {
-    let Config { model, mode, rules, limits, server, pass_env, shell, hooks } = &loaded.config;
+    let Config { model, mode, rules, limits, server, pass_env, shell, hooks, keys } =
+        &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
     let mut rows = vec![row("model", json!(model)), row("mode", json!(mode.name()))];
@@ -120,6 +121,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         rows.push(row("hooks.prompt_submit", json!(words)));
     }
     rows.push(row("hooks.seconds", json!(hooks.seconds)));
+    rows.push(row("tui.keys", json!(keys.name())));
     rows
 }
 

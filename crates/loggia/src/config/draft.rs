@@ -9,7 +9,7 @@ use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Loaded, Origin, Paths, ServerLimits};
+use super::{Config, Environment, Hooks, Keys, Loaded, Origin, Paths, ServerLimits};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -37,6 +37,7 @@ impl Draft {
                 pass_env: Vec::new(),
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
+                keys: Keys::default(),
             },
             origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
             notices: Vec::new(),
@@ -70,6 +71,10 @@ impl Draft {
                 config.hooks.prompt_submit = Some(words);
                 key.name.to_owned()
             }
+            Setting::Keys(keys) => {
+                config.keys = keys;
+                key.name.to_owned()
+            }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
             Setting::PassEnvironment(variable) => {
                 let name = format!("{}.{variable}", key.name);
@@ -92,7 +97,8 @@ impl Draft {
             Setting::Model(_)
             | Setting::Shell(_)
             | Setting::PassEnvironment(_)
-            | Setting::PromptHook(_) => false,
+            | Setting::PromptHook(_)
+            | Setting::Keys(_) => false,
         }
     }
 
@@ -104,6 +110,7 @@ impl Draft {
             Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
+            Setting::Keys(keys) => *keys == self.config.keys,
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),
             Setting::Rule { pattern, allow } => self.config.rules.iter().any(|rule| {
                 rule.allow == *allow && rule.matcher == Matcher::Command(pattern.clone())

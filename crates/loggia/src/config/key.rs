@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use loggia_core::Mode;
 use loggia_core::shell::CommandPattern;
 
+use super::Keys;
 use super::environment::may_be_passed;
 use super::error::shortened;
 
@@ -20,6 +21,7 @@ pub enum Setting {
     Shell(PathBuf),
     PassEnvironment(String),
     PromptHook(Vec<String>),
+    Keys(Keys),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +97,7 @@ pub const KEYS: &[Key] = &[
     key("shell.pass_env", Form::List(read_variable)),
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
     key("hooks.seconds", Form::Number(Limit::HookSeconds)),
+    key("tui.keys", Form::Text(read_keys)),
 ];
 
 /// Variables that are no keys.
@@ -161,6 +164,13 @@ fn read_mode(text: &str) -> Result<Setting, String> {
             format!("there is no mode `{text}`: write `ask`, `edits`, `all` or `plan`")
         })?;
     Ok(Setting::Mode(mode))
+}
+
+fn read_keys(text: &str) -> Result<Setting, String> {
+    let keys = Keys::ALL.into_iter().find(|keys| keys.name() == text.trim()).ok_or_else(|| {
+        format!("there are no `{}` keys: write `plain` or `vim`", shortened(text))
+    })?;
+    Ok(Setting::Keys(keys))
 }
 
 fn read_allowed(text: &str) -> Result<Setting, String> {
