@@ -405,7 +405,9 @@ async fn hear(
                 heard.calls.push(Requested { tool, input });
             }
             Delta::Call { .. } => heard.surplus += 1,
-            Delta::Usage(usage) => turn.usage(model.name(), usage).await?,
+            Delta::Usage(usage) => {
+                turn.usage_within(model.name(), usage, model.window()).await?;
+            }
             Delta::Stop => return Ok(Ok(heard)),
         }
     }

@@ -106,6 +106,8 @@ pub enum Report {
     Usage {
         model: ModelName,
         usage: Usage,
+        /// Tokens that the model can hold at once, where that is known.
+        window: Option<u64>,
     },
     Notice {
         level: Level,

@@ -76,6 +76,9 @@ pub enum Event {
         turn: TurnId,
         model: ModelName,
         usage: Usage,
+        /// Tokens that this model can hold at once, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u64>,
     },
     // what the agent does
     CallProposed {

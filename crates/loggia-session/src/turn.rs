@@ -151,7 +151,17 @@ impl Turn {
     }
 
     pub async fn usage(&self, model: ModelName, usage: Usage) -> Result<(), TurnOver> {
-        self.report(Report::Usage { model, usage }).await
+        self.usage_within(model, usage, None).await
+    }
+
+    /// The same, of a model that can hold so many tokens at once.
+    pub async fn usage_within(
+        &self,
+        model: ModelName,
+        usage: Usage,
+        window: Option<u64>,
+    ) -> Result<(), TurnOver> {
+        self.report(Report::Usage { model, usage, window }).await
     }
 
     pub async fn notice(&self, level: Level, text: impl Into<String>) -> Result<(), TurnOver> {

@@ -423,6 +423,45 @@ fn with_vims_keys_the_second_esc_interrupts() {
 }
 
 #[test]
+fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
+    let mut desk = Desk::new();
+    desk.model.size = (100, 20);
+    desk.turn("go");
+    let status = |desk: &mut Desk| desk.draw().lines.last().unwrap().to_string();
+    let usage = |tokens, window| Event::UsageReported {
+        turn: "u".into(),
+        model: ModelName("offline".into()),
+        usage: loggia_core::Usage {
+            input_tokens: tokens,
+            output_tokens: 1_000,
+            ..Default::default()
+        },
+        window,
+    };
+    assert!(!status(&mut desk).contains("context"));
+    desk.event(Origin::agent(), usage(33_000, None));
+    assert!(
+        status(&mut desk).contains("· context 34k · 33k in, 1.0k out"),
+        "{}",
+        status(&mut desk)
+    );
+    desk.event(Origin::agent(), usage(49_000, Some(200_000)));
+    assert!(status(&mut desk).contains("· context 50k of 200k (25%) · 82k in"));
+    // Another model has not said what it holds.
+    let settings = desk.model.facts.settings.clone().unwrap();
+    let model = ModelName("scripted:x.toml".into());
+    desk.event(me(), Event::SettingsChanged { settings: Settings { model, ..settings } });
+    assert!(status(&mut desk).contains("· context 50k · 82k in"), "{}", status(&mut desk));
+    let upto = Seq(desk.seq);
+    desk.event(Origin::agent(), Event::ContextCompacted { upto, summary: "short".into() });
+    assert!(!status(&mut desk).contains("context"), "{}", status(&mut desk));
+    // Whatever a log says.
+    desk.event(Origin::agent(), usage(u64::MAX, Some(1)));
+    desk.event(Origin::agent(), usage(u64::MAX, Some(u64::MAX)));
+    assert!(status(&mut desk).contains("(100%)"), "{}", status(&mut desk));
+}
+
+#[test]
 fn questions_come_one_after_the_other_and_each_is_guarded() {
     let mut desk = Desk::new();
     desk.turn("go");

@@ -1,6 +1,7 @@
 //! The last line: what answers, what passes, what it has cost, who else is here. And the line
 //! above the composer that says that something is going on.
 
+use loggia_core::Usage;
 use ratatui::text::{Line, Span};
 
 use crate::app::Model;
@@ -45,9 +46,9 @@ fn parts(model: &Model) -> Vec<String> {
         parts.push(settings.mode.name().to_owned());
         parts.push(safe::one_line(&settings.model.0).into_owned());
     }
-    if model.facts.context > 0 {
+    parts.extend(context(model.facts.context, model.facts.window));
+    if model.facts.used != Usage::default() {
         let used = &model.facts.used;
-        parts.push(format!("context {}", count(model.facts.context)));
         parts.push(format!("{} in, {} out", count(used.input_tokens), count(used.output_tokens)));
     }
     if !model.present.is_empty() {
@@ -59,6 +60,18 @@ fn parts(model: &Model) -> Vec<String> {
     }
     parts.push("? help".to_owned());
     parts
+}
+
+/// How full the model's context is: nothing where nobody knows how much there is in it.
+fn context(held: u64, window: Option<u64>) -> Option<String> {
+    match (held, window) {
+        (0, _) => None,
+        (held, None | Some(0)) => Some(format!("context {}", count(held))),
+        (held, Some(window)) => {
+            let percent = u128::from(held) * 100 / u128::from(window);
+            Some(format!("context {} of {} ({percent}%)", count(held), count(window)))
+        }
+    }
 }
 
 /// The spinner and how long it has been turning; None while nothing runs.
@@ -86,6 +99,22 @@ pub fn count(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_meter_shows_what_is_known() {
+        let cases = [
+            (0, None, None),
+            (0, Some(200_000), None),
+            (950, None, Some("context 950")),
+            (34_000, Some(200_000), Some("context 34k of 200k (17%)")),
+            (250_000, Some(200_000), Some("context 250k of 200k (125%)")),
+            (5, Some(0), Some("context 5")),
+            (u64::MAX, Some(1), Some("context 18446744073709.5M of 1 (1844674407370955161500%)")),
+        ];
+        for (held, window, wanted) in cases {
+            assert_eq!(context(held, window).as_deref(), wanted, "{held} {window:?}");
+        }
+    }
 
     #[test]
     fn counts_are_short() {

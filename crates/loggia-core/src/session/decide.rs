@@ -274,8 +274,9 @@ impl Session {
             Report::Cite { sources } => {
                 vec![Event::SourcesCited { turn: id(), sources: sources.clone() }]
             }
-            Report::Usage { model, usage } => {
-                vec![Event::UsageReported { turn: id(), model: model.clone(), usage: *usage }]
+            Report::Usage { model, usage, window } => {
+                let (model, usage, window) = (model.clone(), *usage, *window);
+                vec![Event::UsageReported { turn: id(), model, usage, window }]
             }
             Report::Notice { level, text } => {
                 vec![Event::NoticeRaised { level: *level, text: text.clone() }]

@@ -223,7 +223,9 @@ impl World {
                 sources: vec![Source { title: "a source".into(), uri: uri.clone() }],
             },
             ReportPick::Usage(usage) => {
-                Report::Usage { model: ModelName("scripted".into()), usage: *usage }
+                let window = (usage.input_tokens % 2 == 0).then_some(200_000);
+                let model = ModelName("scripted".into());
+                Report::Usage { model, usage: *usage, window }
             }
             ReportPick::Notice(text) => Report::Notice { level: Level::Info, text: text.clone() },
             ReportPick::Propose(call, proposal) => {

@@ -153,7 +153,7 @@ impl Script {
 
     pub fn usage(&mut self, input_tokens: u64, output_tokens: u64) {
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-        self.report(Report::Usage { model: ModelName("scripted".into()), usage });
+        self.report(Report::Usage { model: ModelName("scripted".into()), usage, window: None });
     }
 
     pub fn notice(&mut self, level: Level, text: &str) {

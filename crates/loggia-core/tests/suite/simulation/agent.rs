@@ -154,7 +154,7 @@ impl Agent {
             12 => Report::Revoke { rule: "no-rule".into() },
             _ => {
                 let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
-                Report::Usage { model: ModelName("scripted".into()), usage }
+                Report::Usage { model: ModelName("scripted".into()), usage, window: None }
             }
         })
     }
