@@ -55,6 +55,8 @@ mod slash;
 mod store_faults;
 #[path = "e2e/terminal.rs"]
 mod terminal;
+#[path = "e2e/tls.rs"]
+mod tls;
 #[path = "e2e/tool_faults.rs"]
 mod tool_faults;
 #[path = "e2e/tui.rs"]

@@ -22,7 +22,7 @@ const TOKEN_LIMIT: u64 = 16 * 1024;
 
 #[derive(Args)]
 pub struct AttachArgs {
-    /// Where the session is shared: `http://localhost:1234`, or `localhost:1234`
+    /// Where the session is shared: `http://localhost:1234`, `localhost:1234`, `https://box.example`
     #[arg(value_name = "URL")]
     pub url: String,
     /// The session to attach to, where many are served
