@@ -311,6 +311,7 @@ impl Dialog {
         let page = if counted { room - 1 } else { room };
         self.page = page.max(1);
         self.scroll = self.scroll.min(body.len().saturating_sub(page));
+        let cursor = self.follow_cursor(inner, page);
         let end = (self.scroll + page).min(body.len());
         let mut drawn = Drawn { end_shown: end >= body.len(), ..Drawn::default() };
         drawn.lines.extend(title);
@@ -324,7 +325,7 @@ impl Dialog {
             };
             drawn.lines.push(Line::from(Span::styled(text, bold)));
         }
-        if let Some((column, row)) = self.cursor_in_body(inner, self.scroll, page) {
+        if let Some((column, row)) = cursor {
             drawn.cursor = Some((column + 2, row + u16::try_from(first).unwrap_or(0)));
         }
         for (answer, line) in answers {
@@ -386,16 +387,15 @@ impl Dialog {
         }
     }
 
-    fn cursor_in_body(&mut self, width: u16, scroll: usize, page: usize) -> Option<(u16, u16)> {
-        let editor = self.editing.as_ref()?;
-        let layout = editor.layout(width);
+    /// Scrolls to the cursor of what is written, and says where on the page it is.
+    fn follow_cursor(&mut self, width: u16, page: usize) -> Option<(u16, u16)> {
+        let layout = self.editing.as_ref()?.layout(width);
         let before = self.body.as_ref().map_or(0, |(_, lines)| lines.len()) - layout.rows.len();
         let row = before + usize::from(layout.cursor.1);
-        if row < scroll || row >= scroll + page {
-            // Follow the cursor on the next frame.
+        if row < self.scroll || row >= self.scroll + page {
             self.scroll = row.saturating_sub(page.saturating_sub(1));
         }
-        let row = row.checked_sub(scroll)?;
+        let row = row.checked_sub(self.scroll)?;
         (row < page).then_some((layout.cursor.0, u16::try_from(row).ok()?))
     }
 
