@@ -50,9 +50,7 @@ pub fn run(request: &Request) -> anyhow::Result<()> {
         // No unsafe code of ours is watched, and SQLite, which some crates bring along, does not
         // start under a sanitizer.
         let run = ["+nightly", "fuzz", "run", "--sanitizer", "none", target, "--", &time];
-        let status = step::cargo(&run)
-            .status()
-            .context("cargo does not start")?;
+        let status = step::cargo(&run).status().context("cargo does not start")?;
         if !status.success() {
             bail!(
                 "{target} failed, or there is no nightly compiler (`rustup toolchain install \

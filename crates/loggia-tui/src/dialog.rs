@@ -10,6 +10,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::editor::{Editor, Motion};
+use crate::highlight::Highlighter;
 use crate::keymap::{self, Action, Place};
 use crate::lines::{details, wrapped};
 use crate::moment::Moment;
@@ -33,7 +34,8 @@ pub struct Dialog {
     typed: Option<Moment>,
     seen_end: bool,
     editing: Option<Editor>,
-    body: Option<(u16, Vec<Line<'static>>)>,
+    /// What is asked about, as drawn for a width, with or without colours of code.
+    body: Option<((u16, bool), Vec<Line<'static>>)>,
     /// Rows of the body that were shown last.
     page: usize,
     /// Screen rows of the answers, for the pointer.
@@ -367,6 +369,7 @@ impl Dialog {
     }
 
     fn body_lines(&mut self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+        let drawn_for = (width, Highlighter::when_ready().is_ready());
         if let Some(editor) = &self.editing {
             let rows = editor.layout(width).rows.into_iter().map(Line::from);
             let mut lines = match &self.question.details {
@@ -374,14 +377,14 @@ impl Dialog {
                 _ => Vec::new(),
             };
             lines.extend(rows);
-            self.body = Some((width, lines.clone()));
+            self.body = Some((drawn_for, lines.clone()));
             return lines;
         }
         match &self.body {
-            Some((known, lines)) if *known == width => lines.clone(),
+            Some((known, lines)) if *known == drawn_for => lines.clone(),
             _ => {
                 let lines = details(&self.question.details, width, theme);
-                self.body = Some((width, lines.clone()));
+                self.body = Some((drawn_for, lines.clone()));
                 lines
             }
         }

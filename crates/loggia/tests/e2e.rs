@@ -41,6 +41,10 @@ mod push;
 mod refused;
 #[path = "e2e/screen.rs"]
 mod screen;
+#[path = "e2e/screens.rs"]
+mod screens;
+#[path = "e2e/screenshots.rs"]
+mod screenshots;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]
@@ -51,8 +55,12 @@ mod sessions;
 mod shared;
 #[path = "e2e/slash.rs"]
 mod slash;
+#[path = "e2e/stills.rs"]
+mod stills;
 #[path = "e2e/store_faults.rs"]
 mod store_faults;
+#[path = "e2e/svg.rs"]
+mod svg;
 #[path = "e2e/terminal.rs"]
 mod terminal;
 #[path = "e2e/tool_faults.rs"]

@@ -146,6 +146,35 @@ fn every_size_is_drawn_and_what_is_printed_stays() {
 }
 
 #[test]
+fn a_key_that_comes_together_with_a_resize_is_read() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?");
+    for round in 0..20 {
+        screen.resize(60 + round, 24).types("x").sees("› x");
+        screen.resize(90 + round, 30).types("\x7f").sees_no("› x");
+    }
+    screen.types("\x04").sees("code 0").is_restored();
+}
+
+/// The dialog is higher than the window becomes: when there is room again, nothing of the old one
+/// is left, and what was printed is still there.
+#[test]
+fn a_window_smaller_than_the_dialog_leaves_no_old_rows() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[], (60, 50));
+    screen.sees("what shall I do?").types("say printed\r").sees("\n\nprinted").sees_no("working");
+    let lines: Vec<String> = (0..14).map(|line| format!("line {line}")).collect();
+    let prompt = format!("write a.txt:\n```\n{}\n```", lines.join("\n"));
+    screen.types(&format!("\x1b[200~{prompt}\x1b[201~")).types("\r").sees(ARMED).sees("line 13");
+    screen.resize(60, 9).sees("more lines: PgDn").resize(60, 50).sees("line 13").sees(ARMED);
+    let shown = screen.picture(&["printed", "line 13", ARMED]);
+    assert_eq!(shown.matches("Allow Loggia to").count(), 1, "{shown}");
+    assert_eq!(shown.matches("line 3").count(), 2, "the prompt's and the dialog's:\n{shown}");
+    screen.types("n").sees_no("Allow once").types("\x04").sees("code 0").is_restored();
+}
+
+#[test]
 fn ten_columns_and_three_rows_are_enough() {
     let machine = Machine::new();
     let mut screen = Screen::sized(&machine, &[], &[], (10, 3));
