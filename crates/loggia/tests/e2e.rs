@@ -19,6 +19,8 @@ mod card;
 mod catalog;
 #[path = "e2e/copresence.rs"]
 mod copresence;
+#[path = "e2e/criteria.rs"]
+mod criteria;
 #[path = "e2e/crowd.rs"]
 mod crowd;
 #[path = "e2e/driver.rs"]

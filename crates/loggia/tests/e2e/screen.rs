@@ -117,6 +117,12 @@ impl Screen {
         self.until(text, |screen| !screen.contains(text))
     }
 
+    /// Waits for bytes that no emulator shows.
+    pub fn gets(&mut self, bytes: &[u8]) -> &mut Self {
+        let what = String::from_utf8_lossy(bytes).into_owned();
+        self.wait(&what, |me| me.bytes.windows(bytes.len()).any(|window| window == bytes))
+    }
+
     fn until(&mut self, what: &str, fits: impl Fn(&str) -> bool) -> &mut Self {
         self.wait(what, |me| fits(&me.shown()))
     }
