@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask test`, `bench`, `fuzz`, `conformance`.
+//! The project's chores: `cargo xtask test`, `bench`, `fuzz`, `screenshots`, `conformance`.
 //!
 //! What must not be here: anything that only works on one machine, and anything that the product
 //! needs.
@@ -22,6 +22,7 @@ Commands:
   bench [FILTER]                  run the benchmarks
   bench peers [NAME...] [--quick] run Loggia beside the official SDK servers: loggia rust js python
   fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
+  screenshots                     draw the images in docs/screenshots anew
   conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
                                   (docs/conformance.md)";
 
@@ -42,6 +43,7 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["test"] => suite::run(suite::Extent::Everything),
         ["test", "--quick"] => suite::run(suite::Extent::Quick),
         ["bench", filter @ ..] => bench(filter),
+        ["screenshots"] => screenshots(),
         ["conformance", rest @ ..] if !rest.is_empty() => suite::conformance(rest),
         ["fuzz", rest @ ..] => fuzz::run(&fuzz::Request::parse(rest)?),
         [] | ["help" | "--help" | "-h"] => {
@@ -50,6 +52,17 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         }
         _ => bail!("there is no `{}`\n\n{HELP}", words.join(" ")),
     }
+}
+
+/// The scenes are tests of the real binary, which compare what they draw unless they are told to
+/// write it.
+fn screenshots() -> anyhow::Result<()> {
+    tool::NEXTEST.ensure()?;
+    let scenes = ["nextest", "run", "--locked", "--package", "loggia", "--test", "e2e"];
+    let mut command = step::cargo(&scenes);
+    let status = command.arg("screenshots::").env("LOGGIA_WRITE_SCREENSHOTS", "1").status();
+    let status = status.context("cargo does not start")?;
+    if status.success() { Ok(()) } else { bail!("a scene did not come out ({status})") }
 }
 
 fn bench(filter: &[&str]) -> anyhow::Result<()> {

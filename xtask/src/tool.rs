@@ -30,6 +30,7 @@ const PROGRAMS: &[Program] = &[
     Program { name: "curl", ask: "--version", package: "curl" },
     Program { name: "ip", ask: "-V", package: "iproute2" },
     Program { name: "setpriv", ask: "--version", package: "util-linux" },
+    Program { name: "tmux", ask: "-V", package: "tmux" },
     Program { name: "git", ask: "--version", package: "git" },
     Program { name: "python3", ask: "--version", package: "python3-venv" },
     Program { name: "node", ask: "--version", package: "nodejs" },

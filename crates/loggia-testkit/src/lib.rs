@@ -18,6 +18,7 @@ pub mod faulty;
 pub mod journal;
 pub mod store_contract;
 pub mod task_contract;
+pub mod terminal;
 
 pub use agents::{Act, ScriptAgent};
 pub use client::Reader;

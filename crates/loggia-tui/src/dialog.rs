@@ -11,6 +11,7 @@ use ratatui::text::{Line, Span};
 
 use crate::editor::{Editor, Motion};
 use crate::guard::Arming;
+use crate::highlight::Highlighter;
 use crate::keymap::{self, Action, Place};
 use crate::lines::{details, wrapped};
 use crate::moment::Moment;
@@ -29,7 +30,8 @@ pub struct Dialog {
     arming: Arming,
     seen_end: bool,
     editing: Option<Editor>,
-    body: Option<(u16, Vec<Line<'static>>)>,
+    /// What is asked about, as drawn for a width, with or without colours of code.
+    body: Option<((u16, bool), Vec<Line<'static>>)>,
     /// Rows of the body that were shown last.
     page: usize,
     /// Screen rows of the answers, for the pointer.
@@ -314,6 +316,7 @@ impl Dialog {
         let page = if counted { room - 1 } else { room };
         self.page = page.max(1);
         self.scroll = self.scroll.min(body.len().saturating_sub(page));
+        let cursor = self.follow_cursor(inner, page);
         let end = (self.scroll + page).min(body.len());
         let mut drawn = Drawn { end_shown: end >= body.len(), ..Drawn::default() };
         drawn.lines.extend(title);
@@ -327,7 +330,7 @@ impl Dialog {
             };
             drawn.lines.push(Line::from(Span::styled(text, bold)));
         }
-        if let Some((column, row)) = self.cursor_in_body(inner, self.scroll, page) {
+        if let Some((column, row)) = cursor {
             drawn.cursor = Some((column + 2, row + u16::try_from(first).unwrap_or(0)));
         }
         for (answer, line) in answers {
@@ -369,6 +372,7 @@ impl Dialog {
     }
 
     fn body_lines(&mut self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+        let drawn_for = (width, Highlighter::when_ready().is_ready());
         if let Some(editor) = &self.editing {
             let rows = editor.layout(width).rows.into_iter().map(Line::from);
             let mut lines = match &self.question.details {
@@ -376,29 +380,28 @@ impl Dialog {
                 _ => Vec::new(),
             };
             lines.extend(rows);
-            self.body = Some((width, lines.clone()));
+            self.body = Some((drawn_for, lines.clone()));
             return lines;
         }
         match &self.body {
-            Some((known, lines)) if *known == width => lines.clone(),
+            Some((known, lines)) if *known == drawn_for => lines.clone(),
             _ => {
                 let lines = details(&self.question.details, width, theme);
-                self.body = Some((width, lines.clone()));
+                self.body = Some((drawn_for, lines.clone()));
                 lines
             }
         }
     }
 
-    fn cursor_in_body(&mut self, width: u16, scroll: usize, page: usize) -> Option<(u16, u16)> {
-        let editor = self.editing.as_ref()?;
-        let layout = editor.layout(width);
+    /// Scrolls to the cursor of what is written, and says where on the page it is.
+    fn follow_cursor(&mut self, width: u16, page: usize) -> Option<(u16, u16)> {
+        let layout = self.editing.as_ref()?.layout(width);
         let before = self.body.as_ref().map_or(0, |(_, lines)| lines.len()) - layout.rows.len();
         let row = before + usize::from(layout.cursor.1);
-        if row < scroll || row >= scroll + page {
-            // Follow the cursor on the next frame.
+        if row < self.scroll || row >= self.scroll + page {
             self.scroll = row.saturating_sub(page.saturating_sub(1));
         }
-        let row = row.checked_sub(scroll)?;
+        let row = row.checked_sub(self.scroll)?;
         (row < page).then_some((layout.cursor.0, u16::try_from(row).ok()?))
     }
 

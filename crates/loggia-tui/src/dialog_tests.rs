@@ -173,3 +173,14 @@ fn every_size_has_a_dialog() {
         }
     }
 }
+
+/// Where nothing moves, no next picture comes to put it right.
+#[test]
+fn what_is_written_is_on_the_very_first_picture() {
+    let mut dialog = command(&"echo a\n".repeat(30));
+    draw(&mut dialog, 30, 0);
+    letter(&mut dialog, 'e', 10_000);
+    let first = draw(&mut dialog, 8, 10_001);
+    assert!(first.cursor.is_some(), "{:#?}", text(&first));
+    assert_eq!(text(&draw(&mut dialog, 8, 10_001)), text(&first));
+}

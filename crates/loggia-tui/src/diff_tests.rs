@@ -1,8 +1,9 @@
+use loggia_testkit::terminal::is_safe;
 use proptest::prelude::*;
 
 use super::*;
 use crate::highlight::Highlighter;
-use crate::safe::tests::{is_safe, nasty};
+use crate::safe::tests::nasty;
 use crate::theme::{Background, Depth, Theme};
 use crate::wrap::spans_width;
 

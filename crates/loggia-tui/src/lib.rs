@@ -11,7 +11,7 @@
 //!
 //! How it is used: [`app`] is a pure machine (messages in, effects out) over the [`composer`], the
 //! [`dialog`] and the folds of the log; [`engine`] connects it to the session and `runner` to the
-//! terminal, whose picture [`terminal`] keeps.
+//! terminal, whose [`picture`] is kept by [`terminal`].
 
 pub mod app;
 pub mod cell;
@@ -33,6 +33,7 @@ pub mod markdown;
 pub mod moment;
 pub mod overlay;
 pub mod pager;
+pub mod picture;
 pub mod printed;
 pub mod questions;
 mod runner;

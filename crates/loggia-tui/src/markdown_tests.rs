@@ -1,7 +1,8 @@
+use loggia_testkit::terminal::is_safe;
 use proptest::prelude::*;
 
 use super::*;
-use crate::safe::tests::{is_safe, nasty};
+use crate::safe::tests::nasty;
 use crate::wrap::spans_width;
 
 fn plain(text: &str, width: usize) -> Vec<String> {

@@ -91,6 +91,42 @@ fn cells_are_printed_once_when_they_are_finished() {
     }
 }
 
+/// However many of these events come between two pictures, what is printed is the same.
+#[test]
+fn a_prompt_that_waited_stands_below_the_turn_before() {
+    let over = || Event::TurnEnded { turn: "u".into(), outcome: TurnOutcome::Completed };
+    let events = [
+        prompt("one"),
+        started("one"),
+        text("a", "hello"),
+        prompt("two"),
+        prompt("three"),
+        Event::PromptWithdrawn { prompt: "three".into() },
+        prompt("four"),
+        text("a", " world"),
+        over(),
+        started("two"),
+        text("b", "bye"),
+        over(),
+        started("four"),
+        text("c", "the end"),
+        over(),
+    ];
+    for apart in 1..=events.len() {
+        let mut printed = Printed::default();
+        let mut found = Vec::new();
+        let seen = (1..events.len()).filter(|count| count % apart == 0).chain([events.len()]);
+        for count in seen {
+            let transcript = transcript(events[..count].to_vec());
+            let running = count > 1 && !matches!(events[count - 1], Event::TurnEnded { .. });
+            found.extend(words(&printed.take(&transcript, running)));
+        }
+        found.retain(|word| word != "three" && word != "end");
+        let wanted = ["one", "hello", "world", "two", "bye", "four", "the end"];
+        assert_eq!(found, wanted, "{apart} events between two pictures");
+    }
+}
+
 #[test]
 fn finished_paragraphs_of_a_growing_text_are_printed() {
     let mut printed = Printed::default();

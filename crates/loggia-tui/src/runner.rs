@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use crossterm::event::{Event, EventStream};
 use futures::StreamExt;
 use loggia_session::SessionClient;
-use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -20,7 +18,7 @@ use crate::app::{Exit, Msg, Start};
 use crate::engine::{Engine, Wish};
 use crate::host::Host;
 use crate::moment::Moment;
-use crate::terminal::Inline;
+use crate::picture::Picture;
 use crate::tty::{self, Tty};
 use crate::view;
 
@@ -49,19 +47,15 @@ pub async fn run(
     let size = crossterm::terminal::size()?;
     start.size = size;
     let row = cursor_row()?;
-    let screen = Inline::new(size, row);
     let mut runner = Runner {
         tty,
-        screen,
-        full: Buffer::empty(Rect::ZERO),
+        picture: Picture::new(size, row, reflows),
         engine: Engine::new(client, host, start),
         input: Some(Input::start()),
         began: Instant::now(),
         drawn: None,
         dirty: true,
         urgent: false,
-        moved: false,
-        reflows,
     };
     let exit = runner.run().await;
     runner.close(&exit)
@@ -69,9 +63,7 @@ pub async fn run(
 
 struct Runner {
     tty: Tty,
-    screen: Inline,
-    /// What is on the alternate screen.
-    full: Buffer,
+    picture: Picture,
     engine: Engine,
     /// None while somebody else reads the terminal.
     input: Option<Input>,
@@ -80,10 +72,6 @@ struct Runner {
     dirty: bool,
     /// What has to be drawn is the answer to a key.
     urgent: bool,
-    /// The terminal has changed its size, and nobody knows yet where our picture is.
-    moved: bool,
-    /// The terminal breaks rows in two when it gets narrower.
-    reflows: bool,
 }
 
 impl Runner {
@@ -178,72 +166,31 @@ impl Runner {
                 if self.engine.model.size == (width, height) {
                     return None;
                 }
-                self.moved = true;
+                self.picture.resized();
                 Msg::Resize(width, height)
             }
         })
     }
 
     fn draw(&mut self) -> Result<(), TuiError> {
-        let wants_full = self.engine.model.full.is_some();
-        if wants_full != self.tty.is_alternate() {
-            self.tty.alternate(wants_full)?;
-            self.full = Buffer::empty(Rect::ZERO);
-        }
+        let now = self.now();
+        let model = &mut self.engine.model;
+        self.tty.alternate(model.full.is_some())?;
         // Before the picture: who sees it can rely on it.
-        let wanted = self.engine.model.wants_mouse();
-        self.tty.mouse(wanted)?;
-        if wants_full {
-            self.draw_full()?
-        } else {
-            self.draw_inline()?
+        self.tty.mouse(model.wants_mouse())?;
+        let painted = self.picture.draw(model, now);
+        self.tty.write(&painted.bytes)?;
+        if !self.tty.is_alternate() {
+            self.tty.below(painted.last.unwrap_or(self.engine.model.size.1));
         }
+        let now = self.now();
+        self.engine.update(Msg::Drawn(painted.shown), now);
         if self.drawn.replace(Instant::now()).is_none() {
             // Not before the first picture: it takes a while. Nobody waits for it.
             std::thread::spawn(crate::highlight::warm);
         }
         (self.dirty, self.urgent) = (false, false);
         Ok(())
-    }
-
-    fn draw_inline(&mut self) -> Result<(), TuiError> {
-        if std::mem::take(&mut self.moved) {
-            let size = self.engine.model.size;
-            self.screen.resized(size, self.reflows);
-        }
-        let now = self.now();
-        let model = &mut self.engine.model;
-        let finished = view::finished(model, now);
-        let frame = view::inline(model, now);
-        self.screen.draw(&finished, &frame);
-        self.write()?;
-        let rows = u16::try_from(frame.lines.len()).unwrap_or(u16::MAX);
-        let below = self.screen.top().map(|top| top.saturating_add(rows.saturating_sub(1)));
-        self.tty.below(below.unwrap_or(self.engine.model.size.1));
-        let shown = frame.shown(self.screen.top());
-        self.was_drawn(shown);
-        Ok(())
-    }
-
-    fn draw_full(&mut self) -> Result<(), TuiError> {
-        let now = self.now();
-        let (next, frame) = view::fullscreen(&mut self.engine.model, now);
-        let picture = crate::terminal::paint_all(&self.full, &next, frame.cursor);
-        self.full = next;
-        self.tty.write(&picture)?;
-        let shown = frame.shown(Some(0));
-        self.was_drawn(shown);
-        Ok(())
-    }
-
-    fn was_drawn(&mut self, shown: crate::app::Shown) {
-        let now = self.now();
-        self.engine.update(Msg::Drawn(shown), now);
-    }
-
-    fn write(&mut self) -> io::Result<()> {
-        let picture = self.screen.take();
-        self.tty.write(&picture)
     }
 
     async fn grant(&mut self, wish: Wish) -> Result<Option<Exit>, TuiError> {
@@ -253,10 +200,7 @@ impl Runner {
             Wish::Copy(text) => {
                 execute_copy(&text)?;
             }
-            Wish::Redraw => {
-                self.full = Buffer::empty(Rect::ZERO);
-                self.screen.forget();
-            }
+            Wish::Redraw => self.picture.forget(),
             Wish::Suspend => {
                 self.leave().await?;
                 // The signal may stop us a little later: the terminal is not touched before
@@ -285,8 +229,8 @@ impl Runner {
             input.stop().await;
         }
         self.tty.alternate(false)?;
-        self.screen.close();
-        self.write()?;
+        let picture = self.picture.close(&[]);
+        self.tty.write(&picture)?;
         tty::restore();
         Ok(())
     }
@@ -295,8 +239,7 @@ impl Runner {
         self.tty.enter_again()?;
         let size = crossterm::terminal::size()?;
         self.engine.model.size = size;
-        self.screen.begin_again(size, cursor_row()?);
-        self.full = Buffer::empty(Rect::ZERO);
+        self.picture.begin_again(size, cursor_row()?);
         self.input = Some(Input::start());
         self.dirty = true;
         Ok(())
@@ -309,9 +252,8 @@ impl Runner {
             let _ = self.tty.alternate(false);
             let now = self.now();
             let finished = view::finished(&mut self.engine.model, now);
-            self.screen.draw(&finished, &view::Frame::default());
-            self.screen.close();
-            let _ = self.write();
+            let picture = self.picture.close(&finished);
+            let _ = self.tty.write(&picture);
         }
         match exit {
             Ok(exit) => Ok(exit.clone()),

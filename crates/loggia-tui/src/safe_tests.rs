@@ -1,3 +1,4 @@
+use loggia_testkit::terminal::is_safe;
 use proptest::prelude::*;
 
 use super::*;
@@ -19,15 +20,6 @@ pub fn nasty() -> impl Strategy<Value = String> {
             .prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
     ];
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
-}
-
-/// Nothing that a terminal obeys or hides. Said anew, so that the table is not checked by itself.
-pub fn is_safe(text: &str) -> bool {
-    text.chars().all(|it| {
-        let bidi = matches!(it, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        let hidden = matches!(it, '\u{ad}' | '\u{200b}'..='\u{200c}' | '\u{2028}'..='\u{2029}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-        !it.is_control() && !bidi && !hidden
-    })
 }
 
 proptest! {

@@ -23,6 +23,10 @@ pub struct Inline {
     row: u16,
     /// The screen row of the picture's first, where it is known: only a pointer asks for it.
     top: Option<u16>,
+    /// Rows of an old picture that the terminal has taken into its scrollback, right above the
+    /// screen: the picture was higher than the terminal became. Most terminals give them back when
+    /// they grow.
+    taken: usize,
     shows_cursor: bool,
     out: Vec<u8>,
 }
@@ -32,7 +36,7 @@ impl Inline {
     /// row, if anybody knows.
     pub fn new((width, height): (u16, u16), top: Option<u16>) -> Self {
         let picture = Buffer::empty(Rect::new(0, 0, width, 0));
-        Self { width, height, picture, row: 0, top, shows_cursor: true, out: Vec::new() }
+        Self { width, height, picture, row: 0, top, taken: 0, shows_cursor: true, out: Vec::new() }
     }
 
     pub fn top(&self) -> Option<u16> {
@@ -66,6 +70,8 @@ impl Inline {
         if lines.is_empty() {
             return;
         }
+        // What is printed now stands between the screen and what was taken.
+        self.taken = 0;
         self.go(0);
         for line in lines {
             let mut row = Buffer::empty(Rect::new(0, 0, self.width, 1));
@@ -174,10 +180,17 @@ impl Inline {
         self.shows_cursor = wanted.is_some();
     }
 
-    /// The terminal has another size. Where it has broken our rows in two (`reflows`), the picture
-    /// begins further up; what it was goes, and is drawn anew.
+    /// The terminal has another size. Where it has broken our rows in two (`reflows`), or has given
+    /// back rows that it had taken, the picture begins further up; what it was goes, and is drawn
+    /// anew. A terminal that gives nothing back has the picture at its upper edge, where going up
+    /// ends.
     pub fn resized(&mut self, (width, height): (u16, u16), reflows: bool) {
-        let mut up = usize::from(self.row);
+        if reflows && width != self.width {
+            self.taken = 0;
+        }
+        let given = self.taken.min(usize::from(height.saturating_sub(self.height)));
+        self.taken -= given;
+        let mut up = usize::from(self.row) + given;
         if reflows && width < self.width && width > 0 {
             let rows = self.picture.content.chunks(usize::from(self.width.max(1)));
             let used = |row: &[Cell]| {
@@ -187,7 +200,9 @@ impl Inline {
             up += rows.take(usize::from(self.row)).map(broken).sum::<usize>();
         }
         (self.width, self.height) = (width, height);
-        self.row = u16::try_from(up).unwrap_or(u16::MAX).min(height.saturating_sub(1));
+        let most = usize::from(height.saturating_sub(1));
+        self.taken += up.saturating_sub(most);
+        self.row = u16::try_from(up.min(most)).unwrap_or(u16::MAX);
         self.top = None;
         self.forget();
     }

@@ -150,6 +150,31 @@ fn a_resize_leaves_what_is_printed_alone() {
     }
 }
 
+/// A picture higher than the window has become: the terminal takes its upper rows into the
+/// scrollback, and gives them back when it grows.
+#[test]
+fn a_window_smaller_than_the_picture_leaves_no_trace_when_it_has_grown_again() {
+    let dialog: Vec<String> = (0..10).map(|row| format!("dialog {row}")).collect();
+    let dialog: Vec<&str> = dialog.iter().map(String::as_str).collect();
+    let mut screen = Screen::new(20, 14, "before\r\n");
+    screen.draw(&["one"], &dialog, None);
+    let whole = ["before\none\n", &dialog.join("\n")].concat();
+    for heights in [&[5, 14][..], &[5, 3, 4, 9, 14], &[9, 8, 7, 14]] {
+        for height in heights {
+            screen.resize(20, *height);
+            screen.draw(&[], &dialog, None);
+        }
+        assert_eq!(screen.shown(), whole, "{heights:?}");
+    }
+    // What was printed meanwhile is not ours any more.
+    screen.resize(20, 5);
+    screen.draw(&["two"], &[">>"], Some((2, 0)));
+    screen.resize(20, 14);
+    screen.draw(&[], &[">>"], Some((2, 0)));
+    assert!(screen.shown().ends_with("\ntwo\n>>"), "{}", screen.shown());
+    assert!(screen.shown().starts_with("before\none\n"), "{}", screen.shown());
+}
+
 #[test]
 fn any_size_is_drawn() {
     for (width, height) in [(0, 0), (1, 1), (10, 3), (3, 1), (500, 2)] {

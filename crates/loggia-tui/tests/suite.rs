@@ -19,4 +19,5 @@ mod suite {
     mod look;
     mod pager;
     mod panic;
+    mod storm;
 }

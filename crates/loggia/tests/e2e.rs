@@ -19,6 +19,8 @@ mod card;
 mod catalog;
 #[path = "e2e/copresence.rs"]
 mod copresence;
+#[path = "e2e/criteria.rs"]
+mod criteria;
 #[path = "e2e/crowd.rs"]
 mod crowd;
 #[path = "e2e/driver.rs"]
@@ -41,6 +43,10 @@ mod push;
 mod refused;
 #[path = "e2e/screen.rs"]
 mod screen;
+#[path = "e2e/screens.rs"]
+mod screens;
+#[path = "e2e/screenshots.rs"]
+mod screenshots;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]
@@ -51,8 +57,12 @@ mod sessions;
 mod shared;
 #[path = "e2e/slash.rs"]
 mod slash;
+#[path = "e2e/stills.rs"]
+mod stills;
 #[path = "e2e/store_faults.rs"]
 mod store_faults;
+#[path = "e2e/svg.rs"]
+mod svg;
 #[path = "e2e/terminal.rs"]
 mod terminal;
 #[path = "e2e/tls.rs"]

@@ -23,6 +23,10 @@ const MOST_BYTES: usize = 2 * 1024 * 1024;
 pub fn call(call: &CallCell, context: &CellContext<'_>) -> Vec<Line<'static>> {
     let change = change(call).map(Diff::of);
     let mut lines = head(call, change.as_ref(), context);
+    // What is asked about is in the dialog, in full.
+    if call.state == CallState::Asked && call.outcome.is_none() && !context.expanded {
+        return lines;
+    }
     lines.extend(about(call, context));
     if let Some(change) = &change {
         let width = context.width.saturating_sub(2).max(1);

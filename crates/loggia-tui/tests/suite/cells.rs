@@ -156,7 +156,7 @@ fn calls_in_every_state() {
 #[test]
 fn calls_of_every_kind() {
     let with = |title: &str, details: Details| {
-        call(CallCell { title: title.to_owned(), details, state: CallState::Asked, ..shell("x") })
+        call(CallCell { title: title.to_owned(), details, state: CallState::Started, ..shell("x") })
     };
     let script = "set -e\nfor f in *; do\n  echo $f\ndone".to_owned();
     let artifact = Artifact {
@@ -224,9 +224,20 @@ fn edit(lines: usize) -> CallCell {
         tool: "edit".to_owned(),
         title: "edit src/main.rs".to_owned(),
         details: Details::Edit(diff),
-        state: CallState::Asked,
+        state: CallState::Started,
         ..shell("x")
     }
+}
+
+/// What is asked about is in the dialog; whoever wants it in the transcript unfolds it.
+#[test]
+fn a_question_is_not_shown_twice() {
+    let asked = CallCell { state: CallState::Asked, ..edit(6) };
+    insta::assert_snapshot!(gallery(70, false, &[("asked", call(asked.clone()))]), @r"
+    ── asked
+    ? edit src/main.rs +1 −2 · waits for an answer
+    ");
+    assert!(gallery(70, true, &[("asked", call(asked))]).contains("let line_2 = 22;"));
 }
 
 #[test]

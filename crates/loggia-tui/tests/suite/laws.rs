@@ -2,21 +2,14 @@
 //! screen can always be drawn.
 
 use loggia_core::Cell;
+use loggia_testkit::terminal::is_safe;
 use loggia_tui::theme::{Background, Depth, Theme};
 use loggia_tui::wrap::spans_width;
 use proptest::prelude::*;
 
 use super::generate::any_cell;
 use super::look::{Screen, lines};
-
-/// Nothing that a terminal obeys or hides. Said anew, so that the table is not checked by itself.
-fn is_safe(text: &str) -> bool {
-    text.chars().all(|it| {
-        let bidi = matches!(it, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        let hidden = matches!(it, '\u{ad}' | '\u{200b}'..='\u{200c}' | '\u{2028}'..='\u{2029}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
-        !it.is_control() && !bidi && !hidden
-    })
-}
+use super::storm::storm;
 
 /// A key that somebody presses in the transcript view, or something that happens meanwhile.
 #[derive(Debug, Clone)]
@@ -94,6 +87,13 @@ fn perform(screen: &mut Screen, cells: &[Cell], act: &Act) {
 }
 
 proptest! {
+    #[test]
+    fn whatever_happens_only_what_was_meant_is_on_the_screen(
+        bytes in prop::collection::vec(any::<u8>(), 0..1500),
+    ) {
+        storm(&bytes);
+    }
+
     #[test]
     fn every_cell_fits_and_is_safe(cell in any_cell(), width in 1usize..140, expanded: bool) {
         let theme = Theme::new(Depth::Indexed, Background::Light);

@@ -117,9 +117,19 @@ impl Screen {
         self.until(text, |screen| !screen.contains(text))
     }
 
+    /// Waits for bytes that no emulator shows.
+    pub fn gets(&mut self, bytes: &[u8]) -> &mut Self {
+        let what = String::from_utf8_lossy(bytes).into_owned();
+        self.wait(&what, |me| me.bytes.windows(bytes.len()).any(|window| window == bytes))
+    }
+
     fn until(&mut self, what: &str, fits: impl Fn(&str) -> bool) -> &mut Self {
+        self.wait(what, |me| fits(&me.shown()))
+    }
+
+    fn wait(&mut self, what: &str, fits: impl Fn(&Self) -> bool) -> &mut Self {
         let deadline = Instant::now() + PATIENCE;
-        while !fits(&self.shown()) {
+        while !fits(self) {
             match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => self.take(&bytes),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
@@ -128,6 +138,46 @@ impl Screen {
             }
         }
         self
+    }
+
+    /// The picture in which all these texts are, whole and without what is different every time.
+    pub fn picture(&mut self, texts: &[&str]) -> String {
+        self.complete(texts);
+        crate::stills::text(self.parser.screen())
+    }
+
+    /// The same with every style spelled out.
+    pub fn styled_picture(&mut self, texts: &[&str]) -> String {
+        self.complete(texts);
+        crate::stills::styled(self.parser.screen())
+    }
+
+    /// The same as an image.
+    pub fn image(&mut self, texts: &[&str]) -> String {
+        self.complete(texts);
+        crate::svg::draw(&crate::stills::cells(self.parser.screen()))
+    }
+
+    /// Waits until a text is there in a colour: code is coloured when the grammars are loaded.
+    pub fn sees_coloured(&mut self, text: &str) -> &mut Self {
+        self.wait(text, |me| crate::stills::is_coloured(me.parser.screen(), text))
+    }
+
+    /// Reads on until a picture is complete that shows all of this; `!` before a text means that it
+    /// is gone.
+    fn complete(&mut self, texts: &[&str]) {
+        let shows = |screen: &str, text: &&str| match text.strip_prefix('!') {
+            Some(gone) => !screen.contains(gone),
+            None => screen.contains(*text),
+        };
+        let fits = |screen: &str| texts.iter().all(|text| shows(screen, text));
+        self.wait(&texts.join(", "), |me| me.is_whole() && fits(&me.shown()));
+    }
+
+    /// Whether nothing is missing of the picture that was begun last.
+    fn is_whole(&self) -> bool {
+        let last = |mark: &[u8]| self.bytes.windows(mark.len()).rposition(|window| window == mark);
+        last(b"\x1b[?2026l") > last(b"\x1b[?2026h")
     }
 
     pub fn types(&mut self, text: &str) -> &mut Self {
@@ -139,10 +189,6 @@ impl Screen {
     pub fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
         self.parser.screen_mut().set_size(some(rows), some(columns));
         self.master.resize(size(columns, rows)).unwrap();
-        // Drawn anew before anything is typed: a key that comes together with the resize is read
-        // only with the next one.
-        let drawn = self.output.recv_timeout(PATIENCE).expect("it is drawn anew");
-        self.take(&drawn);
         self
     }
 
@@ -182,6 +228,7 @@ impl Screen {
             assert!(bytes.rfind(off) > bytes.rfind(on), "{on:?} was left on");
         }
         assert!(!bytes.contains("\x1b[2J") && !bytes.contains("\x1b[3J"), "the screen was cleared");
+        assert_eq!(loggia_testkit::terminal::foreign_in_terminal(&self.bytes), None);
     }
 }
 

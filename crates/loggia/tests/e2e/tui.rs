@@ -1,11 +1,9 @@
 //! `loggia` in a terminal: the session on the screen, shared or not, and the terminal afterwards.
 
 use nix::sys::signal::Signal;
-use serde_json::json;
 
 use crate::driver::Machine;
 use crate::screen::Screen;
-use crate::served::{Socket, confirmation, text_message};
 
 /// Shown once keys count.
 const ARMED: &str = "e change it first";
@@ -69,51 +67,6 @@ fn an_editor_of_ones_own_writes_the_prompt() {
     screen.types("\x04").sees("code 0").is_restored();
 }
 
-/// A shared session: the port that was picked, and the screen.
-fn shared(machine: &Machine) -> (Screen, u16) {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut screen = Screen::open(machine, &["--a2a-port", &port.to_string()]);
-    screen.sees("what shall I do?");
-    (screen, port)
-}
-
-async fn phone(port: u16) -> Socket {
-    Socket::connect(port, "?name=phone&after=0").await
-}
-
-/// S0, success criteria 1 to 4: one process, a screen and a wire; what is typed on one side is seen
-/// on the other.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_of_a_client_is_on_the_screen_and_the_screens_output_at_the_client() {
-    let machine = Machine::new();
-    let (mut screen, port) = shared(&machine);
-    let mut client = phone(port).await;
-    client.send(2, "message/stream", json!({ "message": text_message("say from the wire") })).await;
-    screen.sees("[A2A").sees("say from the wire");
-    screen.types("say from the screen\r");
-    client.until(|value| value.to_string().contains("from the screen")).await;
-    screen.types("/share\r").sees(&format!("localhost:{port}")).sees("█").types("q");
-    screen.types("\x04").sees("code 0").is_restored();
-}
-
-/// S0, success criterion 5: the client's choice closes the dialog on the screen, which says whose it
-/// was.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_answer_over_the_wire_closes_the_dialog() {
-    let machine = Machine::new();
-    let (mut screen, port) = shared(&machine);
-    let mut client = phone(port).await;
-    screen.types("write a.txt: hi\r").sees("Allow once");
-    let asked = client.until(|value| value.to_string().contains("confirmation_request")).await;
-    let event = &asked["params"]["event"];
-    let call = &event["status"]["message"]["parts"][0]["data"]["tool_call_id"];
-    let answer = confirmation(&event["taskId"], call, "proceed_once");
-    client.send(2, "message/stream", json!({ "message": answer })).await;
-    screen.sees_no("Allow once").sees("approved by A2A:phone").sees("wrote a.txt");
-    assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
-    screen.types("\x04").sees("code 0");
-}
-
 #[test]
 fn an_open_question_survives_kill_9_and_is_on_the_screen_again() {
     let machine = Machine::new();
@@ -143,6 +96,35 @@ fn every_size_is_drawn_and_what_is_printed_stays() {
         .types("n")
         .sees_no("Allow once");
     screen.types("\x04").sees("code 0").is_restored();
+}
+
+#[test]
+fn a_key_that_comes_together_with_a_resize_is_read() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?");
+    for round in 0..20 {
+        screen.resize(60 + round, 24).types("x").sees("› x");
+        screen.resize(90 + round, 30).types("\x7f").sees_no("› x");
+    }
+    screen.types("\x04").sees("code 0").is_restored();
+}
+
+/// The dialog is higher than the window becomes: when there is room again, nothing of the old one
+/// is left, and what was printed is still there.
+#[test]
+fn a_window_smaller_than_the_dialog_leaves_no_old_rows() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[], (60, 50));
+    screen.sees("what shall I do?").types("say printed\r").sees("\n\nprinted").sees_no("working");
+    let lines: Vec<String> = (0..14).map(|line| format!("line {line}")).collect();
+    let prompt = format!("write a.txt:\n```\n{}\n```", lines.join("\n"));
+    screen.types(&format!("\x1b[200~{prompt}\x1b[201~")).types("\r").sees(ARMED).sees("line 13");
+    screen.resize(60, 9).sees("more lines: PgDn").resize(60, 50).sees("line 13").sees(ARMED);
+    let shown = screen.picture(&["printed", "line 13", ARMED]);
+    assert_eq!(shown.matches("Allow Loggia to").count(), 1, "{shown}");
+    assert_eq!(shown.matches("line 3").count(), 2, "the prompt's and the dialog's:\n{shown}");
+    screen.types("n").sees_no("Allow once").types("\x04").sees("code 0").is_restored();
 }
 
 #[test]
@@ -178,7 +160,34 @@ fn the_terminal_is_restored_after_a_signal() {
         screen.sees("what shall I do?").types("write a.txt: x\r").sees(ARMED);
         assert!(screen.mouse_is_on());
         screen.signal(signal).sees(code).is_restored();
+        // From the other screen as well.
+        let mut screen = Screen::open(&machine, &["--continue", "--fullscreen"]);
+        screen.sees(ARMED);
+        assert!(screen.is_alternate());
+        screen.signal(signal).sees(code).is_restored();
     }
+}
+
+/// The answer as it was written, into the clipboard of whatever terminal it is, over SSH as well.
+#[test]
+fn the_last_answer_is_copied() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("say hello\r").sees("\n\nhello").sees_no("working");
+    screen.types("/copy\r").gets(b"\x1b]52;c;aGVsbG8=").types("\x04").sees("code 0");
+}
+
+/// Inside of tmux: asked, answered, made smaller and larger, and left.
+#[test]
+fn it_works_inside_of_tmux() {
+    let machine = Machine::new();
+    let script = "exec tmux -S \"$LOGGIA_HOME.tmux\" -f /dev/null new-session \"$0\"";
+    let environment = [("TERM", "xterm-256color")];
+    let mut screen = Screen::script(&machine, script, &[], &environment, (80, 24));
+    screen.sees("what shall I do?").types("write a.txt: hi\r").sees(ARMED);
+    screen.resize(60, 20).sees(ARMED).resize(80, 24).sees(ARMED).types("y");
+    screen.sees("wrote a.txt").sees_no("Allow once").types("/quit\r").sees("[exited]");
+    assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
 }
 
 /// The terminal is a program's, and the program is gone at once: nobody restores anything, and
