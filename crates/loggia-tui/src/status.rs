@@ -35,7 +35,7 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
 fn parts(model: &Model) -> Vec<String> {
     let mut parts = Vec::new();
     if let Some(settings) = &model.facts.settings {
-        parts.push(settings.mode.name().to_owned());
+        parts.push(settings.approvals());
         parts.push(safe::one_line(&settings.model.0).into_owned());
     }
     if model.facts.context > 0 {
