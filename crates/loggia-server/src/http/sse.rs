@@ -17,10 +17,10 @@ use crate::serve::Stopping;
 /// Proxies and clients give up on a silent stream; this is well before any of them.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// A stream of responses to one request. `held` lives as long as the stream: its place among the
-/// caller's streams.
+/// A stream of responses to one request; without an id, of what is in them. `held` lives as long as
+/// the stream: its place among the caller's streams.
 pub fn respond<H: Send + 'static>(
-    id: Id,
+    id: Option<Id>,
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
@@ -31,8 +31,9 @@ pub fn respond<H: Send + 'static>(
 }
 
 /// A stream of one response, which is in no log and so has no place to resume from.
-pub fn once(id: &Id, value: &serde_json::Value) -> Response {
-    let text = loggia_wire::jsonrpc::response(id, &value.to_string());
+pub fn once(id: Option<&Id>, value: &serde_json::Value) -> Response {
+    let text = value.to_string();
+    let text = id.map_or(text.clone(), |id| loggia_wire::jsonrpc::response(id, &text));
     response(Body::from(format!("data: {text}\n\n")))
 }
 
@@ -56,7 +57,7 @@ fn response(body: Body) -> Response {
 }
 
 struct State<H> {
-    id: Id,
+    id: Option<Id>,
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
@@ -74,11 +75,11 @@ fn events<H: Send + 'static>(
         let event = tokio::select! {
             biased; // a frame that is there goes out before the stream is ended
             frames = state.frames.next() => match frames {
-                Ok(Some(frames)) => encode(&state.id, &frames),
+                Ok(Some(frames)) => encode(state.id.as_ref(), &frames),
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    error_event(&state.id, state.dialect, &error)
+                    error_event(state.id.as_ref().unwrap_or(&Id::NULL), state.dialect, &error)
                 }
             },
             () = state.stopping.told() => {
@@ -91,20 +92,17 @@ fn events<H: Send + 'static>(
     })
 }
 
-fn encode(id: &Id, frames: &[Arc<Encoded>]) -> Bytes {
-    let size = frames.iter().map(|frame| frame.body.len() + 96 + id.as_json().len()).sum();
+fn encode(id: Option<&Id>, frames: &[Arc<Encoded>]) -> Bytes {
+    let (before, after) = match id {
+        Some(id) => (format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.as_json()), "}\n\n"),
+        None => (String::new(), "\n\n"),
+    };
+    let size = frames.iter().map(|frame| frame.body.len() + 64 + before.len()).sum();
     let mut out = BytesMut::with_capacity(size);
     for frame in frames {
-        out.put_slice(
-            format!(
-                "id: {}\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":",
-                frame.id,
-                id.as_json()
-            )
-            .as_bytes(),
-        );
+        out.put_slice(format!("id: {}\ndata: {before}", frame.id).as_bytes());
         out.put_slice(&frame.body);
-        out.put_slice(b"}\n\n");
+        out.put_slice(after.as_bytes());
     }
     out.freeze()
 }
