@@ -56,11 +56,12 @@ pub fn router(server: Arc<Server>) -> Router {
 /// `/rpc`, and the paths of python-a2a.
 fn task_service() -> Router<Arc<Server>> {
     let mut routes = Router::new().route("/rpc", post(tasks::service));
-    for base in ["/tasks", "/a2a/tasks"] {
+    for base in ["", "/a2a"] {
         for method in ["send", "get", "cancel"] {
-            routes = routes.route(&format!("{base}/{method}"), post(tasks::waiting));
+            routes = routes.route(&format!("{base}/tasks/{method}"), post(tasks::waiting));
         }
-        routes = routes.route(&format!("{base}/stream"), post(tasks::bare));
+        routes = routes.route(&format!("{base}/tasks/stream"), post(tasks::bare));
+        routes = routes.route(&format!("{base}/stream"), post(tasks::words));
     }
     routes
 }

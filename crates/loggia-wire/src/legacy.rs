@@ -12,6 +12,7 @@ pub(crate) mod project;
 pub mod request;
 pub mod schema;
 pub mod types;
+pub mod words;
 
 pub use decode::{Names, Service, decode, decode_bare};
 

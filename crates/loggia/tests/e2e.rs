@@ -53,6 +53,8 @@ mod shared;
 mod slash;
 #[path = "e2e/store_faults.rs"]
 mod store_faults;
+#[path = "e2e/tasks.rs"]
+mod tasks;
 #[path = "e2e/terminal.rs"]
 mod terminal;
 #[path = "e2e/tool_faults.rs"]

@@ -53,8 +53,7 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoke
         Ok(Calls::One(call)) => one(server, call, envelope).await,
         Ok(Calls::Batch(calls)) => batch(server, calls, &envelope).await,
         Err(Rejected { error: WireError::InvalidRequest(_), .. })
-            if spoken == Spoken::Bare
-                && let Some(asked) = tasks::read_bare(&bytes, &mut envelope) =>
+            if let Some(asked) = tasks::read_bare(&bytes, &mut envelope) =>
         {
             respond(server, Id::NULL, dialect, true, asked, envelope).await
         }
@@ -131,12 +130,12 @@ async fn respond(
         }
         Err(error) => return failed(&error),
     };
-    let enveloped = (spoken != Spoken::Bare).then(|| id.clone());
+    let form = spoken.form(&id);
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
-        Ok(Reply::Frame(value)) => sse::once(enveloped.as_ref(), &value),
+        Ok(Reply::Frame(value)) => sse::once(&form, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
-            Ok(place) => sse::respond(enveloped, dialect, frames, envelope.stopping, place),
+            Ok(place) => sse::respond(form, dialect, frames, envelope.stopping, place),
             Err(_) => return failed(&Condition::TooManyStreams.into()),
         },
         Err(error) => return failed(&error),

@@ -10,10 +10,12 @@ use axum::response::Response;
 use loggia_core::Surface;
 use loggia_wire::legacy::{self, Names, Service};
 use loggia_wire::{
-    Asked, Call, Delivery, Dialect, WireError, check_call_version, decode, dialect_of,
+    Asked, Call, Delivery, Dialect, Id, WireError, check_call_version, decode, dialect_of,
 };
+use serde_json::Value;
 
 use super::rpc::{self, Envelope};
+use super::sse::Form;
 use crate::state::{Caller, Server};
 
 /// Paths on which only the task service answers, to clients that have proved who they are.
@@ -27,6 +29,8 @@ pub const PATHS: &[&str] = &[
     "/a2a/tasks/get",
     "/a2a/tasks/cancel",
     "/a2a/tasks/stream",
+    "/stream",
+    "/a2a/stream",
 ];
 
 /// What is understood where a request came in, and how it is answered.
@@ -40,25 +44,35 @@ pub(super) enum Spoken {
     Waiting,
     /// Its streams: without an envelope in either direction.
     Bare,
+    /// Its streams of words: a message in, the answer out.
+    Words,
 }
 
 impl Spoken {
     pub fn dialect(self) -> Dialect {
         match self {
             Spoken::Every => Dialect::A2a03,
-            Spoken::Service | Spoken::Waiting | Spoken::Bare => Dialect::Legacy,
+            Spoken::Service | Spoken::Waiting | Spoken::Bare | Spoken::Words => Dialect::Legacy,
         }
     }
 
     pub fn has_statuses(self) -> bool {
-        matches!(self, Spoken::Waiting | Spoken::Bare)
+        matches!(self, Spoken::Waiting | Spoken::Bare | Spoken::Words)
+    }
+
+    pub fn form(self, id: &Id) -> Form {
+        match self {
+            Spoken::Every | Spoken::Service | Spoken::Waiting => Form::Responses(id.clone()),
+            Spoken::Bare => Form::Bare,
+            Spoken::Words => Form::Words,
+        }
     }
 
     /// Who polls is answered at once; A2A 0.1's own clients wait for the result.
     fn send(self) -> Delivery {
         match self {
             Spoken::Service => Delivery::AtOnce,
-            Spoken::Every | Spoken::Waiting | Spoken::Bare => Delivery::WhenSettled,
+            Spoken::Every | Spoken::Waiting | Spoken::Bare | Spoken::Words => Delivery::WhenSettled,
         }
     }
 }
@@ -75,6 +89,10 @@ pub async fn bare(State(server): State<Arc<Server>>, request: Request) -> Respon
     rpc::answer(&server, request, Spoken::Bare).await
 }
 
+pub async fn words(State(server): State<Arc<Server>>, request: Request) -> Response {
+    rpc::answer(&server, request, Spoken::Words).await
+}
+
 /// Which dialect a call is answered in, and what it wants.
 pub(super) async fn read(
     server: &Server,
@@ -83,7 +101,7 @@ pub(super) async fn read(
 ) -> (Dialect, Result<Asked, WireError>) {
     let dialect = match envelope.spoken {
         Spoken::Every => dialect_of(&call.method).unwrap_or(Dialect::A2a03),
-        Spoken::Service | Spoken::Waiting | Spoken::Bare => Dialect::Legacy,
+        other => other.dialect(),
     };
     let dialect = match meant_by_task(server, call, envelope, dialect).await {
         Ok(dialect) => dialect,
@@ -144,12 +162,17 @@ fn of_client(caller: &Caller, send: Delivery) -> Service<'_> {
     Service { names: Names::Of(&caller.principal.name), send }
 }
 
-/// A task without an envelope, which its streams may begin with.
+/// A task, or a message that begins one, without an envelope: where streams have none either.
 pub(super) fn read_bare(bytes: &[u8], envelope: &mut Envelope) -> Option<Result<Asked, WireError>> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let value: Value = serde_json::from_slice(bytes).ok()?;
     if !value.is_object() || value.get("jsonrpc").is_some() {
         return None;
     }
+    let params = match envelope.spoken {
+        Spoken::Every | Spoken::Service | Spoken::Waiting => return None,
+        Spoken::Bare => value,
+        Spoken::Words => legacy::words::task_of(value, &uuid::Uuid::now_v7().to_string()),
+    };
     envelope.caller.origin.surface = Surface::Legacy;
-    Some(legacy::decode_bare(&value, of_client(&envelope.caller, Delivery::Stream)))
+    Some(legacy::decode_bare(&params, of_client(&envelope.caller, Delivery::Stream)))
 }

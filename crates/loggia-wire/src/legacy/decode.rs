@@ -4,7 +4,7 @@
 //! the service can not ask, policy answers: a session that it opens is unattended.
 
 use loggia_core::{Content, Part, TaskChoice, TaskId};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{STREAM, name, request};
 use crate::dialect::{Dialect, Extension, View};
@@ -123,14 +123,10 @@ fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
 /// What stands in the context beside the repository is for the agent to read.
 fn told(context: &Fields<'_>, cloned: bool) -> Option<Part> {
     let ours = |name: &str| cloned && repository::MEMBERS.contains(&name);
-    let pairs = context.names().filter(|name| !ours(name)).filter_map(|name| {
-        Some(match context.get(name)? {
-            Value::String(text) => format!("\n- {name}: {text}"),
-            other => format!("\n- {name}: {other}"),
-        })
-    });
-    let pairs: String = pairs.collect();
-    (!pairs.is_empty()).then(|| Part::Text { text: format!("Context of this task:{pairs}") })
+    let names = context.names().filter(|name| !ours(name));
+    let pairs = names.filter_map(|name| Some((name.clone(), context.get(name)?.clone())));
+    let pairs: Map<String, Value> = pairs.collect();
+    (!pairs.is_empty()).then(|| Part::Data { data: json!({ "context": pairs }) })
 }
 
 fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {

@@ -136,13 +136,16 @@ fn parts_of_every_age() {
 /// What is no repository is for the agent to read, and what is one is not.
 #[test]
 fn the_rest_of_the_context_is_told_to_the_agent() {
-    let told = |context: Value| prompt("tasks/send", with("context", context)).content.to_text();
-    assert_eq!(told(json!({})), "hi");
-    assert_eq!(told(json!({ "repositoryUrl": "https://h/x", "branch": "main" })), "hi");
-    let text = told(json!({ "repositoryUrl": "https://h/x", "style": "terse", "limit": 3 }));
-    assert_eq!(text, "hi\nContext of this task:\n- limit: 3\n- style: terse");
-    let text = told(json!({ "targetDirectory": "src" }));
-    assert_eq!(text, "hi\nContext of this task:\n- targetDirectory: src");
+    let told = |context: Value| {
+        prompt("tasks/send", with("context", context)).content.parts.split_off(1)
+    };
+    let data = |pairs: Value| vec![Part::Data { data: json!({ "context": pairs }) }];
+    assert_eq!(told(json!({})), []);
+    assert_eq!(told(json!({ "repositoryUrl": "https://h/x", "branch": "main" })), []);
+    let pairs = told(json!({ "repositoryUrl": "https://h/x", "style": "terse", "limit": 3 }));
+    assert_eq!(pairs, data(json!({ "limit": 3, "style": "terse" })));
+    let alone = json!({ "targetDirectory": "src" });
+    assert_eq!(told(alone.clone()), data(alone));
 }
 
 #[test]
