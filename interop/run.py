@@ -10,6 +10,7 @@ import hashlib
 import os
 import pathlib
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -36,14 +37,16 @@ def install(name, inputs, command_of):
     return directory
 
 
-def python(version, script):
+def python(version, script, complete=True):
+    """`complete`: everything that the client declares to need is there, used or not."""
     requirements = HERE / 'python' / f'requirements-{version}.txt'
 
     def commands(directory):
         yield [sys.executable, '-m', 'venv', 'venv']
         pip = [directory / 'venv/bin/python', '-m', 'pip', '--disable-pip-version-check']
         yield [*pip, 'install', '--quiet', '--no-deps', '--requirement', requirements]
-        yield [*pip, 'check']
+        if complete:
+            yield [*pip, 'check']
 
     directory = install(f'python-{version}', [requirements], commands)
     return [directory / 'venv/bin/python', '-B', HERE / 'python' / script]
@@ -73,18 +76,33 @@ CLIENTS = {
     'js-1.3.0': lambda: js('v1'),
     'js-0.3.14': lambda: js('v03'),
     'gemini-0.61.0': lambda: js('gemini'),
+    # Its model and server libraries are not installed: no check loads them.
+    'python-a2a-0.5.10': lambda: python('a2a-0.5.10', 'test_tasks.py', complete=False),
 }
+# Clients of the task service have sessions of their own, and prove who they are.
+SERVED = {'python-a2a-0.5.10'}
 
 
-def served(binary, root, test):
+def with_token(root):
+    """Arguments for a server of many sessions, and the token that its client shows."""
+    tokens, token = root / 'tokens', secrets.token_hex(16)
+    tokens.touch(mode=0o600)
+    tokens.write_text(f'interop:{token}\n')
+    return ['serve', '--port', '0', '--token-file', str(tokens)], token
+
+
+def served(binary, root, test, name):
     """Starts a server, runs the test against it; returns the test's lines and exit code."""
+    arguments, token = ['--a2a-port', '0'], ''
+    if name in SERVED:
+        arguments, token = with_token(root)
     home, work = root / 'home', root / 'work'
     work.mkdir()
     kept = {key: os.environ[key] for key in ('PATH', 'LANG') if key in os.environ}
     environment = kept | {'HOME': str(root), 'LOGGIA_HOME': str(home), 'TERM': 'dumb'}
     with open(root / 'stderr', 'w') as errors:
         server = subprocess.Popen(
-            [binary, '--a2a-port', '0'],
+            [binary, *arguments],
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -102,7 +120,12 @@ def served(binary, root, test):
         command = [*test, where.group(), work]
         try:
             ran = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, timeout=TIME_LIMIT, check=False
+                command,
+                env=os.environ | {'LOGGIA_TOKEN': token},
+                stdout=subprocess.PIPE,
+                text=True,
+                timeout=TIME_LIMIT,
+                check=False,
             )
         except subprocess.TimeoutExpired as late:
             lines = (late.stdout or b'').decode().splitlines()
@@ -128,7 +151,7 @@ def main():
     for name in arguments.clients or CLIENTS:
         test = CLIENTS[name]()
         with tempfile.TemporaryDirectory(prefix='loggia-interop-') as root:
-            lines, code = served(arguments.binary.resolve(), pathlib.Path(root), test)
+            lines, code = served(arguments.binary.resolve(), pathlib.Path(root), test, name)
         good = sum(line.startswith('ok ') for line in lines)
         bad = sum(line.startswith('FAIL ') for line in lines)
         if bad == 0 and (code != 0 or good == 0):

@@ -46,5 +46,5 @@ pub use session::{Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, S
 pub use settings::{AgentName, Limits, ModelName, Repository, Settings, Workspace};
 pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;
-pub use task::view::{Exchange, TaskArtifact, TaskView, Tasks};
+pub use task::view::{Exchange, RefusedCall, TaskArtifact, TaskView, Tasks};
 pub use transcript::{CallCell, Cell, CellBody, Transcript};

@@ -62,8 +62,21 @@ pub struct Settings {
     /// The tools the agent is given; None means all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Nobody is there who could be asked: what would be a question is refused at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
     #[serde(default)]
     pub limits: Limits,
+}
+
+impl Settings {
+    /// What passes without a question, and what becomes of the questions, for people.
+    pub fn approvals(&self) -> String {
+        match self.unattended {
+            false => self.mode.name().to_owned(),
+            true => format!("{}, unattended", self.mode.name()),
+        }
+    }
 }
 
 /// Bounds of one turn, enforced by the agent; a value beyond them is a sentence in the log.

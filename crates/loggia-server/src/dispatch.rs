@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState};
+use loggia_core::{
+    Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskChoice, TaskId, TaskState,
+    TaskView,
+};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
     Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Projector,
@@ -13,6 +16,7 @@ use serde_json::Value;
 
 use crate::alone;
 use crate::hook::Screened;
+use crate::named::Recognised;
 use crate::projection::{Encoded, Frames};
 use crate::state::{Caller, Server, submit_error};
 
@@ -116,10 +120,16 @@ impl Server {
             return Err(Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into());
         }
         match intent {
-            Intent::Prompt(prompt) => match self.screen(*prompt, view, caller).await? {
-                Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
-                Screened::Answered(reply) => Ok(reply),
-            },
+            Intent::Prompt(prompt) => {
+                let prompt = match self.recognise(*prompt, view, caller).await? {
+                    Recognised::Goes(prompt) => prompt,
+                    Recognised::Again(reply) => return Ok(reply),
+                };
+                match self.screen(prompt, view, caller).await? {
+                    Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
+                    Screened::Answered(reply) => Ok(reply),
+                }
+            }
             Intent::Answer(answer) => self.answer(*answer, view, caller).await,
             Intent::Cancel { task } => self.cancel(&task, view, caller).await,
             Intent::Subscribe { task } => self.subscribe(task, view, caller, resume).await,
@@ -158,8 +168,9 @@ impl Server {
                 handle
             }
             None => {
-                let settings = prompt.settings.as_ref();
-                self.session_for(prompt.session.as_ref(), settings, caller).await?
+                let (wanted, settings) =
+                    (self.session_name(&prompt, caller).await?, prompt.settings.as_ref());
+                self.session_for(wanted.as_ref(), settings, caller).await?
             }
         };
         let answer = answer_in_words(&handle, &prompt, view).await?;
@@ -172,19 +183,31 @@ impl Server {
             }
             return self.answer(answer, view, caller).await;
         }
+        // Under a name that a client made, somebody else may have been faster.
+        let by_client = matches!(prompt.task, TaskChoice::Named(_)).then(|| prompt.clone());
         let Prompt { task, content, delivery, history, .. } = prompt;
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
         let origin = caller.origin.clone();
-        let ack = match callback {
-            None => submit(&handle, command, caller).await?,
-            Some(callback) => {
-                callback.submit(&handle, command, origin).await.map_err(submit_error)?
+        let submitted = match callback {
+            None => submit(&handle, command, caller).await,
+            Some(callback) => callback.submit(&handle, command, origin).await.map_err(submit_error),
+        };
+        let ack = match (submitted, &by_client) {
+            (Ok(ack), _) => ack,
+            (Err(WireError::Refused(Refusal::TaskExists)), Some(prompt)) => {
+                return self.lost(&handle, prompt.clone(), view).await;
             }
+            (Err(error), _) => return Err(error),
         };
         if let Some(task) = &named {
             self.task_goes_on(task);
         }
         let task = ack.task.clone().ok_or(Condition::Internal)?;
+        if let Some(prompt) = by_client.filter(|prompt| prompt.session.is_some())
+            && let Some(first) = self.overtaken(&handle, &task, caller).await?
+        {
+            return self.lost(&first, prompt, view).await;
+        }
         let shown = Shown { history, artifacts: true };
         self.deliver(&handle, view, task, &ack, delivery, shown, Opening::InFrames).await
     }
@@ -272,7 +295,7 @@ impl Server {
     }
 
     #[expect(clippy::too_many_arguments, reason = "one place for three ways to deliver a result")]
-    async fn deliver(
+    pub(crate) async fn deliver(
         &self,
         handle: &SessionHandle,
         view: View,
@@ -325,21 +348,46 @@ impl Server {
         shown: Shown,
         at_least: Seq,
     ) -> Result<Value, WireError> {
+        let look = |projector: &Projector| projector.snapshot(task, shown);
+        let shown = self.folded(handle, view, at_least, look).await?;
+        shown.ok_or_else(|| Condition::TaskNotFound.into())
+    }
+
+    /// Looks at a task as it is in the log.
+    pub(crate) async fn look_at<T>(
+        &self,
+        handle: &SessionHandle,
+        view: View,
+        task: &TaskId,
+        look: impl FnOnce(&TaskView) -> T,
+    ) -> Result<T, WireError> {
+        let looked =
+            self.folded(handle, view, handle.head(), |folded| folded.tasks().get(task).map(look));
+        looked.await?.ok_or_else(|| Condition::TaskNotFound.into())
+    }
+
+    async fn folded<T>(
+        &self,
+        handle: &SessionHandle,
+        view: View,
+        at_least: Seq,
+        look: impl FnOnce(&Projector) -> T,
+    ) -> Result<T, WireError> {
         if alone::is_short(handle) {
             let projector = alone::fold(handle, view, |folded| folded.head() >= at_least).await?;
-            return projector.snapshot(task, shown).ok_or_else(|| Condition::TaskNotFound.into());
+            return Ok(look(&projector));
         }
         let projection = self.projection(handle, view);
         if !projection.reach(at_least).await {
             return Err(Condition::Restarting.into());
         }
-        projection.snapshot(task, shown).ok_or_else(|| Condition::TaskNotFound.into())
+        Ok(projection.look(look))
     }
 }
 
 /// Where a stream's first `Task` comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Opening {
+pub(crate) enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
     Snapshot,

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use loggia_core::{Content, Millis, Origin, Part, SessionId, TaskId};
-use loggia_wire::{Condition, Delivery, Dialect, Extension, Prompt, View, WireError, reply};
+use loggia_wire::{
+    Condition, Delivery, Dialect, Extension, Prompt, View, WireError, legacy, reply,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -115,6 +117,7 @@ impl Server {
             version: match view.dialect {
                 Dialect::A2a03 => "0.3",
                 Dialect::A2a1 => "1.0",
+                Dialect::Legacy => "0.1",
             },
             extension: view.extension == Extension::On,
         };
@@ -138,8 +141,9 @@ impl Server {
             }
             Decision::Answer { text } => {
                 let session = session.unwrap_or_else(fresh_session);
-                let id = uuid::Uuid::now_v7().to_string();
-                reply::message(view.dialect, &session, &id, &text)
+                let named = legacy::request::word(&prompt.content).map(str::to_owned);
+                let id = named.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+                reply::message(view.dialect, &session, &id, &text, now())
             }
         };
         Ok(Screened::Answered(match prompt.delivery {
@@ -158,7 +162,7 @@ impl Server {
         if let Some(task) = prompt.named_task() {
             return Ok(Some(self.session_of(task, caller).await?.id().clone()));
         }
-        match (&prompt.session, &self.shape) {
+        match (&self.session_name(prompt, caller).await?, &self.shape) {
             (None, crate::state::Shape::Shared(shared)) => Ok(Some(shared.clone())),
             (None, crate::state::Shape::Many) => Ok(None),
             (Some(id), _) => match self.session(id, caller).await {

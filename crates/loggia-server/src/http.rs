@@ -4,6 +4,7 @@ mod attach;
 pub mod card;
 pub mod rpc;
 pub mod sse;
+pub mod tasks;
 pub mod ws;
 
 use std::sync::Arc;
@@ -28,6 +29,9 @@ pub const PUBLIC: &[&str] = &[
     "/.well-known/agent-card.json",
     "/a2a/1.0/.well-known/agent-card.json",
     "/a2a/0.3/.well-known/agent-card.json",
+    "/.well-known/agent.json",
+    "/agent.json",
+    "/a2a/agent.json",
     "/healthz",
 ];
 
@@ -41,8 +45,25 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/.well-known/agent-card.json", get(card::root))
         .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
         .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
+        .route("/.well-known/agent.json", get(card::task_service))
+        .route("/agent.json", get(card::task_service))
+        .route("/a2a/agent.json", get(card::task_service))
         .route("/healthz", get(|| async { "ok\n" }))
+        .merge(task_service())
         .with_state(server)
+}
+
+/// `/rpc`, and the paths of python-a2a.
+fn task_service() -> Router<Arc<Server>> {
+    let mut routes = Router::new().route("/rpc", post(tasks::service));
+    for base in ["", "/a2a"] {
+        for method in ["send", "get", "cancel"] {
+            routes = routes.route(&format!("{base}/tasks/{method}"), post(tasks::waiting));
+        }
+        routes = routes.route(&format!("{base}/tasks/stream"), post(tasks::bare));
+        routes = routes.route(&format!("{base}/stream"), post(tasks::words));
+    }
+    routes
 }
 
 /// Who sends a request, as the guard found out. Clients of one principal are told apart by their
@@ -62,7 +83,7 @@ fn client(name: &str, peer: &Peer) -> String {
 
 /// How a closed door reads where JSON-RPC is spoken.
 pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
-    let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path);
+    let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path) || tasks::PATHS.contains(&path);
     let code = match rejection.status {
         StatusCode::PAYLOAD_TOO_LARGE => -32600,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => -32005,

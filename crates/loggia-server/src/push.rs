@@ -199,7 +199,7 @@ impl Outbox {
         let version = Version::of(view.dialect);
         let config = id.unwrap_or_else(|| match version {
             // Setting it again without a name replaces it, as the version's own servers do.
-            Version::V03 => task.to_string(),
+            Version::V01 | Version::V03 => task.to_string(),
             Version::V1 => uuid::Uuid::now_v7().to_string(),
         });
         let mut registration = Registration {

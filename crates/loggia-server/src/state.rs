@@ -15,6 +15,7 @@ use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 use tokio::runtime::Handle;
 
 use crate::auth::Principal;
+use crate::grant;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
 use crate::presence::Presence;
@@ -312,7 +313,7 @@ impl Server {
         let rules = hub::project_rules(self.hub.store().as_ref(), &workspace).await;
         let mut settings = self.defaults.settings.clone();
         settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
-        let notices = self.configure(&mut settings, asked)?;
+        let notices = self.configure(&mut settings, asked, caller)?;
         let new = NewSession {
             workspace: Workspace::Local { path: workspace },
             settings,
@@ -362,9 +363,18 @@ impl Server {
         &self,
         settings: &mut Settings,
         asked: Option<&AgentSettings>,
+        caller: &Caller,
     ) -> Result<Vec<String>, WireError> {
         let mut notices = Vec::new();
         let Some(asked) = asked else { return Ok(notices) };
+        if asked.unattended {
+            settings.unattended = true;
+            settings.mode = grant::unattended_mode(settings.mode, &caller.principal);
+        }
+        if asked.repository.is_some() {
+            let setting = "this server clones no repositories";
+            return Err(Condition::SettingRefused { setting }.into());
+        }
         if asked.auto_execute == Some(true) {
             match self.defaults.auto_execute {
                 true => settings.mode = Mode::All,

@@ -48,6 +48,7 @@ impl Desk {
                     mode: Mode::Ask,
                     rules: Vec::new(),
                     tools: None,
+                    unattended: false,
                     limits: Default::default(),
                 },
                 agent: loggia_core::AgentName("loggia".into()),

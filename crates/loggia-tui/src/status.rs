@@ -43,7 +43,7 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
 fn parts(model: &Model) -> Vec<String> {
     let mut parts: Vec<String> = model.composer.vim.iter().map(Vim::shown).collect();
     if let Some(settings) = &model.facts.settings {
-        parts.push(settings.mode.name().to_owned());
+        parts.push(settings.approvals());
         parts.push(safe::one_line(&settings.model.0).into_owned());
     }
     parts.extend(context(model.facts.context, model.facts.window));

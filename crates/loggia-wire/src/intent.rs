@@ -36,6 +36,27 @@ pub enum Intent {
     RunSlash(RunSlash),
 }
 
+impl Intent {
+    /// The task that a request without a message is about.
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Intent::Cancel { task }
+            | Intent::Subscribe { task }
+            | Intent::GetTask { task, .. }
+            | Intent::SetPush { task, .. }
+            | Intent::GetPush { task, .. }
+            | Intent::ListPush { task }
+            | Intent::DeletePush { task, .. } => Some(task),
+            Intent::Prompt(_)
+            | Intent::Answer(_)
+            | Intent::ListTasks(_)
+            | Intent::GetExtendedCard
+            | Intent::ListSlash { .. }
+            | Intent::RunSlash(_) => None,
+        }
+    }
+}
+
 /// A message for the agent. To a task with an open question it may be an answer in words: see
 /// [`Prompt::answering`].
 #[derive(Debug, Clone, PartialEq)]
@@ -100,6 +121,8 @@ pub struct AgentSettings {
     pub auto_execute: Option<bool>,
     /// Work in a copy of this instead of in a directory of the server.
     pub repository: Option<Repository>,
+    /// The client can not be asked: what would be a question is refused.
+    pub unattended: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -155,13 +178,11 @@ pub struct RunSlash {
 }
 
 impl Prompt {
-    /// The task this message names.
+    /// The task this message goes on with. A name for a new one is none.
     pub fn named_task(&self) -> Option<&TaskId> {
         match &self.task {
-            TaskChoice::New => None,
-            TaskChoice::Named(task) | TaskChoice::Continue(task) | TaskChoice::Reopen(task) => {
-                Some(task)
-            }
+            TaskChoice::New | TaskChoice::Named(_) => None,
+            TaskChoice::Continue(task) | TaskChoice::Reopen(task) => Some(task),
         }
     }
 

@@ -23,6 +23,7 @@ pub mod devtool;
 pub mod dialect;
 pub mod intent;
 pub mod jsonrpc;
+pub mod legacy;
 pub mod project;
 mod read;
 pub mod refuse;

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
-use crate::{a2a1, a2a03};
+use crate::{a2a1, a2a03, legacy};
 use calls::Calls;
 use update::{Place, Update};
 
@@ -216,6 +216,7 @@ impl Projector {
         Some(match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
             Dialect::A2a1 => a2a1::project::task(&shape),
+            Dialect::Legacy => legacy::project::task(&shape),
         })
     }
 
@@ -231,6 +232,7 @@ impl Projector {
         match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
             Dialect::A2a1 => a2a1::project::streamed_task(&shape),
+            Dialect::Legacy => legacy::project::streamed_task(&shape),
         }
     }
 
@@ -240,8 +242,15 @@ impl Projector {
 
     fn render(&self, task: &TaskId, envelope: &Envelope, update: &Update) -> Value {
         let place = Place { session: &self.session, task, at: envelope.at, model: &self.model };
+        let view = self.tasks.get(task);
         match (update, self.view.dialect) {
-            (Update::Task, _) => self.tasks.get(task).map_or(Value::Null, |view| self.opened(view)),
+            (Update::Task, _) => view.map_or(Value::Null, |view| self.opened(view)),
+            (Update::Status(status), Dialect::Legacy) => {
+                view.map_or(Value::Null, |view| legacy::project::status(&place, view, status))
+            }
+            (Update::Piece(piece), Dialect::Legacy) => {
+                view.map_or(Value::Null, |view| legacy::project::piece(view, piece))
+            }
             (Update::Status(status), Dialect::A2a03) => a2a03::project::status(&place, status),
             (Update::Status(status), Dialect::A2a1) => a2a1::project::status(&place, status),
             (Update::Piece(piece), Dialect::A2a03) => a2a03::project::piece(&place, piece),

@@ -30,6 +30,9 @@ pub enum WireError {
     Condition(#[from] Condition),
 }
 
+/// What is wrong with a field that is not there.
+pub(crate) const MISSING: &str = "is missing";
+
 /// A field that is not as it must be. The name is ours, never the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -140,17 +143,29 @@ const NOT_PERMITTED: i32 = -32000;
 pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
     let row = row(error);
     let newer_than_03 = matches!(row.code, -32008 | -32009);
-    let code = if dialect == Dialect::A2a03 && newer_than_03 { INTERNAL } else { row.code };
+    let code = if dialect != Dialect::A2a1 && newer_than_03 { INTERNAL } else { row.code };
     // Who wrote what can not be read may speak either dialect; the code says it all.
     let unread = matches!(
         error,
         WireError::Parse(_) | WireError::InvalidRequest(_) | WireError::MethodNotFound
     );
     let data = (!unread).then(|| match dialect {
-        Dialect::A2a03 => free_form(error, &row),
+        Dialect::A2a03 | Dialect::Legacy => free_form(error, &row),
         Dialect::A2a1 => typed_details(error, &row),
     });
-    ErrorObject { code, message: error.to_string(), data, http: row.http }
+    let message = match (dialect, error) {
+        (Dialect::Legacy, WireError::Invalid(violation)) => violation.quoted(),
+        (Dialect::A2a03 | Dialect::A2a1 | Dialect::Legacy, _) => error.to_string(),
+    };
+    ErrorObject { code, message, data, http: row.http }
+}
+
+impl Violation {
+    /// As the task service words it: `Invalid params: 'id' is required.`
+    fn quoted(&self) -> String {
+        let why = if self.why == MISSING { "is required" } else { &self.why };
+        format!("Invalid params: '{}' {why}.", self.field)
+    }
 }
 
 /// `{reason, …}`, free-form as 0.3 leaves it.

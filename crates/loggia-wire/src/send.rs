@@ -127,7 +127,7 @@ fn settings(draft: &Draft) -> Read<Option<AgentSettings>> {
     }
 }
 
-fn check_text(parts: &[Part]) -> Read<()> {
+pub(crate) fn check_text(parts: &[Part]) -> Read<()> {
     let texts = parts.iter().map(|part| match part {
         Part::Text { text } => text.len(),
         Part::File { .. } | Part::Data { .. } => 0,

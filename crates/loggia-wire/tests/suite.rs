@@ -16,6 +16,7 @@ mod suite {
     mod envelope;
     mod generate;
     mod laws;
+    mod legacy;
     mod logs;
     mod refuse;
     mod refused;

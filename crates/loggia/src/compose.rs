@@ -143,6 +143,7 @@ impl App {
             mode: config.mode,
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,
+            unattended: false,
             limits: config.limits.clone(),
         })
     }

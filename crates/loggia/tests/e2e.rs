@@ -63,6 +63,8 @@ mod stills;
 mod store_faults;
 #[path = "e2e/svg.rs"]
 mod svg;
+#[path = "e2e/tasks.rs"]
+mod tasks;
 #[path = "e2e/terminal.rs"]
 mod terminal;
 #[path = "e2e/tls.rs"]

@@ -127,6 +127,7 @@ impl Stage {
                 mode,
                 rules: Vec::new(),
                 tools: None,
+                unattended: false,
                 limits: Limits::default(),
             },
             agent: AgentName("one call".into()),

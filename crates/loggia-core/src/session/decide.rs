@@ -25,6 +25,9 @@ const TURN: u64 = 1;
 const APPROVAL: u64 = 2;
 const RULE: u64 = 3;
 
+/// Why a call that needs a person is refused where there is none.
+const NOBODY_TO_ASK: &str = "it needs an approval, and in this session nobody is there to give one";
+
 impl Session {
     pub fn decide(&self, stamped: &Stamped<Command>) -> Decision {
         let Stamped { command, origin, fresh, .. } = stamped;
@@ -353,6 +356,10 @@ impl Session {
             Verdict::Deny(reason) => {
                 Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
             }
+            Verdict::Ask(_) if self.is_unattended() => {
+                let reason = NOBODY_TO_ASK.to_owned();
+                Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
+            }
             Verdict::Ask(risk) => Event::ApprovalAsked {
                 approval: fresh.id(APPROVAL).into(),
                 call: call.clone(),
@@ -375,6 +382,10 @@ impl Session {
             }
             _ => false,
         }
+    }
+
+    fn is_unattended(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.settings.unattended)
     }
 
     fn no_duplicate(&self, call: &CallId) -> Result<(), Refusal> {

@@ -38,6 +38,8 @@ struct RunningCall {
     /// What a question about this call is about.
     subject: String,
     asked: Option<ApprovalId>,
+    /// It was started, or somebody was asked about it.
+    admitted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -53,9 +55,18 @@ pub struct TaskView {
     pub artifacts: Vec<TaskArtifact>,
     /// Why the last turn failed.
     pub failure: Option<String>,
+    /// What policy did not allow, in order.
+    pub refused: Vec<RefusedCall>,
     /// Prompts of this task that wait or run.
     waiting: usize,
     last: Option<TaskState>,
+}
+
+/// A call that was refused without anybody being asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedCall {
+    pub subject: String,
+    pub reason: String,
 }
 
 /// One thing said, by either side.
@@ -137,7 +148,8 @@ impl Tasks {
             Event::CallProposed { call, title, details, .. } => {
                 if let Some(running) = &mut self.turn {
                     let subject = subject_of(title, details);
-                    running.calls.push(RunningCall { id: call.clone(), subject, asked: None });
+                    let id = call.clone();
+                    running.calls.push(RunningCall { id, subject, asked: None, admitted: false });
                 }
                 self.touch(at, |_| {});
             }
@@ -156,12 +168,17 @@ impl Tasks {
                     view.question_changed(asked.is_some(), at);
                 });
             }
+            Event::CallStarted { call, .. } => {
+                if let Some(open) = self.call_mut(call) {
+                    open.admitted = true;
+                }
+                self.touch(at, |_| {});
+            }
             Event::CallEnded { call, outcome } => self.end_call(call, outcome, at),
             Event::ThoughtAppended { .. }
             | Event::PlanUpdated { .. }
             | Event::UsageReported { .. }
             | Event::ContextCompacted { .. }
-            | Event::CallStarted { .. }
             | Event::CallOutput { .. } => self.touch(at, |_| {}),
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
@@ -210,6 +227,7 @@ impl Tasks {
     fn ask(&mut self, approval: &ApprovalId, call: &CallId, at: Millis) {
         let Some(open) = self.call_mut(call) else { return };
         open.asked = Some(approval.clone());
+        open.admitted = true;
         let (approval, call, subject) = (approval.clone(), call.clone(), open.subject.clone());
         self.touch(at, |view| {
             view.history.push(Exchange::Question { approval, call, subject, at });
@@ -218,14 +236,19 @@ impl Tasks {
     }
 
     fn end_call(&mut self, call: &CallId, outcome: &CallOutcome, at: Millis) {
-        let asked = self.call_mut(call).is_some_and(|open| open.asked.is_some());
-        if let Some(running) = &mut self.turn {
-            running.calls.retain(|open| open.id != *call);
-        }
+        let Some(running) = &mut self.turn else { return };
+        let open = running.calls.iter().position(|open| open.id == *call);
+        let open = open.map(|index| running.calls.remove(index));
+        let asked = open.as_ref().is_some_and(|open| open.asked.is_some());
         self.touch(at, |view| {
-            match outcome {
-                CallOutcome::Succeeded { output } => view.keep(call, output),
-                CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. } => {}
+            match (outcome, open) {
+                (CallOutcome::Succeeded { output }, _) => view.keep(call, output),
+                // Policy speaks in the same step in which a call is proposed.
+                (CallOutcome::Cancelled { reason }, Some(open)) if !open.admitted => {
+                    let (subject, reason) = (open.subject, reason.clone());
+                    view.refused.push(RefusedCall { subject, reason });
+                }
+                (CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. }, _) => {}
             }
             view.question_changed(asked, at);
         });
@@ -272,6 +295,7 @@ impl TaskView {
             history: Vec::new(),
             artifacts: Vec::new(),
             failure: None,
+            refused: Vec::new(),
             waiting: 0,
             last: None,
         }

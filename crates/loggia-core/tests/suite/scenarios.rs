@@ -15,13 +15,13 @@ use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
     Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Rule, Scope,
-    Source, Step, StepState, TaskChoice, TurnOutcome,
+    Settings, Source, Step, StepState, TaskChoice, TurnOutcome,
 };
 use serde_json::json;
 
 use super::laws::fold;
 use super::witness::Witness;
-use script::{Script, browser, edit_of, editor, ide, shell, tui, typed};
+use script::{Script, browser, edit_of, editor, ide, service, settings, shell, tui, typed};
 
 macro_rules! scenarios {
     ($($test:ident => $name:ident),* $(,)?) => {
@@ -53,6 +53,32 @@ scenarios! {
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
     a_person_runs_a_line_of_their_own => own_line,
+    where_nobody_is_there_nobody_is_asked => unattended,
+}
+
+/// What the task service makes of the name `report-7` of this client.
+const NAMED: &str = "aef6ac3b-e438-8e2b-82a9-c4e6c719a143";
+
+/// A task of a client that can not answer questions: named by it, with what it sent kept whole.
+fn unattended() -> Script {
+    let settings = Settings { unattended: true, ..settings(Mode::Ask, Vec::new()) };
+    let mut script = Script::open_with(service(), settings);
+    let sent = json!({
+        "id": "report-7",
+        "message": { "role": "user", "parts": [{ "text": "Write the report." }] },
+        "context": { "quarter": "Q3" },
+    });
+    let content = Content {
+        metadata: Some(json!({ "urn:loggia:tasks:request:v1": sent })),
+        ..Content::text("Write the report.")
+    };
+    let (prompt, task) = ("prompt-1".into(), TaskChoice::Named(NAMED.into()));
+    script.submit(service(), Command::Prompt { prompt, task, content });
+    script.propose("message-1", "call-1", shell("make report"));
+    script.propose("message-1", "call-2", edit_of("report.md", "", "# Report\n"));
+    script.say("message-2", &["I may neither build nor write it."]);
+    script.finish();
+    script
 }
 
 fn hello() -> Script {

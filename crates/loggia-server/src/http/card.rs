@@ -7,7 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use loggia_wire::time::http_date;
-use loggia_wire::{CardKind, card, card_kind};
+use loggia_wire::{CardKind, card, card_kind, legacy};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::state::Server;
@@ -26,8 +27,17 @@ pub async fn version_03(State(server): State<Arc<Server>>, headers: HeaderMap) -
     answer(&server, CardKind::A2a03, &headers)
 }
 
+/// Where A2A 0.1 and 0.2 look.
+pub async fn task_service(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    shown(&server, &legacy::card::agent_json(&server.facts), &headers)
+}
+
 fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
-    let text = card(&server.facts, kind).to_string();
+    shown(server, &card(&server.facts, kind), headers)
+}
+
+fn shown(server: &Server, card: &Value, headers: &HeaderMap) -> Response {
+    let text = card.to_string();
     let digest = Sha256::digest(text.as_bytes());
     let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("\"{tag}\"");

@@ -186,11 +186,13 @@ impl Pass<'_> {
             };
             match self.registration.version {
                 Version::V1 => self.send_each(&batch).await?,
-                Version::V03 if self.has_news(&batch) => match self.send_task().await? {
-                    Some(after) => frames = after,
-                    None => return Ok(Next::Nothing),
-                },
-                Version::V03 => {}
+                Version::V01 | Version::V03 if self.has_news(&batch) => {
+                    match self.send_task().await? {
+                        Some(after) => frames = after,
+                        None => return Ok(Next::Nothing),
+                    }
+                }
+                Version::V01 | Version::V03 => {}
             }
         }
     }

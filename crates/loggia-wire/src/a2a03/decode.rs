@@ -116,7 +116,7 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
 }
 
 /// `url` is what some clients write for `uri`.
-fn file(fields: &Fields<'_>) -> Read<Part> {
+pub(crate) fn file(fields: &Fields<'_>) -> Read<Part> {
     let base64 = fields.owned_text("bytes")?;
     let uri = match fields.header_text("uri", 64 * 1024)? {
         None => fields.header_text("url", 64 * 1024)?,
@@ -139,7 +139,7 @@ fn file(fields: &Fields<'_>) -> Read<Part> {
     })
 }
 
-fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
+pub(crate) fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
     let authentication = config.object("authentication")?;
     let (mut scheme, mut credentials) = (None, None);
     if let Some(given) = &authentication {

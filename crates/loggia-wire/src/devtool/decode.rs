@@ -141,6 +141,7 @@ fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
         allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
         auto_execute,
         repository: None,
+        unattended: false,
     };
     Ok((settings != AgentSettings::default()).then_some(settings))
 }

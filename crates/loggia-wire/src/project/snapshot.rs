@@ -11,6 +11,7 @@ use crate::dialect::Extension;
 use crate::intent::HistoryLength;
 
 pub(crate) struct Shape<'a> {
+    pub view: &'a TaskView,
     pub task: &'a TaskId,
     pub session: &'a SessionId,
     pub state: TaskState,
@@ -30,6 +31,7 @@ pub(super) fn shape<'a>(
     shown: Shown,
 ) -> Shape<'a> {
     Shape {
+        view,
         task: &view.id,
         session,
         state: view.state,
@@ -94,32 +96,48 @@ fn exchange(said: &Exchange) -> Said {
 }
 
 /// What was published on purpose comes first, then what was said, then which files changed.
-fn artifacts(view: &TaskView) -> Vec<Piece> {
+pub(crate) fn artifacts(view: &TaskView) -> Vec<Piece> {
     let mut ordered: Vec<&TaskArtifact> = view.artifacts.iter().collect();
     ordered.sort_by_key(|artifact| match artifact {
         TaskArtifact::Published { .. } => 0,
         TaskArtifact::Response { .. } => 1,
         TaskArtifact::Change { .. } => 2,
     });
-    let whole = |id: String, name: &str, parts: Vec<Part>, last: bool| Piece {
-        id,
+    let whole = |artifact, name: &str, parts: Vec<Part>, last: bool| Piece {
+        id: id_of(artifact),
         name: name.to_owned(),
         parts,
         append: false,
         last,
     };
     let pieces = ordered.into_iter().map(|artifact| match artifact {
-        TaskArtifact::Published { id, name, parts, complete } => {
-            whole(id.clone(), name, parts.clone(), *complete)
+        TaskArtifact::Published { name, parts, complete, .. } => {
+            whole(artifact, name, parts.clone(), *complete)
         }
         TaskArtifact::Response { turn, complete } => {
             let parts = vec![Part::Text { text: response_text(view, turn) }];
-            whole(response_id(turn), "response", parts, *complete)
+            whole(artifact, "response", parts, *complete)
         }
-        TaskArtifact::Change { call, path, unified } => {
+        TaskArtifact::Change { path, unified, .. } => {
             let parts = vec![Part::Text { text: unified.clone() }];
-            whole(plain::change_id(call), path, parts, true)
+            whole(artifact, path, parts, true)
         }
     });
     pieces.collect()
+}
+
+fn id_of(artifact: &TaskArtifact) -> String {
+    match artifact {
+        TaskArtifact::Published { id, .. } => id.clone(),
+        TaskArtifact::Response { turn, .. } => response_id(turn),
+        TaskArtifact::Change { call, .. } => plain::change_id(call),
+    }
+}
+
+/// The artifact that a piece belongs to, and the how-manieth of its task it is.
+pub(crate) fn artifact_of<'a>(
+    view: &'a TaskView,
+    piece: &Piece,
+) -> Option<(usize, &'a TaskArtifact)> {
+    view.artifacts.iter().enumerate().find(|(_, artifact)| id_of(artifact) == piece.id)
 }

@@ -72,7 +72,9 @@ fn the_table() {
     let mut text = String::new();
     for (name, error) in all() {
         text.push_str(&format!("{name}\n"));
-        for (dialect, label) in [(Dialect::A2a03, "0.3"), (Dialect::A2a1, "1.0")] {
+        for (dialect, label) in
+            [(Dialect::A2a03, "0.3"), (Dialect::A2a1, "1.0"), (Dialect::Legacy, "0.1")]
+        {
             let shown = refuse(&error, dialect);
             let body = serde_json::to_value(&shown).unwrap();
             text.push_str(&format!(

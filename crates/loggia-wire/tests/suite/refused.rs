@@ -128,7 +128,7 @@ fn what_is_refused_and_which_field_is_to_blame() {
 }
 
 /// Any JSON at all.
-fn anything() -> impl Strategy<Value = Value> {
+pub fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -202,7 +202,7 @@ proptest! {
         ];
         for method in methods {
             if let Err(error) = ask(method, params.clone()) {
-                for dialect in [Dialect::A2a03, Dialect::A2a1] {
+                for dialect in [Dialect::A2a03, Dialect::A2a1, Dialect::Legacy] {
                     let shown = refuse(&error, dialect);
                     prop_assert_eq!(shown.code, -32602);
                     prop_assert!(!shown.message.contains("::"), "{}", shown.message);

@@ -322,6 +322,7 @@ pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
         mode,
         rules,
         tools: None,
+        unattended: false,
         limits: Limits::default(),
     }
 }

@@ -35,6 +35,10 @@ pub fn browser() -> Origin {
     Origin { principal: Some("grace".into()), ..Origin::new(Surface::Web, "browser-1") }
 }
 
+pub fn service() -> Origin {
+    Origin { principal: Some("client:reports".into()), ..Origin::new(Surface::Legacy, "reports-1") }
+}
+
 pub fn shell(command: &str) -> Proposal {
     Proposal {
         message: "".into(),
@@ -77,14 +81,18 @@ pub fn to_line(envelope: &Envelope) -> String {
 
 impl Script {
     pub fn open(mode: Mode, rules: Vec<Rule>) -> Self {
+        Self::open_with(tui(), settings(mode, rules))
+    }
+
+    pub fn open_with(origin: Origin, settings: Settings) -> Self {
         let session = Session::default();
         let mut script = Self { session, log: Vec::new(), now: MORNING, seeds: 0 };
         let open = Command::Open {
             workspace: Workspace::Local { path: "/work/project".into() },
-            settings: settings(mode, rules),
+            settings,
             agent: AgentName("native".into()),
         };
-        script.submit(tui(), open);
+        script.submit(origin, open);
         script
     }
 
@@ -231,12 +239,13 @@ fn answer(call: &str, choice: &str, edit: Option<Edit>) -> Command {
     Command::Answer { to: Question::Call(call.into()), choice, edit, digest: None }
 }
 
-fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
+pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
     Settings {
         model: ModelName("scripted".into()),
         mode,
         rules,
         tools: None,
+        unattended: false,
         limits: Limits::default(),
     }
 }

@@ -192,5 +192,7 @@ pub fn settings(rng: &mut Rng) -> Settings {
     let rules = (0..rng.below(2)).map(|_| agent::rule(rng)).collect();
     // Nobody else's settings look like these, so an acknowledged change can be found again.
     let limits = Limits { text_bytes: rng.next() >> 16, ..Limits::default() };
-    Settings { model: ModelName("scripted".into()), mode, rules, tools: None, limits }
+    let unattended = rng.percent(10);
+    let model = ModelName("scripted".into());
+    Settings { model, mode, rules, tools: None, unattended, limits }
 }
