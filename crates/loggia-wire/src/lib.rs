@@ -19,6 +19,7 @@ pub mod a2a1;
 pub mod attach;
 pub mod card;
 pub mod commands;
+pub mod context;
 pub mod devtool;
 pub mod dialect;
 pub mod intent;
