@@ -4,6 +4,7 @@ mod attach;
 pub mod card;
 pub mod rpc;
 pub mod sse;
+pub mod token;
 pub mod ws;
 
 use std::sync::Arc;
@@ -31,6 +32,17 @@ pub const PUBLIC: &[&str] = &[
     "/healthz",
 ];
 
+/// Where a client's secret is given for a token.
+pub const TOKEN: &str = "/oauth/token";
+
+/// Paths that want a token from everybody, also from processes of this machine's user: what speaks
+/// the old task protocol speaks for registered clients.
+pub const TOKEN_ALWAYS: &[&str] = &["/rpc", "/tasks/send", "/a2a/tasks/send"];
+
+/// Paths where JSON-RPC is spoken.
+const RPC: &[&str] =
+    &["/", "/a2a", "/a2a/1.0", "/a2a/0.3", "/rpc", "/tasks/send", "/a2a/tasks/send"];
+
 pub fn router(server: Arc<Server>) -> Router {
     Router::new()
         .route("/", post(rpc::post))
@@ -38,6 +50,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/a2a/1.0", post(rpc::post))
         .route("/a2a/0.3", post(rpc::post))
         .route("/ws", get(ws::upgrade))
+        .route("/oauth/token", post(token::post))
         .route("/.well-known/agent-card.json", get(card::root))
         .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
         .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
@@ -60,9 +73,12 @@ fn client(name: &str, peer: &Peer) -> String {
     format!("{name}@{}", peer.address())
 }
 
-/// How a closed door reads where JSON-RPC is spoken.
+/// How a closed door reads where JSON-RPC is spoken, and where tokens are given.
 pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
-    let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path);
+    if path == TOKEN {
+        return Some(token::refusal(rejection));
+    }
+    let rpc = RPC.contains(&path);
     let code = match rejection.status {
         StatusCode::PAYLOAD_TOO_LARGE => -32600,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => -32005,

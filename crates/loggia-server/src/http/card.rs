@@ -15,19 +15,19 @@ use crate::state::Server;
 /// Both versions in one, or the version that the request names.
 pub async fn root(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
     let version = headers.get("a2a-version").and_then(|value| value.to_str().ok());
-    answer(&server, card_kind(version), &headers)
+    answer(&server, card_kind(version), &headers).await
 }
 
 pub async fn version_1(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    answer(&server, CardKind::A2a1, &headers)
+    answer(&server, CardKind::A2a1, &headers).await
 }
 
 pub async fn version_03(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    answer(&server, CardKind::A2a03, &headers)
+    answer(&server, CardKind::A2a03, &headers).await
 }
 
-fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
-    let text = card(&server.facts, kind).to_string();
+async fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
+    let text = card(&server.card_facts().await, kind).to_string();
     let digest = Sha256::digest(text.as_bytes());
     let tag: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     let tag = format!("\"{tag}\"");

@@ -136,7 +136,7 @@ pub fn send03(text: &str, config: Value) -> Value {
 fn caller(name: &str) -> Caller {
     let mut origin = Origin::new(Surface::A2a, name);
     origin.principal = Some(name.to_owned());
-    let principal = Principal { name: name.to_owned(), scopes: Scopes::CLIENT, local: true };
+    let principal = Principal { local: true, ..Principal::new(name).may(Scopes::CLIENT) };
     Caller { principal, origin }
 }
 
