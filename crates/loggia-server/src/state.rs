@@ -277,7 +277,12 @@ impl Server {
     ) -> Result<SessionHandle, WireError> {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
         let id = found.ok_or(Condition::TaskNotFound)?;
-        self.session(&id, caller).await.map_err(|error| match error {
+        // This very session: the caller's own of the same name would be another one.
+        let session = match &self.shape {
+            Shape::Shared(_) => self.session(&id, caller).await,
+            Shape::Many => self.own(&id, caller).await,
+        };
+        session.map_err(|error| match error {
             WireError::Condition(Condition::UnknownContext) => Condition::TaskNotFound.into(),
             other => other,
         })

@@ -34,7 +34,8 @@ pub mod words;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
-    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, streams,
+    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, methods,
+    streams,
 };
 pub use intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,

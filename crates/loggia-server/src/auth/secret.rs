@@ -177,6 +177,32 @@ mod tests {
         assert_eq!(checker.fits(Some(costly), secret(fresh.reveal())).await, Ok(false));
     }
 
+    /// A10. A name that is not registered must not answer faster: measured in turns, so that a busy
+    /// machine slows down both.
+    #[test]
+    fn a_client_that_does_not_exist_costs_as_much() {
+        let (kept, decoy) =
+            (SecretHash::of(&Secret::fresh().unwrap()).unwrap(), SecretHash::decoy().unwrap());
+        let near = |text: &str| Secret::new(text.repeat(43));
+        let mut times = [const { Vec::new() }; 3];
+        for _ in 0..9 {
+            let cases = [(&kept, near("x")), (&decoy, near("x")), (&decoy, near("y"))];
+            for ((hash, secret), times) in cases.into_iter().zip(&mut times) {
+                let begun = std::time::Instant::now();
+                assert!(!hash.fits(&secret));
+                times.push(begun.elapsed());
+            }
+        }
+        let median = |times: &mut Vec<std::time::Duration>| {
+            times.sort();
+            times[times.len() / 2].as_secs_f64()
+        };
+        let [known, unknown, other] = times.each_mut().map(median);
+        for ratio in [unknown / known, other / known] {
+            assert!((0.5..2.0).contains(&ratio), "{known} s, {unknown} s, {other} s");
+        }
+    }
+
     #[tokio::test]
     async fn a_long_line_is_turned_away() {
         let checker = Checker::new().unwrap();
