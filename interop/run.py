@@ -73,18 +73,25 @@ CLIENTS = {
     'js-1.3.0': lambda: js('v1'),
     'js-0.3.14': lambda: js('v03'),
     'gemini-0.61.0': lambda: js('gemini'),
+    'oauth': lambda: python('oauth', 'test_oauth.py'),
 }
+# What a client needs before its server starts, and flags of that server.
+BEFORE = {'oauth': ['clients', 'add', 'before', '--json']}
+FLAGS = {'oauth': ['--require-token']}
 
 
-def served(binary, root, test):
+def served(name, binary, root, test):
     """Starts a server, runs the test against it; returns the test's lines and exit code."""
     home, work = root / 'home', root / 'work'
     work.mkdir()
     kept = {key: os.environ[key] for key in ('PATH', 'LANG') if key in os.environ}
     environment = kept | {'HOME': str(root), 'LOGGIA_HOME': str(home), 'TERM': 'dumb'}
+    if name in BEFORE:
+        command = [binary, *BEFORE[name]]
+        subprocess.run(command, cwd=work, env=environment, stdout=subprocess.DEVNULL, check=True)
     with open(root / 'stderr', 'w') as errors:
         server = subprocess.Popen(
-            [binary, '--a2a-port', '0'],
+            [binary, '--a2a-port', '0', *FLAGS.get(name, [])],
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -102,7 +109,13 @@ def served(binary, root, test):
         command = [*test, where.group(), work]
         try:
             ran = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, timeout=TIME_LIMIT, check=False
+                command,
+                # For checks that change what the server knows.
+                env=os.environ | {'LOGGIA_BINARY': str(binary), 'LOGGIA_HOME': str(home)},
+                stdout=subprocess.PIPE,
+                text=True,
+                timeout=TIME_LIMIT,
+                check=False,
             )
         except subprocess.TimeoutExpired as late:
             lines = (late.stdout or b'').decode().splitlines()
@@ -128,7 +141,8 @@ def main():
     for name in arguments.clients or CLIENTS:
         test = CLIENTS[name]()
         with tempfile.TemporaryDirectory(prefix='loggia-interop-') as root:
-            lines, code = served(arguments.binary.resolve(), pathlib.Path(root), test)
+            binary = arguments.binary.resolve()
+            lines, code = served(name, binary, pathlib.Path(root), test)
         good = sum(line.startswith('ok ') for line in lines)
         bad = sum(line.startswith('FAIL ') for line in lines)
         if bad == 0 and (code != 0 or good == 0):
