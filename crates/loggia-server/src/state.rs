@@ -176,6 +176,9 @@ impl Server {
     /// Gives tokens for the secrets of registered clients, and says so on the card.
     #[must_use]
     pub fn with_oauth(mut self, oauth: Arc<OAuth>) -> Self {
+        if let Some(outbox) = &self.push {
+            outbox.ask_for_clients(oauth.clone());
+        }
         self.oauth = Some(oauth);
         self
     }

@@ -33,6 +33,9 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Remembered places from which a client came with the right secret.
 const MOST_PROVEN: usize = 1_024;
 
+/// What the names of principals begin with that are clients.
+const PREFIX: &str = "client:";
+
 /// Whether the published sample is a client here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleClient {
@@ -134,6 +137,14 @@ impl OAuth {
         in_use
     }
 
+    /// Whether a principal that was somebody may still be; all but revoked clients may.
+    pub(crate) async fn still_knows(&self, principal: &str) -> Result<bool, StoreError> {
+        match principal.strip_prefix(PREFIX) {
+            Some(name) => Ok(self.find(name).await?.is_some()),
+            None => Ok(true),
+        }
+    }
+
     /// The limiter comes before the secret is looked at, so nothing sent can get around it.
     pub(crate) async fn issue(
         &self,
@@ -224,7 +235,7 @@ impl OAuth {
             let Some(client) = client.filter(same) else { return Ok(Judged::Over) };
             let (rest, roster) = (claims.rest(at), self.roster.clone());
             let tenure = Tenure::of(client.name.clone(), client.serial, rest, roster);
-            let principal = Principal::new(format!("client:{}", client.name))
+            let principal = Principal::new(format!("{PREFIX}{}", client.name))
                 .may(claims.scope.and(&client.scopes))
                 .granted(client.grant)
                 .during(tenure);
