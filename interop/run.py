@@ -78,7 +78,11 @@ CLIENTS = {
     'gemini-0.61.0': lambda: js('gemini'),
     # Its model and server libraries are not installed: no check loads them.
     'python-a2a-0.5.10': lambda: python('a2a-0.5.10', 'test_tasks.py', complete=False),
+    'oauth': lambda: python('oauth', 'test_oauth.py'),
 }
+# What a client needs before its server starts, and flags of that server.
+BEFORE = {'oauth': ['clients', 'add', 'before', '--json']}
+FLAGS = {'oauth': ['--require-token']}
 # Clients of the task service have sessions of their own, and prove who they are.
 SERVED = {'python-a2a-0.5.10'}
 
@@ -91,15 +95,18 @@ def with_token(root):
     return ['serve', '--port', '0', '--token-file', str(tokens)], token
 
 
-def served(binary, root, test, name):
+def served(name, binary, root, test):
     """Starts a server, runs the test against it; returns the test's lines and exit code."""
-    arguments, token = ['--a2a-port', '0'], ''
+    arguments, token = ['--a2a-port', '0', *FLAGS.get(name, [])], ''
     if name in SERVED:
         arguments, token = with_token(root)
     home, work = root / 'home', root / 'work'
     work.mkdir()
     kept = {key: os.environ[key] for key in ('PATH', 'LANG') if key in os.environ}
     environment = kept | {'HOME': str(root), 'LOGGIA_HOME': str(home), 'TERM': 'dumb'}
+    if name in BEFORE:
+        command = [binary, *BEFORE[name]]
+        subprocess.run(command, cwd=work, env=environment, stdout=subprocess.DEVNULL, check=True)
     with open(root / 'stderr', 'w') as errors:
         server = subprocess.Popen(
             [binary, *arguments],
@@ -118,10 +125,12 @@ def served(binary, root, test, name):
             return [f'FAIL the server did not start: {line}{said}'], 1
         threading.Thread(target=server.stdout.read, daemon=True).start()
         command = [*test, where.group(), work]
+        # For checks that prove who they are, and for those that change what the server knows.
+        given = {'LOGGIA_TOKEN': token, 'LOGGIA_BINARY': str(binary), 'LOGGIA_HOME': str(home)}
         try:
             ran = subprocess.run(
                 command,
-                env=os.environ | {'LOGGIA_TOKEN': token},
+                env=os.environ | given,
                 stdout=subprocess.PIPE,
                 text=True,
                 timeout=TIME_LIMIT,
@@ -151,7 +160,8 @@ def main():
     for name in arguments.clients or CLIENTS:
         test = CLIENTS[name]()
         with tempfile.TemporaryDirectory(prefix='loggia-interop-') as root:
-            lines, code = served(arguments.binary.resolve(), pathlib.Path(root), test, name)
+            binary = arguments.binary.resolve()
+            lines, code = served(name, binary, pathlib.Path(root), test)
         good = sum(line.startswith('ok ') for line in lines)
         bad = sum(line.startswith('FAIL ') for line in lines)
         if bad == 0 and (code != 0 or good == 0):

@@ -10,7 +10,7 @@ use loggia_core::{
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
     Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Projector,
-    Prompt, Shown, View, WireError, reply,
+    Prompt, Shown, View, WireError, context, reply,
 };
 use serde_json::Value;
 
@@ -104,7 +104,11 @@ impl Server {
     ) -> Result<Reply, WireError> {
         let Asked { view, intent } = asked;
         let scopes = &caller.principal.scopes;
+        // What comes as a stream shows a task as it goes on; the plain answer is the task alone.
+        let streams = |delivery: Delivery| delivery == Delivery::Stream;
         let allowed = match &intent {
+            Intent::Prompt(prompt) if streams(prompt.delivery) => scopes.prompt && scopes.read,
+            Intent::Answer(answer) if streams(answer.delivery) => scopes.approve && scopes.read,
             Intent::Prompt(_) | Intent::Cancel { .. } | Intent::RunSlash(_) => scopes.prompt,
             Intent::Answer(_) => scopes.approve,
             Intent::SetPush { .. } | Intent::DeletePush { .. } => scopes.prompt,
@@ -117,7 +121,7 @@ impl Server {
             | Intent::ListSlash { .. } => scopes.read,
         };
         if !allowed {
-            return Err(Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into());
+            return Err(out_of_scope());
         }
         match intent {
             Intent::Prompt(prompt) => {
@@ -162,7 +166,10 @@ impl Server {
         let handle = match prompt.named_task() {
             Some(task) => {
                 let handle = self.session_of(task, caller).await?;
-                if prompt.session.as_ref().is_some_and(|session| session != handle.id()) {
+                let names = |session: &SessionId| {
+                    session == handle.id() || session.as_str() == context::shown(handle.id())
+                };
+                if !prompt.session.as_ref().is_none_or(names) {
                     return Err(Condition::ContextMismatch.into());
                 }
                 handle
@@ -174,6 +181,10 @@ impl Server {
             }
         };
         let answer = answer_in_words(&handle, &prompt, view).await?;
+        // Words are an answer, too, and need the same right.
+        if answer.is_some() && !caller.principal.scopes.approve {
+            return Err(out_of_scope());
+        }
         let named = prompt.named_task().cloned();
         let target = prompt.push.take();
         let callback = self.callback(&handle, &mut prompt.task, target, view, caller).await?;
@@ -383,6 +394,11 @@ impl Server {
         }
         Ok(projection.look(look))
     }
+}
+
+/// What a principal is told whose scopes are too few.
+pub(crate) fn out_of_scope() -> WireError {
+    Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into()
 }
 
 /// Where a stream's first `Task` comes from.

@@ -3,7 +3,7 @@
 
 use loggia_core::Mode;
 
-use crate::auth::Principal;
+use crate::auth::{Grant, Principal};
 
 /// The mode of an unattended session of this principal: what the server lets pass anyway, or what
 /// the principal was granted, whichever is more. Read only stays read only.
@@ -16,7 +16,11 @@ pub(crate) fn unattended_mode(default: Mode, principal: &Principal) -> Mode {
     }
 }
 
-/// Nobody is granted anything.
-fn granted(_principal: &Principal) -> Mode {
-    Mode::Ask
+/// What was granted when the client was registered.
+fn granted(principal: &Principal) -> Mode {
+    match principal.grant {
+        Grant::None => Mode::Ask,
+        Grant::Edits => Mode::Edits,
+        Grant::All => Mode::All,
+    }
 }

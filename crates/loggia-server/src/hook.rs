@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use loggia_core::{Content, Millis, Origin, Part, SessionId, TaskId};
 use loggia_wire::{
-    Condition, Delivery, Dialect, Extension, Prompt, View, WireError, legacy, reply,
+    Condition, Delivery, Dialect, Extension, Prompt, View, WireError, context, legacy, reply,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -133,14 +133,14 @@ impl Server {
                 return Err(Condition::Rejected { why: reason }.into());
             }
             Decision::Reject { reason } => {
-                let session = session.unwrap_or_else(fresh_session);
+                let session = shown(&prompt, session);
                 let task = TaskId::from(uuid::Uuid::now_v7());
                 let (dialect, content) = (view.dialect, &prompt.content);
                 let rejected = reply::rejected(dialect, &session, &task, content, &reason, now());
                 reply::sent(dialect, rejected)
             }
             Decision::Answer { text } => {
-                let session = session.unwrap_or_else(fresh_session);
+                let session = shown(&prompt, session);
                 let named = legacy::request::word(&prompt.content).map(str::to_owned);
                 let id = named.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
                 reply::message(view.dialect, &session, &id, &text, now())
@@ -168,9 +168,7 @@ impl Server {
             (Some(id), _) => match self.session(id, caller).await {
                 Ok(handle) => Ok(Some(handle.id().clone())),
                 // It may be opened by this message, under the name it gives.
-                Err(WireError::Condition(Condition::UnknownContext))
-                    if self.may_open(id).await? =>
-                {
+                Err(WireError::Condition(Condition::UnknownContext)) if self.is_many() => {
                     Ok(Some(id.clone()))
                 }
                 Err(error) => Err(error),
@@ -190,8 +188,11 @@ fn rewritten(mut prompt: Prompt, text: String) -> Prompt {
     prompt
 }
 
-fn fresh_session() -> SessionId {
-    SessionId::from(uuid::Uuid::now_v7())
+/// The context as its client names it, or will know it.
+fn shown(prompt: &Prompt, session: Option<SessionId>) -> SessionId {
+    let existing = session.map(|session| SessionId::from(context::shown(&session)));
+    let named = prompt.session.clone().or(existing);
+    named.unwrap_or_else(|| SessionId::from(uuid::Uuid::now_v7()))
 }
 
 fn now() -> Millis {

@@ -5,6 +5,7 @@ pub mod card;
 pub mod rpc;
 pub mod sse;
 pub mod tasks;
+pub mod token;
 pub mod ws;
 
 use std::sync::Arc;
@@ -35,6 +36,16 @@ pub const PUBLIC: &[&str] = &[
     "/healthz",
 ];
 
+/// Where a client's secret is given for a token.
+pub const TOKEN: &str = "/oauth/token";
+
+/// Paths that want a token from everybody, also from processes of this machine's user: what speaks
+/// the old task protocol speaks for registered clients.
+pub const TOKEN_ALWAYS: &[&str] = tasks::PATHS;
+
+/// Paths where JSON-RPC of both versions is spoken.
+const RPC: &[&str] = &["/", "/a2a", "/a2a/1.0", "/a2a/0.3"];
+
 pub fn router(server: Arc<Server>) -> Router {
     Router::new()
         .route("/", post(rpc::post))
@@ -42,6 +53,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/a2a/1.0", post(rpc::post))
         .route("/a2a/0.3", post(rpc::post))
         .route("/ws", get(ws::upgrade))
+        .route("/oauth/token", post(token::post))
         .route("/.well-known/agent-card.json", get(card::root))
         .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
         .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
@@ -81,9 +93,12 @@ fn client(name: &str, peer: &Peer) -> String {
     format!("{name}@{}", peer.address())
 }
 
-/// How a closed door reads where JSON-RPC is spoken.
+/// How a closed door reads where JSON-RPC is spoken, and where tokens are given.
 pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
-    let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path) || tasks::PATHS.contains(&path);
+    if path == TOKEN {
+        return Some(token::refusal(rejection));
+    }
+    let rpc = RPC.contains(&path) || tasks::PATHS.contains(&path);
     let code = match rejection.status {
         StatusCode::PAYLOAD_TOO_LARGE => -32600,
         StatusCode::UNSUPPORTED_MEDIA_TYPE => -32005,

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    AgentName, Command, Level, Millis, Mode, Origin, Refusal, SessionId, Settings, TaskId,
+    AgentName, Command, Level, Millis, Mode, Origin, Refusal, Seq, SessionId, Settings, TaskId,
     Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
-use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
+use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError, context};
+use sha2::{Digest, Sha256};
 
 use tokio::runtime::Handle;
 
-use crate::auth::Principal;
+use crate::auth::{OAuth, Principal};
 use crate::grant;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
@@ -54,6 +55,7 @@ pub struct Server {
     pub(crate) presence: Presence,
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
     pub(crate) push: Option<Outbox>,
+    pub(crate) oauth: Option<Arc<OAuth>>,
     pub(crate) shelf: Arc<Shelf>,
     /// Where sessions and projections run, whichever request starts them. Not where connections
     /// are served: when an event wakes a thousand readers, the writer of the next one must not
@@ -159,6 +161,7 @@ impl Server {
             presence: Presence::default(),
             hook: None,
             push: None,
+            oauth: None,
             shelf: Arc::new(shelf),
             home,
         }
@@ -171,9 +174,28 @@ impl Server {
         self
     }
 
+    /// Gives tokens for the secrets of registered clients, and says so on the card.
+    #[must_use]
+    pub fn with_oauth(mut self, oauth: Arc<OAuth>) -> Self {
+        if let Some(outbox) = &self.push {
+            outbox.ask_for_clients(oauth.clone());
+        }
+        self.oauth = Some(oauth);
+        self
+    }
+
     /// Who is connected.
     pub fn presence(&self) -> &Presence {
         &self.presence
+    }
+
+    /// Those of the connected clients that the caller may know of: where sessions are many, only
+    /// its own.
+    pub(crate) fn seen_by(&self, caller: &Caller, mut present: Vec<Origin>) -> Vec<Origin> {
+        if let (Shape::Many, false) = (&self.shape, caller.principal.scopes.admin) {
+            present.retain(|origin| origin.principal.as_ref() == Some(&caller.principal.name));
+        }
+        present
     }
 
     /// The shared frames of a session, started if nobody reads them yet.
@@ -195,22 +217,60 @@ impl Server {
         match &self.shape {
             Shape::Shared(shared) if shared == id => Ok(self.open(id).await?),
             Shape::Shared(_) => Err(Condition::UnknownContext.into()),
-            Shape::Many => {
-                let handle = self.open(id).await?;
-                let name = caller.principal.name.clone();
-                let mine = handle
-                    .inspect(move |session| {
-                        let owner = session.opened().and_then(|opened| opened.principal.as_ref());
-                        owner.is_some_and(|owner| *owner == name)
-                    })
-                    .await
-                    .map_err(submit_error)?;
-                match mine || caller.principal.scopes.admin {
-                    true => Ok(handle),
-                    false => Err(Condition::UnknownContext.into()),
+            Shape::Many => match self.own(id, caller).await {
+                // Its name may be somebody else's, too.
+                Err(WireError::Condition(Condition::UnknownContext)) => {
+                    self.own(&apart(id, caller), caller).await
                 }
-            }
+                found => found,
+            },
         }
+    }
+
+    /// The session of exactly this id, if it is the caller's.
+    async fn own(&self, id: &SessionId, caller: &Caller) -> Result<SessionHandle, WireError> {
+        let handle = match self.open(id).await {
+            Ok(handle) => handle,
+            // That another process has it, or that it is damaged, is for its owner to know.
+            Err(error) if self.is_owner_by_log(id, caller).await => return Err(error),
+            Err(_) => return Err(Condition::UnknownContext.into()),
+        };
+        let name = caller.principal.name.clone();
+        let mine = handle
+            .inspect(move |session| {
+                let owner = session.opened().and_then(|opened| opened.principal.as_ref());
+                owner.is_some_and(|owner| *owner == name)
+            })
+            .await
+            .map_err(submit_error)?;
+        match mine || caller.principal.scopes.admin {
+            true => Ok(handle),
+            false => Err(Condition::UnknownContext.into()),
+        }
+    }
+
+    /// The same without opening it, for one that cannot be opened.
+    async fn is_owner_by_log(&self, id: &SessionId, caller: &Caller) -> bool {
+        let principal = &caller.principal;
+        match self.hub.store().read(id, Seq::ZERO, 1).await {
+            Ok(events) => {
+                let owner = events.first().and_then(|first| first.origin.principal.as_ref());
+                principal.scopes.admin || owner == Some(&principal.name)
+            }
+            Err(StoreError::Unknown(_) | StoreError::Corrupt { .. }) => false,
+            // Nothing can be read now, whosever it is.
+            Err(_) => true,
+        }
+    }
+
+    /// The id of the session that the caller means by a name.
+    pub(crate) async fn named_by(
+        &self,
+        name: &SessionId,
+        caller: &Caller,
+    ) -> Result<SessionId, WireError> {
+        let own = apart(name, caller);
+        Ok(if self.is_unknown(&own).await? { name.clone() } else { own })
     }
 
     /// The session of a task, if the caller may see it.
@@ -221,7 +281,12 @@ impl Server {
     ) -> Result<SessionHandle, WireError> {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
         let id = found.ok_or(Condition::TaskNotFound)?;
-        self.session(&id, caller).await.map_err(|error| match error {
+        // This very session: the caller's own of the same name would be another one.
+        let session = match &self.shape {
+            Shape::Shared(_) => self.session(&id, caller).await,
+            Shape::Many => self.own(&id, caller).await,
+        };
+        session.map_err(|error| match error {
             WireError::Condition(Condition::UnknownContext) => Condition::TaskNotFound.into(),
             other => other,
         })
@@ -254,12 +319,8 @@ impl Server {
             (Shape::Many, None) => None,
             (Shape::Many, Some(id)) => match self.session(id, caller).await {
                 Ok(handle) => Some(handle),
-                // A context that nobody knows may be named by its first message.
-                Err(WireError::Condition(Condition::UnknownContext))
-                    if self.is_unknown(id).await? =>
-                {
-                    None
-                }
+                // A context may be named by its first message.
+                Err(WireError::Condition(Condition::UnknownContext)) => None,
                 Err(error) => return Err(error),
             },
         };
@@ -272,12 +333,9 @@ impl Server {
         }
     }
 
-    /// Whether a message may open a session under this name.
-    pub(crate) async fn may_open(&self, id: &SessionId) -> Result<bool, WireError> {
-        match &self.shape {
-            Shape::Shared(_) => Ok(false),
-            Shape::Many => self.is_unknown(id).await,
-        }
+    /// Whether a message may open a session.
+    pub(crate) fn is_many(&self) -> bool {
+        matches!(self.shape, Shape::Many)
     }
 
     async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
@@ -319,25 +377,47 @@ impl Server {
             settings,
             agent: self.defaults.agent.clone(),
         };
-        let origin = caller.origin.clone();
-        let created = match wanted {
+        let handle = match wanted {
             // Opened together with its first message, which follows.
-            None => self.at_home(self.hub.begin(new, origin)).await,
-            Some(_) => self.at_home(self.hub.create_named(wanted.cloned(), new, origin)).await,
-        };
-        let handle = match (created, wanted) {
-            (Ok(handle), _) => handle,
-            // Two first messages of one context at once: the other one opened it.
-            (Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))), Some(id)) => {
-                return self.session(id, caller).await;
+            None => {
+                let begun = self.hub.begin(new, caller.origin.clone());
+                self.at_home(begun).await.map_err(hub_error)?
             }
-            (Err(error), _) => return Err(hub_error(error)),
+            Some(name) => match self.create_named(name, new, caller).await? {
+                Created::Now(handle) => handle,
+                Created::Before(handle) => return Ok(handle),
+            },
         };
         for text in notices {
             let notice = Command::Notice { level: Level::Warning, text };
             handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
         }
         Ok(handle)
+    }
+
+    /// Under the name that the client gives, or, where that is somebody else's, apart from it.
+    async fn create_named(
+        &self,
+        name: &SessionId,
+        new: NewSession,
+        caller: &Caller,
+    ) -> Result<Created, WireError> {
+        let free = !context::is_apart(name) && self.is_unknown(name).await?;
+        for id in free.then(|| name.clone()).into_iter().chain([apart(name, caller)]) {
+            let origin = caller.origin.clone();
+            let created = self.hub.create_named(Some(id.clone()), new.clone(), origin);
+            match self.at_home(created).await {
+                Ok(handle) => return Ok(Created::Now(handle)),
+                // Two first messages of one context at once: the other one opened it.
+                Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))) => {}
+                Err(error) => return Err(hub_error(error)),
+            }
+            match self.own(&id, caller).await {
+                Err(WireError::Condition(Condition::UnknownContext)) => {}
+                found => return found.map(Created::Before),
+            }
+        }
+        Err(Condition::Busy.into())
     }
 
     /// The directory a session works in: the client's wish, if it lies below an allowed root.
@@ -397,6 +477,20 @@ impl Server {
         }
         Ok(notices)
     }
+}
+
+/// A session that a message was to open.
+enum Created {
+    Now(SessionHandle),
+    /// By another message, at the same time.
+    Before(SessionHandle),
+}
+
+/// The id of the caller's session of this name, where the name itself is somebody else's.
+fn apart(name: &SessionId, caller: &Caller) -> SessionId {
+    let digest: [u8; 32] = Sha256::digest(caller.principal.name.as_bytes()).into();
+    let mark = digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
+    context::apart(name, mark)
 }
 
 pub(crate) fn submit_error(error: SubmitError) -> WireError {

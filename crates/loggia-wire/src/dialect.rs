@@ -62,6 +62,11 @@ pub fn dialect_of(method: &str) -> Option<Dialect> {
     }
 }
 
+/// Every method that somebody knows.
+pub fn methods() -> impl Iterator<Item = &'static str> {
+    [a2a03::METHODS, a2a1::METHODS, commands::METHODS].into_iter().flatten().copied()
+}
+
 /// Whether the answer to this method is a stream of frames.
 pub fn streams(method: &str) -> bool {
     [a2a03::STREAMING, a2a1::STREAMING, legacy::STREAMING].iter().any(|some| some.contains(&method))

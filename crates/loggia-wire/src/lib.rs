@@ -19,6 +19,7 @@ pub mod a2a1;
 pub mod attach;
 pub mod card;
 pub mod commands;
+pub mod context;
 pub mod devtool;
 pub mod dialect;
 pub mod intent;
@@ -34,7 +35,8 @@ pub mod words;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
-    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, streams,
+    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, methods,
+    streams,
 };
 pub use intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,

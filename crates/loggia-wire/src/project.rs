@@ -21,6 +21,7 @@ use loggia_core::{
 };
 use serde_json::Value;
 
+use crate::context;
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
 use crate::{a2a1, a2a03, legacy};
@@ -139,7 +140,7 @@ impl Projector {
     pub fn new(session: SessionId, view: View) -> Self {
         Self {
             view,
-            session,
+            session: SessionId::from(context::shown(&session)),
             model: String::new(),
             tasks: Tasks::default(),
             calls: Calls::default(),

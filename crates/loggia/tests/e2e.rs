@@ -31,10 +31,16 @@ mod first_run;
 mod floods;
 #[path = "e2e/hook.rs"]
 mod hook;
+#[path = "e2e/isolation.rs"]
+mod isolation;
 #[path = "e2e/kill.rs"]
 mod kill;
 #[path = "e2e/lists.rs"]
 mod lists;
+#[path = "e2e/oauth.rs"]
+mod oauth;
+#[path = "e2e/oauth_attacks.rs"]
+mod oauth_attacks;
 #[path = "e2e/ownership.rs"]
 mod ownership;
 #[path = "e2e/push.rs"]

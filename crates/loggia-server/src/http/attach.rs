@@ -12,11 +12,12 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::{Command, Seq};
 use loggia_session::{SessionHandle, SubmitError};
 use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
-use loggia_wire::{Condition, Dialect, WireError, refuse};
+use loggia_wire::{Dialect, WireError, refuse};
 use tokio::sync::mpsc;
 
-use super::ws::{GOING_AWAY, TRY_AGAIN_LATER};
+use super::ws::{GOING_AWAY, POLICY, TENURE_OVER, TRY_AGAIN_LATER};
 use crate::auth::Scopes;
+use crate::dispatch::out_of_scope;
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
@@ -71,6 +72,7 @@ impl Show<'_> {
         let mut present = self.server.presence.watch();
         present.mark_changed();
         let mut follower = self.handle.follow(after);
+        let mut tenure = std::pin::pin!(self.caller.principal.tenure.clone().over());
         let mut ping = tokio::time::interval(limits.silence * 2 / 5);
         let mut batch = vec![text(&welcome)];
         let (code, reason) = loop {
@@ -91,10 +93,12 @@ impl Show<'_> {
                 },
                 Ok(()) = present.changed() => {
                     let clients = present.borrow_and_update().clone();
+                    let clients = self.server.seen_by(self.caller, clients);
                     batch.push(text(&Update::Present { clients }));
                 }
                 _ = ping.tick() => batch.push(Message::Ping(bytes::Bytes::new())),
                 () = self.stopping.told() => break (GOING_AWAY, "stopping"),
+                () = &mut tenure => break (POLICY, TENURE_OVER),
             }
         };
         close(sink, code, reason).await;
@@ -150,8 +154,8 @@ async fn take(wanted: Wanted, handle: &SessionHandle, caller: &Caller) -> Update
         Wish::Answer { .. } | Wish::Cancel { .. } => true,
     };
     if !allows(caller.principal.scopes, &wish) {
-        let error = Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into();
-        return Update::Failed { id: Some(id), message: refuse(&error, Dialect::A2a03).message };
+        let message = refuse(&out_of_scope(), Dialect::A2a03).message;
+        return Update::Failed { id: Some(id), message };
     }
     if !fits {
         let message = format!("the prompt is larger than {PROMPT_LIMIT} bytes");

@@ -16,24 +16,24 @@ use crate::state::Server;
 /// Both versions in one, or the version that the request names.
 pub async fn root(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
     let version = headers.get("a2a-version").and_then(|value| value.to_str().ok());
-    answer(&server, card_kind(version), &headers)
+    answer(&server, card_kind(version), &headers).await
 }
 
 pub async fn version_1(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    answer(&server, CardKind::A2a1, &headers)
+    answer(&server, CardKind::A2a1, &headers).await
 }
 
 pub async fn version_03(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    answer(&server, CardKind::A2a03, &headers)
+    answer(&server, CardKind::A2a03, &headers).await
 }
 
 /// Where A2A 0.1 and 0.2 look.
 pub async fn task_service(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    shown(&server, &legacy::card::agent_json(&server.facts), &headers)
+    shown(&server, &legacy::card::agent_json(&server.card_facts().await), &headers)
 }
 
-fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
-    shown(server, &card(&server.facts, kind), headers)
+async fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
+    shown(server, &card(&server.card_facts().await, kind), headers)
 }
 
 fn shown(server: &Server, card: &Value, headers: &HeaderMap) -> Response {

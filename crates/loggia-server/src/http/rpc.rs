@@ -131,11 +131,20 @@ async fn respond(
         Err(error) => return failed(&error),
     };
     let form = spoken.form(&id);
-    let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
+    let tenure = envelope.caller.principal.tenure.clone();
+    let answer = tokio::select! {
+        answer = server.ask(asked, &envelope.caller, envelope.resume) => answer,
+        // It waited for the end of a turn, and its token has ended first.
+        () = tenure.over() => Err(Condition::Unauthenticated.into()),
+    };
+    let response = match answer {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
         Ok(Reply::Frame(value)) => sse::once(&form, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
-            Ok(place) => sse::respond(form, dialect, frames, envelope.stopping, place),
+            Ok(place) => {
+                let Envelope { caller, stopping, .. } = envelope;
+                sse::respond(form, dialect, frames, stopping, caller.principal.tenure, place)
+            }
             Err(_) => return failed(&Condition::TooManyStreams.into()),
         },
         Err(error) => return failed(&error),

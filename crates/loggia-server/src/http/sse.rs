@@ -8,8 +8,10 @@ use axum::http::header;
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
-use loggia_wire::{Dialect, Id, WireError, legacy, refuse};
+use futures::future::BoxFuture;
+use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse};
 
+use crate::auth::Tenure;
 use crate::dispatch::TaskFrames;
 use crate::projection::Encoded;
 use crate::serve::Stopping;
@@ -62,9 +64,11 @@ pub fn respond<H: Send + 'static>(
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
+    tenure: Tenure,
     held: H,
 ) -> Response {
-    let state = State { form, dialect, frames, stopping, over: false, _held: held };
+    let tenure = Box::pin(tenure.over());
+    let state = State { form, dialect, frames, stopping, tenure, over: false, _held: held };
     response(Body::from_stream(events(state)))
 }
 
@@ -100,6 +104,8 @@ struct State<H> {
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
+    /// Over with the reader's credential.
+    tenure: BoxFuture<'static, ()>,
     over: bool,
     _held: H,
 }
@@ -113,6 +119,11 @@ fn events<H: Send + 'static>(
         }
         let event = tokio::select! {
             biased; // a frame that is there goes out before the stream is ended
+            () = &mut state.tenure => {
+                state.over = true;
+                let error = Condition::Unauthenticated.into();
+                error_event(state.form.id(), state.dialect, &error)
+            }
             frames = state.frames.next() => match frames {
                 Ok(Some(frames)) => encode(&state.form, &frames),
                 Ok(None) => return None,

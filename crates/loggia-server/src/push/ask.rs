@@ -47,7 +47,11 @@ impl Server {
     /// Sends push notifications, and says so on the card.
     #[must_use]
     pub fn with_push(mut self, options: PushOptions) -> Self {
-        self.push = Some(Outbox::new(self.hub.clone(), self.shelf.clone(), options));
+        let outbox = Outbox::new(self.hub.clone(), self.shelf.clone(), options);
+        if let Some(oauth) = &self.oauth {
+            outbox.ask_for_clients(oauth.clone());
+        }
+        self.push = Some(outbox);
         self.facts.push = true;
         self
     }

@@ -264,6 +264,13 @@ impl Pass<'_> {
     ) -> Result<(), Ended> {
         let name = format!("{}-{id}", self.registration.serial);
         let outbox = self.outbox;
+        if let Some(oauth) = outbox.oauth.get()
+            && !oauth.still_knows(&self.registration.principal).await?
+        {
+            tracing::info!(webhook = self.origin(), "a webhook ends with its client");
+            self.forget().await?;
+            return Err(Ended(Ok(Next::Nothing)));
+        }
         let outcome = {
             let places = match self.cursor.failing {
                 None => &outbox.first_attempts,

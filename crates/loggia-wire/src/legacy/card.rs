@@ -23,10 +23,10 @@ pub fn agent_json(facts: &CardFacts) -> Value {
 
 fn token_url(facts: &CardFacts) -> Option<(&str, &[(String, String)])> {
     facts.auth.iter().find_map(|scheme| match scheme {
-        AuthScheme::ClientCredentials { token_url, scopes } => {
+        AuthScheme::ClientCredentials { token_url, scopes, .. } => {
             Some((token_url.as_str(), scopes.as_slice()))
         }
-        AuthScheme::Bearer => None,
+        AuthScheme::Bearer | AuthScheme::Nothing => None,
     })
 }
 

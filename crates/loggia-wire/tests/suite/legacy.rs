@@ -136,9 +136,8 @@ fn parts_of_every_age() {
 /// What is no repository is for the agent to read, and what is one is not.
 #[test]
 fn the_rest_of_the_context_is_told_to_the_agent() {
-    let told = |context: Value| {
-        prompt("tasks/send", with("context", context)).content.parts.split_off(1)
-    };
+    let told =
+        |context: Value| prompt("tasks/send", with("context", context)).content.parts.split_off(1);
     let data = |pairs: Value| vec![Part::Data { data: json!({ "context": pairs }) }];
     assert_eq!(told(json!({})), []);
     assert_eq!(told(json!({ "repositoryUrl": "https://h/x", "branch": "main" })), []);

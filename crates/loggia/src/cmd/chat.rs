@@ -158,10 +158,17 @@ fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
     ShareFacts {
         urls: vec![format!("{public}/.well-known/agent-card.json"), format!("{socket}/ws")],
         code: Some(public),
-        token: args.token_file.as_ref().map(|path| {
-            let who = if args.require_token { "Clients need" } else { "Other users' clients need" };
-            format!("{who} a token from {}.", path.display())
-        }),
+        token: match (&args.token_file, args.dev_credentials) {
+            (_, true) => Some(format!("WARNING: {}.", serve::DEV_CREDENTIALS)),
+            (Some(path), false) => {
+                let who =
+                    if args.require_token { "Clients need" } else { "Other users' clients need" };
+                Some(format!("{who} a token from {}.", path.display()))
+            }
+            (None, false) => args
+                .require_token
+                .then(|| "Clients need a token for their secret: see `loggia clients`.".to_owned()),
+        },
     }
 }
 

@@ -116,6 +116,20 @@ impl Served {
         self.client.post(self.url()).json(body).timeout(PATIENCE)
     }
 
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        self.client.request(method.parse().unwrap(), url).timeout(PATIENCE)
+    }
+
+    /// One call by somebody with a token. An answer in a stream is its first event.
+    pub async fn call_as(&self, token: &str, path: &str, method: &str, params: Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        let request = self.request("POST", path).json(&body).bearer_auth(token);
+        let text = request.send().await.unwrap().text().await.unwrap();
+        let first = text.lines().find_map(|line| line.strip_prefix("data: "));
+        serde_json::from_str(first.unwrap_or(&text)).expect(&text)
+    }
+
     /// One call, one answer.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
