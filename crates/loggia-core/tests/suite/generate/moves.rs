@@ -102,6 +102,7 @@ pub enum DigestPick {
 #[derive(Debug, Clone)]
 pub enum ReportPick {
     Text(u8, String),
+    Publish(Artifact),
     Thought(u8, &'static str, String),
     Plan(Vec<Step>),
     Cite(String),
