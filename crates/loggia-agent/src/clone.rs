@@ -324,6 +324,17 @@ pub fn remove_copy(path: &Path) -> std::io::Result<()> {
     remove_tree(&places.base)
 }
 
+/// When something was last left at this path by a copy that is not complete; None where nothing is.
+/// Blocks.
+pub fn left_at(path: &Path) -> Option<std::time::SystemTime> {
+    let places = Places::of(path);
+    if disk::exists(&places.copy) {
+        return None;
+    }
+    let changed = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
+    [changed(&places.new), changed(&places.base)].into_iter().flatten().max()
+}
+
 /// The paths of the copies below a directory, complete or not. Blocks.
 pub fn copies(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     disk::copies(directory)

@@ -16,6 +16,8 @@ use crate::id::SessionId;
 
 const URL_LIMIT: usize = 2048;
 const REVISION_LIMIT: usize = 256;
+/// How the directory of a session begins whose id a client chose.
+const NAMED: &str = "named-";
 
 /// A repository that a session works in a copy of. Checked for shape and for what is allowed where
 /// the session is opened, and again where it is cloned.
@@ -77,8 +79,7 @@ impl<'a> Revision<'a> {
         {
             return Err("must be the name of a branch or a tag, or a whole commit id");
         }
-        let digit = |letter: char| letter.is_ascii_digit() || ('a'..='f').contains(&letter);
-        match matches!(text.len(), 40 | 64) && text.chars().all(digit) {
+        match matches!(text.len(), 40 | 64) && text.bytes().all(is_hex) {
             true => Ok(Revision::Commit(text)),
             false => Ok(Revision::Name(text)),
         }
@@ -353,15 +354,28 @@ fn is_listed(list: &[String], host: &RemoteHost, port: u16) -> bool {
 /// what any other becomes has another form.
 pub fn clone_name(session: &SessionId) -> String {
     let id = session.as_str();
-    let ours = id.len() == 36
+    match is_own_id(id) {
+        true => id.to_owned(),
+        false => format!("{NAMED}{}", hex(&Sha256::digest(id.as_bytes()))),
+    }
+}
+
+/// Whether a directory has a name that [`clone_name`] gives.
+pub fn is_clone_name(name: &str) -> bool {
+    let digest = name.strip_prefix(NAMED);
+    is_own_id(name) || digest.is_some_and(|digest| digest.len() == 64 && digest.bytes().all(is_hex))
+}
+
+fn is_own_id(id: &str) -> bool {
+    id.len() == 36
         && id.bytes().enumerate().all(|(index, byte)| match index {
             8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte),
-        });
-    match ours {
-        true => id.to_owned(),
-        false => format!("named-{}", hex(&Sha256::digest(id.as_bytes()))),
-    }
+            _ => is_hex(byte),
+        })
+}
+
+fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
 }
 
 #[cfg(test)]

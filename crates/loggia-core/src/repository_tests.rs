@@ -213,7 +213,10 @@ fn a_session_has_a_directory_of_its_own() {
     for name in &names {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
         assert!(name.starts_with("named-") && name.chars().all(plain), "{name}");
+        assert!(is_clone_name(name), "{name}");
     }
+    assert!(is_clone_name(ours));
+    assert!(!["projects", "named-", "named-x", "", ".."].into_iter().any(is_clone_name));
     let count = names.len();
     names.sort();
     names.dedup();

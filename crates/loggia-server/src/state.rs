@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    AgentName, Command, Level, Millis, Mode, Origin, Refusal, SessionId, Settings, TaskId,
-    Workspace,
+    AgentName, Command, Level, Millis, Mode, Origin, Refusal, Repository, SessionId, Settings,
+    TaskId, Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
@@ -15,6 +15,7 @@ use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 use tokio::runtime::Handle;
 
 use crate::auth::Principal;
+use crate::clones::ClonePolicy;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
 use crate::presence::Presence;
@@ -53,6 +54,8 @@ pub struct Server {
     pub(crate) presence: Presence,
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
     pub(crate) push: Option<Outbox>,
+    /// None: nothing is cloned here.
+    clones: Option<ClonePolicy>,
     pub(crate) shelf: Arc<Shelf>,
     /// Where sessions and projections run, whichever request starts them. Not where connections
     /// are served: when an event wakes a thousand readers, the writer of the next one must not
@@ -158,6 +161,7 @@ impl Server {
             presence: Presence::default(),
             hook: None,
             push: None,
+            clones: None,
             shelf: Arc::new(shelf),
             home,
         }
@@ -167,6 +171,13 @@ impl Server {
     pub fn limiting(mut self, limits: ClientLimits) -> Self {
         self.streams = Streams::new(limits.streams);
         self.limits = limits;
+        self
+    }
+
+    /// The same server, on which sessions may work in copies of repositories.
+    #[must_use]
+    pub fn cloning(mut self, clones: ClonePolicy) -> Self {
+        self.clones = Some(clones);
         self
     }
 
@@ -289,6 +300,13 @@ impl Server {
         handle: &SessionHandle,
         settings: Option<&AgentSettings>,
     ) -> Result<(), WireError> {
+        if let Some(repository) = self.repository(settings)? {
+            let of = |session: &loggia_core::Session| {
+                session.opened().and_then(|opened| opened.workspace.repository().cloned())
+            };
+            let same = handle.inspect(of).await.map_err(submit_error)? == Some(repository);
+            return if same { Ok(()) } else { Err(Condition::WorkspaceDiffers.into()) };
+        }
         let Some(path) = settings.and_then(|settings| settings.workspace_path.as_deref()) else {
             return Ok(());
         };
@@ -308,27 +326,25 @@ impl Server {
         asked: Option<&AgentSettings>,
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
-        let workspace = self.workspace(asked)?;
-        let rules = hub::project_rules(self.hub.store().as_ref(), &workspace).await;
+        let (id, workspace) = self.place(wanted, asked)?;
+        let rules = hub::project_rules(self.hub.store().as_ref(), workspace.path()).await;
         let mut settings = self.defaults.settings.clone();
         settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
         let notices = self.configure(&mut settings, asked)?;
-        let new = NewSession {
-            workspace: Workspace::Local { path: workspace },
-            settings,
-            agent: self.defaults.agent.clone(),
-        };
+        let new = NewSession { workspace, settings, agent: self.defaults.agent.clone() };
         let origin = caller.origin.clone();
-        let created = match wanted {
+        let created = match &id {
             // Opened together with its first message, which follows.
             None => self.at_home(self.hub.begin(new, origin)).await,
-            Some(_) => self.at_home(self.hub.create_named(wanted.cloned(), new, origin)).await,
+            Some(_) => self.at_home(self.hub.create_named(id.clone(), new, origin)).await,
         };
         let handle = match (created, wanted) {
             (Ok(handle), _) => handle,
             // Two first messages of one context at once: the other one opened it.
             (Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))), Some(id)) => {
-                return self.session(id, caller).await;
+                let handle = self.session(id, caller).await?;
+                self.same_workspace(&handle, asked).await?;
+                return Ok(handle);
             }
             (Err(error), _) => return Err(hub_error(error)),
         };
@@ -337,6 +353,36 @@ impl Server {
             handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
         }
         Ok(handle)
+    }
+
+    /// Where a new session works, and its id where that has to be known.
+    fn place(
+        &self,
+        wanted: Option<&SessionId>,
+        asked: Option<&AgentSettings>,
+    ) -> Result<(Option<SessionId>, Workspace), WireError> {
+        match (self.repository(asked)?, &self.clones) {
+            (Some(repository), Some(clones)) => {
+                let id = wanted.cloned().unwrap_or_else(|| uuid::Uuid::now_v7().into());
+                let workspace = clones.place(&id, repository)?;
+                Ok((Some(id), workspace))
+            }
+            (Some(_), None) | (None, _) => {
+                Ok((wanted.cloned(), Workspace::Local { path: self.workspace(asked)? }))
+            }
+        }
+    }
+
+    /// The repository that a client asks for, if it may be cloned.
+    fn repository(&self, asked: Option<&AgentSettings>) -> Result<Option<Repository>, WireError> {
+        let Some(asked) = asked else { return Ok(None) };
+        let Some(repository) = &asked.repository else { return Ok(None) };
+        let refused = |why| WireError::from(Condition::WorkspaceRefused { why });
+        if asked.workspace_path.is_some() {
+            return Err(refused("it is a directory or a repository, not both"));
+        }
+        let clones = self.clones.as_ref().ok_or(refused("nothing is cloned here"))?;
+        clones.admit(repository, &self.defaults.roots).map(Some)
     }
 
     /// The directory a session works in: the client's wish, if it lies below an allowed root.

@@ -7,6 +7,8 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loggia_core::repository::is_clone_name;
+
 use super::CloneError;
 use crate::workspace::{Workspace, shown};
 
@@ -113,7 +115,9 @@ pub(super) fn copies(directory: &Path) -> io::Result<Vec<PathBuf>> {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
         let plain = name.strip_suffix(".new").or_else(|| name.strip_suffix(".base"));
-        found.insert(directory.join(plain.unwrap_or(name)));
+        // Whatever else somebody keeps there is none of ours.
+        let plain = Some(plain.unwrap_or(name)).filter(|plain| is_clone_name(plain));
+        found.extend(plain.map(|plain| directory.join(plain)));
     }
     Ok(found.into_iter().collect())
 }
