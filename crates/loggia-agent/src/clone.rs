@@ -3,7 +3,8 @@
 //! A copy of the session `<name>` is the directory `<name>` below [`CloneConfig::directory`]. It is
 //! made as `<name>.new` and gets its name when it is complete, so whatever bears the name needs no
 //! second look, and whatever does not is a leftover. Beside it lies `<name>.base`: a git directory of
-//! ours that knows the cloned commit and nothing of what the copy's own configuration says.
+//! ours that knows the cloned commit and nothing of what the copy's own configuration says. What is
+//! to go is renamed first, to `<name>.gone-…`: nobody can take half of it for something else.
 //!
 //! What must not be here: which client may ask for what, sessions, storage.
 
@@ -25,7 +26,7 @@ use loggia_session::{Turn, TurnOver};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-pub use disk::remove_tree;
+pub use disk::{copies, remove_copy};
 pub use source::{Lookup, SystemLookup};
 
 use crate::tool::base64;
@@ -188,7 +189,7 @@ impl Clones {
         }
         let made = self.make(turn, repository, places.clone()).await;
         if made.is_err() {
-            disk::remove(&[&places.new, &places.base]).await;
+            disk::remove(&places.copy).await;
         }
         Ok(made?)
     }
@@ -204,6 +205,10 @@ impl Clones {
         repository.named_revision().map_err(|why| refused("revision", why))?;
         self.config.sources.admit(&url).map_err(|why| refused("address", why))?;
         disk::check_name(repository.directory.as_deref())?;
+        if self.running.available_permits() == 0 {
+            let text = "Waiting until other repositories have been cloned";
+            turn.notice(Level::Info, text).await?;
+        }
         let _place = tokio::select! {
             biased; // a cancelled turn does not wait for its place
             () = turn.stop().cancelled() => return Err(CloneError::Stopped),
@@ -217,7 +222,7 @@ impl Clones {
 
     /// Removes what an earlier attempt left, and takes a place among the copies.
     async fn take_room(&self, places: &Places) -> Result<u64, CloneError> {
-        disk::remove(&[&places.new, &places.base]).await;
+        disk::remove(&places.copy).await;
         let limits = &self.config.limits;
         let directory = &self.config.directory;
         let taken = disk::take(&self.room, directory, &places.new, limits.bytes).await?;
@@ -248,9 +253,11 @@ impl Clones {
     pub(crate) async fn conclude(&self, turn: &Turn, path: &str, words: Option<&str>) {
         let places = Places::of(Path::new(path));
         // A cancelled turn has no results; whatever it did stays in the copy.
-        let _ = self.publish(turn, &places, words).await;
+        if !turn.stop().is_cancelled() {
+            let _ = self.publish(turn, &places, words).await;
+        }
         if self.config.keep == Keep::Never {
-            self.discard(&places).await;
+            disk::remove(&places.copy).await;
         }
     }
 
@@ -290,13 +297,6 @@ impl Clones {
             }
         }
     }
-
-    async fn discard(&self, places: &Places) {
-        let gone = places.new.clone();
-        // First the name: half a copy must not look like one.
-        let _ = tokio::fs::rename(&places.copy, &gone).await;
-        disk::remove(&[&gone, &places.base]).await;
-    }
 }
 
 /// The directory of a copy that a session works in.
@@ -313,29 +313,14 @@ fn refused(what: &str, why: &str) -> CloneError {
     CloneError::failed(format!("the repository's {what} {why}"))
 }
 
-/// Removes the copy at this path, and all that lies beside it. Blocks.
-pub fn remove_copy(path: &Path) -> std::io::Result<()> {
-    let places = Places::of(path);
-    if disk::exists(&places.copy) {
-        remove_tree(&places.new)?;
-        std::fs::rename(&places.copy, &places.new)?;
-    }
-    remove_tree(&places.new)?;
-    remove_tree(&places.base)
-}
-
-/// When something was last left at this path by a copy that is not complete; None where nothing is.
-/// Blocks.
+/// When something was last done for a copy that is not complete; None for one that is. What was to
+/// go already is as old as can be. Blocks.
 pub fn left_at(path: &Path) -> Option<std::time::SystemTime> {
     let places = Places::of(path);
     if disk::exists(&places.copy) {
         return None;
     }
     let changed = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
-    [changed(&places.new), changed(&places.base)].into_iter().flatten().max()
-}
-
-/// The paths of the copies below a directory, complete or not. Blocks.
-pub fn copies(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
-    disk::copies(directory)
+    let last = [changed(&places.new), changed(&places.base)].into_iter().flatten().max();
+    Some(last.unwrap_or(std::time::SystemTime::UNIX_EPOCH))
 }

@@ -29,7 +29,7 @@ pub(super) async fn find(
     places: &Places,
     stop: &CancellationToken,
 ) -> Result<Changes, CloneError> {
-    let until = Until { stop, deadline: Instant::now() + TIME };
+    let until = Until { stop, deadline: Instant::now() + TIME, late: "it takes too long" };
     let Places { base, copy, .. } = places;
     let call = |arguments: &[&str]| {
         let mut call = Call::new(arguments).within(base, copy);

@@ -35,16 +35,44 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// What can not be removed now is a leftover, and those are removed by whoever comes next.
-pub(super) async fn remove(paths: &[&Path]) {
-    let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
-    let removed = move || paths.iter().try_for_each(|path| remove_tree(path));
-    if let Some(Err(error)) = blocking(removed).await {
+pub(super) async fn remove(copy: &Path) {
+    let copy = copy.to_owned();
+    if let Some(Err(error)) = blocking(move || remove_copy(&copy)).await {
         tracing::warn!(%error, "a copy of a repository could not be removed");
     }
 }
 
-/// Removes a directory and everything in it, also where something in it forbids that. Blocks.
-pub fn remove_tree(path: &Path) -> io::Result<()> {
+/// Removes the copy at this path, whole or not, and all that lies beside it. Blocks.
+pub fn remove_copy(copy: &Path) -> io::Result<()> {
+    let (Some(directory), Some(name)) =
+        (copy.parent(), copy.file_name().and_then(|it| it.to_str()))
+    else {
+        return Err(io::Error::other("it has no name"));
+    };
+    let gone = format!("{name}.gone-");
+    for part in [name.to_owned(), format!("{name}.new"), format!("{name}.base")] {
+        let aside = directory.join(format!("{gone}{}", uuid::Uuid::now_v7()));
+        match fs::rename(directory.join(part), aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(&gone)) {
+            remove_tree(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a directory and everything in it, also where something in it forbids that.
+fn remove_tree(path: &Path) -> io::Result<()> {
     let gone = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
@@ -103,8 +131,8 @@ pub(super) async fn take(
     })
 }
 
-/// The paths of copies, complete or not; each once.
-pub(super) fn copies(directory: &Path) -> io::Result<Vec<PathBuf>> {
+/// The paths of the copies below a directory, whole or not; each once. Blocks.
+pub fn copies(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -114,10 +142,9 @@ pub(super) fn copies(directory: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in entries {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
-        let plain = name.strip_suffix(".new").or_else(|| name.strip_suffix(".base"));
+        let plain = name.split('.').next().unwrap_or(name);
         // Whatever else somebody keeps there is none of ours.
-        let plain = Some(plain.unwrap_or(name)).filter(|plain| is_clone_name(plain));
-        found.extend(plain.map(|plain| directory.join(plain)));
+        found.extend(is_clone_name(plain).then(|| directory.join(plain)));
     }
     Ok(found.into_iter().collect())
 }

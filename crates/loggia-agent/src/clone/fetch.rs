@@ -29,6 +29,13 @@ struct Tree {
     bytes: u64,
 }
 
+impl Job<'_> {
+    fn until(&self) -> Until<'_> {
+        let late = "the repository could not be cloned in the time that it may take";
+        Until { stop: self.turn.stop(), deadline: self.deadline, late }
+    }
+}
+
 impl Clones {
     pub(super) async fn fetch(
         &self,
@@ -36,7 +43,7 @@ impl Clones {
         url: &RepositoryUrl,
         job: &Job<'_>,
     ) -> Result<(), CloneError> {
-        let until = Until { stop: job.turn.stop(), deadline: job.deadline };
+        let until = job.until();
         self.check_version(git, &until).await?;
         let remote = until.reached(source::reach(&self.config, url)).await?;
         let revision = job.repository.named_revision().unwrap_or_default();
@@ -64,7 +71,9 @@ impl Clones {
         settled.unwrap_or_else(|_| Err(CloneError::failed("interrupted")))?;
         let short: String = commit.chars().take(12).collect();
         let text = format!("Cloned commit {short}: {} files, {}", tree.files, size(bytes));
-        Ok(job.turn.notice(Level::Info, text).await?)
+        // It is complete, whether somebody still wants to know or not.
+        let _ = job.turn.notice(Level::Info, text).await;
+        Ok(())
     }
 
     async fn check_version(&self, git: &Git, until: &Until<'_>) -> Result<(), CloneError> {
@@ -180,7 +189,7 @@ impl Clones {
         let started = git.start(call, &self.config.directory, Heard::Both);
         let mut running = started.map_err(|error| cannot_run(&error))?;
         let mut listener = Listener::new();
-        let until = Until { stop: job.turn.stop(), deadline: job.deadline };
+        let until = job.until();
         let watched = until.reached(async {
             self.watch(&mut running, &mut listener, job, url).await?;
             running.status().await.map_err(|error| cannot_run(&error))

@@ -40,6 +40,9 @@ const OPTIONS: &[&str] = &[
     "transfer.fsckObjects=true",
     "fetch.fsckObjects=true",
     "diff.external=",
+    "transfer.bundleURI=false",
+    "fetch.uriProtocols=",
+    "promisor.acceptFromServer=none",
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.detachedHead=false",
@@ -188,6 +191,8 @@ impl Printed {
 pub(super) struct Until<'a> {
     pub stop: &'a CancellationToken,
     pub deadline: Instant,
+    /// What is said when that is reached.
+    pub late: &'static str,
 }
 
 impl Until<'_> {
@@ -198,9 +203,7 @@ impl Until<'_> {
         tokio::select! {
             biased; // a cancelled turn ends, whatever else is ready
             () = self.stop.cancelled() => Err(CloneError::Stopped),
-            () = tokio::time::sleep_until(self.deadline) => Err(CloneError::failed(
-                "the repository could not be cloned in the time that it may take",
-            )),
+            () = tokio::time::sleep_until(self.deadline) => Err(CloneError::failed(self.late)),
             done = work => done,
         }
     }

@@ -126,6 +126,16 @@ async fn a_client_has_a_repository_cloned_and_gets_the_changes() {
     assert_eq!(machine.run(&["sessions", "delete", &session]).code, 0);
     assert!(!clones(&machine).iter().any(|name| name.starts_with(&session)));
     assert_eq!(clones(&machine).len(), 4, "{:?}", clones(&machine));
+
+    // What the configuration does not keep goes when the server comes, and other things stay.
+    let other = machine.home().join("state/clones/notes.txt");
+    std::fs::write(&other, "mine").unwrap();
+    machine.configure("[server.clones]\nschemes = ['file']\nkeep = 'never'\n");
+    let served = serve(&machine);
+    let done = send(&served, message("write a.txt: a", repository)).await;
+    assert_eq!(done["result"]["status"]["state"], "completed", "{done}");
+    part(&done["result"], "changes.patch");
+    assert_eq!(clones(&machine), ["notes.txt"]);
 }
 
 /// A30, A32: refused before anything is created, with the field that is wrong.
@@ -181,7 +191,9 @@ async fn hostile_addresses_are_refused_before_anything_is_created() {
     // A repository of this machine must lie where clients may work anyway.
     machine.configure("[server.clones]\nschemes = ['file']\ncount = 1\n");
     let served = serve(&machine);
-    for url in ["file:///etc", "file:///", "file:///proc/self/cwd"] {
+    std::os::unix::fs::symlink("/etc", origin.with_file_name("out")).unwrap();
+    let out = format!("file://{}/out", origin.parent().unwrap().display());
+    for url in ["file:///etc", "file:///", "file:///proc/self/root/etc", &out] {
         let refused = send(&served, message("say x", json!({ "url": url }))).await;
         assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
     }
@@ -252,9 +264,9 @@ async fn killed_in_the_middle_of_a_clone() {
     }
 
     let served = serve(&machine);
-    assert_eq!(clones(&machine), Vec::<String>::new(), "what was left is gone");
     let cut = served.call("tasks/get", json!({ "id": task })).await;
     assert_eq!(cut["result"]["status"]["state"], "failed", "{cut}");
+    assert_eq!(clones(&machine), Vec::<String>::new(), "what was left is gone");
     let done = send(&served, asked.clone()).await;
     assert_eq!(done["result"]["status"]["state"], "completed", "{done}");
     let names = clones(&machine);
