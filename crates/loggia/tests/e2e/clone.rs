@@ -221,7 +221,7 @@ fn remote(root: &Path) -> (u16, mpsc::Receiver<()>) {
                 .arg(format!("--base-path={}", root.display()))
                 .stdin(Stdio::from(OwnedFd::from(stream.try_clone().unwrap())))
                 .stdout(Stdio::from(OwnedFd::from(stream)))
-                .spawn()
+                .status()
                 .unwrap();
         }
         drop(held);
