@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::{ChoiceId, Edit, Question};
-use crate::call::{Access, CallOutcome, Details};
+use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::event::{Amendment, CloseReason, Level, Source, Step, TurnOutcome, Usage};
 use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
@@ -133,6 +133,10 @@ pub enum Report {
     End {
         call: CallId,
         outcome: CallOutcome,
+    },
+    /// A result that no call published.
+    Publish {
+        artifact: Artifact,
     },
     /// From now on the model reads this instead of what was said so far; empty to begin anew.
     Compact {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::{Choice, ChoiceId, Edit, Risk};
-use crate::call::{Access, CallOutcome, Details};
+use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, RuleId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
@@ -123,6 +123,11 @@ pub enum Event {
     CallEnded {
         call: CallId,
         outcome: CallOutcome,
+    },
+    /// A result of the turn that no call published.
+    ArtifactPublished {
+        turn: TurnId,
+        artifact: Artifact,
     },
     // housekeeping
     /// For the model, this text stands in place of every turn that began up to there; an empty one
@@ -265,6 +270,7 @@ impl Event {
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
             | Event::CallEnded { .. }
+            | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. } => Durability::Decision,
         }
     }

@@ -9,6 +9,7 @@
 //! any type of anybody's protocol. Time, origin and the seed for fresh ids arrive with the command
 //! ([`Stamped`]); the same log always folds to the same state.
 
+pub mod address;
 pub mod approval;
 pub mod call;
 pub mod command;
@@ -17,6 +18,7 @@ pub mod event;
 pub mod id;
 pub mod origin;
 pub mod policy;
+pub mod repository;
 pub mod session;
 pub mod settings;
 pub mod shell;
@@ -40,10 +42,11 @@ pub use id::{
 };
 pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
+pub use repository::Repository;
 pub use session::effect::{Effect, effects};
 pub use session::stats::Stats;
 pub use session::{Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
-pub use settings::{AgentName, Limits, ModelName, Repository, Settings, Workspace};
+pub use settings::{AgentName, Limits, ModelName, Settings, Workspace};
 pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;
 pub use task::view::{Exchange, RefusedCall, TaskArtifact, TaskView, Tasks};

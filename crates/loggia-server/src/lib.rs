@@ -9,6 +9,7 @@
 
 mod alone;
 pub mod auth;
+pub mod clones;
 pub mod dispatch;
 mod extended;
 mod grant;

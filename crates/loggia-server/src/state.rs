@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    AgentName, Command, Level, Millis, Mode, Origin, Refusal, Seq, SessionId, Settings, TaskId,
-    Workspace,
+    AgentName, Command, Level, Millis, Mode, Origin, Refusal, Repository, Seq, SessionId, Settings,
+    TaskId, Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError, context};
@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
 use crate::auth::{OAuth, Principal};
+use crate::clones::ClonePolicy;
 use crate::grant;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
@@ -56,6 +57,8 @@ pub struct Server {
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
     pub(crate) push: Option<Outbox>,
     pub(crate) oauth: Option<Arc<OAuth>>,
+    /// None: nothing is cloned here.
+    clones: Option<ClonePolicy>,
     pub(crate) shelf: Arc<Shelf>,
     /// Where sessions and projections run, whichever request starts them. Not where connections
     /// are served: when an event wakes a thousand readers, the writer of the next one must not
@@ -162,6 +165,7 @@ impl Server {
             hook: None,
             push: None,
             oauth: None,
+            clones: None,
             shelf: Arc::new(shelf),
             home,
         }
@@ -181,6 +185,13 @@ impl Server {
             outbox.ask_for_clients(oauth.clone());
         }
         self.oauth = Some(oauth);
+        self
+    }
+
+    /// The same server, on which sessions may work in copies of repositories.
+    #[must_use]
+    pub fn cloning(mut self, clones: ClonePolicy) -> Self {
+        self.clones = Some(clones);
         self
     }
 
@@ -348,6 +359,13 @@ impl Server {
         handle: &SessionHandle,
         settings: Option<&AgentSettings>,
     ) -> Result<(), WireError> {
+        if let Some(repository) = self.repository(settings)? {
+            let of = |session: &loggia_core::Session| {
+                session.opened().and_then(|opened| opened.workspace.repository().cloned())
+            };
+            let same = handle.inspect(of).await.map_err(submit_error)? == Some(repository);
+            return if same { Ok(()) } else { Err(Condition::WorkspaceDiffers.into()) };
+        }
         let Some(path) = settings.and_then(|settings| settings.workspace_path.as_deref()) else {
             return Ok(());
         };
@@ -367,45 +385,51 @@ impl Server {
         asked: Option<&AgentSettings>,
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
-        let workspace = self.workspace(asked)?;
-        let rules = hub::project_rules(self.hub.store().as_ref(), &workspace).await;
+        let site = self.site(asked)?;
         let mut settings = self.defaults.settings.clone();
-        settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
-        let notices = self.configure(&mut settings, asked, caller)?;
-        let new = NewSession {
-            workspace: Workspace::Local { path: workspace },
-            settings,
-            agent: self.defaults.agent.clone(),
-        };
-        let handle = match wanted {
-            // Opened together with its first message, which follows.
-            None => {
-                let begun = self.hub.begin(new, caller.origin.clone());
-                self.at_home(begun).await.map_err(hub_error)?
-            }
-            Some(name) => match self.create_named(name, new, caller).await? {
-                Created::Now(handle) => handle,
-                Created::Before(handle) => return Ok(handle),
-            },
-        };
-        for text in notices {
-            let notice = Command::Notice { level: Level::Warning, text };
-            handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
+        if let Site::Here(path) = &site {
+            let rules = hub::project_rules(self.hub.store().as_ref(), path).await;
+            settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
         }
-        Ok(handle)
+        let notices = self.configure(&mut settings, asked, caller)?;
+        let agent = self.defaults.agent.clone();
+        let name = match (wanted, &site) {
+            (Some(name), _) => name.clone(),
+            // A copy lies where its session's id says.
+            (None, Site::CopyOf(..)) => uuid::Uuid::now_v7().into(),
+            // Opened together with its first message, which follows.
+            (None, Site::Here(path)) => {
+                let workspace = Workspace::Local { path: path.clone() };
+                let new = NewSession { workspace, settings, agent };
+                let begun = self.hub.begin(new, caller.origin.clone());
+                let handle = self.at_home(begun).await.map_err(hub_error)?;
+                return told(handle, notices).await;
+            }
+        };
+        let new = |id: &SessionId| -> Result<NewSession, WireError> {
+            let (settings, agent) = (settings.clone(), agent.clone());
+            Ok(NewSession { workspace: site.workspace(id)?, settings, agent })
+        };
+        match self.create_named(&name, new, caller).await? {
+            Created::Now(handle) => told(handle, notices).await,
+            Created::Before(handle) => {
+                self.same_workspace(&handle, asked).await?;
+                Ok(handle)
+            }
+        }
     }
 
     /// Under the name that the client gives, or, where that is somebody else's, apart from it.
     async fn create_named(
         &self,
         name: &SessionId,
-        new: NewSession,
+        new: impl Fn(&SessionId) -> Result<NewSession, WireError>,
         caller: &Caller,
     ) -> Result<Created, WireError> {
         let free = !context::is_apart(name) && self.is_unknown(name).await?;
         for id in free.then(|| name.clone()).into_iter().chain([apart(name, caller)]) {
             let origin = caller.origin.clone();
-            let created = self.hub.create_named(Some(id.clone()), new.clone(), origin);
+            let created = self.hub.create_named(Some(id.clone()), new(&id)?, origin);
             match self.at_home(created).await {
                 Ok(handle) => return Ok(Created::Now(handle)),
                 // Two first messages of one context at once: the other one opened it.
@@ -418,6 +442,26 @@ impl Server {
             }
         }
         Err(Condition::Busy.into())
+    }
+
+    /// Where a new session is to work.
+    fn site(&self, asked: Option<&AgentSettings>) -> Result<Site<'_>, WireError> {
+        match (self.repository(asked)?, &self.clones) {
+            (Some(repository), Some(clones)) => Ok(Site::CopyOf(repository, clones)),
+            (Some(_), None) | (None, _) => Ok(Site::Here(self.workspace(asked)?)),
+        }
+    }
+
+    /// The repository that a client asks for, if it may be cloned.
+    fn repository(&self, asked: Option<&AgentSettings>) -> Result<Option<Repository>, WireError> {
+        let Some(asked) = asked else { return Ok(None) };
+        let Some(repository) = &asked.repository else { return Ok(None) };
+        let refused = |why| WireError::from(Condition::WorkspaceRefused { why });
+        if asked.workspace_path.is_some() {
+            return Err(refused("it is a directory or a repository, not both"));
+        }
+        let clones = self.clones.as_ref().ok_or(refused("nothing is cloned here"))?;
+        clones.admit(repository, &self.defaults.roots).map(Some)
     }
 
     /// The directory a session works in: the client's wish, if it lies below an allowed root.
@@ -477,6 +521,30 @@ impl Server {
         }
         Ok(notices)
     }
+}
+
+/// Where a session works.
+enum Site<'a> {
+    Here(String),
+    CopyOf(Repository, &'a ClonePolicy),
+}
+
+impl Site<'_> {
+    fn workspace(&self, session: &SessionId) -> Result<Workspace, WireError> {
+        match self {
+            Site::Here(path) => Ok(Workspace::Local { path: path.clone() }),
+            Site::CopyOf(repository, clones) => clones.place(session, repository.clone()),
+        }
+    }
+}
+
+/// What a client wished for and did not get is said in its session.
+async fn told(handle: SessionHandle, notices: Vec<String>) -> Result<SessionHandle, WireError> {
+    for text in notices {
+        let notice = Command::Notice { level: Level::Warning, text };
+        handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
+    }
+    Ok(handle)
 }
 
 /// A session that a message was to open.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event, Level, MessageId,
-    ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId, Settings,
-    Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
+    Artifact, CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event, Level,
+    MessageId, ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId,
+    Settings, Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -166,6 +166,11 @@ impl Turn {
 
     pub async fn notice(&self, level: Level, text: impl Into<String>) -> Result<(), TurnOver> {
         self.report(Report::Notice { level, text: text.into() }).await
+    }
+
+    /// A result of the turn, under its name, for every client.
+    pub async fn publish(&self, artifact: Artifact) -> Result<(), TurnOver> {
+        self.report(Report::Publish { artifact }).await
     }
 
     /// From the next turn on, this stands for the conversation so far; empty to begin anew.

@@ -352,6 +352,7 @@ impl Projector {
             | Event::CallStarted { .. }
             | Event::CallOutput { .. }
             | Event::CallEnded { .. }
+            | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => None,
@@ -359,12 +360,17 @@ impl Projector {
     }
 
     fn has_published(&self, envelope: &Envelope) -> bool {
-        let Event::CallEnded { outcome: CallOutcome::Succeeded { output }, .. } = &envelope.event
-        else {
-            return false;
+        let published = if let Event::ArtifactPublished { artifact, .. } = &envelope.event {
+            Some(artifact)
+        } else if let Event::CallEnded { outcome: CallOutcome::Succeeded { output }, .. } =
+            &envelope.event
+        {
+            output.artifact.as_ref()
+        } else {
+            None
         };
         let view = self.tasks.running().and_then(|task| self.tasks.get(task));
-        match (&output.artifact, view) {
+        match (published, view) {
             (Some(artifact), Some(view)) => view.artifacts.iter().any(
                 |known| matches!(known, TaskArtifact::Published { id, .. } if *id == artifact.id),
             ),

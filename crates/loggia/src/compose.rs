@@ -1,5 +1,6 @@
 //! Puts the crates together: environment and paths into a store, a hub and an agent.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,11 +94,16 @@ impl App {
         Ok(Arc::new(store))
     }
 
-    fn tools(&self, config: &Config) -> Toolbox {
+    /// The program that commands run under.
+    pub fn guard(&self) -> Vec<OsString> {
         let mut guard = vec![OWN_PROGRAM.into(), "guard".into()];
         guard.extend(self.files.map(|files| format!("--files={files}").into()));
+        guard
+    }
+
+    fn tools(&self, config: &Config) -> Toolbox {
         tool::builtin(ToolConfig {
-            guard,
+            guard: self.guard(),
             pass_env: config.pass_env.clone(),
             shell: config.shell.clone(),
             env: self.environment.child_environment(&config.pass_env),
@@ -123,7 +129,8 @@ impl App {
     pub fn hub(&self, store: Arc<SqliteStore>, config: &Config, program: &str) -> Hub {
         let tools = self.tools(config);
         let agent = NativeAgent::new(tools, self.workspace.clone())
-            .remembering(self.paths.config.join("AGENTS.md"));
+            .remembering(self.paths.config.join("AGENTS.md"))
+            .cloning(self.clones(config));
         Hub::new(store, Arc::new(agent), program)
     }
 

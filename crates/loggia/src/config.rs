@@ -8,6 +8,7 @@
 //! What must not be here: what the values do, how they are shown, and any other source: no `.env`
 //! file, no file of another tool, nothing from a network.
 
+pub mod clones;
 mod document;
 mod draft;
 mod environment;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use loggia_core::{Limits, Mode, Rule};
 
+use clones::ClonesConfig;
 use document::Entry;
 use draft::Draft;
 use key::KEYS;
@@ -42,6 +44,7 @@ pub struct Config {
     pub rules: Vec<Rule>,
     pub limits: Limits,
     pub server: ServerLimits,
+    pub clones: ClonesConfig,
     /// Variables that commands get beside the few that they always get.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,

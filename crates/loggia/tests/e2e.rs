@@ -17,6 +17,8 @@ mod attacks;
 mod card;
 #[path = "e2e/catalog.rs"]
 mod catalog;
+#[path = "e2e/clone.rs"]
+mod clone;
 #[path = "e2e/copresence.rs"]
 mod copresence;
 #[path = "e2e/criteria.rs"]

@@ -156,6 +156,7 @@ impl Session {
             | Event::SourcesCited { .. }
             | Event::UsageReported { .. }
             | Event::CallOutput { .. }
+            | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}
         }

@@ -312,6 +312,9 @@ impl Session {
                 running_call(turn, call)?;
                 vec![Event::CallEnded { call: call.clone(), outcome: outcome.clone() }]
             }
+            Report::Publish { artifact } => {
+                vec![Event::ArtifactPublished { turn: turn.id.clone(), artifact: artifact.clone() }]
+            }
             Report::Compact { summary } => {
                 let end = summary.floor_char_boundary(SUMMARY_LIMIT);
                 let summary = summary.get(..end).unwrap_or_default().to_owned();

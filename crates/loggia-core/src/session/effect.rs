@@ -47,6 +47,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::ApprovalAsked { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallOutput { .. }
+        | Event::ArtifactPublished { .. }
         | Event::ContextCompacted { .. }
         | Event::NoticeRaised { .. }
         | Event::Unknown => None,

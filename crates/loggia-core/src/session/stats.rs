@@ -68,6 +68,7 @@ impl Stats {
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
             | Event::CallOutput { .. }
+            | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}
         }

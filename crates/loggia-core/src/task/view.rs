@@ -175,6 +175,9 @@ impl Tasks {
                 self.touch(at, |_| {});
             }
             Event::CallEnded { call, outcome } => self.end_call(call, outcome, at),
+            Event::ArtifactPublished { artifact, .. } => {
+                self.touch(at, |view| view.publish(artifact));
+            }
             Event::ThoughtAppended { .. }
             | Event::PlanUpdated { .. }
             | Event::UsageReported { .. }

@@ -8,11 +8,12 @@ use std::ops::Range;
 
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
-    Access, AgentName, Amendment, ApprovalId, CallFailure, CallId, CallOutcome, Cancel, ChoiceId,
-    CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh, Level, Limits,
-    Matcher, MessageId, Millis, Mode, ModelName, Origin, Output, Part, PromptId, Proposal,
-    Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Session, Settings, Source, Stamped,
-    Step, StepState, Surface, TaskChoice, TaskId, TurnId, TurnOutcome, Usage, Workspace,
+    Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
+    ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh,
+    Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, Origin, Output, Part, PromptId,
+    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Session, Settings,
+    Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId, TurnId, TurnOutcome, Usage,
+    Workspace,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -91,6 +92,14 @@ fn reports() -> impl Strategy<Value = Move> {
         1 => prop::collection::vec(steps(), 0..3).prop_map(ReportPick::Plan),
         1 => texts().prop_map(ReportPick::Cite),
         1 => texts().prop_map(ReportPick::Notice),
+        1 => (select(vec!["a.patch", "b.txt"]), texts(), any::<(bool, bool)>())
+            .prop_map(|(name, text, (append, last))| ReportPick::Publish(Artifact {
+                id: name.into(),
+                name: name.into(),
+                parts: vec![Part::Text { text }],
+                append,
+                last,
+            })),
     ];
     (turns, report).prop_map(|(turn, report)| Move::Report { turn, report })
 }

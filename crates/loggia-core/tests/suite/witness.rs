@@ -140,7 +140,8 @@ impl Witness {
             | Event::ThoughtAppended { turn, .. }
             | Event::PlanUpdated { turn, .. }
             | Event::SourcesCited { turn, .. }
-            | Event::UsageReported { turn, .. } => {
+            | Event::UsageReported { turn, .. }
+            | Event::ArtifactPublished { turn, .. } => {
                 let open = self.turn.as_ref().map(|open| &open.id);
                 law!(open == Some(turn), "L3: {seq} belongs to {turn}, which does not run");
             }

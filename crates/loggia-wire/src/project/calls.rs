@@ -147,6 +147,7 @@ impl Calls {
             | Event::PlanUpdated { .. }
             | Event::SourcesCited { .. }
             | Event::UsageReported { .. }
+            | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}

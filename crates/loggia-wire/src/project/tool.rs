@@ -43,6 +43,9 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::CallStarted { call, .. } => updates.extend(started(step, call)),
         Event::CallOutput { call, .. } => updates.extend(printed(step, call)),
         Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
+        Event::ArtifactPublished { artifact, .. } => {
+            updates.push(published(artifact, step.published_before));
+        }
         Event::NoticeRaised { level, text } => updates.push(notice(step, *level, text)),
         Event::TurnEnded { .. } => {
             updates.extend(whole_response(step));

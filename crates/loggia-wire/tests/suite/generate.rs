@@ -22,6 +22,7 @@ pub enum Action {
     CancelTurn,
     CancelTask(usize),
     Notice,
+    Publish(bool, bool),
     Compact(String),
     NextReply,
     Wait(i64),
@@ -69,6 +70,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::CancelTurn),
         1 => (0usize..4).prop_map(Action::CancelTask),
         1 => Just(Action::Notice),
+        1 => any::<(bool, bool)>().prop_map(|(append, last)| Action::Publish(append, last)),
         1 => text.prop_map(Action::Compact),
         1 => Just(Action::NextReply),
         3 => (-50i64..200).prop_map(Action::Wait),
@@ -169,6 +171,9 @@ fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
             let (level, text) = (Level::Warning, "careful".to_owned());
             let _ = script.submit(client("ann"), Command::Notice { level, text });
         }
+        Action::Publish(append, last) => {
+            let _ = script.report(Report::Publish { artifact: report_piece(*append, *last) });
+        }
         Action::Compact(summary) => {
             let _ = script.report(Report::Compact { summary: summary.clone() });
         }
@@ -202,17 +207,16 @@ fn answer(script: &mut Script, call: usize, choice: usize) {
     }
 }
 
+fn report_piece(append: bool, last: bool) -> Artifact {
+    let (id, name) = ("report".into(), "report".into());
+    Artifact { id, name, parts: vec![Part::Text { text: "piece\n".into() }], append, last }
+}
+
 fn outcome(ending: &Ending) -> CallOutcome {
     match ending {
         Ending::Good => CallOutcome::Succeeded { output: written("a.txt", "a\n") },
         Ending::Artifact(append, last) => {
-            let artifact = Artifact {
-                id: "report".into(),
-                name: "report".into(),
-                parts: vec![Part::Text { text: "piece\n".into() }],
-                append: *append,
-                last: *last,
-            };
+            let artifact = report_piece(*append, *last);
             CallOutcome::Succeeded {
                 output: Output { artifact: Some(artifact), ..Output::default() },
             }

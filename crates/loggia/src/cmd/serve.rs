@@ -23,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::cli::Pass;
+use crate::clones;
 use crate::compose::{self, App};
 use crate::config::{Config, Flags, ServerLimits};
 use crate::exit::Usage;
@@ -232,7 +233,11 @@ impl Setup {
         let push = PushOptions { own_ports: vec![bound.port()], ..PushOptions::default() };
         let server = Server::new(self.hub.clone(), shape, defaults, facts);
         let server = server.limiting(clients).with_hook(hook).with_push(push);
+        let server = server.cloning(app.clone_policy(&self.config));
         let server = Arc::new(server.with_oauth(self.oauth.clone()));
+        let (directory, keep) = (app.clones_directory(&self.config), self.config.clones.keep);
+        clones::sweep(self.store.as_ref(), &directory, keep, Duration::ZERO).await?;
+        let tended = tokio::spawn(clones::tend(self.store.clone(), directory, keep));
         let resumed = tokio::spawn({
             let server = server.clone();
             async move { server.resume_push().await }
@@ -247,7 +252,8 @@ impl Setup {
             .build()?;
         let routes = door.around(http::router(server.clone()));
         let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
-        Ok(Serving { server, connections: Some(connections), listening, resumed, shutdown })
+        let connections = Some(connections);
+        Ok(Serving { server, connections, listening, resumed, tended, shutdown })
     }
 }
 
@@ -280,6 +286,8 @@ pub struct Serving {
     connections: Option<Runtime>,
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
+    /// Looks after copies of repositories; stopped when the server goes.
+    tended: JoinHandle<()>,
     shutdown: Shutdown,
 }
 
@@ -333,6 +341,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
+        self.tended.abort();
         if let Some(connections) = self.connections.take() {
             connections.shutdown_background();
         }

@@ -112,6 +112,7 @@ pub enum LinePick {
 #[derive(Debug, Clone)]
 pub enum ReportPick {
     Text(u8, String),
+    Publish(Artifact),
     Thought(u8, &'static str, String),
     Plan(Vec<Step>),
     Cite(String),

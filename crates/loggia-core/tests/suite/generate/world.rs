@@ -213,6 +213,7 @@ impl World {
             ReportPick::Text(number, text) => {
                 Report::Text { message: message(*number), text: text.clone() }
             }
+            ReportPick::Publish(artifact) => Report::Publish { artifact: artifact.clone() },
             ReportPick::Thought(number, subject, text) => Report::Thought {
                 message: message(*number),
                 subject: (*subject).to_owned(),
