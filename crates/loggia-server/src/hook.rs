@@ -115,7 +115,7 @@ impl Server {
             task: prompt.named_task().cloned(),
             origin: caller.origin.clone(),
             version: match view.dialect {
-                Dialect::A2a03 => "0.3",
+                Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => "0.3",
                 Dialect::A2a1 => "1.0",
                 Dialect::Legacy => "0.1",
             },
@@ -129,7 +129,9 @@ impl Server {
             Decision::Pass {} => return Ok(Screened::Goes(prompt)),
             Decision::Rewrite { text } => return Ok(Screened::Goes(rewritten(prompt, text))),
             // A task that goes on is not rejected: one message to it is.
-            Decision::Reject { reason } if prompt.named_task().is_some() => {
+            Decision::Reject { reason }
+                if prompt.named_task().is_some() || view.dialect == Dialect::Sdlc =>
+            {
                 return Err(Condition::Rejected { why: reason }.into());
             }
             Decision::Reject { reason } => {
@@ -148,7 +150,7 @@ impl Server {
         };
         Ok(Screened::Answered(match prompt.delivery {
             Delivery::Stream => Reply::Frame(value),
-            Delivery::WhenSettled | Delivery::AtOnce => Reply::Value(value),
+            Delivery::WhenSettled | Delivery::AtOnce | Delivery::Unsaid => Reply::Value(value),
         }))
     }
 

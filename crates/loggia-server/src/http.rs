@@ -3,6 +3,7 @@
 mod attach;
 pub mod card;
 pub mod rpc;
+mod sdlc;
 pub mod sse;
 pub mod tasks;
 pub mod token;
@@ -60,6 +61,12 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/.well-known/agent.json", get(card::task_service))
         .route("/agent.json", get(card::task_service))
         .route("/a2a/agent.json", get(card::task_service))
+        .route("/tasks", post(sdlc::open_task))
+        .route("/tasks/metadata", get(sdlc::all_metadata))
+        .route("/tasks/{id}/metadata", get(sdlc::metadata))
+        .route("/message/stream", post(sdlc::message))
+        .route("/executeCommand", post(sdlc::execute))
+        .route("/listCommands", get(sdlc::commands))
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(task_service())
         .with_state(server)
@@ -81,9 +88,13 @@ fn task_service() -> Router<Arc<Server>> {
 /// Who sends a request, as the guard found out. Clients of one principal are told apart by their
 /// connection, so that a loser of a race is never taken for the winner's retry.
 fn caller(request: &Request) -> Option<Caller> {
+    caller_on(request, Surface::A2a)
+}
+
+fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
     let principal = request.extensions().get::<Principal>()?.clone();
     let peer = request.extensions().get::<Peer>()?;
-    let mut origin = Origin::new(Surface::A2a, client(&principal.name, peer).as_str());
+    let mut origin = Origin::new(surface, client(&principal.name, peer).as_str());
     origin.principal = Some(principal.name.clone());
     Some(Caller { principal, origin })
 }
@@ -93,8 +104,12 @@ fn client(name: &str, peer: &Peer) -> String {
     format!("{name}@{}", peer.address())
 }
 
-/// How a closed door reads where JSON-RPC is spoken, and where tokens are given.
+/// How a closed door reads where JSON-RPC or the SDLC agent server's REST is spoken, and where tokens
+/// are given.
 pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
+    if sdlc::is_route(path) {
+        return Some(json!({ "error": rejection.message, "reason": rejection.reason }));
+    }
     if path == TOKEN {
         return Some(token::refusal(rejection));
     }

@@ -15,6 +15,10 @@ pub enum Dialect {
     A2a1,
     /// The task service: `tasks/send` of A2A 0.1 and what was built on it. Never with the extension.
     Legacy,
+    /// The SDLC agent server as its document describes it: events of seven kinds.
+    Sdlc,
+    /// The same server as it was shipped: A2A 0.3 with records of its own under `coderAgent`.
+    Coder,
 }
 
 /// Whether a client speaks the development-tool extension.
@@ -40,13 +44,20 @@ pub struct View {
 }
 
 impl View {
-    pub const ALL: [View; 5] = [
+    pub const SDLC: View = View { dialect: Dialect::Sdlc, extension: Extension::Off };
+    pub const LEGACY: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
+    pub const CODER: View = View { dialect: Dialect::Coder, extension: Extension::Off };
+    /// The views whose frames are A2A's own, tasks and updates.
+    pub const A2A: [View; 4] = [
         View { dialect: Dialect::A2a03, extension: Extension::On },
         View { dialect: Dialect::A2a03, extension: Extension::Off },
         View { dialect: Dialect::A2a1, extension: Extension::On },
         View { dialect: Dialect::A2a1, extension: Extension::Off },
-        View { dialect: Dialect::Legacy, extension: Extension::Off },
     ];
+    pub const ALL: [View; 7] = {
+        let [a, b, c, d] = View::A2A;
+        [a, b, c, d, View::SDLC, View::CODER, View::LEGACY]
+    };
 }
 
 /// The dialect a method belongs to, or None for a method nobody knows.
@@ -77,7 +88,7 @@ pub fn streams(method: &str) -> bool {
 pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
     let given = given.map(str::trim).unwrap_or_default();
     let fits = match dialect {
-        Dialect::A2a03 => [0, 3],
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => [0, 3],
         Dialect::A2a1 => [1, 0],
         // Older than the header.
         Dialect::Legacy => return Ok(()),
@@ -121,7 +132,9 @@ pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
         return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
     }
     match dialect {
-        Dialect::A2a03 => a2a03::decode::asked(&call.method, &call.params, extension),
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => {
+            a2a03::decode::asked(&call.method, &call.params, extension)
+        }
         Dialect::A2a1 => a2a1::decode::asked(&call.method, &call.params, extension),
         Dialect::Legacy => Err(WireError::MethodNotFound),
     }

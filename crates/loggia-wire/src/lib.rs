@@ -18,6 +18,7 @@ pub mod a2a03;
 pub mod a2a1;
 pub mod attach;
 pub mod card;
+pub mod coder;
 pub mod commands;
 pub mod context;
 pub mod devtool;
@@ -29,6 +30,7 @@ pub mod project;
 mod read;
 pub mod refuse;
 pub mod reply;
+pub mod sdlc;
 mod send;
 pub mod time;
 pub mod words;
@@ -39,8 +41,8 @@ pub use dialect::{
     streams,
 };
 pub use intent::{
-    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,
-    RunSlash, StatusFilter,
+    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
+    PushTarget, RunSlash, StatusFilter,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use project::{End, Frame, FrameId, Projector, Shown};

@@ -19,6 +19,12 @@ mod card;
 mod catalog;
 #[path = "e2e/clone.rs"]
 mod clone;
+#[path = "e2e/coder.rs"]
+mod coder;
+#[path = "e2e/coder_faults.rs"]
+mod coder_faults;
+#[path = "e2e/coder_replay.rs"]
+mod coder_replay;
 #[path = "e2e/copresence.rs"]
 mod copresence;
 #[path = "e2e/criteria.rs"]
@@ -55,6 +61,8 @@ mod screen;
 mod screens;
 #[path = "e2e/screenshots.rs"]
 mod screenshots;
+#[path = "e2e/sdlc.rs"]
+mod sdlc;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]

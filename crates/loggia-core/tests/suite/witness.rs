@@ -126,6 +126,10 @@ impl Witness {
                     self.lines.insert(prompt.clone(), content.to_text());
                 }
             }
+            Event::TaskOpened { task, .. } => {
+                let before = self.tasks.insert(task.clone(), Vec::new());
+                law!(before.is_none(), "{task} is opened at {seq} and was there before");
+            }
             Event::PromptWithdrawn { prompt } => {
                 law!(self.queue.contains(prompt), "{prompt} is withdrawn and did not wait");
                 self.queue.retain(|queued| queued != prompt);
@@ -184,6 +188,9 @@ impl Witness {
     pub fn task_state(&self, task: &TaskId) -> Option<TaskState> {
         let fates: Vec<&Fate> =
             self.tasks.get(task)?.iter().map(|prompt| &self.prompts[prompt].fate).collect();
+        if fates.is_empty() {
+            return Some(TaskState::Submitted);
+        }
         let asked = self.open_approvals().next().is_some();
         if fates.contains(&&Fate::Running) {
             return Some(if asked { TaskState::InputRequired } else { TaskState::Working });

@@ -22,7 +22,7 @@ use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
 /// How long a body may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
+pub(super) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What a request says outside its body.
 #[derive(Clone)]

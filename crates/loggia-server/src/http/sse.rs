@@ -28,13 +28,15 @@ pub enum Form {
     Bare,
     /// The words in them.
     Words,
+    /// As they are; what goes wrong is an event of its own kind.
+    Events,
 }
 
 impl Form {
     fn id(&self) -> &Id {
         match self {
             Form::Responses(id) => id,
-            Form::Bare | Form::Words => &Id::NULL,
+            Form::Bare | Form::Words | Form::Events => &Id::NULL,
         }
     }
 
@@ -47,7 +49,7 @@ impl Form {
                 out.put_slice(body);
                 out.put_slice(b"}");
             }
-            Form::Bare => out.put_slice(body),
+            Form::Bare | Form::Events => out.put_slice(body),
             Form::Words => {
                 let event = serde_json::from_slice(body).ok()?;
                 out.put_slice(legacy::words::chunk(&event)?.to_string().as_bytes());
@@ -82,7 +84,7 @@ pub fn once(form: &Form, value: &serde_json::Value) -> Response {
 
 /// A request for a stream that failed before it began, in the form of a stream.
 pub fn refusal(id: &Id, dialect: Dialect, error: &WireError) -> Response {
-    response(Body::from(error_event(id, dialect, error)))
+    response(Body::from(error_event(&Form::Responses(id.clone()), dialect, error)))
 }
 
 fn response(body: Body) -> Response {
@@ -122,14 +124,14 @@ fn events<H: Send + 'static>(
             () = &mut state.tenure => {
                 state.over = true;
                 let error = Condition::Unauthenticated.into();
-                error_event(state.form.id(), state.dialect, &error)
+                error_event(&state.form, state.dialect, &error)
             }
             frames = state.frames.next() => match frames {
                 Ok(Some(frames)) => encode(&state.form, &frames),
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    error_event(state.form.id(), state.dialect, &error)
+                    error_event(&state.form, state.dialect, &error)
                 }
             },
             () = state.stopping.told() => {
@@ -157,7 +159,15 @@ fn encode(form: &Form, frames: &[Arc<Encoded>]) -> Bytes {
     out.freeze()
 }
 
-fn error_event(id: &Id, dialect: Dialect, error: &WireError) -> Bytes {
-    let text = loggia_wire::jsonrpc::error_response(id, &refuse(error, dialect));
-    Bytes::from(format!("data: {text}\n\n"))
+fn error_event(form: &Form, dialect: Dialect, error: &WireError) -> Bytes {
+    Bytes::from(match form {
+        Form::Events => {
+            let (_, body) = loggia_wire::sdlc::error(error);
+            format!("event: error\ndata: {body}\n\n")
+        }
+        Form::Responses(_) | Form::Bare | Form::Words => {
+            let text = loggia_wire::jsonrpc::error_response(form.id(), &refuse(error, dialect));
+            format!("data: {text}\n\n")
+        }
+    })
 }

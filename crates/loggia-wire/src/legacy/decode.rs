@@ -105,6 +105,7 @@ fn sent(
             parts,
             message: id.map(str::to_owned),
             metadata: params.as_object().map(request::kept),
+            profile: None,
         },
         settings: Some(settings),
         delivery,

@@ -9,6 +9,7 @@ use super::types::{
     Artifact, Message, Part, Task, TaskArtifactUpdateEvent, TaskStatus, TaskStatusUpdateEvent,
 };
 use crate::a2a03::types::{Role, State};
+use crate::dialect::Dialect;
 use crate::project::snapshot::{Shape, artifact_of, artifacts as pieces};
 use crate::project::update::{Piece, Place, Said, Speaker, Status, value_of};
 use crate::time::rfc3339;
@@ -52,7 +53,7 @@ fn whole(shape: &Shape<'_>) -> Task {
 /// The last one has all artifacts.
 pub(crate) fn status(place: &Place<'_>, view: &TaskView, status: &Status) -> Value {
     let message = spoken(view, status.state, status.said.as_ref());
-    let pieces = status.state.is_over().then(|| pieces(view));
+    let pieces = status.state.is_over().then(|| pieces(view, Dialect::Legacy));
     value_of(&TaskStatusUpdateEvent {
         id: word(view).to_owned(),
         session_id: session(view, place.session),

@@ -20,6 +20,8 @@ pub fn name(view: View) -> &'static str {
         (Dialect::A2a1, Extension::On) => "a2a1-devtool",
         (Dialect::A2a1, Extension::Off) => "a2a1-plain",
         (Dialect::Legacy, _) => "tasks",
+        (Dialect::Sdlc, _) => "sdlc-documented",
+        (Dialect::Coder, _) => "sdlc-shipped",
     }
 }
 

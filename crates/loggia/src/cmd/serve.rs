@@ -65,6 +65,9 @@ pub struct ShareArgs {
     /// Let in the published sample client a2a-claude-client-123; on this machine only
     #[arg(long)]
     pub dev_credentials: bool,
+    /// Let clients open sessions in which nothing asks (autoExecute)
+    #[arg(long)]
+    pub allow_auto_execute: bool,
     /// What passes without a question
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<Pass>,
@@ -224,8 +227,8 @@ impl Setup {
             workspace: app.workspace.clone(),
             roots,
             agent: AgentName("loggia".into()),
-            tools: app.tool_names(&self.config),
-            auto_execute: false,
+            tools: app.tool_facts(&self.config),
+            auto_execute: args.allow_auto_execute,
         };
         let facts = facts(&bound, args, app.tool_skills(&self.config));
         let (limits, clients) = limits(&self.config.server);
@@ -438,7 +441,7 @@ fn facts(bound: &Bound, args: &ShareArgs, tools: Vec<Skill>) -> CardFacts {
         output_modes: text(&["text/plain", "application/json"]),
         skills: vec![Skill {
             id: "code_generation".into(),
-            name: "Code generation".into(),
+            name: "Code Generation".into(),
             description:
                 "Reads, writes and runs code in one workspace, asking before it changes anything."
                     .into(),

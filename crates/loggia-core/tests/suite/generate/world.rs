@@ -84,6 +84,7 @@ impl World {
                     self.tasks.push(task.clone());
                 }
             }
+            Event::TaskOpened { task, .. } => self.tasks.push(task.clone()),
             Event::TurnStarted { turn, .. } => self.turns.push(turn.clone()),
             Event::CallProposed { call, .. } => self.calls.push(call.clone()),
             Event::ApprovalAsked { approval, call, .. } => {
@@ -109,6 +110,11 @@ impl World {
                 let fresh = || format!("prompt-{}", self.prompts.len() + 1);
                 let prompt = known(id, &self.prompts).unwrap_or_else(|| PromptId::new(fresh()));
                 (client(*by), Command::Shell { prompt, line: (*line).to_owned() })
+            }
+            Move::OpenTask { by, task } => {
+                let fresh = || TaskId::new(format!("task-{}", self.tasks.len() + 1));
+                let task = known(task, &self.tasks).unwrap_or_else(fresh);
+                (client(*by), Command::OpenTask { task, profile: None })
             }
             Move::Answer(answer) => (client(answer.by), self.answer(answer)),
             Move::Cancel { by, what } => {
