@@ -469,11 +469,12 @@ fn mouse(model: &mut Model, event: MouseEvent, now: Moment) -> Vec<Effect> {
         }
         _ => return Vec::new(),
     };
-    match &mut model.dialog {
-        Some(dialog) => {
-            dialog.scroll_by(rows);
+    match (&mut model.overlay, &mut model.dialog) {
+        (Some(overlay), _) => overlay.scroll_by(rows),
+        (None, Some(dialog)) => drop(dialog.scroll_by(rows)),
+        (None, None) => {
+            model.with_full(now, |full, scene| full.scroll_by(rows, scene)).unwrap_or_default();
         }
-        None => model.with_full(now, |full, scene| full.scroll_by(rows, scene)).unwrap_or_default(),
     }
     Vec::new()
 }

@@ -20,7 +20,7 @@ use super::nearest::nearest;
 const MAX_BYTES: u64 = 1024 * 1024;
 /// In a workspace.
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
-const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks"];
+const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks", "tui"];
 
 /// One thing that a file says, and where.
 #[derive(Debug)]
