@@ -176,6 +176,15 @@ fn the_full_transcript_opens_and_closes() {
 }
 
 #[test]
+fn vims_keys_are_configured() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[("LOGGIA_TUI_KEYS", "vim")], (80, 24));
+    screen.sees("INSERT · ask").types("say one two").sees("› say one two").types("\x1b");
+    screen.sees("NORMAL · ask").types("bbcwthree\x1b").sees("› say three two").types("\r");
+    screen.sees("\n\nthree two").sees("INSERT").types("\x04").sees("code 0").is_restored();
+}
+
+#[test]
 fn the_terminal_is_restored_after_a_signal() {
     for (signal, code) in [(Signal::SIGTERM, "code 143"), (Signal::SIGHUP, "code 143")] {
         let machine = Machine::new();
