@@ -14,7 +14,6 @@ use loggia_session::SubmitError;
 
 use crate::composer::Composer;
 use crate::composer::history::History;
-use crate::composer::vim::Vim;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
 use crate::full::Full;
@@ -177,6 +176,10 @@ pub enum Exit {
 
 impl Model {
     pub fn new(start: Start) -> Self {
+        let mut composer = Composer { history: History::new(start.history), ..Composer::default() };
+        if start.vim {
+            composer.toggle_vim();
+        }
         Self {
             me: start.me,
             theme: start.theme,
@@ -184,11 +187,7 @@ impl Model {
             facts: Facts::default(),
             questions: Questions::default(),
             printed: Printed::default(),
-            composer: Composer {
-                history: History::new(start.history),
-                vim: start.vim.then(Vim::default),
-                ..Composer::default()
-            },
+            composer,
             dialog: None,
             closed: None,
             overlay: None,
@@ -469,11 +468,12 @@ fn mouse(model: &mut Model, event: MouseEvent, now: Moment) -> Vec<Effect> {
         }
         _ => return Vec::new(),
     };
-    match &mut model.dialog {
-        Some(dialog) => {
-            dialog.scroll_by(rows);
+    match (&mut model.overlay, &mut model.dialog) {
+        (Some(overlay), _) => overlay.scroll_by(rows),
+        (None, Some(dialog)) => drop(dialog.scroll_by(rows)),
+        (None, None) => {
+            model.with_full(now, |full, scene| full.scroll_by(rows, scene)).unwrap_or_default();
         }
-        None => model.with_full(now, |full, scene| full.scroll_by(rows, scene)).unwrap_or_default(),
     }
     Vec::new()
 }

@@ -586,6 +586,36 @@ fn an_answer_can_be_clicked() {
     assert_eq!(answer(&desk.send(Msg::Mouse(click))), Some(("ls", "cancel")));
 }
 
+/// The wheel moves what is in front: the help, the question, the transcript.
+#[test]
+fn the_wheel_scrolls_what_is_in_front() {
+    let mut desk = Desk::new();
+    for number in 0..40 {
+        let text = format!("line {number}");
+        desk.event(Origin::system(), Event::NoticeRaised { level: loggia_core::Level::Info, text });
+    }
+    desk.ctrl('t');
+    let wheel = |desk: &mut Desk, kind| {
+        let event = MouseEvent { kind, column: 1, row: 1, modifiers: KeyModifiers::NONE };
+        assert_eq!(desk.send(Msg::Mouse(event)), []);
+        let (buffer, _) = crate::view::fullscreen(&mut desk.model, Moment(desk.now));
+        let row = |row: u16| (0..60).map(|column| buffer[(column, row)].symbol()).collect();
+        (0..20).map(row).collect::<Vec<String>>()
+    };
+    let shows = |rows: &[String], text: &str| rows.iter().any(|row| row.contains(text));
+    let end = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(shows(&end, "line 39"), "{end:#?}");
+    let up = wheel(&mut desk, MouseEventKind::ScrollUp);
+    assert!(shows(&up, "line 36") && !shows(&up, "line 37"), "{up:#?}");
+    assert_eq!(wheel(&mut desk, MouseEventKind::ScrollDown), end);
+
+    desk.press(KeyCode::F(1));
+    let help = wheel(&mut desk, MouseEventKind::ScrollUp);
+    assert!(shows(&help, "Everywhere"), "{help:#?}");
+    let down = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(!shows(&down, "Everywhere") && down != help, "{down:#?}");
+}
+
 #[test]
 fn every_size_has_a_picture() {
     for width in 1..30 {

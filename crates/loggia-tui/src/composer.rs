@@ -56,6 +56,9 @@ impl Composer {
         if !large || !self.editor.insert_chip(text) {
             self.editor.insert(text);
         }
+        if let Some(vim) = &self.vim {
+            vim.settle(&mut self.editor);
+        }
         self.history.leave();
         self.look_for_completion()
     }
@@ -100,6 +103,9 @@ impl Composer {
             Some(_) => None,
             None => Some(Vim::default()),
         };
+        if let Some(vim) = &mut self.vim {
+            vim.insert(&mut self.editor);
+        }
     }
 
     /// A row up or down, or to what was written before or after.

@@ -64,6 +64,11 @@ impl Overlay {
         Chosen::Stay
     }
 
+    /// Rows up or down; how far there is anything is known when it is drawn.
+    pub fn scroll_by(&mut self, rows: isize) {
+        self.scroll = self.scroll.saturating_add_signed(rows);
+    }
+
     fn key_in_picker(&mut self, event: &KeyEvent) -> Chosen {
         let fitting: Vec<SessionId> =
             self.fitting().iter().map(|preview| preview.session.clone()).collect();

@@ -128,9 +128,10 @@ fn every_key_is_read_from_a_file_and_from_its_variable() {
         "mode = 'edits'\n[commands]\nallow = [\n  'git status',\n  'git log *',\n]\n\
          deny = ['sudo *']\n[limits]\nreplies = 1\ncalls = 2\ntext_bytes = 0x10\n\
          turn_seconds = 4_000\ncall_seconds = 5\n[shell]\nprogram = '/bin/sh'\n\
-         pass_env = ['CARGO_HOME', 'JAVA_HOME', 'CARGO_HOME']\n",
+         pass_env = ['CARGO_HOME', 'JAVA_HOME', 'CARGO_HOME']\n[tui]\nkeys = 'vim'\n",
     );
-    let Config { mode, limits, pass_env, shell, .. } = machine.load().config;
+    let Config { mode, limits, pass_env, shell, keys, .. } = machine.load().config;
+    assert_eq!(keys, Keys::Vim);
     assert_eq!(mode, Mode::Edits);
     let wanted =
         Limits { replies: 1, calls: 2, text_bytes: 16, turn_seconds: 4000, call_seconds: 5 };
@@ -151,11 +152,12 @@ fn every_key_is_read_from_a_file_and_from_its_variable() {
         ("LOGGIA_LIMITS_REPLIES", "7"),
         ("LOGGIA_LIMITS_CALL_SECONDS", "9"),
         ("LOGGIA_SHELL_PROGRAM", "/bin/dash"),
+        ("LOGGIA_TUI_KEYS", "vim"),
         ("LOGGIA_SHELL_PASS_ENV", "GOPATH, CARGO_HOME"),
     ]);
     let config = config.load().config;
     assert_eq!((config.mode, config.limits.replies), (Mode::All, 7));
-    assert_eq!(config.limits.call_seconds, 9);
+    assert_eq!((config.limits.call_seconds, config.keys), (9, Keys::Vim));
     assert_eq!(config.shell, Some("/bin/dash".into()));
     assert_eq!(config.pass_env, ["GOPATH", "CARGO_HOME"]);
 }

@@ -213,6 +213,15 @@ fn the_status_shows_what_was_typed() {
     assert_eq!(status(&composer), "INSERT");
 }
 
+/// From the first key on: nobody presses `i` for the first prompt.
+#[test]
+fn the_first_prompt_is_undone_at_once_as_well() {
+    let mut composer = Composer::default();
+    composer.toggle_vim();
+    types(&mut composer, "one two⎋u");
+    assert_eq!(shown(&composer), "|");
+}
+
 /// A folded paste is one sign; what is copied of it is the whole.
 #[test]
 fn a_folded_paste_is_cut_and_put_whole() {

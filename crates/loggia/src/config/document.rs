@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
 /// Tables in tables.
 const NESTED: &[&str] = &["server.clones"];
-const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks"];
+const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks", "tui"];
 
 /// One thing that a file says, and where.
 #[derive(Debug)]

@@ -144,12 +144,26 @@ fn the_full_transcript_opens_and_closes() {
     screen.types("\x14").sees("/ search");
     assert!(screen.is_alternate());
     screen.types("/need\r").sees("/need  n next").types("q").types("q").sees("what shall I do?");
+    // With the wheel through a long output, and back.
+    screen.types("!seq 100 400\r").sees("✓ run seq").types("\x14").sees("/ search").types("z");
+    assert!(screen.mouse_is_on());
+    screen.sees("  400").types(&"\x1b[<64;5;5M".repeat(9)).sees_no("  400").sees("  370");
+    screen.types(&"\x1b[<65;5;5M".repeat(9)).sees("  400").types("q").sees("what shall I do?");
     assert!(!screen.is_alternate());
     screen.types("\x04").sees("code 0").is_restored();
     let mut screen = Screen::open(&machine, &["--continue", "--fullscreen"]);
     screen.sees("needle").sees("what shall I do?");
     assert!(screen.is_alternate());
     screen.types("\x04").sees("code 0").is_restored();
+}
+
+#[test]
+fn vims_keys_are_configured() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[("LOGGIA_TUI_KEYS", "vim")], (80, 24));
+    screen.sees("INSERT · ask").types("say one two").sees("› say one two").types("\x1b");
+    screen.sees("NORMAL · ask").types("bbcwthree\x1b").sees("› say three two").types("\r");
+    screen.sees("\n\nthree two").sees("INSERT").types("\x04").sees("code 0").is_restored();
 }
 
 #[test]
