@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 const RUNS: usize = 20;
+const IDLE: Duration = Duration::from_secs(5);
 
 fn main() {
     let directory = tempfile::tempdir().unwrap();
@@ -28,9 +29,36 @@ fn main() {
         millis(RUNS / 2),
         millis(RUNS - 1)
     );
+    let spent = idle(directory.path());
+    println!("idle: {spent} clock ticks of the processor in {} s", IDLE.as_secs());
+}
+
+/// What a screen spends on which nothing happens, in ticks of a hundredth of a second.
+fn idle(directory: &Path) -> u64 {
+    let mut spent = 0;
+    opened(directory, |process| {
+        // What is loaded after the first picture is loaded by then.
+        std::thread::sleep(IDLE);
+        let before = ticks(process);
+        std::thread::sleep(IDLE);
+        spent = ticks(process) - before;
+    });
+    spent
+}
+
+/// User and system time of a process so far.
+fn ticks(process: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
 fn first_picture(directory: &Path) -> Duration {
+    opened(directory, |_| {})
+}
+
+/// Opens a screen, does something once it is there, and closes it; how long the first picture took.
+fn opened(directory: &Path, then: impl FnOnce(u32)) -> Duration {
     let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
     let pair = native_pty_system().openpty(size).unwrap();
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_loggia"));
@@ -59,6 +87,7 @@ fn first_picture(directory: &Path) -> Duration {
             break began.elapsed();
         }
     };
+    then(child.process_id().unwrap());
     writer.write_all(b"\x04").unwrap();
     // Read on, so that it can end.
     while matches!(reader.read(&mut buffer), Ok(1..)) {}
