@@ -104,13 +104,10 @@ impl Runner {
                 _ = hang_up.recv() => return Ok(Exit::HungUp),
                 _ = interrupt.recv() => return Ok(Exit::Asked),
                 event = input => match event {
-                    Some((at, Ok(event))) => match self.read(event) {
-                        Some(msg) => {
-                            read = Some(at);
-                            msg
-                        }
-                        None => continue,
-                    },
+                    Some((at, Ok(event))) => {
+                        read = Some(at);
+                        self.read(event)
+                    }
                     Some((_, Err(_))) | None => return Ok(Exit::HungUp),
                 },
                 msg = self.engine.next() => match msg {
@@ -155,21 +152,18 @@ impl Runner {
         Some(self.began + Duration::from_millis(next.0))
     }
 
-    fn read(&mut self, event: Event) -> Option<Msg> {
-        Some(match event {
+    fn read(&mut self, event: Event) -> Msg {
+        match event {
             Event::Key(key) => Msg::Key(key),
             Event::Paste(text) => Msg::Paste(text),
             Event::Mouse(mouse) => Msg::Mouse(mouse),
             Event::FocusGained => Msg::Focus(true),
             Event::FocusLost => Msg::Focus(false),
             Event::Resize(width, height) => {
-                if self.engine.model.size == (width, height) {
-                    return None;
-                }
                 self.picture.resized();
                 Msg::Resize(width, height)
             }
-        })
+        }
     }
 
     fn draw(&mut self) -> Result<(), TuiError> {
