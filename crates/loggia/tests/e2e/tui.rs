@@ -181,7 +181,8 @@ fn the_last_answer_is_copied() {
 #[test]
 fn it_works_inside_of_tmux() {
     let machine = Machine::new();
-    let script = "exec tmux -S \"$LOGGIA_HOME.tmux\" -f /dev/null new-session \"$0\"";
+    let script = "exec tmux -S \"$LOGGIA_HOME.tmux\" -f /dev/null new-session \"$0\" \\; \
+                  set destroy-unattached on";
     let environment = [("TERM", "xterm-256color")];
     let mut screen = Screen::script(&machine, script, &[], &environment, (80, 24));
     screen.sees("what shall I do?").types("write a.txt: hi\r").sees(ARMED);
