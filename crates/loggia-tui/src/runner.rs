@@ -296,10 +296,9 @@ impl Drop for Input {
 /// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
 fn cursor_row() -> io::Result<Option<u16>> {
     static SILENT: AtomicBool = AtomicBool::new(false);
-    // Whoever read before us may have left a wake-up behind, which would end the wait.
-    for _ in 0..2 {
-        let _ = crossterm::event::poll(Duration::ZERO);
-    }
+    // Whoever read before us may have left a wake-up behind, which would end the wait. Who waits for
+    // no time at all is not told of it.
+    let _ = crossterm::event::poll(Duration::from_millis(1));
     // Only a pointer needs it, so a terminal that does not answer loses nothing else. It is not
     // asked again: the answer to this question could come then.
     let place = match SILENT.load(Ordering::SeqCst) {
