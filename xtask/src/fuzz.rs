@@ -49,7 +49,9 @@ pub fn run(request: &Request) -> anyhow::Result<()> {
         let time = format!("-max_total_time={}", request.seconds);
         // No unsafe code of ours is watched, and SQLite, which some crates bring along, does not
         // start under a sanitizer.
-        let run = ["+nightly", "fuzz", "run", "--sanitizer", "none", target, "--", &time];
+        // Long inputs from the start: some targets need many steps to get anywhere.
+        let long = "-len_control=0";
+        let run = ["+nightly", "fuzz", "run", "--sanitizer", "none", target, "--", long, &time];
         let status = step::cargo(&run).status().context("cargo does not start")?;
         if !status.success() {
             bail!(

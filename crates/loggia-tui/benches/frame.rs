@@ -14,8 +14,6 @@
     reason = "a benchmark that cannot measure should say so loudly"
 )]
 
-use std::time::{Duration, Instant};
-
 use loggia_core::{
     CallCell, CallId, CallOutcome, CallState, Cell, CellBody, Details, FileDiff, Millis, Origin,
     Output, Seq, Surface,
@@ -26,6 +24,10 @@ use loggia_tui::pager::{Pager, Scene};
 use loggia_tui::theme::{Background, Depth, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+
+#[path = "shared/clock.rs"]
+mod clock;
+use clock::{HEADING, Moment, Time, micros, print};
 
 const SHORT: usize = 1_000;
 const LONG: usize = 100_000;
@@ -47,7 +49,7 @@ fn main() {
     let started = Moment::now();
     highlight::warm();
     println!("grammars loaded and warm in {:.0} ms", started.elapsed().cpu.as_secs_f64() * 1e3);
-    println!("µs{:<42} {:>8} {:>8} {:>8}   wall p50 {:>8}", "", "p50", "p99", "max", "p99");
+    println!("{HEADING}");
     if wants("frames") {
         frames(if quick { 5 } else { 40 });
     }
@@ -273,60 +275,4 @@ fn exchange(number: usize) -> Vec<Cell> {
         call("shell", execute, output),
         call("edit", edit, "changed".to_owned()),
     ]
-}
-
-/// A point in time on both clocks.
-struct Moment {
-    wall: Instant,
-    cpu: Duration,
-}
-
-#[derive(Clone, Copy)]
-struct Time {
-    wall: Duration,
-    cpu: Duration,
-}
-
-impl Moment {
-    fn now() -> Self {
-        Self { wall: Instant::now(), cpu: cpu_time() }
-    }
-
-    fn elapsed(&self) -> Time {
-        Time { cpu: cpu_time() - self.cpu, wall: self.wall.elapsed() }
-    }
-}
-
-/// What this thread has used of the processor.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
-}
-
-struct Figures {
-    p50: Duration,
-    p99: Duration,
-    most: Duration,
-}
-
-impl Figures {
-    fn of(mut times: Vec<Duration>) -> Self {
-        times.sort_unstable();
-        let at = |part: usize| times[(times.len() - 1) * part / 100];
-        Self { p50: at(50), p99: at(99), most: at(100) }
-    }
-}
-
-/// Prints a row; returns the figures of the processor's clock.
-fn print(name: &str, times: &[Time]) -> Figures {
-    let cpu = Figures::of(times.iter().map(|time| time.cpu).collect());
-    let wall = Figures::of(times.iter().map(|time| time.wall).collect());
-    let [p50, p99, most] = [cpu.p50, cpu.p99, cpu.most].map(micros);
-    let [wall_p50, wall_p99] = [wall.p50, wall.p99].map(micros);
-    println!("{name:<44} {p50:>8.0} {p99:>8.0} {most:>8.0}   {wall_p50:>8.0} {wall_p99:>8.0}");
-    cpu
-}
-
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
 }

@@ -38,9 +38,11 @@ impl Picture {
         Self { inline, full: Buffer::empty(Rect::ZERO), alternate: false, moved: false, reflows }
     }
 
-    /// The terminal has another size, which the model knows.
+    /// The terminal has changed its size, which the model knows: perhaps to another and back, and
+    /// rows that were cut off meanwhile are gone.
     pub fn resized(&mut self) {
         self.moved = true;
+        self.full = Buffer::empty(Rect::ZERO);
     }
 
     /// The picture that the model wants, on the screen that it wants: the caller has to have

@@ -104,13 +104,10 @@ impl Runner {
                 _ = hang_up.recv() => return Ok(Exit::HungUp),
                 _ = interrupt.recv() => return Ok(Exit::Asked),
                 event = input => match event {
-                    Some((at, Ok(event))) => match self.read(event) {
-                        Some(msg) => {
-                            read = Some(at);
-                            msg
-                        }
-                        None => continue,
-                    },
+                    Some((at, Ok(event))) => {
+                        read = Some(at);
+                        self.read(event)
+                    }
                     Some((_, Err(_))) | None => return Ok(Exit::HungUp),
                 },
                 msg = self.engine.next() => match msg {
@@ -155,21 +152,18 @@ impl Runner {
         Some(self.began + Duration::from_millis(next.0))
     }
 
-    fn read(&mut self, event: Event) -> Option<Msg> {
-        Some(match event {
+    fn read(&mut self, event: Event) -> Msg {
+        match event {
             Event::Key(key) => Msg::Key(key),
             Event::Paste(text) => Msg::Paste(text),
             Event::Mouse(mouse) => Msg::Mouse(mouse),
             Event::FocusGained => Msg::Focus(true),
             Event::FocusLost => Msg::Focus(false),
             Event::Resize(width, height) => {
-                if self.engine.model.size == (width, height) {
-                    return None;
-                }
                 self.picture.resized();
                 Msg::Resize(width, height)
             }
-        })
+        }
     }
 
     fn draw(&mut self) -> Result<(), TuiError> {
@@ -302,10 +296,9 @@ impl Drop for Input {
 /// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
 fn cursor_row() -> io::Result<Option<u16>> {
     static SILENT: AtomicBool = AtomicBool::new(false);
-    // Whoever read before us may have left a wake-up behind, which would end the wait.
-    for _ in 0..2 {
-        let _ = crossterm::event::poll(Duration::ZERO);
-    }
+    // Whoever read before us may have left a wake-up behind, which would end the wait. Who waits for
+    // no time at all is not told of it.
+    let _ = crossterm::event::poll(Duration::from_millis(1));
     // Only a pointer needs it, so a terminal that does not answer loses nothing else. It is not
     // asked again: the answer to this question could come then.
     let place = match SILENT.load(Ordering::SeqCst) {

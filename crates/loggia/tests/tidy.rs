@@ -269,3 +269,25 @@ fn the_product_knows_no_test() {
     }
     assert_none(found, "names of a conformance kit's tests in the product");
 }
+
+/// Where the documents say what shows something, it is there.
+#[test]
+fn the_documents_name_tests_that_exist() {
+    let page = fs::read_to_string(root().join("docs/terminal-expectations.md")).unwrap();
+    let all = sources(&["src", "tests"]);
+    let is_test = |module: &str, name: &str| {
+        let fits = |path: &str| {
+            let file = path.rsplit('/').next().unwrap_or_default();
+            file == format!("{module}.rs") || file == format!("{module}_tests.rs")
+        };
+        let defined = format!("fn {name}(");
+        all.iter().any(|(path, text)| fits(path) && text.contains(&defined))
+    };
+    let named = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
+    let missing = named.filter(|(module, name)| !is_test(module, name));
+    let missing = missing.map(|(module, name)| format!("{module}::{name}")).collect();
+    assert_none(missing, "docs/terminal-expectations.md names what is not there");
+    let pictures = page.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let missing = pictures.filter(|(path, _)| !root().join("docs").join(path).is_file());
+    assert_none(missing.map(|(path, _)| path.to_owned()).collect(), "pictures that are not there");
+}

@@ -178,3 +178,12 @@ proptest! {
         }
     }
 }
+
+/// What the fuzzer has found (`cargo xtask fuzz screen`), once more.
+#[test]
+fn what_was_found_once() {
+    let findings: &[&[u8]] = &[b"\x00\x00:,2:\x92\x00@`\xd8\xd8\xd8\xa1\x00a\x93::\x7f\x12"];
+    for bytes in findings {
+        storm(bytes);
+    }
+}

@@ -186,6 +186,12 @@ impl Screen {
         self
     }
 
+    /// Presses the left button on a text.
+    pub fn clicks(&mut self, text: &str) -> &mut Self {
+        let row = self.shown().lines().position(|line| line.contains(text)).unwrap();
+        self.types(&format!("\x1b[<0;4;{}M", row + 1))
+    }
+
     pub fn resize(&mut self, columns: u16, rows: u16) -> &mut Self {
         self.parser.screen_mut().set_size(some(rows), some(columns));
         self.master.resize(size(columns, rows)).unwrap();

@@ -227,6 +227,45 @@ fn the_full_transcript() {
     screen.types("q").sees(READY).types("\x04").sees("code 0").is_restored();
 }
 
+#[test]
+fn the_full_screen_from_the_start() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &["--fullscreen"], &[], (60, 12));
+    screen.sees(READY);
+    send(&mut screen, &["say beside the composer"]);
+    assert_snapshot!(screen.picture(&["\nbeside the composer", READY, "!working"]));
+}
+
+#[test]
+fn leaving_needs_two_keys() {
+    let machine = Machine::new();
+    let mut screen = open(&machine, &[]);
+    screen.types("\x03");
+    assert_snapshot!(screen.picture(&["Ctrl-C again to leave"]));
+}
+
+/// The same session in a second terminal, and what it says when the first one is gone.
+#[test]
+fn attached_and_cut_off() {
+    let machine = Machine::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut home = Screen::sized(&machine, &["--a2a-port", &port.to_string()], &[], SIZE);
+    home.sees(READY);
+    let url = format!("localhost:{port}");
+    let mut away = Screen::sized(&machine, &["attach", &url, "--name", "laptop"], &[], (110, 20));
+    away.sees(READY);
+    home.sees("with TUI:laptop");
+    send(&mut home, &["say from home"]);
+    away.sees("\n\nfrom home").sees_no("working");
+    send(&mut away, &["say from away"]);
+    assert_snapshot!(
+        "seen_at_home",
+        home.picture(&["\n\nfrom away", READY, "!working", "!joined"])
+    );
+    home.signal(nix::sys::signal::Signal::SIGKILL).sees("code 137");
+    assert_snapshot!("cut_off", away.picture(&["nobody answers", "trying again"]));
+}
+
 /// The same question on a dark and a light background, and without colours.
 #[test]
 fn colours() {

@@ -50,20 +50,33 @@ fn an_edited_proposal_is_what_runs() {
     assert!(ran.contains("echo one and two"), "{ran}");
 }
 
+/// A program that writes this into the file it is given, if the terminal is as programs expect it.
+fn editor(machine: &Machine, text: &str) -> String {
+    let path = machine.home().with_file_name("editor.sh");
+    let script = format!("#!/bin/sh\nstty -a | grep -q ' icanon' && echo {text} > \"$1\"\n");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
 #[test]
 fn an_editor_of_ones_own_writes_the_prompt() {
     let machine = Machine::new();
-    let editor = machine.home().with_file_name("editor.sh");
-    std::fs::write(
-        &editor,
-        "#!/bin/sh\nstty -a | grep -q ' icanon' && echo say from my editor > \"$1\"\n",
-    )
-    .unwrap();
-    std::fs::set_permissions(&editor, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let environment = [("EDITOR", editor.to_str().unwrap())];
-    let mut screen = Screen::sized(&machine, &[], &environment, (80, 24));
+    let editor = editor(&machine, "say from my editor");
+    let mut screen = Screen::sized(&machine, &[], &[("EDITOR", &editor)], (80, 24));
     screen.sees("what shall I do?").types("\x07").sees("› say from my editor").types("\r");
     screen.sees("\n\nfrom my editor").sees("what shall I do?");
+    screen.types("\x04").sees("code 0").is_restored();
+}
+
+/// Where the screen is was asked again, and the terminal's answer was heard.
+#[test]
+fn the_pointer_answers_also_after_an_editor_was_there() {
+    let machine = Machine::new();
+    let editor = editor(&machine, "write a.txt: hi");
+    let mut screen = Screen::sized(&machine, &[], &[("EDITOR", &editor)], (80, 24));
+    screen.sees("what shall I do?").types("\x07").sees("› write a.txt: hi").types("\r");
+    screen.sees(ARMED).clicks("y Allow once").sees("wrote a.txt");
     screen.types("\x04").sees("code 0").is_restored();
 }
 
@@ -195,7 +208,8 @@ fn the_last_answer_is_copied() {
 #[test]
 fn it_works_inside_of_tmux() {
     let machine = Machine::new();
-    let script = "exec tmux -S \"$LOGGIA_HOME.tmux\" -f /dev/null new-session \"$0\"";
+    let script = "exec tmux -S \"$LOGGIA_HOME.tmux\" -f /dev/null new-session \"$0\" \\; \
+                  set destroy-unattached on";
     let environment = [("TERM", "xterm-256color")];
     let mut screen = Screen::script(&machine, script, &[], &environment, (80, 24));
     screen.sees("what shall I do?").types("write a.txt: hi\r").sees(ARMED);

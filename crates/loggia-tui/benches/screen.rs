@@ -1,0 +1,137 @@
+//! How long a picture of the whole screen takes while a thousand events a second arrive, inline and
+//! full, in a short and in a long transcript, and from a keystroke to its picture: `cargo bench -p
+//! loggia-tui --bench screen`, with `-- --quick` for a short run.
+//!
+//! Measured is everything up to the bytes for the terminal: the events that came since the last
+//! picture, the key, the lines, the rows that changed. Not measured is the terminal itself, and the
+//! wait between two pictures (at most 16 ms, after a key 4 ms). Short and long are drawn in turns.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a benchmark that cannot measure should say so loudly"
+)]
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use loggia_core::{Envelope, Event, Millis, Origin, Seq, Surface};
+use loggia_tui::app::{Model, Msg, Start, update};
+use loggia_tui::moment::Moment;
+use loggia_tui::picture::Picture;
+use loggia_tui::theme::{Background, Depth, Theme};
+use std::sync::Arc;
+
+#[path = "shared/clock.rs"]
+mod clock;
+use clock::{HEADING, Moment as Both, Time, micros, print};
+
+/// Events between two frames: a thousand a second at sixty frames.
+const EVENTS: usize = 17;
+const SIZE: (u16, u16) = (120, 40);
+
+const LENGTHS: [usize; 2] = [1_000, 100_000];
+/// Pictures that are not counted: they meet everything for the first time.
+const OPENING: usize = 20;
+
+struct Stage {
+    model: Model,
+    picture: Picture,
+    seq: u64,
+    now: u64,
+    pieces: usize,
+}
+
+fn main() {
+    let quick = std::env::args().any(|argument| argument == "--quick");
+    let pictures = if quick { 500 } else { 4_000 };
+    loggia_tui::highlight::warm();
+    println!("{HEADING}");
+    compare("a picture inline", pictures, false, Stage::frame);
+    compare("a picture of the full transcript", pictures, true, Stage::frame);
+    compare("a key inline", pictures, false, Stage::keystroke);
+    compare("a key beside the full transcript", pictures, true, Stage::keystroke);
+}
+
+fn compare(name: &str, pictures: usize, full: bool, step: impl Fn(&mut Stage, usize)) {
+    let mut stages = LENGTHS.map(|lines| Stage::new(lines, full));
+    let mut times: [Vec<Time>; 2] = [Vec::new(), Vec::new()];
+    for number in 0..OPENING + pictures {
+        for (stage, times) in stages.iter_mut().zip(&mut times) {
+            stage.now += 16;
+            let began = Both::now();
+            step(stage, number);
+            let time = began.elapsed();
+            if number >= OPENING {
+                times.push(time);
+            }
+        }
+    }
+    let [short, long] = times;
+    let row = |lines: usize, times: &[Time]| print(&format!("{name}, {lines} lines"), times);
+    let (short, long) = (row(LENGTHS[0], &short), row(LENGTHS[1], &long));
+    let times = |long, short| micros(long) / micros(short);
+    println!(
+        "  × {:.2} at p50, × {:.2} at p99",
+        times(long.p50, short.p50),
+        times(long.p99, short.p99)
+    );
+}
+
+impl Stage {
+    fn new(lines: usize, fullscreen: bool) -> Self {
+        let start = Start {
+            me: Origin::new(Surface::Tui, "bench"),
+            head: Seq(0),
+            opened: Millis(0),
+            history: Vec::new(),
+            fullscreen,
+            size: SIZE,
+            reflows: true,
+            theme: Theme::new(Depth::Indexed, Background::Dark),
+            vim: false,
+        };
+        let picture = Picture::new(SIZE, Some(0), true);
+        let mut stage = Self { model: Model::new(start), picture, seq: 0, now: 0, pieces: 0 };
+        stage.event(Event::TurnStarted { turn: "u".into(), prompt: "p".into(), task: "t".into() });
+        for _ in 0..lines / 2 {
+            stage.text("A line of *text*.\n\n");
+        }
+        stage.draw();
+        stage
+    }
+
+    fn event(&mut self, event: Event) {
+        self.seq += 1;
+        let origin = Origin::agent();
+        let envelope = Envelope { seq: Seq(self.seq), at: Millis(0), origin, event };
+        update(&mut self.model, Msg::Event(Arc::new(envelope)), Moment(self.now));
+    }
+
+    /// A piece of a message of about forty.
+    fn text(&mut self, text: &str) {
+        self.pieces += 1;
+        let message = format!("m{}", self.pieces / 40).as_str().into();
+        self.event(Event::TextAppended { turn: "u".into(), message, text: text.into() });
+    }
+
+    fn draw(&mut self) {
+        let painted = self.picture.draw(&mut self.model, Moment(self.now));
+        update(&mut self.model, Msg::Drawn(painted.shown), Moment(self.now));
+    }
+
+    /// What has arrived since the last picture, and the next one.
+    fn frame(&mut self, _number: usize) {
+        self.text("\n\nNext, `code` and ");
+        for _ in 1..EVENTS {
+            self.text("some **more** words ");
+        }
+        self.draw();
+    }
+
+    fn keystroke(&mut self, number: usize) {
+        let letter = if number % 60 == 59 { KeyCode::Backspace } else { KeyCode::Char('x') };
+        let event = KeyEvent::new(letter, KeyModifiers::NONE);
+        update(&mut self.model, Msg::Key(event), Moment(self.now));
+        self.frame(number);
+    }
+}
