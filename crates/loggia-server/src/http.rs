@@ -45,17 +45,17 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/.well-known/agent-card.json", get(card::root))
         .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
         .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
-        .route("/.well-known/agent.json", get(card::task_service))
-        .route("/agent.json", get(card::task_service))
-        .route("/a2a/agent.json", get(card::task_service))
+        .route("/.well-known/agent.json", get(card::legacy))
+        .route("/agent.json", get(card::legacy))
+        .route("/a2a/agent.json", get(card::legacy))
         .route("/healthz", get(|| async { "ok\n" }))
-        .merge(task_service())
+        .merge(legacy_routes())
         .with_state(server)
 }
 
 /// `/rpc`, and the paths of python-a2a.
-fn task_service() -> Router<Arc<Server>> {
-    let mut routes = Router::new().route("/rpc", post(tasks::service));
+fn legacy_routes() -> Router<Arc<Server>> {
+    let mut routes = Router::new().route("/rpc", post(tasks::polled));
     for base in ["", "/a2a"] {
         for method in ["send", "get", "cancel"] {
             routes = routes.route(&format!("{base}/tasks/{method}"), post(tasks::waiting));
