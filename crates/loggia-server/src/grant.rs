@@ -5,10 +5,20 @@ use loggia_core::Mode;
 
 use crate::auth::Principal;
 
-/// The mode of an unattended session of this principal: what the server lets pass anyway, or what
-/// the principal was granted, whichever is more. Read only stays read only.
+/// The mode of an unattended session of this principal.
 pub(crate) fn unattended_mode(default: Mode, principal: &Principal) -> Mode {
-    match (default, granted(principal)) {
+    more(default, granted(principal))
+}
+
+/// What a client was granted. Nobody is granted anything yet.
+fn granted(_principal: &Principal) -> Mode {
+    Mode::Ask
+}
+
+/// What the server lets pass anyway, or what was granted, whichever is more. Read only stays read
+/// only.
+fn more(default: Mode, granted: Mode) -> Mode {
+    match (default, granted) {
         (Mode::Plan, _) => Mode::Plan,
         (Mode::All, _) | (_, Mode::All) => Mode::All,
         (Mode::Edits, _) | (_, Mode::Edits) => Mode::Edits,
@@ -16,7 +26,24 @@ pub(crate) fn unattended_mode(default: Mode, principal: &Principal) -> Mode {
     }
 }
 
-/// Nobody is granted anything.
-fn granted(_principal: &Principal) -> Mode {
-    Mode::Ask
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_adds_and_takes_nothing_away() {
+        use Mode::{All, Ask, Edits, Plan};
+        for (default, granted, wanted) in [
+            (Ask, Ask, Ask),
+            (Ask, Edits, Edits),
+            (Ask, All, All),
+            (Edits, Ask, Edits),
+            (Edits, All, All),
+            (All, Ask, All),
+            (All, Edits, All),
+            (Plan, All, Plan),
+        ] {
+            assert_eq!(more(default, granted), wanted, "{default:?} with {granted:?}");
+        }
+    }
 }
