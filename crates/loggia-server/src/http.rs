@@ -55,15 +55,18 @@ pub fn router(server: Arc<Server>) -> Router {
 
 /// `/rpc`, and the paths of python-a2a.
 fn legacy_routes() -> Router<Arc<Server>> {
-    let mut routes = Router::new().route("/rpc", post(tasks::polled));
-    for base in ["", "/a2a"] {
-        for method in ["send", "get", "cancel"] {
-            routes = routes.route(&format!("{base}/tasks/{method}"), post(tasks::waiting));
-        }
-        routes = routes.route(&format!("{base}/tasks/stream"), post(tasks::bare));
-        routes = routes.route(&format!("{base}/stream"), post(tasks::words));
-    }
-    routes
+    Router::new()
+        .route("/rpc", post(tasks::polled))
+        .route("/tasks/send", post(tasks::waiting))
+        .route("/tasks/get", post(tasks::waiting))
+        .route("/tasks/cancel", post(tasks::waiting))
+        .route("/tasks/stream", post(tasks::bare))
+        .route("/stream", post(tasks::words))
+        .route("/a2a/tasks/send", post(tasks::waiting))
+        .route("/a2a/tasks/get", post(tasks::waiting))
+        .route("/a2a/tasks/cancel", post(tasks::waiting))
+        .route("/a2a/tasks/stream", post(tasks::bare))
+        .route("/a2a/stream", post(tasks::words))
 }
 
 /// Who sends a request, as the guard found out. Clients of one principal are told apart by their

@@ -11,7 +11,7 @@ fn saying(id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_webhook_of_the_task_service_gets_tasks_by_their_clients_name() {
+async fn a_webhook_gets_tasks_by_the_names_their_client_gave_them() {
     let stage = Stage::doing([Act::say("done")]);
     let webhook = Webhook::start().await;
     let config = json!({

@@ -74,7 +74,7 @@ fn every_card() {
 
 /// Where there is no way to get a token, none is named.
 #[test]
-fn the_task_service_says_how_to_prove_oneself() {
+fn the_oldest_card_says_how_to_prove_oneself() {
     let shown = legacy::card::agent_json(&facts());
     assert_eq!(shown["url"], "https://example.org/loggia", "one URL for every version");
     assert_eq!(shown["endpoints"]["rpc"], "https://example.org/loggia/rpc");
