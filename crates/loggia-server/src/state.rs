@@ -290,6 +290,9 @@ impl Server {
         handle: &SessionHandle,
         settings: Option<&AgentSettings>,
     ) -> Result<(), WireError> {
+        if settings.is_some_and(|settings| settings.repository.is_some()) {
+            return Err(Condition::WorkspaceDiffers.into());
+        }
         let Some(path) = settings.and_then(|settings| settings.workspace_path.as_deref()) else {
             return Ok(());
         };

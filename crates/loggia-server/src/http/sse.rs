@@ -36,6 +36,18 @@ impl Form {
         }
     }
 
+    /// Why a stream ends that should not.
+    fn error(&self, dialect: Dialect, error: &WireError) -> Bytes {
+        match self {
+            Form::Responses(id) => error_event(id, dialect, error),
+            // python-a2a's own form.
+            Form::Bare | Form::Words => {
+                let why = serde_json::json!({ "error": refuse(error, dialect).message });
+                Bytes::from(format!("event: error\ndata: {why}\n\n"))
+            }
+        }
+    }
+
     /// One frame as an event's data; None where there is nothing to say.
     fn write(&self, body: &[u8], out: &mut BytesMut) -> Option<()> {
         match self {
@@ -118,7 +130,7 @@ fn events<H: Send + 'static>(
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    error_event(state.form.id(), state.dialect, &error)
+                    state.form.error(state.dialect, &error)
                 }
             },
             () = state.stopping.told() => {
