@@ -4,7 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::jsonrpc::{self, Body, Rejected};
-use loggia_wire::{Call, Dialect, Extension, WireError, decode, dialect_of, refuse, sdlc};
+use loggia_wire::legacy::{self, Names, Reading};
+use loggia_wire::{
+    Asked, Call, Delivery, Dialect, Extension, Intent, WireError, decode, dialect_of, refuse, sdlc,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     rest(bytes);
@@ -42,6 +45,24 @@ fn answer(call: Call) {
         if let Err(error) = decode(&call, extension) {
             show(&call.id, &error, dialect);
         }
+    }
+    for names in [Names::Of("token:somebody"), Names::Ours] {
+        let reading = Reading { names, send: Delivery::AtOnce };
+        let bare = legacy::decode_bare(&call.params, reading);
+        for asked in [legacy::decode(&call, reading), bare] {
+            match asked {
+                Ok(asked) => repeat(&asked),
+                Err(error) => show(&call.id, &error, Dialect::Legacy),
+            }
+        }
+    }
+}
+
+/// What was sent is the same as itself, and kept.
+fn repeat(asked: &Asked) {
+    if let Intent::Prompt(prompt) = &asked.intent {
+        assert!(legacy::request::word(&prompt.content).is_some());
+        assert_eq!(legacy::request::difference(&prompt.content, &prompt.content), None);
     }
 }
 

@@ -247,7 +247,7 @@ impl Server {
         let ack = match (submitted, &by_client) {
             (Ok(ack), _) => ack,
             (Err(WireError::Refused(Refusal::TaskExists)), Some(prompt)) => {
-                return self.lost(&handle, prompt.clone(), view).await;
+                return self.late(prompt.clone(), view, caller).await;
             }
             (Err(error), _) => return Err(error),
         };
@@ -256,9 +256,9 @@ impl Server {
         }
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         if let Some(prompt) = by_client.filter(|prompt| prompt.session.is_some())
-            && let Some(first) = self.overtaken(&handle, &task, caller).await?
+            && self.is_second(&handle, &task, caller).await?
         {
-            return self.lost(&first, prompt, view).await;
+            return self.late(prompt, view, caller).await;
         }
         let shown = Shown { history, artifacts: true };
         self.deliver(&handle, view, task, &ack, delivery, shown, Opening::InFrames).await

@@ -5,15 +5,9 @@ use loggia_core::Mode;
 
 use crate::auth::{Grant, Principal};
 
-/// The mode of an unattended session of this principal: what the server lets pass anyway, or what
-/// the principal was granted, whichever is more. Read only stays read only.
+/// The mode of an unattended session of this principal.
 pub(crate) fn unattended_mode(default: Mode, principal: &Principal) -> Mode {
-    match (default, granted(principal)) {
-        (Mode::Plan, _) => Mode::Plan,
-        (Mode::All, _) | (_, Mode::All) => Mode::All,
-        (Mode::Edits, _) | (_, Mode::Edits) => Mode::Edits,
-        (Mode::Ask, Mode::Ask | Mode::Plan) => Mode::Ask,
-    }
+    more(default, granted(principal))
 }
 
 /// What was granted when the client was registered.
@@ -22,5 +16,38 @@ fn granted(principal: &Principal) -> Mode {
         Grant::None => Mode::Ask,
         Grant::Edits => Mode::Edits,
         Grant::All => Mode::All,
+    }
+}
+
+/// What the server lets pass anyway, or what was granted, whichever is more. Read only stays read
+/// only.
+fn more(default: Mode, granted: Mode) -> Mode {
+    match (default, granted) {
+        (Mode::Plan, _) => Mode::Plan,
+        (Mode::All, _) | (_, Mode::All) => Mode::All,
+        (Mode::Edits, _) | (_, Mode::Edits) => Mode::Edits,
+        (Mode::Ask, Mode::Ask | Mode::Plan) => Mode::Ask,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_adds_and_takes_nothing_away() {
+        use Mode::{All, Ask, Edits, Plan};
+        for (default, granted, wanted) in [
+            (Ask, Ask, Ask),
+            (Ask, Edits, Edits),
+            (Ask, All, All),
+            (Edits, Ask, Edits),
+            (Edits, All, All),
+            (All, Ask, All),
+            (All, Edits, All),
+            (Plan, All, Plan),
+        ] {
+            assert_eq!(more(default, granted), wanted, "{default:?} with {granted:?}");
+        }
     }
 }

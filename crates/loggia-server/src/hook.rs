@@ -185,6 +185,7 @@ fn rewritten(mut prompt: Prompt, text: String) -> Prompt {
     let parts = std::mem::take(&mut prompt.content.parts);
     let place = parts.iter().take_while(|part| !is_text(part)).count();
     let mut parts: Vec<Part> = parts.into_iter().filter(|part| !is_text(part)).collect();
+    legacy::request::rewrite(&mut prompt.content, &text);
     parts.insert(place, Part::Text { text });
     prompt.content = Content { parts, ..prompt.content };
     prompt

@@ -58,31 +58,34 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/.well-known/agent-card.json", get(card::root))
         .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
         .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
-        .route("/.well-known/agent.json", get(card::task_service))
-        .route("/agent.json", get(card::task_service))
-        .route("/a2a/agent.json", get(card::task_service))
         .route("/tasks", post(sdlc::open_task))
         .route("/tasks/metadata", get(sdlc::all_metadata))
         .route("/tasks/{id}/metadata", get(sdlc::metadata))
         .route("/message/stream", post(sdlc::message))
         .route("/executeCommand", post(sdlc::execute))
         .route("/listCommands", get(sdlc::commands))
+        .route("/.well-known/agent.json", get(card::legacy))
+        .route("/agent.json", get(card::legacy))
+        .route("/a2a/agent.json", get(card::legacy))
         .route("/healthz", get(|| async { "ok\n" }))
-        .merge(task_service())
+        .merge(legacy_routes())
         .with_state(server)
 }
 
 /// `/rpc`, and the paths of python-a2a.
-fn task_service() -> Router<Arc<Server>> {
-    let mut routes = Router::new().route("/rpc", post(tasks::service));
-    for base in ["", "/a2a"] {
-        for method in ["send", "get", "cancel"] {
-            routes = routes.route(&format!("{base}/tasks/{method}"), post(tasks::waiting));
-        }
-        routes = routes.route(&format!("{base}/tasks/stream"), post(tasks::bare));
-        routes = routes.route(&format!("{base}/stream"), post(tasks::words));
-    }
-    routes
+fn legacy_routes() -> Router<Arc<Server>> {
+    Router::new()
+        .route("/rpc", post(tasks::polled))
+        .route("/tasks/send", post(tasks::waiting))
+        .route("/tasks/get", post(tasks::waiting))
+        .route("/tasks/cancel", post(tasks::waiting))
+        .route("/tasks/stream", post(tasks::bare))
+        .route("/stream", post(tasks::words))
+        .route("/a2a/tasks/send", post(tasks::waiting))
+        .route("/a2a/tasks/get", post(tasks::waiting))
+        .route("/a2a/tasks/cancel", post(tasks::waiting))
+        .route("/a2a/tasks/stream", post(tasks::bare))
+        .route("/a2a/stream", post(tasks::words))
 }
 
 /// Who sends a request, as the guard found out. Clients of one principal are told apart by their

@@ -70,36 +70,35 @@ impl Server {
     }
 
     /// The answer to a message whose name was taken while it was on its way.
-    pub(crate) async fn lost(
+    pub(crate) async fn late(
         &self,
-        handle: &SessionHandle,
         prompt: Prompt,
         view: View,
+        caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let TaskChoice::Named(task) = prompt.task.clone() else {
-            return Err(Condition::Internal.into());
-        };
-        match self.repeated(handle, task, prompt, view).await? {
+        match self.recognise(prompt, view, caller).await? {
             Recognised::Again(reply) => Ok(reply),
             // It asks by now, and this is no answer to a question that nobody has read yet.
             Recognised::Goes(_) => Err(Condition::Busy.into()),
         }
     }
 
-    /// The session that a task belongs to, if not the one it was just sent to: two requests with
-    /// one name for two sessions came at once, and the other one was first.
-    pub(crate) async fn overtaken(
+    /// Two requests with one name for two sessions came at once, and this one was second: the task
+    /// is where the index has it, and what began here ends.
+    pub(crate) async fn is_second(
         &self,
         handle: &SessionHandle,
         task: &TaskId,
         caller: &Caller,
-    ) -> Result<Option<SessionHandle>, WireError> {
+    ) -> Result<bool, WireError> {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
-        let Some(first) = found.filter(|first| first != handle.id()) else { return Ok(None) };
+        if found.is_none_or(|first| first == *handle.id()) {
+            return Ok(false);
+        }
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
         // What is over can not be cancelled, and need not be.
         let _ = handle.submit(command, caller.origin.clone()).await;
-        Ok(Some(self.session(&first, caller).await?))
+        Ok(true)
     }
 
     /// The session a new task belongs into. Where one session is shared, that one; otherwise the one

@@ -17,5 +17,7 @@ mod egress;
 mod life;
 #[path = "push/stage.rs"]
 mod stage;
+#[path = "push/tasks.rs"]
+mod tasks;
 #[path = "push/webhook.rs"]
 mod webhook;

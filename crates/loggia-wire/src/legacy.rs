@@ -14,7 +14,7 @@ pub mod schema;
 pub mod types;
 pub mod words;
 
-pub use decode::{Names, Service, decode, decode_bare};
+pub use decode::{Names, Reading, decode, decode_bare};
 
 /// Methods that nobody else has.
 pub(crate) const METHODS: &[&str] = &[

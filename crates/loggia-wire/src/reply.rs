@@ -104,7 +104,11 @@ pub fn push(dialect: Dialect, task: &TaskId, target: &PushTarget) -> Value {
         }
         Dialect::Legacy => value_of(&legacy::types::TaskPushNotificationConfig {
             id: task.to_string(),
-            push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
+            // There is one for each task, so it needs no name.
+            push_notification_config: a2a03::types::PushNotificationConfig {
+                id: None,
+                ..a2a03::types::PushNotificationConfig::shown(target)
+            },
         }),
     }
 }

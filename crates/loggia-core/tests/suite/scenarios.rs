@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::laws::fold;
 use super::witness::Witness;
-use script::{Script, browser, edit_of, editor, ide, service, settings, shell, tui, typed};
+use script::{Script, browser, edit_of, editor, ide, reporter, settings, shell, tui, typed};
 
 macro_rules! scenarios {
     ($($test:ident => $name:ident),* $(,)?) => {
@@ -63,7 +63,7 @@ const NAMED: &str = "aef6ac3b-e438-8e2b-82a9-c4e6c719a143";
 /// A task of a client that can not answer questions: named by it, with what it sent kept whole.
 fn unattended() -> Script {
     let settings = Settings { unattended: true, ..settings(Mode::Ask, Vec::new()) };
-    let mut script = Script::open_with(service(), settings);
+    let mut script = Script::open_with(reporter(), settings);
     let sent = json!({
         "id": "report-7",
         "message": { "role": "user", "parts": [{ "text": "Write the report." }] },
@@ -74,7 +74,7 @@ fn unattended() -> Script {
         ..Content::text("Write the report.")
     };
     let (prompt, task) = ("prompt-1".into(), TaskChoice::Named(NAMED.into()));
-    script.submit(service(), Command::Prompt { prompt, task, content });
+    script.submit(reporter(), Command::Prompt { prompt, task, content });
     script.propose("message-1", "call-1", shell("make report"));
     script.propose("message-1", "call-2", edit_of("report.md", "", "# Report\n"));
     script.say("message-2", &["I may neither build nor write it."]);

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use loggia_wire::time::http_date;
-use loggia_wire::{CardKind, card, card_kind, legacy};
+use loggia_wire::{CardKind, card, card_kind, legacy as tasks};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -28,8 +28,8 @@ pub async fn version_03(State(server): State<Arc<Server>>, headers: HeaderMap) -
 }
 
 /// Where A2A 0.1 and 0.2 look.
-pub async fn task_service(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    shown(&server, &legacy::card::agent_json(&server.card_facts().await), &headers)
+pub async fn legacy(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
+    shown(&server, &tasks::card::agent_json(&server.card_facts().await), &headers)
 }
 
 async fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {

@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use futures::future::BoxFuture;
-use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse};
+use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse, sdlc};
 
 use crate::auth::Tenure;
 use crate::dispatch::TaskFrames;
@@ -37,6 +37,22 @@ impl Form {
         match self {
             Form::Responses(id) => id,
             Form::Bare | Form::Words | Form::Events => &Id::NULL,
+        }
+    }
+
+    /// Why a stream ends that should not.
+    fn error(&self, dialect: Dialect, error: &WireError) -> Bytes {
+        match self {
+            Form::Responses(id) => error_event(id, dialect, error),
+            // python-a2a's own form.
+            Form::Bare | Form::Words => {
+                let why = serde_json::json!({ "error": refuse(error, dialect).message });
+                Bytes::from(format!("event: error\ndata: {why}\n\n"))
+            }
+            Form::Events => {
+                let (_, body) = sdlc::error(error);
+                Bytes::from(format!("event: error\ndata: {body}\n\n"))
+            }
         }
     }
 
@@ -84,7 +100,7 @@ pub fn once(form: &Form, value: &serde_json::Value) -> Response {
 
 /// A request for a stream that failed before it began, in the form of a stream.
 pub fn refusal(id: &Id, dialect: Dialect, error: &WireError) -> Response {
-    response(Body::from(error_event(&Form::Responses(id.clone()), dialect, error)))
+    response(Body::from(error_event(id, dialect, error)))
 }
 
 fn response(body: Body) -> Response {
@@ -124,14 +140,14 @@ fn events<H: Send + 'static>(
             () = &mut state.tenure => {
                 state.over = true;
                 let error = Condition::Unauthenticated.into();
-                error_event(&state.form, state.dialect, &error)
+                state.form.error(state.dialect, &error)
             }
             frames = state.frames.next() => match frames {
                 Ok(Some(frames)) => encode(&state.form, &frames),
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    error_event(&state.form, state.dialect, &error)
+                    state.form.error(state.dialect, &error)
                 }
             },
             () = state.stopping.told() => {
@@ -159,15 +175,7 @@ fn encode(form: &Form, frames: &[Arc<Encoded>]) -> Bytes {
     out.freeze()
 }
 
-fn error_event(form: &Form, dialect: Dialect, error: &WireError) -> Bytes {
-    Bytes::from(match form {
-        Form::Events => {
-            let (_, body) = loggia_wire::sdlc::error(error);
-            format!("event: error\ndata: {body}\n\n")
-        }
-        Form::Responses(_) | Form::Bare | Form::Words => {
-            let text = loggia_wire::jsonrpc::error_response(form.id(), &refuse(error, dialect));
-            format!("data: {text}\n\n")
-        }
-    })
+fn error_event(id: &Id, dialect: Dialect, error: &WireError) -> Bytes {
+    let text = loggia_wire::jsonrpc::error_response(id, &refuse(error, dialect));
+    Bytes::from(format!("data: {text}\n\n"))
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use loggia_core::Surface;
-use loggia_wire::legacy::{self, Names, Service};
+use loggia_wire::legacy::{self, Names, Reading};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Id, WireError, check_call_version, decode, dialect_of,
 };
@@ -39,7 +39,7 @@ pub(super) enum Spoken {
     /// Every dialect, by the method's name.
     Every,
     /// The task service; `tasks/send` is answered at once.
-    Service,
+    Polled,
     /// The same as python-a2a speaks it: `tasks/send` waits, and an error has an HTTP status.
     Waiting,
     /// Its streams: without an envelope in either direction.
@@ -52,7 +52,7 @@ impl Spoken {
     pub fn dialect(self) -> Dialect {
         match self {
             Spoken::Every => Dialect::A2a03,
-            Spoken::Service | Spoken::Waiting | Spoken::Bare | Spoken::Words => Dialect::Legacy,
+            Spoken::Polled | Spoken::Waiting | Spoken::Bare | Spoken::Words => Dialect::Legacy,
         }
     }
 
@@ -62,7 +62,7 @@ impl Spoken {
 
     pub fn form(self, id: &Id) -> Form {
         match self {
-            Spoken::Every | Spoken::Service | Spoken::Waiting => Form::Responses(id.clone()),
+            Spoken::Every | Spoken::Polled | Spoken::Waiting => Form::Responses(id.clone()),
             Spoken::Bare => Form::Bare,
             Spoken::Words => Form::Words,
         }
@@ -71,14 +71,14 @@ impl Spoken {
     /// Who polls is answered at once; A2A 0.1's own clients wait for the result.
     fn send(self) -> Delivery {
         match self {
-            Spoken::Service => Delivery::AtOnce,
+            Spoken::Polled => Delivery::AtOnce,
             Spoken::Every | Spoken::Waiting | Spoken::Bare | Spoken::Words => Delivery::WhenSettled,
         }
     }
 }
 
-pub async fn service(State(server): State<Arc<Server>>, request: Request) -> Response {
-    rpc::answer(&server, request, Spoken::Service).await
+pub async fn polled(State(server): State<Arc<Server>>, request: Request) -> Response {
+    rpc::answer(&server, request, Spoken::Polled).await
 }
 
 pub async fn waiting(State(server): State<Arc<Server>>, request: Request) -> Response {
@@ -109,7 +109,7 @@ pub(super) async fn read(
     };
     if dialect == Dialect::Legacy {
         envelope.caller.origin.surface = Surface::Legacy;
-        let asked = service_call(server, call, &envelope.caller, envelope.spoken.send()).await;
+        let asked = legacy_call(server, call, &envelope.caller, envelope.spoken.send()).await;
         return (dialect, asked);
     }
     let asked = check_call_version(envelope.version.as_deref(), call)
@@ -130,7 +130,7 @@ async fn meant_by_task(
     }
     let own = of_client(&envelope.caller, envelope.spoken.send());
     let Ok(asked) = legacy::decode(call, own) else { return Ok(dialect) };
-    let Ok(ours) = legacy::decode(call, Service { names: Names::Ours, ..own }) else {
+    let Ok(ours) = legacy::decode(call, Reading { names: Names::Ours, ..own }) else {
         return Ok(dialect);
     };
     match (asked.intent.task(), ours.intent.task()) {
@@ -142,7 +142,7 @@ async fn meant_by_task(
 }
 
 /// A name is the client's own; where it has given none such, ours.
-async fn service_call(
+async fn legacy_call(
     server: &Server,
     call: &Call,
     caller: &Caller,
@@ -152,14 +152,14 @@ async fn service_call(
     let asked = legacy::decode(call, own)?;
     match asked.intent.task() {
         Some(task) if !server.has_task(task).await? => {
-            legacy::decode(call, Service { names: Names::Ours, ..own })
+            legacy::decode(call, Reading { names: Names::Ours, ..own })
         }
         Some(_) | None => Ok(asked),
     }
 }
 
-fn of_client(caller: &Caller, send: Delivery) -> Service<'_> {
-    Service { names: Names::Of(&caller.principal.name), send }
+fn of_client(caller: &Caller, send: Delivery) -> Reading<'_> {
+    Reading { names: Names::Of(&caller.principal.name), send }
 }
 
 /// A task, or a message that begins one, without an envelope: where streams have none either.
@@ -169,7 +169,7 @@ pub(super) fn read_bare(bytes: &[u8], envelope: &mut Envelope) -> Option<Result<
         return None;
     }
     let params = match envelope.spoken {
-        Spoken::Every | Spoken::Service | Spoken::Waiting => return None,
+        Spoken::Every | Spoken::Polled | Spoken::Waiting => return None,
         Spoken::Bare => value,
         Spoken::Words => legacy::words::task_of(value, &uuid::Uuid::now_v7().to_string()),
     };

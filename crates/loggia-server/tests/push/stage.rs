@@ -16,7 +16,10 @@ use loggia_server::state::{Caller, Defaults, Server, Shape};
 use loggia_session::{Agent, Hub, MemoryStore, SessionHandle, Store};
 use loggia_testkit::{Act, ScriptAgent, client};
 use loggia_wire::jsonrpc::Body;
-use loggia_wire::{CardFacts, Extension, decode, dialect_of, jsonrpc, refuse};
+use loggia_wire::legacy::{self, Reading};
+use loggia_wire::{
+    Call, CardFacts, Delivery, Dialect, Extension, Id, decode, dialect_of, jsonrpc, refuse,
+};
 use serde_json::{Value, json};
 
 pub struct Stage {
@@ -88,6 +91,21 @@ impl Stage {
             Err(error) => Err(error),
         };
         asked.map_err(|error| serde_json::to_value(refuse(&error, dialect)).unwrap())
+    }
+
+    /// A request of the task service.
+    pub async fn task_of(&self, who: &str, method: &str, params: Value) -> Result<Value, Value> {
+        let call = Call { id: Id::NULL, method: method.to_owned(), params };
+        let reading = Reading { names: legacy::Names::Of(who), send: Delivery::WhenSettled };
+        let asked = match legacy::decode(&call, reading) {
+            Ok(asked) => self.server.ask(asked, &caller(who), None).await,
+            Err(error) => Err(error),
+        };
+        match asked {
+            Ok(Reply::Value(value)) => Ok(value),
+            Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("{method} streams"),
+            Err(error) => Err(serde_json::to_value(refuse(&error, Dialect::Legacy)).unwrap()),
+        }
     }
 
     /// What a request for one value gets.

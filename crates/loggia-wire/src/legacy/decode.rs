@@ -27,7 +27,7 @@ pub enum Names<'a> {
 
 /// How the service is addressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Service<'a> {
+pub struct Reading<'a> {
     pub names: Names<'a>,
     /// When `tasks/send` answers.
     pub send: Delivery,
@@ -35,12 +35,12 @@ pub struct Service<'a> {
 
 const VIEW: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
 
-pub fn decode(call: &Call, service: Service<'_>) -> Result<Asked, WireError> {
+pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(&call.params)?;
-    let task = || fields.needed_id("id").map(|word| service.task(word));
+    let task = || fields.needed_id("id").map(|word| reading.task(word));
     let intent = match call.method.as_str() {
-        "tasks/send" => sent(&call.params, &fields, service, service.send)?,
-        "tasks/sendSubscribe" | STREAM => sent(&call.params, &fields, service, Delivery::Stream)?,
+        "tasks/send" => sent(&call.params, &fields, reading, reading.send)?,
+        "tasks/sendSubscribe" | STREAM => sent(&call.params, &fields, reading, Delivery::Stream)?,
         "tasks/get" => Intent::GetTask { task: task()?, history: history(&fields)? },
         "tasks/cancel" => Intent::Cancel { task: task()? },
         "tasks/resubscribe" => Intent::Subscribe { task: task()? },
@@ -56,12 +56,12 @@ pub fn decode(call: &Call, service: Service<'_>) -> Result<Asked, WireError> {
 }
 
 /// The parameters of `tasks/sendSubscribe` without an envelope around them.
-pub fn decode_bare(params: &Value, service: Service<'_>) -> Result<Asked, WireError> {
+pub fn decode_bare(params: &Value, reading: Reading<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(params)?;
-    Ok(Asked { view: VIEW, intent: sent(params, &fields, service, Delivery::Stream)? })
+    Ok(Asked { view: VIEW, intent: sent(params, &fields, reading, Delivery::Stream)? })
 }
 
-impl Service<'_> {
+impl Reading<'_> {
     fn task(&self, word: &str) -> TaskId {
         match self.names {
             Names::Of(owner) => name::task(owner, word),
@@ -73,10 +73,10 @@ impl Service<'_> {
 fn sent(
     params: &Value,
     fields: &Fields<'_>,
-    service: Service<'_>,
+    reading: Reading<'_>,
     delivery: Delivery,
 ) -> Read<Intent> {
-    let task = service.task(fields.needed_id("id")?);
+    let task = reading.task(fields.needed_id("id")?);
     let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
     match message.text("role")? {
         None | Some("user" | "agent") => {}

@@ -2,13 +2,18 @@
 //! again, and a repetition can be told from another task under the same name.
 
 use loggia_core::{Content, Exchange, TaskView};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::name;
 use crate::refuse::Violation;
 
 /// The key in a prompt's metadata.
 pub const REQUEST: &str = "urn:loggia:tasks:request:v1";
+
+/// Where a message was rewritten on its way in: the digest of what the client had sent. The words
+/// themselves were taken out for a reason.
+const REWRITTEN: &str = "urn:loggia:tasks:rewritten:v1";
 
 /// How to call back may hold secrets, and what a prompt holds is read by everybody.
 const SECRET: &str = "pushNotification";
@@ -37,25 +42,51 @@ pub fn of_task(view: &TaskView) -> Option<&Value> {
     (name::task(owner, word(content)?) == view.id).then(|| of_content(content)).flatten()
 }
 
+/// Puts other words in the place of those that a client sent, here as well.
+pub fn rewrite(content: &mut Content, text: &str) {
+    let Some(metadata) = content.metadata.as_mut().and_then(Value::as_object_mut) else { return };
+    let Some(request) = metadata.get_mut(REQUEST).and_then(Value::as_object_mut) else { return };
+    let role = request.get("message").and_then(|message| message.get("role")).cloned();
+    let sent = request.insert("message".to_owned(), json!({ "parts": [{ "text": text }] }));
+    if let (Some(role), Some(message)) = (role, request.get_mut("message")) {
+        message["role"] = role;
+    }
+    metadata.insert(REWRITTEN.to_owned(), digest(&essence("message", sent)).into());
+}
+
 /// How a request differs from the one before it under the same name. A message's own id is no
 /// difference: a client that tries again may give it a new one.
 pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
+    let rewritten = before.metadata.as_ref().and_then(|metadata| metadata.get(REWRITTEN));
+    let differs = |name: &str, before: &Value, now: &Value| {
+        let [then, now] = [before, now].map(|sent| essence(name, sent.get(name).cloned()));
+        match rewritten.filter(|_| name == "message") {
+            Some(sent) => *sent != digest(&now),
+            None => then != now,
+        }
+    };
     let field = match (of_content(before), of_content(now)) {
         (Some(before), Some(now)) => ["message", "context", "metadata", "sessionId"]
             .into_iter()
-            .find(|name| essence(name, before) != essence(name, now))?,
+            .find(|name| differs(name, before, now))?,
         (_, None) | (None, _) => "id",
     };
     let why = "differs from what was sent under this 'id' before: use another 'id'".to_owned();
     Some(Violation { field: field.to_owned(), why })
 }
 
-fn essence(name: &str, params: &Value) -> Option<Value> {
-    let mut value = params.get(name).filter(|value| !value.is_null()).cloned();
+fn essence(name: &str, value: Option<Value>) -> Option<Value> {
+    let mut value = value.filter(|value| !value.is_null());
     if name == "message"
         && let Some(message) = value.as_mut().and_then(Value::as_object_mut)
     {
         message.retain(|name, _| !["messageId", "message_id"].contains(&name.as_str()));
     }
     value
+}
+
+/// Members of an object are in the order of their names, so the same value has the same text.
+fn digest(value: &Option<Value>) -> String {
+    let text = value.as_ref().map(Value::to_string).unwrap_or_default();
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,7 +2,7 @@
 
 use loggia_core::{Mode, ModelName};
 use loggia_wire::card::{AuthScheme, SETUP, Skill};
-use loggia_wire::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
+use loggia_wire::{CardFacts, CardKind, Extended, card, card_kind, extended_card, legacy};
 use serde_json::Value;
 
 fn tool(name: &str) -> Skill {
@@ -62,12 +62,12 @@ fn facts() -> CardFacts {
 
 #[test]
 fn every_card() {
-    for (name, kind) in [
-        ("card-hybrid", CardKind::Hybrid),
-        ("card-1.0", CardKind::A2a1),
-        ("card-0.3", CardKind::A2a03),
+    for (name, shown) in [
+        ("card-hybrid", card(&facts(), CardKind::Hybrid)),
+        ("card-1.0", card(&facts(), CardKind::A2a1)),
+        ("card-0.3", card(&facts(), CardKind::A2a03)),
+        ("card-tasks", legacy::card::agent_json(&facts())),
     ] {
-        let shown = card(&facts(), kind);
         let mut settings = insta::Settings::clone_current();
         settings.set_snapshot_path("../transcripts");
         settings.set_prepend_module_to_snapshot(false);
@@ -90,6 +90,20 @@ fn a_card_of_a_server_that_knows_local_clients() {
     for card in [v03, v1] {
         assert_eq!(card["securitySchemes"].as_object().unwrap().len(), 1, "{card}");
     }
+}
+
+/// Where there is no way to get a token, none is named.
+#[test]
+fn the_oldest_card_says_how_to_prove_oneself() {
+    let shown = legacy::card::agent_json(&facts());
+    assert_eq!(shown["url"], "https://example.org/loggia", "one URL for every version");
+    assert_eq!(shown["endpoints"]["rpc"], "https://example.org/loggia/rpc");
+    assert_eq!(shown["endpoints"]["token"], "https://example.org/loggia/oauth/token");
+    assert_eq!(shown["authentication"]["flow"], "client_credentials");
+    assert!(shown["capabilities"]["streaming"].is_boolean() && shown["skills"].is_array());
+    let shown = legacy::card::agent_json(&CardFacts { auth: Vec::new(), ..facts() });
+    assert_eq!(shown["endpoints"].get("token"), None);
+    assert_eq!(shown["authentication"]["schemes"], serde_json::json!(["Bearer"]));
 }
 
 /// Members that A2A 1.0 knows; it is read strictly.

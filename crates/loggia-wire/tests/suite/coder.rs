@@ -156,7 +156,9 @@ fn an_approved_file_event_by_event() {
     script.answer("bob", &call, ChoiceId::PROCEED_ONCE, None).unwrap();
     script.succeed(&call, written("hello.txt", "hello\n"));
     let usage = Usage { input_tokens: 120, output_tokens: 12, thought_tokens: 4, cached_tokens: 0 };
-    script.report(Report::Usage { model: loggia_core::ModelName("m".into()), usage, window: None }).unwrap();
+    script
+        .report(Report::Usage { model: loggia_core::ModelName("m".into()), usage, window: None })
+        .unwrap();
     script.next_reply().say("All done.").finish();
     let frames = project(&script.log, View::CODER);
     let lines: Vec<String> = frames.iter().map(line).collect();

@@ -1,7 +1,7 @@
 //! The task service: what its requests mean, and that its answers are the guide's, field for field.
 
 use loggia_core::{Content, Part, Repository, TaskChoice, TaskId};
-use loggia_wire::legacy::{self, Names, Service, name, request};
+use loggia_wire::legacy::{self, Names, Reading, name, request};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector, Prompt, Shown,
     View, WireError, decode as decode_others, dialect_of, refuse,
@@ -13,11 +13,11 @@ use super::refused::anything;
 use super::script::Script;
 
 const OWNER: &str = "client:ann";
-const SERVICE: Service<'static> = Service { names: Names::Of(OWNER), send: Delivery::AtOnce };
+const READING: Reading<'static> = Reading { names: Names::Of(OWNER), send: Delivery::AtOnce };
 const VIEW: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
 
 fn ask(method: &str, params: Value) -> Result<Asked, WireError> {
-    legacy::decode(&Call { id: Id::NULL, method: method.into(), params }, SERVICE)
+    legacy::decode(&Call { id: Id::NULL, method: method.into(), params }, READING)
 }
 
 fn prompt(method: &str, params: Value) -> Prompt {
@@ -322,6 +322,62 @@ fn a_repetition_is_told_from_a_difference() {
     }
     let elsewhere = request::difference(&Content::text("hi"), &content(first)).unwrap();
     assert_eq!(elsewhere.field, "id");
+}
+
+/// The words are gone, and the same request is still the same.
+#[test]
+fn a_rewritten_request_is_recognised_without_its_words() {
+    let sent = || prompt("tasks/send", saying("the secret is hush")).content;
+    let mut kept = sent();
+    request::rewrite(&mut kept, "the secret is kept");
+    let shown = request::of_content(&kept).unwrap();
+    assert_eq!(
+        shown["message"],
+        json!({ "role": "user", "parts": [{ "text": "the secret is kept" }] })
+    );
+    assert!(!format!("{:?}", kept.metadata).contains("hush"));
+    assert_eq!(request::difference(&kept, &sent()), None);
+    let other = prompt("tasks/send", saying("the secret is kept")).content;
+    assert_eq!(request::difference(&kept, &other).unwrap().field, "message");
+    let mut plain = Content::text("hi");
+    request::rewrite(&mut plain, "ho");
+    assert_eq!(plain, Content::text("hi"));
+}
+
+/// python-a2a's stream of words, made of the same events.
+#[test]
+fn words_of_a_task() {
+    let chunk = legacy::words::chunk;
+    let artifact = |name: &str, text: &str| json!({ "id": "t", "artifact": { "name": name, "parts": [{ "type": "text", "text": text }] } });
+    assert_eq!(
+        chunk(&artifact("response", "hi")),
+        Some(json!({ "content": "hi", "append": true }))
+    );
+    assert_eq!(chunk(&artifact("response", "")), None);
+    assert_eq!(chunk(&artifact("a.txt", "--- a")), None);
+    let status = |state: &str, ends: bool| {
+        let message = json!({ "parts": [{ "text": "why" }] });
+        json!({ "id": "t", "state": state, "message": message, "final": ends })
+    };
+    assert_eq!(chunk(&status("working", false)), None);
+    let last = |content: &str| json!({ "content": content, "append": true, "lastChunk": true });
+    assert_eq!(chunk(&status("completed", true)), Some(last("")));
+    assert_eq!(chunk(&status("failed", true)), Some(last("why")));
+}
+
+/// Before a task there is none, so it has what its client would look for and nothing more.
+#[test]
+fn answers_without_a_task() {
+    let content = prompt("tasks/send", saying("do it")).content;
+    let at = loggia_core::Millis(0);
+    let (session, task) = ("s".into(), TaskId::from("ours"));
+    let shown =
+        loggia_wire::reply::rejected(Dialect::Legacy, &session, &task, &content, "not today", at);
+    assert_eq!((&shown["id"], &shown["state"]), (&json!("t"), &json!("failed")));
+    assert_eq!(shown["message"]["parts"][0]["text"], "not today");
+    let shown = loggia_wire::reply::message(Dialect::Legacy, &session, "t", "forty-two", at);
+    assert_eq!((&shown["id"], &shown["state"]), (&json!("t"), &json!("completed")));
+    assert_eq!(shown["artifacts"][0]["parts"][0]["text"], "forty-two");
 }
 
 #[test]

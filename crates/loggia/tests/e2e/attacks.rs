@@ -52,7 +52,8 @@ async fn another_user_gets_nothing_but_the_card() {
                 );
             }
         }
-        if path.ends_with("agent-card.json") || path == "/healthz" {
+        let card = path.ends_with("agent-card.json") || path.ends_with("/agent.json");
+        if card || path == "/healthz" {
             assert_eq!(status, 200, "{path}: {body}");
             assert!(!body.contains(&session) && !body.contains(&work), "{path}: {body}");
         } else if path == "/oauth/token" {

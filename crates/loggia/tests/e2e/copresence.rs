@@ -90,7 +90,8 @@ impl Followed {
 async fn question(socket: &mut Socket, file: &str) -> (Value, Value) {
     let asked = socket
         .until(|value| {
-            let text = value.to_string();
+            // Not in the answer to a message, which may show a question that was asked meanwhile.
+            let text = value["params"].to_string();
             text.contains("confirmation_request") && text.contains(file)
         })
         .await;

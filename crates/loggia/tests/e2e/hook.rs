@@ -257,3 +257,31 @@ async fn nobody_else_decides_what_the_hook_is_or_sees() {
     assert_eq!(answer["error"]["code"], -32001, "{answer}");
     assert!(!beside(&machine, "seen.json").exists());
 }
+
+/// The task service keeps what a client sent; what the hook took out, it does not.
+#[tokio::test]
+async fn tasks_that_clients_name_pass_the_hook_too() {
+    let machine = machine(30);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let send = |id: &str, text: &str| {
+        let message = json!({ "role": "user", "parts": [{ "text": text }] });
+        served.call("tasks/send", json!({ "id": id, "message": message }))
+    };
+    let task = send("a", "say please rewrite").await["result"].clone();
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "rewritten words", "{task}");
+    assert_eq!(task["input"]["message"]["parts"][0]["text"], "say rewritten words");
+    let log = serde_json::to_string(&machine.log(task["sessionId"].as_str().unwrap())).unwrap();
+    assert!(!log.contains("please rewrite"), "{log}");
+    let seen = seen(&machine);
+    assert_eq!((&seen["origin"]["surface"], &seen["version"]), (&json!("legacy"), &json!("0.1")));
+    let again = send("a", "say please rewrite").await;
+    assert_eq!(again["result"]["createdAt"], task["createdAt"], "{again}");
+    let rejected = send("b", "please reject").await["result"].clone();
+    assert_eq!((&rejected["id"], &rejected["state"]), (&json!("b"), &json!("failed")));
+    assert_eq!(rejected["message"]["parts"][0]["text"], "not on a Sunday");
+    let answered = send("c", "please answer").await["result"].clone();
+    assert_eq!((&answered["id"], &answered["state"]), (&json!("c"), &json!("completed")));
+    assert_eq!(answered["artifacts"][0]["parts"][0]["text"], "forty-two");
+    let failed = send("d", "please fail").await;
+    assert_eq!(reason(&failed), "hook-failed");
+}

@@ -18,20 +18,20 @@ fn serve(machine: &Machine, more: &[&str]) -> Served {
 }
 
 impl Served {
-    fn service(&self, path: &str, token: &str, body: &Value) -> reqwest::RequestBuilder {
+    fn at(&self, path: &str, token: &str, body: &Value) -> reqwest::RequestBuilder {
         let url = format!("http://127.0.0.1:{}{path}", self.port);
         reqwest::Client::new().post(url).bearer_auth(token).json(body)
     }
 
     async fn rpc(&self, token: &str, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": "r", "method": method, "params": params });
-        self.service("/rpc", token, &body).send().await.unwrap().json().await.unwrap()
+        self.at("/rpc", token, &body).send().await.unwrap().json().await.unwrap()
     }
 
     /// `tasks/send` that waits for the end.
     async fn settled(&self, token: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/send", "params": params });
-        let answer = self.service("/tasks/send", token, &body).send().await.unwrap();
+        let answer = self.at("/tasks/send", token, &body).send().await.unwrap();
         answer.json::<Value>().await.unwrap()["result"].clone()
     }
 }
@@ -242,7 +242,7 @@ async fn a_name_is_one_task_of_one_client() {
 impl Served {
     async fn rpc_text(&self, token: &str, method: &str, params: Value) -> String {
         let body = json!({ "jsonrpc": "2.0", "id": "r", "method": method, "params": params });
-        self.service("/rpc", token, &body).send().await.unwrap().text().await.unwrap()
+        self.at("/rpc", token, &body).send().await.unwrap().text().await.unwrap()
     }
 }
 
@@ -335,7 +335,7 @@ async fn one_url_two_dialects_with_the_same_method() {
     let served = serve(&machine, &[]);
     let root = |method: &str, params: Value| {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        served.service("/", ANN, &body).send()
+        served.at("/", ANN, &body).send()
     };
     let sent: Value =
         root("tasks/send", saying("old", "say old")).await.unwrap().json().await.unwrap();
@@ -367,17 +367,17 @@ async fn a_stream_resumes() {
     params["historyLength"] = json!(0);
     let body =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/sendSubscribe", "params": params });
-    let whole = served.stream(served.service("/rpc", ANN, &body), usize::MAX).await;
+    let whole = served.stream(served.at("/rpc", ANN, &body), usize::MAX).await;
     let last = &whole.last().unwrap().response["result"];
     assert_eq!((&last["final"], &last["state"]), (&json!(true), &json!("completed")));
     assert!(last["artifacts"][0]["parts"][0]["text"].as_str().unwrap().contains("two"));
     let follow = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": "s" } });
     for (seen, event) in whole.iter().enumerate() {
-        let request = served.service("/rpc", ANN, &follow).header("last-event-id", &event.id);
+        let request = served.at("/rpc", ANN, &follow).header("last-event-id", &event.id);
         assert_eq!(served.stream(request, usize::MAX).await, whole[seen + 1..]);
     }
     // Sent again, it is followed from where it is now.
-    let again = served.stream(served.service("/rpc", ANN, &body), usize::MAX).await;
+    let again = served.stream(served.at("/rpc", ANN, &body), usize::MAX).await;
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].response["result"]["state"], "completed");
 }

@@ -35,7 +35,7 @@ pub fn browser() -> Origin {
     Origin { principal: Some("grace".into()), ..Origin::new(Surface::Web, "browser-1") }
 }
 
-pub fn service() -> Origin {
+pub fn reporter() -> Origin {
     Origin { principal: Some("client:reports".into()), ..Origin::new(Surface::Legacy, "reports-1") }
 }
 

@@ -1,0 +1,75 @@
+//! The task service: its webhooks, and requests under one name that come at once.
+
+use loggia_testkit::Act;
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+use crate::webhook::Webhook;
+
+fn saying(id: &str) -> Value {
+    json!({ "id": id, "message": { "role": "user", "parts": [{ "text": "go" }] } })
+}
+
+#[tokio::test]
+async fn a_webhook_gets_tasks_by_the_names_their_client_gave_them() {
+    let stage = Stage::doing([Act::say("done")]);
+    let webhook = Webhook::start().await;
+    let config = json!({
+        "url": webhook.url(), "token": "canary-token",
+        "authentication": { "schemes": ["Bearer"], "credentials": "canary-credentials" },
+    });
+    let mut params = saying("report");
+    params["pushNotification"] = config.clone();
+    let task = stage.task_of("ann", "tasks/send", params).await.unwrap();
+    assert_eq!(task["state"], "completed", "{task}");
+    assert!(!task.to_string().contains("canary"), "{task}");
+    let calls = webhook.until_over().await;
+    let last = calls.last().unwrap();
+    assert_eq!((&last.body["id"], &last.body["state"]), (&json!("report"), &json!("completed")));
+    assert_eq!(last.body["artifacts"][0]["parts"][0]["text"], "done");
+    assert_eq!(last.header("content-type"), "application/json");
+    assert_eq!(last.header("authorization"), "Bearer canary-credentials");
+    assert_eq!(last.header("x-a2a-notification-token"), "canary-token");
+    let shown = json!({ "id": "report", "pushNotificationConfig": {
+        "url": webhook.url(), "authentication": { "schemes": ["Bearer"] },
+    } });
+    let get = json!({ "id": "report" });
+    let got = stage.task_of("ann", "tasks/pushNotification/get", get.clone()).await;
+    assert_eq!(got.unwrap(), shown);
+    let set = json!({ "id": "report", "pushNotificationConfig": config });
+    let set_again = stage.task_of("ann", "tasks/pushNotification/set", set.clone()).await;
+    assert_eq!(set_again.unwrap(), shown);
+    for (method, params) in
+        [("tasks/pushNotification/get", get), ("tasks/pushNotification/set", set)]
+    {
+        let hidden = stage.task_of("bob", method, params).await.unwrap_err();
+        assert_eq!(hidden["code"], -32001, "{method}");
+    }
+}
+
+/// Whichever is first is the task; the others are it, or are told how they differ.
+#[tokio::test]
+async fn one_name_for_many_sessions_at_once_is_one_task() {
+    let stage = Stage::doing([Act::say("done")]);
+    let sent = (0..16).map(|number| {
+        let mut params = saying("report");
+        params["sessionId"] = format!("session-{}", number % 4).into();
+        stage.task_of("ann", "tasks/send", params)
+    });
+    let answers = futures::future::join_all(sent).await;
+    let tasks: Vec<&Value> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    assert!(!tasks.is_empty());
+    for task in &tasks {
+        assert_eq!(task["sessionId"], tasks[0]["sessionId"]);
+        assert_eq!(task["createdAt"], tasks[0]["createdAt"]);
+    }
+    assert_eq!(tasks.len(), 4, "{answers:#?}");
+    for error in answers.iter().filter_map(|answer| answer.as_ref().err()) {
+        assert_eq!(
+            (&error["code"], &error["data"]["field"]),
+            (&json!(-32602), &json!("sessionId"))
+        );
+    }
+    let got = stage.task_of("ann", "tasks/get", json!({ "id": "report" })).await.unwrap();
+    assert_eq!(got["sessionId"], tasks[0]["sessionId"]);
+}
