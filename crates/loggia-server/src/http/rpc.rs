@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, check_call_version,
-    decode, devtool, dialect_of, refuse, streams,
+    Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError,
+    check_call_version, decode, devtool, dialect_of, refuse, streams,
 };
 
 use super::{BODY_LIMIT, sse};
@@ -97,13 +97,7 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
         }
         Err(error) => return failure(&id, dialect, streaming, &error),
     };
-    let tenure = envelope.caller.principal.tenure.clone();
-    let answer = tokio::select! {
-        answer = server.ask(asked, &envelope.caller, envelope.resume) => answer,
-        // It waited for the end of a turn, and its token has ended first.
-        () = tenure.over() => Err(Condition::Unauthenticated.into()),
-    };
-    let response = match answer {
+    let response = match answer(server, asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
         Ok(Reply::Frame(value)) => sse::once(&id, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
@@ -116,6 +110,19 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
         Err(error) => return failure(&id, dialect, streaming, &error),
     };
     named_extension(response, extension)
+}
+
+/// The answer, if the caller is still somebody when it comes: it may wait for the end of a turn.
+async fn answer(
+    server: &Server,
+    asked: Asked,
+    caller: &Caller,
+    resume: Option<FrameId>,
+) -> Result<Reply, WireError> {
+    tokio::select! {
+        answer = server.ask(asked, caller, resume) => answer,
+        () = caller.principal.tenure.clone().over() => Err(Condition::Unauthenticated.into()),
+    }
 }
 
 /// Tells the client that the extension it asked for is on.
@@ -145,7 +152,7 @@ async fn batch(
         let asked = check_call_version(envelope.version.as_deref(), &call)
             .and_then(|()| decode(&call, envelope.extension));
         let answer = match asked {
-            Ok(asked) => server.ask(asked, &envelope.caller, None).await,
+            Ok(asked) => answer(server, asked, &envelope.caller, None).await,
             Err(error) => Err(error),
         };
         match answer {

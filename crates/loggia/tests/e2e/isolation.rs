@@ -21,7 +21,6 @@ enum Probe {
     /// The methods, and following a session, on both subprotocols.
     Socket,
     /// Requests: method, path, body. `{task}` and `{context}` stand for somebody else's ids.
-    #[expect(dead_code, reason = "for routes that name tasks in their path")]
     Requests(&'static [(&'static str, &'static str, &'static str)]),
 }
 
@@ -35,7 +34,7 @@ const ROUTES: &[(&str, Probe)] = &[
     ("/.well-known/agent-card.json", Probe::Public),
     ("/a2a/1.0/.well-known/agent-card.json", Probe::Public),
     ("/a2a/0.3/.well-known/agent-card.json", Probe::Public),
-    ("/healthz", Probe::Public),
+    ("/healthz", Probe::Requests(&[("GET", "/healthz?id={task}&contextId={context}", "")])),
 ];
 
 /// Every method with what a stranger might ask it for. `{task}` and `{context}` are somebody else's.
