@@ -100,8 +100,21 @@ struct OpenQuestion {
 }
 
 impl Server {
-    /// `resume` is the last frame a reconnecting reader has seen.
+    /// `resume` is the last frame a reconnecting reader has seen. An answer may have to wait for the
+    /// end of a turn; who is nobody any more by then gets none.
     pub async fn ask(
+        &self,
+        asked: Asked,
+        caller: &Caller,
+        resume: Option<FrameId>,
+    ) -> Result<Reply, WireError> {
+        tokio::select! {
+            reply = self.reply(asked, caller, resume) => reply,
+            () = caller.principal.tenure.clone().over() => Err(Condition::Unauthenticated.into()),
+        }
+    }
+
+    async fn reply(
         &self,
         asked: Asked,
         caller: &Caller,

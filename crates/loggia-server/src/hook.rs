@@ -8,7 +8,7 @@ pub mod process;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use loggia_core::{Content, Millis, Origin, Part, SessionId, TaskId};
+use loggia_core::{Content, Origin, Part, SessionId, TaskId};
 use loggia_wire::{
     Condition, Delivery, Dialect, Extension, Prompt, View, WireError, context, legacy, reply,
 };
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::dispatch::Reply;
 use crate::state::{Caller, Server};
+use crate::time::now;
 
 /// Asked about every inbound message, before anything is done with it.
 ///
@@ -196,11 +197,6 @@ fn shown(prompt: &Prompt, session: Option<SessionId>) -> SessionId {
     let existing = session.map(|session| SessionId::from(context::shown(&session)));
     let named = prompt.session.clone().or(existing);
     named.unwrap_or_else(|| SessionId::from(uuid::Uuid::now_v7()))
-}
-
-fn now() -> Millis {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Millis(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -3,16 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use loggia_core::{
-    AgentName, Command, Level, Millis, Mode, Origin, Refusal, Repository, Seq, SessionId, Settings,
-    TaskId, Workspace,
+    AgentName, Command, Level, Millis, Mode, Origin, Repository, SessionId, Settings, Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::sdlc::types::Tool;
-use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError, context};
-use sha2::{Digest, Sha256};
+use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 
 use tokio::runtime::Handle;
 
@@ -21,9 +19,11 @@ use crate::clones::ClonePolicy;
 use crate::grant;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
+use crate::owned::Created;
 use crate::presence::Presence;
 use crate::projection::{Projection, Reading};
 use crate::push::Outbox;
+use crate::time::now;
 
 /// Projections that stay warm although nobody reads them, for as long as their session is open.
 const WARM: usize = 256;
@@ -152,14 +152,13 @@ impl Server {
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let limits = ClientLimits::default();
         let home = Handle::current();
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let shelf = Shelf { home: home.clone(), projections: Mutex::default() };
         Self {
             hub,
             shape,
             defaults,
             facts,
-            started: Millis(i64::try_from(since.as_millis()).unwrap_or_default()),
+            started: now(),
             streams: Streams::new(limits.streams),
             limits,
             presence: Presence::default(),
@@ -220,96 +219,12 @@ impl Server {
         self.shelf.warm_projection(id, view)
     }
 
-    /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
-    pub(crate) async fn session(
-        &self,
-        id: &SessionId,
-        caller: &Caller,
-    ) -> Result<SessionHandle, WireError> {
-        match &self.shape {
-            Shape::Shared(shared) if shared == id => Ok(self.open(id).await?),
-            Shape::Shared(_) => Err(Condition::UnknownContext.into()),
-            Shape::Many => match self.own(id, caller).await {
-                // Its name may be somebody else's, too.
-                Err(WireError::Condition(Condition::UnknownContext)) => {
-                    self.own(&apart(id, caller), caller).await
-                }
-                found => found,
-            },
-        }
-    }
-
-    /// The session of exactly this id, if it is the caller's.
-    async fn own(&self, id: &SessionId, caller: &Caller) -> Result<SessionHandle, WireError> {
-        let handle = match self.open(id).await {
-            Ok(handle) => handle,
-            // That another process has it, or that it is damaged, is for its owner to know.
-            Err(error) if self.is_owner_by_log(id, caller).await => return Err(error),
-            Err(_) => return Err(Condition::UnknownContext.into()),
-        };
-        let name = caller.principal.name.clone();
-        let mine = handle
-            .inspect(move |session| {
-                let owner = session.opened().and_then(|opened| opened.principal.as_ref());
-                owner.is_some_and(|owner| *owner == name)
-            })
-            .await
-            .map_err(submit_error)?;
-        match mine || caller.principal.scopes.admin {
-            true => Ok(handle),
-            false => Err(Condition::UnknownContext.into()),
-        }
-    }
-
-    /// The same without opening it, for one that cannot be opened.
-    async fn is_owner_by_log(&self, id: &SessionId, caller: &Caller) -> bool {
-        let principal = &caller.principal;
-        match self.hub.store().read(id, Seq::ZERO, 1).await {
-            Ok(events) => {
-                let owner = events.first().and_then(|first| first.origin.principal.as_ref());
-                principal.scopes.admin || owner == Some(&principal.name)
-            }
-            Err(StoreError::Unknown(_) | StoreError::Corrupt { .. }) => false,
-            // Nothing can be read now, whosever it is.
-            Err(_) => true,
-        }
-    }
-
-    /// The id of the session that the caller means by a name.
-    pub(crate) async fn named_by(
-        &self,
-        name: &SessionId,
-        caller: &Caller,
-    ) -> Result<SessionId, WireError> {
-        let own = apart(name, caller);
-        Ok(if self.is_unknown(&own).await? { name.clone() } else { own })
-    }
-
-    /// The session of a task, if the caller may see it.
-    pub(crate) async fn session_of(
-        &self,
-        task: &TaskId,
-        caller: &Caller,
-    ) -> Result<SessionHandle, WireError> {
-        let found = self.hub.locate(task).await.map_err(hub_error)?;
-        let id = found.ok_or(Condition::TaskNotFound)?;
-        // This very session: the caller's own of the same name would be another one.
-        let session = match &self.shape {
-            Shape::Shared(_) => self.session(&id, caller).await,
-            Shape::Many => self.own(&id, caller).await,
-        };
-        session.map_err(|error| match error {
-            WireError::Condition(Condition::UnknownContext) => Condition::TaskNotFound.into(),
-            other => other,
-        })
-    }
-
-    async fn open(&self, id: &SessionId) -> Result<SessionHandle, WireError> {
+    pub(crate) async fn open(&self, id: &SessionId) -> Result<SessionHandle, WireError> {
         self.at_home(self.hub.open(id)).await.map_err(hub_error)
     }
 
     /// The same future; what it spawns is spawned at home.
-    async fn at_home<T>(&self, future: impl Future<Output = T>) -> T {
+    pub(crate) async fn at_home<T>(&self, future: impl Future<Output = T>) -> T {
         let mut future = std::pin::pin!(future);
         std::future::poll_fn(|context| {
             let _entered = self.home.enter();
@@ -350,7 +265,7 @@ impl Server {
         matches!(self.shape, Shape::Many)
     }
 
-    async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
+    pub(crate) async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
         let head = self.hub.store().head(id).await;
         Ok(head.map_err(|error| hub_error(HubError::Store(error)))?.is_none())
     }
@@ -418,31 +333,6 @@ impl Server {
                 Ok(handle)
             }
         }
-    }
-
-    /// Under the name that the client gives, or, where that is somebody else's, apart from it.
-    async fn create_named(
-        &self,
-        name: &SessionId,
-        new: impl Fn(&SessionId) -> Result<NewSession, WireError>,
-        caller: &Caller,
-    ) -> Result<Created, WireError> {
-        let free = !context::is_apart(name) && self.is_unknown(name).await?;
-        for id in free.then(|| name.clone()).into_iter().chain([apart(name, caller)]) {
-            let origin = caller.origin.clone();
-            let created = self.hub.create_named(Some(id.clone()), new(&id)?, origin);
-            match self.at_home(created).await {
-                Ok(handle) => return Ok(Created::Now(handle)),
-                // Two first messages of one context at once: the other one opened it.
-                Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))) => {}
-                Err(error) => return Err(hub_error(error)),
-            }
-            match self.own(&id, caller).await {
-                Err(WireError::Condition(Condition::UnknownContext)) => {}
-                found => return found.map(Created::Before),
-            }
-        }
-        Err(Condition::Busy.into())
     }
 
     /// Where a new session is to work.
@@ -547,20 +437,6 @@ async fn told(handle: SessionHandle, notices: Vec<String>) -> Result<SessionHand
         handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
     }
     Ok(handle)
-}
-
-/// A session that a message was to open.
-enum Created {
-    Now(SessionHandle),
-    /// By another message, at the same time.
-    Before(SessionHandle),
-}
-
-/// The id of the caller's session of this name, where the name itself is somebody else's.
-fn apart(name: &SessionId, caller: &Caller) -> SessionId {
-    let digest: [u8; 32] = Sha256::digest(caller.principal.name.as_bytes()).into();
-    let mark = digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
-    context::apart(name, mark)
 }
 
 pub(crate) fn submit_error(error: SubmitError) -> WireError {

@@ -69,7 +69,8 @@ fn clocks_may_differ_by_thirty_seconds() {
 #[test]
 fn what_is_not_for_us_is_not_believed() {
     let ring = ring();
-    let rows: &[(&str, fn(&mut Claims))] = &[
+    type Row = (&'static str, fn(&mut Claims));
+    let rows: &[Row] = &[
         ("another store", |claims| claims.iss = "other".into()),
         ("another purpose", |claims| claims.aud = "console".into()),
         ("a life of two hours", |claims| claims.exp += 3_600),

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::scope::{Grant, Scopes};
 use super::secret::{NoChance, Secret, SecretHash, serial};
+use crate::time::now;
 
 const CLIENTS: &str = "oauth-clients";
 /// More would be something else than people's agents.
@@ -177,11 +178,6 @@ fn read(text: &str) -> Option<Client> {
             tracing::warn!(line = error.line(), column = error.column(), "a client is unreadable");
         })
         .ok()
-}
-
-pub(super) fn now() -> Millis {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    Millis(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -14,8 +14,8 @@ use loggia_session::{Document, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::access::{LIFETIME, SKEW};
-use super::client::now;
 use super::secret::{NoChance, random, serial};
+use crate::time::now;
 
 const COLLECTION: &str = "oauth-keys";
 const RING: &str = "ring";

@@ -7,14 +7,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use loggia_session::{Store, StoreError};
 
 use super::access::{self, Fault, Wanted};
-use super::client::{Client, Clients, SAMPLE, is_name, now};
+use super::client::{Client, Clients, SAMPLE, is_name};
 use super::keys::{KeyError, Keys};
 use super::limiter::{Limiter, Source};
 use super::scheme::{Judged, Scheme};
@@ -23,6 +22,7 @@ use super::secret::{Checker, Crowded, NoChance, Secret, SecretHash, serial};
 use super::tenure::{Roster, Tenure};
 use super::{Principal, bearer};
 use crate::peer::PeerIdentity;
+use crate::time::now;
 
 /// Wrong secrets that cost nothing: from one place, and for one client from everywhere.
 const FREE_BY_SOURCE: u32 = 5;
@@ -250,7 +250,6 @@ impl OAuth {
 
 impl Scheme for Arc<OAuth> {
     fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged> {
-        debug_assert!(request.headers.contains_key(AUTHORIZATION));
         self.principal(request).boxed()
     }
 }
@@ -279,3 +278,7 @@ fn storage(error: impl std::fmt::Display) -> Denied {
     tracing::error!(%error, "no token can be given");
     Denied::Storage
 }
+
+#[cfg(test)]
+#[path = "oauth_tests.rs"]
+mod tests;

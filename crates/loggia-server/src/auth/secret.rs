@@ -26,7 +26,7 @@ const HASH: usize = 32;
 /// Checked at a time; each needs [`MEMORY_KIB`].
 const AT_A_TIME: usize = 2;
 /// Checked or waiting for it.
-const LINE: usize = 32;
+const LINE: usize = 64;
 
 /// A text that must not be shown. It has no `Debug`, `Display`, `Serialize` or `PartialEq`.
 pub struct Secret(String);

@@ -136,3 +136,53 @@ impl Roster {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loggia_session::MemoryStore;
+
+    use super::*;
+    use crate::auth::scope::{Grant, Scopes};
+
+    async fn stage() -> (Clients, Arc<Roster>, String) {
+        let clients = Clients::new(Arc::new(MemoryStore::default()));
+        clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
+        let serial = clients.find("ann").await.unwrap().unwrap().serial;
+        (clients.clone(), Arc::new(Roster::new(clients, None)), serial)
+    }
+
+    fn tenure(roster: &Arc<Roster>, serial: &str, rest: u64) -> Tenure {
+        Tenure::of("ann".into(), serial.into(), Duration::from_secs(rest), roster.clone())
+    }
+
+    /// Time is advanced by the runtime whenever nothing else is left to do.
+    #[tokio::test(start_paused = true)]
+    async fn it_lasts_as_long_as_the_token() {
+        let (_, roster, serial) = stage().await;
+        let begun = Instant::now();
+        tenure(&roster, &serial, 3_630).over().await;
+        assert_eq!(begun.elapsed().as_secs(), 3_630);
+        let unlimited =
+            tokio::time::timeout(Duration::from_secs(1 << 30), Tenure::default().over());
+        assert!(unlimited.await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_ends_within_a_second_of_its_client() {
+        let (clients, roster, serial) = stage().await;
+        let early = tenure(&roster, &serial, 3_630);
+        tokio::time::timeout(Duration::from_secs(100), early.clone().over()).await.unwrap_err();
+        clients.rotate("ann").await.unwrap();
+        // Somebody who came after what is known was read is not measured by it.
+        let serial = clients.find("ann").await.unwrap().unwrap().serial;
+        let late = tenure(&roster, &serial, 3_630);
+        let begun = Instant::now();
+        early.over().await;
+        assert!(begun.elapsed() <= Duration::from_secs(1), "{:?}", begun.elapsed());
+        tokio::time::timeout(Duration::from_secs(100), late.clone().over()).await.unwrap_err();
+        clients.revoke("ann").await.unwrap();
+        let begun = Instant::now();
+        late.over().await;
+        assert!(begun.elapsed() <= Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
+}

@@ -131,13 +131,7 @@ async fn respond(
         Err(error) => return failed(&error),
     };
     let form = spoken.form(&id);
-    let tenure = envelope.caller.principal.tenure.clone();
-    let answer = tokio::select! {
-        answer = server.ask(asked, &envelope.caller, envelope.resume) => answer,
-        // It waited for the end of a turn, and its token has ended first.
-        () = tenure.over() => Err(Condition::Unauthenticated.into()),
-    };
-    let response = match answer {
+    let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
         Ok(Reply::Frame(value)) => sse::once(&form, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {

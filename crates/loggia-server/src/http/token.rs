@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, PRAGMA, RETRY_AFTER,
-    WWW_AUTHENTICATE,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, PRAGMA,
 };
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
@@ -32,33 +31,21 @@ const BODY_LIMIT: usize = 8 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(10);
 const BASIC: &str = "Basic realm=\"loggia\", charset=\"UTF-8\"";
 
-/// The standard's words for what is wrong, and a sentence for people.
-struct Mistake {
-    status: StatusCode,
-    error: &'static str,
-    description: &'static str,
-    wait: Option<Duration>,
+const fn invalid(description: &'static str) -> Rejection {
+    Rejection::new(StatusCode::BAD_REQUEST, "invalid_request", description)
 }
 
-const fn mistake(status: StatusCode, error: &'static str, description: &'static str) -> Mistake {
-    Mistake { status, error, description, wait: None }
-}
-
-const fn invalid(description: &'static str) -> Mistake {
-    mistake(StatusCode::BAD_REQUEST, "invalid_request", description)
-}
-
-const NO_CLIENT: Mistake = mistake(
+const NO_CLIENT: Rejection = Rejection::new(
     StatusCode::UNAUTHORIZED,
     "invalid_client",
     "The client is unknown or its secret is wrong: send client_id and client_secret.",
 );
-const NO_GRANT: Mistake = mistake(
+const NO_GRANT: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "unsupported_grant_type",
     "Tokens are given for grant_type=client_credentials only.",
 );
-const NO_SCOPE: Mistake = mistake(
+const NO_SCOPE: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "invalid_scope",
     "The client may not have that scope: leave scope out for everything it may have.",
@@ -86,12 +73,17 @@ pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Respon
             let body = Token { access_token: token, token_type, expires_in, scope };
             (StatusCode::OK, axum::Json(body)).into_response()
         }
-        Err(mistake) => mistake.respond(basic),
+        Err(mistake) => {
+            let challenged = basic && mistake.status == StatusCode::UNAUTHORIZED;
+            let mistake = if challenged { mistake.challenge(BASIC) } else { mistake };
+            let body = json!({ "error": mistake.reason, "error_description": mistake.message });
+            mistake.respond(body)
+        }
     };
     private(answer)
 }
 
-async fn give(server: &Server, request: Request) -> Result<(Issued, Option<String>), Mistake> {
+async fn give(server: &Server, request: Request) -> Result<(Issued, Option<String>), Rejection> {
     let Some(oauth) = &server.oauth else { return Err(NO_CLIENT) };
     let peer = request.extensions().get::<Peer>().cloned().ok_or(NO_CLIENT)?;
     check_head(request.uri(), request.headers())?;
@@ -116,7 +108,7 @@ async fn give(server: &Server, request: Request) -> Result<(Issued, Option<Strin
     Ok((issued, scopes.map(|scopes| scopes.to_string())))
 }
 
-fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Mistake> {
+fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
     if uri.query().is_some() {
         return Err(invalid("Parameters belong into the body: an address ends up in logs."));
     }
@@ -135,7 +127,7 @@ fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Mistake> {
 }
 
 /// What `Authorization: Basic` says, if it is there: both halves are form-encoded (§2.3.1).
-fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Mistake> {
+fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Rejection> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let value = match (given.next(), given.next()) {
         (None, _) => return Ok(None),
@@ -154,7 +146,10 @@ fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Mistake> {
 }
 
 /// One way of proving oneself. The client may name itself in the body as well, if it is the same.
-fn credentials(basic: Option<(String, String)>, form: &Form) -> Result<(String, String), Mistake> {
+fn credentials(
+    basic: Option<(String, String)>,
+    form: &Form,
+) -> Result<(String, String), Rejection> {
     let (client, secret) = (form.get("client_id"), form.get("client_secret"));
     match (basic, client, secret) {
         (Some(_), _, Some(_)) => {
@@ -169,36 +164,28 @@ fn credentials(basic: Option<(String, String)>, form: &Form) -> Result<(String, 
     }
 }
 
-fn denied(denied: Denied) -> Mistake {
+fn denied(denied: Denied) -> Rejection {
+    let unavailable = |status, description| Rejection::new(status, UNAVAILABLE, description);
+    let (busy, crowded) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE);
     match denied {
         Denied::Client => NO_CLIENT,
         Denied::Scope => NO_SCOPE,
-        Denied::Wait(wait) => Mistake {
-            wait: Some(wait),
-            ..mistake(
-                StatusCode::TOO_MANY_REQUESTS,
-                UNAVAILABLE,
-                "Too many wrong secrets: wait before the next attempt.",
-            )
-        },
-        Denied::Crowded => Mistake {
-            wait: Some(Duration::from_secs(1)),
-            ..mistake(
-                StatusCode::SERVICE_UNAVAILABLE,
-                UNAVAILABLE,
-                "Too many clients ask for tokens at once: try again.",
-            )
-        },
-        Denied::Storage => mistake(
-            StatusCode::SERVICE_UNAVAILABLE,
-            UNAVAILABLE,
-            "Tokens cannot be given now: look at the server's log.",
-        ),
+        Denied::Wait(wait) => {
+            let message = "Too many wrong secrets: wait before the next attempt.";
+            unavailable(busy, message).retry_after(wait)
+        }
+        Denied::Crowded => {
+            let message = "Too many clients ask for tokens at once: try again.";
+            unavailable(crowded, message).retry_after(Duration::from_secs(1))
+        }
+        Denied::Storage => {
+            unavailable(crowded, "Tokens cannot be given now: look at the server's log.")
+        }
     }
 }
 
-fn unreadable(rejection: Rejection) -> Mistake {
-    mistake(rejection.status, "invalid_request", rejection.message)
+fn unreadable(rejection: Rejection) -> Rejection {
+    Rejection { reason: "invalid_request", ..rejection }
 }
 
 /// What the door says on this path, in the standard's form.
@@ -210,22 +197,6 @@ pub(super) fn refusal(rejection: &Rejection) -> Value {
         _ => "invalid_request",
     };
     json!({ "error": error, "error_description": rejection.message })
-}
-
-impl Mistake {
-    fn respond(&self, basic: bool) -> Response {
-        let body = json!({ "error": self.error, "error_description": self.description });
-        let mut response = (self.status, axum::Json(body)).into_response();
-        let headers = response.headers_mut();
-        if self.status == StatusCode::UNAUTHORIZED && basic {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(BASIC));
-        }
-        if let Some(wait) = self.wait {
-            let seconds = wait.as_millis().div_ceil(1000).max(1);
-            headers.insert(RETRY_AFTER, u64::try_from(seconds).unwrap_or(u64::MAX).into());
-        }
-        response
-    }
 }
 
 /// Nothing of this may be kept by anybody on the way.

@@ -5,10 +5,10 @@
 //! begins at the cursor after a delay. Between passes no session is held open.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
-use loggia_core::{Command, Level, Millis, Origin, Seq, SessionId, TaskState};
+use loggia_core::{Command, Level, Origin, Seq, SessionId, TaskState};
 use loggia_session::{Follower, HubError, SessionHandle, StoreError};
 use loggia_wire::FrameId;
 use tokio::sync::Notify;
@@ -19,6 +19,7 @@ use super::record::{Cursor, Failing, Key, Registration, Version};
 use super::target::Target;
 use super::{Inner, backoff};
 use crate::projection::{Encoded, Frames, Reading};
+use crate::time::now;
 
 /// Until the session, or what keeps it, is looked at again: another process may have it.
 const ELSEWHERE: Duration = Duration::from_secs(30);
@@ -354,9 +355,4 @@ impl Pass<'_> {
         Target::read(&self.registration.url, &[])
             .map_or_else(|_| "?".into(), |known| known.origin())
     }
-}
-
-fn now() -> Millis {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

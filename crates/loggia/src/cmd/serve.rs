@@ -112,6 +112,7 @@ pub(super) fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
     if args.dev_credentials {
         only_here(args, address)?;
+        eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
     }
     serve::bind(Listen { address, port, authenticated: args.require_token }).map_err(usage)
 }
@@ -397,9 +398,6 @@ async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<
             "--require-token needs somebody who has one: name a --token-file, or register a client \
              with `loggia clients add NAME`",
         ));
-    }
-    if args.dev_credentials {
-        eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
     }
     Ok(oauth)
 }

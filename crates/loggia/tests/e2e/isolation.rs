@@ -21,7 +21,6 @@ enum Probe {
     /// The methods, and following a session, on both subprotocols.
     Socket,
     /// Requests: method, path, body. `{task}` and `{context}` stand for somebody else's ids.
-    #[expect(dead_code, reason = "for routes that name tasks in their path")]
     Requests(&'static [(&'static str, &'static str, &'static str)]),
 }
 
@@ -35,7 +34,7 @@ const ROUTES: &[(&str, Probe)] = &[
     ("/.well-known/agent-card.json", Probe::Public),
     ("/a2a/1.0/.well-known/agent-card.json", Probe::Public),
     ("/a2a/0.3/.well-known/agent-card.json", Probe::Public),
-    ("/healthz", Probe::Public),
+    ("/healthz", Probe::Requests(&[("GET", "/healthz?id={task}&contextId={context}", "")])),
 ];
 
 /// Every method with what a stranger might ask it for. `{task}` and `{context}` are somebody else's.
@@ -55,15 +54,18 @@ fn methods() -> Vec<(&'static str, Value)> {
     let of_1 = |task: Option<&str>, context: Option<&str>| {
         let mut message =
             json!({ "role": "ROLE_USER", "messageId": "1", "parts": [{ "text": "say x" }] });
-        task.map(|task| message["taskId"] = json!(task));
-        context.map(|context| message["contextId"] = json!(context));
+        for (name, id) in [("taskId", task), ("contextId", context)] {
+            if let Some(id) = id {
+                message[name] = json!(id);
+            }
+        }
         json!({ "message": message })
     };
     let message = |message: &Value| json!({ "message": message });
     vec![
         ("message/send", message(&more)),
         ("message/send", message(&both)),
-        ("message/send", message(&fresh)),
+        ("message/send", json!({ "message": fresh, "configuration": { "blocking": true } })),
         ("message/send", message(&answer)),
         ("message/send", message(&elsewhere)),
         ("message/stream", message(&more)),
@@ -171,7 +173,9 @@ impl Ids {
         let id = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").unwrap();
         let text = id.replace_all(&text, "ID");
         let time = Regex::new(r"\d{4}-\d\d-\d\dT[0-9:.]+Z").unwrap();
-        time.replace_all(&text, "TIME").into_owned()
+        let text = time.replace_all(&text, "TIME");
+        // Whether the command before has ended by then.
+        text.replace("it waits for the turn that is running", "")
     }
 }
 
@@ -380,6 +384,26 @@ async fn a_contexts_name_is_its_clients_own() {
     let frame = socket.until(|value| value["method"] == "session/event").await;
     assert_eq!(frame["params"]["contextId"], hers.context.as_str(), "{frame}");
     assert!(his.contains(&frame["params"]["event"]["id"].as_str().unwrap().to_owned()), "{frame}");
+}
+
+/// Who is connected is told to a terminal, and not who else there is.
+#[tokio::test]
+async fn a_terminal_is_not_told_of_other_clients() {
+    let machine = Machine::new();
+    let (stage, ann) = stage(&machine).await;
+    let Stage { served, hers, stranger: bob, .. } = &stage;
+    let _bob = served.socket_with("?name=bobs-editor", Some(bob)).await;
+    let _local = served.socket("?name=somebody").await;
+    let headers = [
+        ("Authorization", format!("Bearer {ann}")),
+        ("Sec-WebSocket-Protocol", "loggia".to_owned()),
+    ];
+    let query = format!("?session={}", hers.context);
+    let mut terminal = served.upgrade(&query, headers).await.unwrap();
+    let told = terminal.until(|value| value["type"] == "present").await;
+    let clients = told["clients"].as_array().unwrap();
+    let own = |client: &Value| client["principal"] == "client:ann";
+    assert!(clients.len() == 1 && clients.iter().all(own), "{told}");
 }
 
 /// The one session of `--a2a-port` is everybody's who is let in.

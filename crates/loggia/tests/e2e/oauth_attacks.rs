@@ -110,6 +110,31 @@ async fn guessing_secrets_is_slow_and_locks_out_nobody_else() {
     assert!(grown < 50 * 1024, "it grew by {grown} KiB");
 }
 
+/// Checking a secret costs memory and time on purpose; a crowd costs no more of either than a few.
+#[tokio::test]
+async fn a_flood_of_token_requests_is_bounded() {
+    let machine = Machine::new();
+    let ann = register(&machine, "ann", &[]);
+    let served = Served::shared(&machine, &[]);
+    ann.token(&served).await;
+    let before = served.resident();
+    let form = ann.form();
+    let asking = (0..200).map(|_| ask(&served, &form));
+    let all = futures::future::join_all(asking);
+    let meanwhile = async {
+        let begun = Instant::now();
+        let listed = served.call("ListTasks", json!({})).await;
+        assert!(listed["result"].is_object(), "{listed}");
+        (begun.elapsed(), served.resident().saturating_sub(before))
+    };
+    let (all, (took, grown)) = futures::join!(all, meanwhile);
+    let given = all.iter().filter(|(code, _)| *code == 200).count();
+    assert!(all.iter().all(|(code, _)| [200, 503].contains(code)), "{all:?}");
+    assert!(given >= 64, "{given} got a token");
+    assert!(took.as_secs() < 10 && grown < 80 * 1024, "{took:?}, {grown} KiB");
+    assert_eq!(ask(&served, &form).await.0, 200, "it is over");
+}
+
 /// A11: forged, foreign and dead tokens. Times are in the server's own tests.
 #[tokio::test]
 async fn tokens_that_were_not_given_open_nothing() {

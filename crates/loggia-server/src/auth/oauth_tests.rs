@@ -1,0 +1,80 @@
+use std::net::IpAddr;
+
+use loggia_session::MemoryStore;
+
+use super::*;
+
+const LOCAL: PeerIdentity = PeerIdentity::Local { uid: 1000, pid: 1, program: String::new() };
+
+fn stage(sample: SampleClient) -> (Clients, Arc<OAuth>) {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    (Clients::new(store.clone()), Arc::new(OAuth::new(store, sample).unwrap()))
+}
+
+fn asked(client: &str, secret: &str, scopes: Option<Scopes>) -> Asked {
+    Asked { client: client.to_owned(), secret: Secret::new(secret.to_owned()), scopes }
+}
+
+fn somewhere(number: u8) -> Source {
+    Source::Address(IpAddr::from([192, 0, 2, number]))
+}
+
+async fn judged(oauth: &Arc<OAuth>, token: &str) -> Judged {
+    let request = axum::http::Request::builder().header("authorization", format!("Bearer {token}"));
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    oauth.judge(&parts).await
+}
+
+#[tokio::test]
+async fn a_token_is_its_client_and_no_more_than_it_was_asked_for() {
+    let (clients, oauth) = stage(SampleClient::Off);
+    let secret = clients.add("ann", Scopes::CLIENT, Grant::Edits).await.unwrap();
+    let secret = secret.reveal();
+    for (scopes, wanted) in [(None, Scopes::CLIENT), (Some(Scopes::REGISTERED), Scopes::REGISTERED)]
+    {
+        let issued = oauth.issue(asked("ann", secret, scopes), somewhere(1), &LOCAL).await;
+        let Ok(Issued { token, .. }) = issued else { panic!("no token") };
+        let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+        assert_eq!((principal.name.as_str(), principal.scopes), ("client:ann", wanted));
+        assert_eq!(principal.grant, Grant::Edits);
+        assert_eq!(judged(&oauth, &format!("{token}x")).await, Judged::Nobody);
+    }
+    let wide = oauth.issue(asked("ann", secret, Some(Scopes::ALL)), somewhere(1), &LOCAL).await;
+    assert_eq!(wide.err(), Some(Denied::Scope));
+}
+
+/// A09: many who guess together are slowed down, and their victim is not locked out.
+#[tokio::test]
+async fn attempts_at_one_client_are_counted_wherever_they_come_from() {
+    let (clients, oauth) = stage(SampleClient::Off);
+    let secret = clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap();
+    let attempt = async |client: &str, secret: &str, from: u8| {
+        oauth.issue(asked(client, secret, None), somewhere(from), &LOCAL).await.map(drop)
+    };
+    assert_eq!(attempt("ann", secret.reveal(), 1).await, Ok(()));
+    for from in 0..20 {
+        assert_eq!(attempt("ann", "wrong", 100 + from).await, Err(Denied::Client), "{from}");
+    }
+    assert!(matches!(attempt("ann", "wrong", 200).await, Err(Denied::Wait(_))));
+    assert!(matches!(attempt("ann", secret.reveal(), 201).await, Err(Denied::Wait(_))));
+    assert_eq!(attempt("ann", secret.reveal(), 1).await, Ok(()), "from where it was before");
+    assert_eq!(attempt("bob", "wrong", 202).await, Err(Denied::Client), "others are not concerned");
+}
+
+/// A08: everybody knows the sample's secret, so it is for the user's own processes.
+#[tokio::test]
+async fn the_sample_is_for_its_user_alone() {
+    let (name, secret) = SAMPLE;
+    let other = PeerIdentity::OtherUser { uid: 65_534 };
+    let rows = [
+        (SampleClient::Off, LOCAL, false),
+        (SampleClient::On, LOCAL, true),
+        (SampleClient::On, other, false),
+        (SampleClient::On, PeerIdentity::Unknown, false),
+    ];
+    for (sample, identity, given) in rows {
+        let (_, oauth) = stage(sample);
+        let issued = oauth.issue(asked(name, secret, None), somewhere(1), &identity).await;
+        assert_eq!(issued.is_ok(), given, "{sample:?} {identity:?}");
+    }
+}

@@ -1,0 +1,141 @@
+//! Whose session it is: from a caller's name or task to a session, and to nothing that is somebody
+//! else's. Every look-up of every route ends here.
+//!
+//! Where sessions are many, what belongs to another principal is answered exactly like what does not
+//! exist, and a name that another has taken is as free as any. Which scope an intent needs is not
+//! known here.
+
+use loggia_core::{Refusal, Seq, Session, SessionId, TaskId};
+use loggia_session::{HubError, NewSession, SessionHandle, StoreError, SubmitError};
+use loggia_wire::{Condition, WireError, context};
+use sha2::{Digest, Sha256};
+
+use crate::state::{Caller, Server, Shape, hub_error, submit_error};
+
+impl Server {
+    /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
+    pub(crate) async fn session(
+        &self,
+        id: &SessionId,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        match &self.shape {
+            Shape::Shared(shared) if shared == id => Ok(self.open(id).await?),
+            Shape::Shared(_) => Err(Condition::UnknownContext.into()),
+            Shape::Many => match self.own(id, caller).await {
+                // Its name may be somebody else's, too.
+                Err(WireError::Condition(Condition::UnknownContext)) => {
+                    self.own(&apart(id, caller), caller).await
+                }
+                found => found,
+            },
+        }
+    }
+
+    /// The session of exactly this id, if it is the caller's.
+    async fn own(&self, id: &SessionId, caller: &Caller) -> Result<SessionHandle, WireError> {
+        match self.open_if_own(id, caller).await {
+            Ok(Some(handle)) => Ok(handle),
+            // That another process has it, or that it is busy or damaged, is for its owner to know.
+            Err(error) if self.is_owner_by_log(id, caller).await => Err(error),
+            Ok(None) | Err(_) => Err(Condition::UnknownContext.into()),
+        }
+    }
+
+    async fn open_if_own(
+        &self,
+        id: &SessionId,
+        caller: &Caller,
+    ) -> Result<Option<SessionHandle>, WireError> {
+        let handle = self.open(id).await?;
+        let name = caller.principal.name.clone();
+        let look = move |session: &Session| {
+            let owner = session.opened().and_then(|opened| opened.principal.as_ref());
+            owner.is_some_and(|owner| *owner == name)
+        };
+        let mine = handle.inspect(look).await.map_err(submit_error)?;
+        Ok((mine || caller.principal.scopes.admin).then_some(handle))
+    }
+
+    /// The same without opening it, for one that cannot be opened.
+    async fn is_owner_by_log(&self, id: &SessionId, caller: &Caller) -> bool {
+        let principal = &caller.principal;
+        match self.hub.store().read(id, Seq::ZERO, 1).await {
+            Ok(events) => {
+                let owner = events.first().and_then(|first| first.origin.principal.as_ref());
+                principal.scopes.admin || owner == Some(&principal.name)
+            }
+            Err(StoreError::Unknown(_) | StoreError::Corrupt { .. }) => false,
+            // Nothing can be read now, whosever it is.
+            Err(_) => true,
+        }
+    }
+
+    /// The id of the session that the caller means by a name.
+    pub(crate) async fn named_by(
+        &self,
+        name: &SessionId,
+        caller: &Caller,
+    ) -> Result<SessionId, WireError> {
+        let own = apart(name, caller);
+        Ok(if self.is_unknown(&own).await? { name.clone() } else { own })
+    }
+
+    /// The session of a task, if the caller may see it.
+    pub(crate) async fn session_of(
+        &self,
+        task: &TaskId,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        let found = self.hub.locate(task).await.map_err(hub_error)?;
+        let id = found.ok_or(Condition::TaskNotFound)?;
+        // This very session: the caller's own of the same name would be another one.
+        let session = match &self.shape {
+            Shape::Shared(_) => self.session(&id, caller).await,
+            Shape::Many => self.own(&id, caller).await,
+        };
+        session.map_err(|error| match error {
+            WireError::Condition(Condition::UnknownContext) => Condition::TaskNotFound.into(),
+            other => other,
+        })
+    }
+
+    /// Under the name that the client gives, or, where that is somebody else's, apart from it.
+    pub(crate) async fn create_named(
+        &self,
+        name: &SessionId,
+        new: impl Fn(&SessionId) -> Result<NewSession, WireError>,
+        caller: &Caller,
+    ) -> Result<Created, WireError> {
+        let free = !context::is_apart(name) && self.is_unknown(name).await?;
+        for id in free.then(|| name.clone()).into_iter().chain([apart(name, caller)]) {
+            let origin = caller.origin.clone();
+            let created = self.hub.create_named(Some(id.clone()), new(&id)?, origin);
+            match self.at_home(created).await {
+                Ok(handle) => return Ok(Created::Now(handle)),
+                // Two first messages of one context at once: the other one opened it.
+                Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))) => {}
+                Err(error) => return Err(hub_error(error)),
+            }
+            match self.own(&id, caller).await {
+                Err(WireError::Condition(Condition::UnknownContext)) => {}
+                found => return found.map(Created::Before),
+            }
+        }
+        Err(Condition::Busy.into())
+    }
+}
+
+/// A session that a message was to open.
+pub(crate) enum Created {
+    Now(SessionHandle),
+    /// By another message, at the same time.
+    Before(SessionHandle),
+}
+
+/// The id of the caller's session of this name, where the name itself is somebody else's.
+fn apart(name: &SessionId, caller: &Caller) -> SessionId {
+    let digest: [u8; 32] = Sha256::digest(caller.principal.name.as_bytes()).into();
+    let mark = digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
+    context::apart(name, mark)
+}
