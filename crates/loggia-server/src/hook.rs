@@ -167,11 +167,13 @@ impl Server {
             (None, crate::state::Shape::Many) => Ok(None),
             (Some(id), _) => match self.session(id, caller).await {
                 Ok(handle) => Ok(Some(handle.id().clone())),
-                // It may be opened by this message, under the name it gives.
-                Err(WireError::Condition(Condition::UnknownContext))
-                    if self.may_open(id).await? =>
-                {
-                    Ok(Some(id.clone()))
+                Err(WireError::Condition(Condition::UnknownContext)) => {
+                    match self.may_open(id).await? {
+                        // It may be opened by this message, under the name it gives.
+                        true => Ok(Some(id.clone())),
+                        // Another message may be opening it: by now it has an owner.
+                        false => Ok(Some(self.session(id, caller).await?.id().clone())),
+                    }
                 }
                 Err(error) => Err(error),
             },

@@ -254,11 +254,13 @@ impl Server {
             (Shape::Many, None) => None,
             (Shape::Many, Some(id)) => match self.session(id, caller).await {
                 Ok(handle) => Some(handle),
-                // A context that nobody knows may be named by its first message.
-                Err(WireError::Condition(Condition::UnknownContext))
-                    if self.is_unknown(id).await? =>
-                {
-                    None
+                Err(WireError::Condition(Condition::UnknownContext)) => {
+                    match self.is_unknown(id).await? {
+                        // A context that nobody knows may be named by its first message.
+                        true => None,
+                        // Another first message may be opening it: by now it has an owner.
+                        false => Some(self.session(id, caller).await?),
+                    }
                 }
                 Err(error) => return Err(error),
             },
@@ -280,9 +282,17 @@ impl Server {
         }
     }
 
+    /// Nobody has opened it; somebody may be about to.
     async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
         let head = self.hub.store().head(id).await;
-        Ok(head.map_err(|error| hub_error(HubError::Store(error)))?.is_none())
+        match head.map_err(|error| hub_error(HubError::Store(error)))? {
+            None => Ok(true),
+            Some(_) => {
+                let handle = self.open(id).await?;
+                let opened = handle.inspect(|session| session.opened().is_some()).await;
+                Ok(!opened.map_err(submit_error)?)
+            }
+        }
     }
 
     async fn same_workspace(
