@@ -107,15 +107,17 @@ impl Server {
         new: impl Fn(&SessionId) -> Result<NewSession, WireError>,
         caller: &Caller,
     ) -> Result<Created, WireError> {
-        let free = !context::is_apart(name) && self.is_unknown(name).await?;
-        for id in free.then(|| name.clone()).into_iter().chain([apart(name, caller)]) {
-            let origin = caller.origin.clone();
-            let created = self.hub.create_named(Some(id.clone()), new(&id)?, origin);
-            match self.at_home(created).await {
-                Ok(handle) => return Ok(Created::Now(handle)),
-                // Two first messages of one context at once: the other one opened it.
-                Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))) => {}
-                Err(error) => return Err(hub_error(error)),
+        let given = (!context::is_apart(name)).then(|| name.clone());
+        for id in given.into_iter().chain([apart(name, caller)]) {
+            if self.is_unknown(&id).await? {
+                let created =
+                    self.hub.create_named(Some(id.clone()), new(&id)?, caller.origin.clone());
+                match self.at_home(created).await {
+                    Ok(handle) => return Ok(Created::Now(handle)),
+                    // Two first messages of one context at once: the other one opened it.
+                    Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))) => {}
+                    Err(error) => return Err(hub_error(error)),
+                }
             }
             match self.own(&id, caller).await {
                 Err(WireError::Condition(Condition::UnknownContext)) => {}

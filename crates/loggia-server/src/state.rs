@@ -265,9 +265,17 @@ impl Server {
         matches!(self.shape, Shape::Many)
     }
 
+    /// Nobody has opened it; somebody may be about to.
     pub(crate) async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
         let head = self.hub.store().head(id).await;
-        Ok(head.map_err(|error| hub_error(HubError::Store(error)))?.is_none())
+        match head.map_err(|error| hub_error(HubError::Store(error)))? {
+            None => Ok(true),
+            Some(_) => {
+                let handle = self.open(id).await?;
+                let opened = handle.inspect(|session| session.opened().is_some()).await;
+                Ok(!opened.map_err(submit_error)?)
+            }
+        }
     }
 
     pub(crate) async fn same_workspace(

@@ -1,9 +1,12 @@
 //! The task service: its webhooks, and requests under one name that come at once.
 
-use loggia_testkit::Act;
+use std::sync::Arc;
+
+use loggia_session::SqliteStore;
+use loggia_testkit::{Act, ScriptAgent};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, options};
 use crate::webhook::Webhook;
 
 fn saying(id: &str) -> Value {
@@ -72,4 +75,24 @@ async fn one_name_for_many_sessions_at_once_is_one_task() {
     }
     let got = stage.task_of("ann", "tasks/get", json!({ "id": "report" })).await.unwrap();
     assert_eq!(got["sessionId"], tasks[0]["sessionId"]);
+}
+
+/// The first message of a session may find it half open: it waits for the other first message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_same_request_many_times_at_once_is_answered_every_time() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteStore::open(directory.path()).unwrap());
+    let stage = Arc::new(Stage::with(store, ScriptAgent::doing([Act::say("done")]), options()));
+    for round in 0..40 {
+        let sent = (0..8).map(|_| {
+            let stage = stage.clone();
+            tokio::spawn(async move {
+                stage.task_of("ann", "tasks/send", saying(&format!("report-{round}"))).await
+            })
+        });
+        for answer in futures::future::join_all(sent).await {
+            let task = answer.unwrap().unwrap_or_else(|error| panic!("{round}: {error}"));
+            assert_eq!(task["state"], "completed", "{task}");
+        }
+    }
 }
