@@ -1,10 +1,10 @@
 //! A session told as a script: who does what, a moment after the last thing.
 
 use loggia_core::{
-    Access, AgentName, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Edit,
-    Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
-    Proposal, Question, Refusal, Report, Rule, RuleId, Session, Settings, Source, Stamped, Step,
-    Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
+    Access, AgentName, Artifact, CallFailure, CallOutcome, ChoiceId, Command, Content, Details,
+    Edit, Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
+    Part, Proposal, Question, Refusal, Report, Rule, RuleId, Session, Settings, Source, Stamped,
+    Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -72,10 +72,14 @@ pub fn to_line(envelope: &Envelope) -> String {
 
 impl Script {
     pub fn open(mode: Mode, rules: Vec<Rule>) -> Self {
+        Self::open_in(Workspace::Local { path: "/work/project".into() }, mode, rules)
+    }
+
+    pub fn open_in(workspace: Workspace, mode: Mode, rules: Vec<Rule>) -> Self {
         let session = Session::default();
         let mut script = Self { session, log: Vec::new(), now: MORNING, seeds: 0 };
         let open = Command::Open {
-            workspace: Workspace::Local { path: "/work/project".into() },
+            workspace,
             settings: settings(mode, rules),
             agent: AgentName("native".into()),
         };
@@ -153,6 +157,12 @@ impl Script {
 
     pub fn notice(&mut self, level: Level, text: &str) {
         self.report(Report::Notice { level, text: text.to_owned() });
+    }
+
+    pub fn publish(&mut self, name: &str, part: Part) {
+        let (id, name) = (name.to_owned(), name.to_owned());
+        let artifact = Artifact { id, name, parts: vec![part], append: false, last: true };
+        self.report(Report::Publish { artifact });
     }
 
     pub fn compact(&mut self, summary: &str) {
