@@ -4,7 +4,6 @@
 //! put into the copy's own configuration is not read. Names of filters and of other programs' ways
 //! to show a difference, which a repository may hold, then have no meaning.
 
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -17,6 +16,8 @@ use super::{CloneError, Places};
 const TIME: Duration = Duration::from_secs(120);
 /// It goes into the log.
 const LARGEST: usize = 1024 * 1024;
+/// What a call may say beside its work: a line for each file that was changed.
+const CHATTER: usize = 16 << 20;
 
 pub(super) struct Changes {
     pub patch: Vec<u8>,
@@ -40,12 +41,16 @@ pub(super) async fn find(
     let run = async |arguments: &[&str], limit: usize| {
         git.output(&call(arguments), copy, &until, limit).await
     };
-    let read = run(&["read-tree", "--reset", "HEAD"], 0).await?;
+    // Left by a call that was killed; nobody else uses this index.
+    let _ = tokio::fs::remove_file(base.join("index.lock")).await;
+    let read = run(&["read-tree", "--reset", "HEAD"], CHATTER).await?;
     if read.code != 0 {
         return Err(CloneError::failed("the cloned commit is no longer there"));
     }
     // The names of new files; their contents are read where they are.
-    run(&["add", "--intent-to-add", "--ignore-errors", "--", ":/"], usize::MAX).await?;
+    run(&["add", "--intent-to-add", "--ignore-errors", "--", ":/"], CHATTER).await?;
+    // Files that are as they were need not be read again by the next turn.
+    run(&["update-index", "-q", "--refresh"], CHATTER).await?;
     let differences = [
         "diff",
         "--binary",
@@ -64,16 +69,10 @@ pub(super) async fn find(
     if printed.whole && printed.code != 0 {
         return Err(CloneError::failed("git could not compare the files with the cloned commit"));
     }
-    forget_index(base).await;
     Ok(match printed.whole {
         true => Changes { patch: or_nothing(printed.bytes), note: None },
         false => cut(printed.bytes),
     })
-}
-
-async fn forget_index(base: &Path) {
-    // Made anew each time.
-    let _ = tokio::fs::remove_file(base.join("index")).await;
 }
 
 fn or_nothing(patch: Vec<u8>) -> Vec<u8> {

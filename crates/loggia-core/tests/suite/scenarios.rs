@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
-    Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Rule, Scope,
-    Settings, Source, Step, StepState, TaskChoice, TurnOutcome,
+    Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Repository,
+    Rule, Scope, Settings, Source, Step, StepState, TaskChoice, TurnOutcome, Workspace,
 };
 use serde_json::json;
 
@@ -52,6 +52,7 @@ scenarios! {
     a_plan_is_made_before_anything_is_changed => plan_and_settings,
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
+    a_session_works_in_a_copy_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
     a_person_runs_a_line_of_their_own => own_line,
     where_nobody_is_there_nobody_is_asked => unattended,
@@ -453,6 +454,34 @@ const NEW_MAIN: &str = "fn main() {\n    println!(\"Hello, world!\");\n}\n";
 
 // ---------------------------------------------------------------------------------------- checks
 
+fn repository() -> Script {
+    let repository = Repository {
+        url: "https://example.org/one/two.git".into(),
+        revision: Some("main".into()),
+        shallow: true,
+        directory: Some("src".into()),
+    };
+    let path = "/state/clones/01890a5d-ac96-774b-bcce-b302099a8057".into();
+    let workspace = Workspace::Clone { path, repository };
+    let mut script = Script::open_in(tui(), workspace, settings(Mode::Edits, Vec::new()));
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "Add a greeting.");
+    script.notice(Level::Info, "Cloning https://example.org/one/two.git at main");
+    script.notice(Level::Info, "Cloned commit 0123456789ab: 12 files, 40.0 KiB");
+    script.propose("message-1", "call-1", edit_of("src/hello.rs", "", "fn hello() {}\n"));
+    script.succeed("call-1", Output::text("wrote src/hello.rs (1 line, 14 bytes)"));
+    script.say("message-2", &["There is a greeting now."]);
+    script.publish("output.txt", Part::Text { text: "There is a greeting now.".into() });
+    let patch = Part::File {
+        name: Some("changes.patch".into()),
+        media_type: Some("text/x-diff".into()),
+        base64: Some("ZGlmZiAtLWdpdCBhL3NyYy9oZWxsby5ycwo=".into()),
+        uri: None,
+    };
+    script.publish("changes.patch", patch);
+    script.finish();
+    script
+}
+
 fn golden() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
@@ -518,7 +547,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
     let logs = golden_logs();
     let found: BTreeSet<String> =
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
-    let all = "approval_answered approval_asked call_ended call_output call_proposed call_started \
+    let all = "approval_answered approval_asked artifact_published call_ended call_output call_proposed call_started \
         context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
         session_opened settings_changed sources_cited task_opened text_appended thought_appended turn_ended \
         turn_started usage_reported";

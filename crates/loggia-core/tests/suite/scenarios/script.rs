@@ -1,9 +1,9 @@
 //! A session told as a script: who does what, a moment after the last thing.
 
 use loggia_core::{
-    Access, AgentName, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Edit,
-    Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
-    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, Settings, Source,
+    Access, AgentName, Artifact, CallFailure, CallOutcome, ChoiceId, Command, Content, Details,
+    Edit, Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
+    Part, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, Settings, Source,
     Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
 };
 use serde_json::json;
@@ -85,10 +85,14 @@ impl Script {
     }
 
     pub fn open_with(origin: Origin, settings: Settings) -> Self {
+        Self::open_in(origin, Workspace::Local { path: "/work/project".into() }, settings)
+    }
+
+    pub fn open_in(origin: Origin, workspace: Workspace, settings: Settings) -> Self {
         let session = Session::default();
         let mut script = Self { session, log: Vec::new(), now: MORNING, seeds: 0 };
         let open = Command::Open {
-            workspace: Workspace::Local { path: "/work/project".into() },
+            workspace,
             settings,
             agent: AgentName("native".into()),
         };
@@ -166,6 +170,12 @@ impl Script {
 
     pub fn notice(&mut self, level: Level, text: &str) {
         self.report(Report::Notice { level, text: text.to_owned() });
+    }
+
+    pub fn publish(&mut self, name: &str, part: Part) {
+        let (id, name) = (name.to_owned(), name.to_owned());
+        let artifact = Artifact { id, name, parts: vec![part], append: false, last: true };
+        self.report(Report::Publish { artifact });
     }
 
     pub fn compact(&mut self, summary: &str) {
