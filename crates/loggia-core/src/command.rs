@@ -19,6 +19,11 @@ pub enum Command {
         settings: Settings,
         agent: AgentName,
     },
+    /// Keeps a task ready for a message that comes later.
+    OpenTask {
+        task: TaskId,
+        profile: Option<String>,
+    },
     Prompt {
         prompt: PromptId,
         task: TaskChoice,
@@ -181,6 +186,8 @@ pub enum Refusal {
     NothingToCancel,
     #[error("{queued} prompts are waiting already: try again when some are done")]
     QueueFull { queued: usize },
+    #[error("{ready} tasks wait for their first message already: use one of them")]
+    TooManyTasks { ready: usize },
     #[error("there is no such rule in this session")]
     UnknownRule,
     #[error("this turn is over")]

@@ -32,6 +32,13 @@ pub enum Event {
         reason: CloseReason,
     },
     // prompts and turns
+    /// A client keeps a task ready; the message that it is for comes later.
+    TaskOpened {
+        task: TaskId,
+        /// As on [`Content`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile: Option<String>,
+    },
     PromptAccepted {
         prompt: PromptId,
         task: TaskId,
@@ -246,6 +253,7 @@ impl Event {
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TurnStarted { .. }

@@ -126,6 +126,19 @@ pub(crate) struct KnownTask {
     /// Prompts of this task that wait or run.
     pub waiting: usize,
     pub last: Option<TaskState>,
+    /// Of whatever began it.
+    pub profile: Option<String>,
+}
+
+impl KnownTask {
+    pub fn new(profile: Option<String>) -> Self {
+        Self { waiting: 0, last: None, profile }
+    }
+
+    /// Opened, and still without a message.
+    pub fn is_ready(&self) -> bool {
+        self.waiting == 0 && self.last.is_none()
+    }
 }
 
 /// How a question stopped being open.
@@ -185,6 +198,10 @@ impl Session {
     }
     pub fn task_of(&self, prompt: &PromptId) -> Option<&TaskId> {
         self.prompts.get(prompt)
+    }
+    /// The profile that a task began in; None also for a task that is not there.
+    pub fn profile_of(&self, task: &TaskId) -> Option<&str> {
+        self.tasks.get(task)?.profile.as_deref()
     }
     pub fn stats(&self) -> &Stats {
         &self.stats

@@ -164,6 +164,7 @@ impl Transcript {
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
             | Event::UsageReported { .. }
             | Event::Unknown => {}
         }

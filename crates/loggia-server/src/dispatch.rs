@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState};
+use loggia_core::{
+    Cancel, ChoiceId, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState,
+};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Projector,
-    Prompt, Shown, View, WireError, reply,
+    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, OpenTask,
+    Projector, Prompt, Shown, View, WireError, coder, reply,
 };
 use serde_json::Value;
 
@@ -98,10 +100,13 @@ impl Server {
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
-        let Asked { view, intent } = asked;
+        let Asked { view, intent } = self.as_the_task_was_begun(asked, caller).await?;
         let scopes = &caller.principal.scopes;
         let allowed = match &intent {
-            Intent::Prompt(_) | Intent::Cancel { .. } | Intent::RunSlash(_) => scopes.prompt,
+            Intent::OpenTask(_)
+            | Intent::Prompt(_)
+            | Intent::Cancel { .. }
+            | Intent::RunSlash(_) => scopes.prompt,
             Intent::Answer(_) => scopes.approve,
             Intent::SetPush { .. } | Intent::DeletePush { .. } => scopes.prompt,
             Intent::Subscribe { .. }
@@ -116,6 +121,7 @@ impl Server {
             return Err(Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into());
         }
         match intent {
+            Intent::OpenTask(open) => self.open_task(open, view, caller).await,
             Intent::Prompt(prompt) => match self.screen(*prompt, view, caller).await? {
                 Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
                 Screened::Answered(reply) => Ok(reply),
@@ -136,9 +142,40 @@ impl Server {
                 self.delete_push(task, config, view, caller).await
             }
             Intent::GetExtendedCard => self.extended_card(view.dialect, caller).await,
-            Intent::ListSlash { session } => self.list_slash(session, caller).await,
+            Intent::ListSlash { session } => self.list_slash(session, view, caller).await,
             Intent::RunSlash(run) => self.run_slash(run, view, caller).await,
         }
+    }
+
+    /// A request about a task that says nothing about its view is meant as the task was begun. Who
+    /// may not see the task is told so where the request is done.
+    async fn as_the_task_was_begun(
+        &self,
+        asked: Asked,
+        caller: &Caller,
+    ) -> Result<Asked, WireError> {
+        let Some(task) = coder::leaves_open(&asked) else { return Ok(asked) };
+        let Ok(handle) = self.session_of(task, caller).await else { return Ok(asked) };
+        let task = task.clone();
+        let profile = handle
+            .inspect(move |session| session.profile_of(&task) == Some(coder::PROFILE))
+            .await
+            .map_err(submit_error)?;
+        Ok(if profile { coder::in_this_dialect(asked) } else { asked })
+    }
+
+    async fn open_task(
+        &self,
+        open: OpenTask,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let OpenTask { session, settings, profile } = open;
+        let handle = self.session_for(session.as_ref(), settings.as_ref(), caller).await?;
+        let task = TaskId::from(uuid::Uuid::now_v7());
+        let command = Command::OpenTask { task: task.clone(), profile };
+        let ack = submit(&handle, command, caller).await?;
+        Ok(Reply::Value(self.snapshot(&handle, view, &task, Shown::default(), ack.seq).await?))
     }
 
     async fn prompt(
@@ -155,6 +192,7 @@ impl Server {
                 if prompt.session.as_ref().is_some_and(|session| session != handle.id()) {
                     return Err(Condition::ContextMismatch.into());
                 }
+                self.same_workspace(&handle, prompt.settings.as_ref()).await?;
                 handle
             }
             None => {
@@ -200,19 +238,25 @@ impl Server {
             (None, session) => self.session_for_answer(session.as_ref(), caller).await?,
         };
         let Answer { task, to, choice, edit, digest, delivery, history, .. } = answer;
-        let asked_in = task_of_question(&handle, &to).await?;
+        let (asked_in, offered) = asked_now(&handle, &to).await?.unzip();
+        let choice = match offered {
+            Some(offered) if view == View::CODER => coder::within(choice, &offered),
+            _ => choice,
+        };
         if let (Some(named), Some(actual)) = (&task, &asked_in)
             && named != actual
         {
             return Err(Condition::QuestionElsewhere.into());
         }
-        let command = Command::Answer { to, choice, edit, digest };
+        let command = Command::Answer { to: to.clone(), choice, edit, digest };
         let ack = submit(&handle, command, caller).await?;
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
         self.task_changed(&task);
         // The extension's own exchange goes on with the call itself; everybody else gets the task.
         let opening = match view {
-            View { dialect: Dialect::A2a03, extension: Extension::On } => Opening::InFrames,
+            _ if ack.seq == ack.after && delivery == Delivery::Stream => Opening::Again(to),
+            View { dialect: Dialect::A2a03, extension: Extension::On }
+            | View { dialect: Dialect::Sdlc | Dialect::Coder, .. } => Opening::InFrames,
             View { .. } => Opening::Snapshot,
         };
         let shown = Shown { history, artifacts: true };
@@ -251,12 +295,11 @@ impl Server {
         if !projection.reach(handle.head()).await {
             return Err(Condition::Restarting.into());
         }
+        // Events without a task in front of them are read from the first one on.
+        let resume = resume.or((view == View::SDLC).then(FrameId::default));
         if let Some(seen) = resume {
             let frames = projection.frames(seen);
-            let closes_at = projection.look(|projector| {
-                let over = projector.tasks().get(&task).is_some_and(|view| view.state.is_over());
-                over.then(|| projector.head())
-            });
+            let closes_at = projection.look(|projector| ended_at(projector, &task));
             let until = Until::Over;
             let frames = TaskFrames { opening: None, frames, task, until, over: false, closes_at };
             return Ok(Reply::Frames(frames));
@@ -282,6 +325,11 @@ impl Server {
         shown: Shown,
         opening: Opening,
     ) -> Result<Reply, WireError> {
+        let delivery = match (delivery, view.dialect) {
+            (Delivery::Unsaid, Dialect::Coder) => Delivery::WhenSettled,
+            (Delivery::Unsaid, _) => Delivery::AtOnce,
+            (said, _) => said,
+        };
         if delivery == Delivery::AtOnce {
             let value = self.snapshot(handle, view, &task, shown, ack.seq).await?;
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
@@ -297,7 +345,16 @@ impl Server {
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
         }
         let projection = self.projection(handle, view);
+        let mut closes_at = None;
         let (opening, frames) = match opening {
+            Opening::Again(to) => {
+                if !projection.reach(ack.seq).await {
+                    return Err(Condition::Restarting.into());
+                }
+                let after = projection.look(|projector| projector.answered_after(&to));
+                closes_at = projection.look(|projector| ended_at(projector, &task));
+                (None, projection.frames(after.unwrap_or_default()))
+            }
             Opening::InFrames => (None, projection.frames(FrameId { seq: ack.after, k: u32::MAX })),
             Opening::Snapshot => {
                 if !projection.reach(ack.seq).await {
@@ -308,7 +365,7 @@ impl Server {
             }
         };
         let until = Until::Settled;
-        let mut frames = TaskFrames { opening, frames, task, until, over: false, closes_at: None };
+        let mut frames = TaskFrames { opening, frames, task, until, over: false, closes_at };
         if delivery == Delivery::Stream {
             return Ok(Reply::Frames(frames));
         }
@@ -338,11 +395,19 @@ impl Server {
 }
 
 /// Where a stream's first `Task` comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
     Snapshot,
+    /// An answer that was given before: its stream once more.
+    Again(Question),
+}
+
+/// The last event, if the task is over: nothing more comes after it.
+fn ended_at(projector: &Projector, task: &TaskId) -> Option<Seq> {
+    let over = projector.tasks().get(task).is_some_and(|view| view.state.is_over());
+    over.then(|| projector.head())
 }
 
 /// The answer that a message to a task with an open question is; None if it is the next prompt.
@@ -354,11 +419,11 @@ async fn answer_in_words(
     let Some(task) = prompt.named_task() else { return Ok(None) };
     let Some(question) = open_question(handle, task).await? else { return Ok(None) };
     let words = prompt.answering(&question.call, &question.choices, &question.details);
-    match (words, view.extension) {
+    match (words, view) {
         (Some(answer), _) => Ok(Some(answer)),
-        // With the extension, answers have a form of their own: words are the next prompt.
-        (None, Extension::On) => Ok(None),
-        (None, Extension::Off) => {
+        // Where answers have a form of their own, words are the next prompt.
+        (None, View { extension: Extension::On, .. } | View::SDLC | View::CODER) => Ok(None),
+        (None, View { extension: Extension::Off, .. }) => {
             let offered = question.choices.iter().map(|choice| choice.id.0.clone()).collect();
             Err(Refusal::NotAChoice { given: "this message".into(), offered }.into())
         }
@@ -394,18 +459,19 @@ async fn open_question(
     handle.inspect(look).await.map_err(submit_error)
 }
 
-/// The task whose turn asks this question now.
-async fn task_of_question(
+/// The task whose turn asks this question now, and what may be answered.
+async fn asked_now(
     handle: &SessionHandle,
     question: &Question,
-) -> Result<Option<TaskId>, WireError> {
+) -> Result<Option<(TaskId, Vec<ChoiceId>)>, WireError> {
     let question = question.clone();
     let look = move |session: &Session| {
-        let asked = session.open_approvals().any(|(call, approval)| match &question {
+        let (_, asked) = session.open_approvals().find(|(call, approval)| match &question {
             Question::Approval(id) => approval.id == *id,
             Question::Call(id) => call.id == *id,
-        });
-        session.turn().filter(|_| asked).map(|turn| turn.task.clone())
+        })?;
+        let offered = asked.choices.iter().map(|choice| choice.id.clone()).collect();
+        session.turn().map(|turn| (turn.task.clone(), offered))
     };
     handle.inspect(look).await.map_err(submit_error)
 }

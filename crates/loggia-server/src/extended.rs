@@ -21,7 +21,7 @@ impl Server {
             Shape::Many => self.setup_of_new_sessions(caller),
         };
         let kind = match dialect {
-            Dialect::A2a03 => CardKind::A2a03,
+            Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => CardKind::A2a03,
             Dialect::A2a1 => CardKind::A2a1,
         };
         Ok(Reply::Value(extended_card(&self.facts, &extended, kind)))

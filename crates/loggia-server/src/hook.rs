@@ -113,7 +113,7 @@ impl Server {
             task: prompt.named_task().cloned(),
             origin: caller.origin.clone(),
             version: match view.dialect {
-                Dialect::A2a03 => "0.3",
+                Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => "0.3",
                 Dialect::A2a1 => "1.0",
             },
             extension: view.extension == Extension::On,
@@ -126,7 +126,9 @@ impl Server {
             Decision::Pass {} => return Ok(Screened::Goes(prompt)),
             Decision::Rewrite { text } => return Ok(Screened::Goes(rewritten(prompt, text))),
             // A task that goes on is not rejected: one message to it is.
-            Decision::Reject { reason } if prompt.named_task().is_some() => {
+            Decision::Reject { reason }
+                if prompt.named_task().is_some() || view.dialect == Dialect::Sdlc =>
+            {
                 return Err(Condition::Rejected { why: reason }.into());
             }
             Decision::Reject { reason } => {
@@ -144,7 +146,7 @@ impl Server {
         };
         Ok(Screened::Answered(match prompt.delivery {
             Delivery::Stream => Reply::Frame(value),
-            Delivery::WhenSettled | Delivery::AtOnce => Reply::Value(value),
+            Delivery::WhenSettled | Delivery::AtOnce | Delivery::Unsaid => Reply::Value(value),
         }))
     }
 

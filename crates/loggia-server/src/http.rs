@@ -3,6 +3,7 @@
 mod attach;
 pub mod card;
 pub mod rpc;
+mod sdlc;
 pub mod sse;
 pub mod ws;
 
@@ -41,6 +42,12 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/.well-known/agent-card.json", get(card::root))
         .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
         .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
+        .route("/tasks", post(sdlc::open_task))
+        .route("/tasks/metadata", get(sdlc::all_metadata))
+        .route("/tasks/{id}/metadata", get(sdlc::metadata))
+        .route("/message/stream", post(sdlc::message))
+        .route("/executeCommand", post(sdlc::execute))
+        .route("/listCommands", get(sdlc::commands))
         .route("/healthz", get(|| async { "ok\n" }))
         .with_state(server)
 }
@@ -48,9 +55,13 @@ pub fn router(server: Arc<Server>) -> Router {
 /// Who sends a request, as the guard found out. Clients of one principal are told apart by their
 /// connection, so that a loser of a race is never taken for the winner's retry.
 fn caller(request: &Request) -> Option<Caller> {
+    caller_on(request, Surface::A2a)
+}
+
+fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
     let principal = request.extensions().get::<Principal>()?.clone();
     let peer = request.extensions().get::<Peer>()?;
-    let mut origin = Origin::new(Surface::A2a, client(&principal.name, peer).as_str());
+    let mut origin = Origin::new(surface, client(&principal.name, peer).as_str());
     origin.principal = Some(principal.name.clone());
     Some(Caller { principal, origin })
 }
@@ -60,8 +71,11 @@ fn client(name: &str, peer: &Peer) -> String {
     format!("{name}@{}", peer.address())
 }
 
-/// How a closed door reads where JSON-RPC is spoken.
+/// How a closed door reads where JSON-RPC or the SDLC agent server's REST is spoken.
 pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
+    if sdlc::is_route(path) {
+        return Some(json!({ "error": rejection.message, "reason": rejection.reason }));
+    }
     let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path);
     let code = match rejection.status {
         StatusCode::PAYLOAD_TOO_LARGE => -32600,

@@ -10,6 +10,7 @@ use loggia_core::{
     Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
+use loggia_wire::sdlc::types::Tool;
 use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
 
 use tokio::runtime::Handle;
@@ -75,8 +76,8 @@ pub struct Defaults {
     /// Directories below which a client may choose its workspace.
     pub roots: Vec<PathBuf>,
     pub agent: AgentName,
-    /// Names of the tools there are.
-    pub tools: Vec<String>,
+    /// The tools there are.
+    pub tools: Vec<Tool>,
     /// Whether a client may switch approvals off for its session.
     pub auto_execute: bool,
 }
@@ -284,7 +285,7 @@ impl Server {
         Ok(head.map_err(|error| hub_error(HubError::Store(error)))?.is_none())
     }
 
-    async fn same_workspace(
+    pub(crate) async fn same_workspace(
         &self,
         handle: &SessionHandle,
         settings: Option<&AgentSettings>,
@@ -374,7 +375,8 @@ impl Server {
             }
         }
         if let Some(tools) = &asked.allowed_tools {
-            if tools.iter().any(|tool| !self.defaults.tools.contains(tool)) {
+            let known = |name: &String| self.defaults.tools.iter().any(|tool| tool.name == *name);
+            if !tools.iter().all(known) {
                 return Err(Condition::SettingRefused {
                     setting: "allowed_tools names an unknown tool",
                 }

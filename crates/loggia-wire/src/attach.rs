@@ -59,6 +59,7 @@ impl Wish {
             Command::Cancel { what } => Some(Wish::Cancel { what }),
             Command::Prompt { .. }
             | Command::Open { .. }
+            | Command::OpenTask { .. }
             | Command::Configure { .. }
             | Command::Amend { .. }
             | Command::Notice { .. }

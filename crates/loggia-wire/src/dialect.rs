@@ -13,6 +13,10 @@ pub enum Dialect {
     A2a03,
     /// A2A 1.0, JSON-RPC.
     A2a1,
+    /// The SDLC agent server as its document describes it: events of seven kinds.
+    Sdlc,
+    /// The same server as it was shipped: A2A 0.3 with records of its own under `coderAgent`.
+    Coder,
 }
 
 /// Whether a client speaks the development-tool extension.
@@ -38,12 +42,19 @@ pub struct View {
 }
 
 impl View {
-    pub const ALL: [View; 4] = [
+    pub const SDLC: View = View { dialect: Dialect::Sdlc, extension: Extension::Off };
+    pub const CODER: View = View { dialect: Dialect::Coder, extension: Extension::Off };
+    /// The views whose frames are A2A's own, tasks and updates.
+    pub const A2A: [View; 4] = [
         View { dialect: Dialect::A2a03, extension: Extension::On },
         View { dialect: Dialect::A2a03, extension: Extension::Off },
         View { dialect: Dialect::A2a1, extension: Extension::On },
         View { dialect: Dialect::A2a1, extension: Extension::Off },
     ];
+    pub const ALL: [View; 6] = {
+        let [a, b, c, d] = View::A2A;
+        [a, b, c, d, View::SDLC, View::CODER]
+    };
 }
 
 /// The dialect a method belongs to, or None for a method nobody knows.
@@ -67,7 +78,7 @@ pub fn streams(method: &str) -> bool {
 pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
     let given = given.map(str::trim).unwrap_or_default();
     let fits = match dialect {
-        Dialect::A2a03 => [0, 3],
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => [0, 3],
         Dialect::A2a1 => [1, 0],
     };
     match given.is_empty() || major_minor(given) == Some(fits) {
@@ -106,7 +117,9 @@ pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
         return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
     }
     match dialect {
-        Dialect::A2a03 => a2a03::decode::asked(&call.method, &call.params, extension),
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => {
+            a2a03::decode::asked(&call.method, &call.params, extension)
+        }
         Dialect::A2a1 => a2a1::decode::asked(&call.method, &call.params, extension),
     }
 }

@@ -21,18 +21,40 @@ pub struct Asked {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Intent {
+    /// A task that waits for its first message.
+    OpenTask(OpenTask),
     Prompt(Box<Prompt>),
     Answer(Box<Answer>),
-    Cancel { task: TaskId },
-    Subscribe { task: TaskId },
-    GetTask { task: TaskId, history: HistoryLength },
+    Cancel {
+        task: TaskId,
+    },
+    Subscribe {
+        task: TaskId,
+    },
+    GetTask {
+        task: TaskId,
+        history: HistoryLength,
+    },
     ListTasks(ListTasks),
-    SetPush { task: TaskId, target: PushTarget },
-    GetPush { task: TaskId, config: Option<String> },
-    ListPush { task: TaskId },
-    DeletePush { task: TaskId, config: String },
+    SetPush {
+        task: TaskId,
+        target: PushTarget,
+    },
+    GetPush {
+        task: TaskId,
+        config: Option<String>,
+    },
+    ListPush {
+        task: TaskId,
+    },
+    DeletePush {
+        task: TaskId,
+        config: String,
+    },
     GetExtendedCard,
-    ListSlash { session: Option<SessionId> },
+    ListSlash {
+        session: Option<SessionId>,
+    },
     RunSlash(RunSlash),
 }
 
@@ -53,6 +75,14 @@ pub struct Prompt {
     pub output_modes: Vec<String>,
     /// Tasks the message refers to.
     pub references: Vec<TaskId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OpenTask {
+    pub session: Option<SessionId>,
+    pub settings: Option<AgentSettings>,
+    /// What readers that name no profile are shown it in.
+    pub profile: Option<String>,
 }
 
 /// One choice for one question.
@@ -79,6 +109,8 @@ pub enum Delivery {
     WhenSettled,
     /// The task as it is now.
     AtOnce,
+    /// The client did not say: as its dialect has it.
+    Unsaid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

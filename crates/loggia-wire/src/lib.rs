@@ -18,6 +18,7 @@ pub mod a2a03;
 pub mod a2a1;
 pub mod attach;
 pub mod card;
+pub mod coder;
 pub mod commands;
 pub mod devtool;
 pub mod dialect;
@@ -27,6 +28,7 @@ pub mod project;
 mod read;
 pub mod refuse;
 pub mod reply;
+pub mod sdlc;
 mod send;
 pub mod time;
 pub mod words;
@@ -36,8 +38,8 @@ pub use dialect::{
     Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, streams,
 };
 pub use intent::{
-    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,
-    RunSlash, StatusFilter,
+    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
+    PushTarget, RunSlash, StatusFilter,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use project::{End, Frame, FrameId, Projector, Shown};

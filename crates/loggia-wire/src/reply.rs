@@ -12,7 +12,7 @@ use crate::{a2a1, a2a03};
 /// The result of a send: a task, as [`Projector::snapshot`](crate::Projector::snapshot) gives it.
 pub fn sent(dialect: Dialect, task: Value) -> Value {
     match dialect {
-        Dialect::A2a03 => task,
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => task,
         Dialect::A2a1 => json!({ "task": task }),
     }
 }
@@ -21,7 +21,11 @@ pub fn sent(dialect: Dialect, task: Value) -> Value {
 pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str) -> Value {
     let said = Said::text(id, text);
     match dialect {
-        Dialect::A2a03 => {
+        Dialect::Sdlc => value_of(&crate::sdlc::types::Event::TextContent {
+            text: text.to_owned(),
+            message_id: id.to_owned(),
+        }),
+        Dialect::A2a03 | Dialect::Coder => {
             let message = a2a03::project::message(&said);
             value_of(&a2a03::types::Message { context_id: Some(session.to_string()), ..message })
         }
@@ -50,7 +54,7 @@ pub fn rejected(
         metadata: content.metadata.clone(),
     };
     match dialect {
-        Dialect::A2a03 => value_of(&a2a03::types::Task {
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => value_of(&a2a03::types::Task {
             id: task.to_string(),
             context_id: session.to_string(),
             status: a2a03::types::TaskStatus {
@@ -84,10 +88,12 @@ pub fn page(tasks: Vec<Value>, next: Option<String>, page_size: usize, total_siz
 /// A callback as clients may see it: without its secrets.
 pub fn push(dialect: Dialect, task: &TaskId, target: &PushTarget) -> Value {
     match dialect {
-        Dialect::A2a03 => value_of(&a2a03::types::TaskPushNotificationConfig {
-            task_id: task.to_string(),
-            push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
-        }),
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => {
+            value_of(&a2a03::types::TaskPushNotificationConfig {
+                task_id: task.to_string(),
+                push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
+            })
+        }
         Dialect::A2a1 => {
             value_of(&a2a1::types::TaskPushNotificationConfig::shown(task.as_str(), target))
         }
@@ -97,14 +103,14 @@ pub fn push(dialect: Dialect, task: &TaskId, target: &PushTarget) -> Value {
 pub fn pushes(dialect: Dialect, task: &TaskId, targets: &[PushTarget]) -> Value {
     let configs: Vec<Value> = targets.iter().map(|target| push(dialect, task, target)).collect();
     match dialect {
-        Dialect::A2a03 => Value::Array(configs),
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => Value::Array(configs),
         Dialect::A2a1 => json!({ "configs": configs, "nextPageToken": "" }),
     }
 }
 
 pub fn push_deleted(dialect: Dialect) -> Value {
     match dialect {
-        Dialect::A2a03 => Value::Null,
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => Value::Null,
         Dialect::A2a1 => Value::Object(Map::new()),
     }
 }

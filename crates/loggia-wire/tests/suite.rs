@@ -11,6 +11,7 @@
 mod suite {
     mod appendix;
     mod card;
+    mod coder;
     mod decode;
     mod devtool;
     mod envelope;
@@ -21,6 +22,7 @@ mod suite {
     mod refused;
     mod reply;
     mod script;
+    mod sdlc;
     mod transcript;
     mod words;
 }

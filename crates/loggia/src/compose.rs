@@ -12,6 +12,7 @@ use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
 use loggia_wire::card::Skill;
+use loggia_wire::sdlc::types::Tool;
 
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
@@ -104,8 +105,14 @@ impl App {
         })
     }
 
-    pub fn tool_names(&self, config: &Config) -> Vec<String> {
-        self.tools(config).specs().iter().map(|spec| spec.name.clone()).collect()
+    /// The tools as a client may ask about them.
+    pub fn tool_facts(&self, config: &Config) -> Vec<Tool> {
+        let fact = |spec: ToolSpec| Tool {
+            name: spec.name,
+            description: spec.description,
+            parameters: spec.parameters,
+        };
+        self.tools(config).specs().iter().cloned().map(fact).collect()
     }
 
     /// The tools as an agent card shows them.

@@ -34,13 +34,18 @@ impl Session {
             }
             Event::PolicyAmended { amendment } => self.amend(amendment),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
+            Event::TaskOpened { task, profile } => {
+                self.tasks.entry(task.clone()).or_insert_with(|| KnownTask::new(profile.clone()));
+            }
             Event::PromptAccepted { prompt, task, content } => {
                 if self.title.is_empty() {
                     self.title = title_of(&content.to_text());
                 }
                 self.prompts.insert(prompt.clone(), task.clone());
-                let known =
-                    self.tasks.entry(task.clone()).or_insert(KnownTask { waiting: 0, last: None });
+                let known = self
+                    .tasks
+                    .entry(task.clone())
+                    .or_insert_with(|| KnownTask::new(content.profile.clone()));
                 known.waiting += 1;
                 self.queue.push_back(Queued {
                     accepted: envelope.seq,

@@ -39,6 +39,7 @@ impl Session {
                 settings: settings.clone(),
                 agent: agent.clone(),
             }]),
+            Command::OpenTask { task, profile } => self.open_task(task, profile.as_deref()),
             Command::Prompt { prompt, task, content } => self.prompt(prompt, task, content, fresh),
             Command::Answer { to, choice, edit, digest } => {
                 self.answer(to, choice, edit.as_ref(), digest.as_deref(), origin, fresh)
@@ -59,6 +60,18 @@ impl Session {
                 self.report(open.ok_or(Refusal::StaleTurn)?, report, fresh)
             }
         }
+    }
+
+    fn open_task(&self, task: &TaskId, profile: Option<&str>) -> Decision {
+        if self.tasks.contains_key(task) {
+            return Err(Refusal::TaskExists);
+        }
+        let ready = self.tasks.values().filter(|known| known.is_ready()).count();
+        if ready >= QUEUE_LIMIT {
+            return Err(Refusal::TooManyTasks { ready });
+        }
+        let profile = profile.map(str::to_owned);
+        Ok(vec![Event::TaskOpened { task: task.clone(), profile }])
     }
 
     fn prompt(

@@ -36,6 +36,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }
         | Event::SessionClosed { .. }
+        | Event::TaskOpened { .. }
         | Event::PromptAccepted { .. }
         | Event::PromptWithdrawn { .. }
         | Event::TextAppended { .. }

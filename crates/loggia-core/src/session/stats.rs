@@ -59,6 +59,7 @@ impl Stats {
             Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TextAppended { .. }

@@ -44,6 +44,8 @@ struct RunningCall {
 pub struct TaskView {
     pub id: TaskId,
     pub state: TaskState,
+    /// It was there before its first message.
+    pub opened: bool,
     pub created: Millis,
     /// When its status last changed: its state, its prompts, or the questions it waits with. What
     /// streams by changes none of them, so that an index of tasks is not written for every word.
@@ -101,6 +103,9 @@ impl Tasks {
     pub fn apply(&mut self, envelope: &Envelope) {
         let at = envelope.at;
         match &envelope.event {
+            Event::TaskOpened { task, .. } => {
+                self.view(task, at).opened = true;
+            }
             Event::PromptAccepted { prompt, task, content } => {
                 self.queued.insert(prompt.clone(), task.clone());
                 let said = Exchange::Prompt {
@@ -172,11 +177,15 @@ impl Tasks {
         }
     }
 
-    fn accept(&mut self, task: &TaskId, said: Exchange, at: Millis) {
-        let view = self.views.entry(task.clone()).or_insert_with(|| {
+    fn view(&mut self, task: &TaskId, at: Millis) -> &mut TaskView {
+        self.views.entry(task.clone()).or_insert_with(|| {
             self.order.push(task.clone());
             TaskView::new(task.clone(), at)
-        });
+        })
+    }
+
+    fn accept(&mut self, task: &TaskId, said: Exchange, at: Millis) {
+        let view = self.view(task, at);
         view.waiting += 1;
         view.history.push(said);
         view.updated = at;
@@ -267,6 +276,7 @@ impl TaskView {
         Self {
             id,
             state: TaskState::Submitted,
+            opened: false,
             created: at,
             updated: at,
             history: Vec::new(),

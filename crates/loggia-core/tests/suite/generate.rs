@@ -51,6 +51,7 @@ pub fn moves() -> impl Strategy<Value = Move> {
         45 => answers(),
         30 => (by(), prompt_picks(), task_picks(), contents())
             .prop_map(|(by, id, task, content)| Move::Prompt { by, id, task, content }),
+        4 => (by(), prompt_picks()).prop_map(|(by, task)| Move::OpenTask { by, task }),
         9 => (by(), cancels()).prop_map(|(by, what)| Move::Cancel { by, what }),
         6 => (by(), settings_strategy()).prop_map(|(by, settings)| Move::Configure { by, settings }),
         6 => (by(), amendments()).prop_map(|(by, amendment)| Move::Amend { by, amendment }),
@@ -302,8 +303,10 @@ fn contents() -> impl Strategy<Value = Content> {
         }),
     ];
     let parts = prop::collection::vec(part, 0..3);
-    (parts, prop::option::of(texts()), prop::option::of(values()))
-        .prop_map(|(parts, message, metadata)| Content { parts, message, metadata })
+    let profile = prop::option::of(texts());
+    (parts, prop::option::of(texts()), prop::option::of(values()), profile).prop_map(
+        |(parts, message, metadata, profile)| Content { parts, message, metadata, profile },
+    )
 }
 
 /// Short, and long enough in bytes to need care: umlauts, emoji, quotes, newlines, nothing.

@@ -509,3 +509,30 @@ fn data_of_a_hundred_levels_survives_the_log() {
         assert_eq!(&stored(envelope), envelope);
     }
 }
+
+/// A task that waits for its first message is submitted, keeps its name, and is one of a few.
+#[test]
+fn a_task_may_be_ready_before_its_message() {
+    let mut world = opened();
+    let open = |world: &mut World, task: &str| {
+        let profile = Some("a-profile".to_owned());
+        world.submit(client(0), Command::OpenTask { task: task.into(), profile })
+    };
+    open(&mut world, "ready").unwrap();
+    assert_eq!(open(&mut world, "ready"), Err(Refusal::TaskExists));
+    let ready = loggia_core::TaskId::from("ready");
+    assert_eq!(world.session.task_state(&ready), Some(loggia_core::TaskState::Submitted));
+    assert_eq!(world.session.profile_of(&ready), Some("a-profile"));
+    for number in 1..QUEUE_LIMIT {
+        open(&mut world, &format!("ready-{number}")).unwrap();
+    }
+    let refused = open(&mut world, "one-too-many");
+    assert_eq!(refused, Err(Refusal::TooManyTasks { ready: QUEUE_LIMIT }));
+    // Its message makes it a task like any other, and makes room.
+    let content = Content { profile: Some("another".into()), ..Content::text("go") };
+    let task = TaskChoice::Continue(ready.clone());
+    world.submit(client(0), Command::Prompt { prompt: "p".into(), task, content }).unwrap();
+    assert_eq!(world.session.task_state(&ready), Some(loggia_core::TaskState::Working));
+    assert_eq!(world.session.profile_of(&ready), Some("a-profile"));
+    open(&mut world, "one-more").unwrap();
+}

@@ -52,6 +52,24 @@ scenarios! {
     a_plan_is_made_before_anything_is_changed => plan_and_settings,
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
+    a_task_is_ready_before_its_message => task_opened,
+}
+
+/// The exchange that the SDLC agent server's document draws: a task, its message, one approved file.
+fn task_opened() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    let profile = Some("coder-agent".to_owned());
+    script.submit(ide(), Command::OpenTask { task: "task-1".into(), profile });
+    let ready = TaskChoice::Continue("task-1".into());
+    script.prompt(ide(), "prompt-1", ready, "Create src/main.rs.");
+    script.think("message-1", "Creating a file", "I'll create src/main.rs.");
+    script.propose("message-1", "call-1", edit_of("src/main.rs", OLD_MAIN, NEW_MAIN));
+    script.answer(browser(), "call-1", ChoiceId::PROCEED_ONCE, None);
+    script.succeed("call-1", Output::text("wrote src/main.rs"));
+    script.say("message-2", &["I've created src/main.rs."]);
+    script.usage(812, 14);
+    script.finish();
+    script
 }
 
 fn hello() -> Script {
@@ -317,6 +335,7 @@ fn plan_and_settings() -> Script {
         ],
         message: Some("msg-2".into()),
         metadata: Some(json!({ "trace": "abc" })),
+        profile: None,
     };
     let task = TaskChoice::Reopen(script.task().clone());
     script.submit(ide(), Command::Prompt { prompt: "prompt-2".into(), task, content });
@@ -457,7 +476,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
     let all = "approval_answered approval_asked call_ended call_output call_proposed call_started \
         context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
-        session_opened settings_changed sources_cited text_appended thought_appended turn_ended \
+        session_opened settings_changed sources_cited task_opened text_appended thought_appended turn_ended \
         turn_started usage_reported";
     let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();
     assert_eq!(found, all);

@@ -114,6 +114,10 @@ impl Witness {
                 law!(self.queue.is_empty(), "the session closes over waiting prompts at {seq}");
                 self.closed = true;
             }
+            Event::TaskOpened { task, .. } => {
+                let before = self.tasks.insert(task.clone(), Vec::new());
+                law!(before.is_none(), "{task} is opened at {seq} and was there before");
+            }
             Event::PromptAccepted { prompt, task, .. } => self.accept(seq, prompt, task)?,
             Event::PromptWithdrawn { prompt } => {
                 law!(self.queue.contains(prompt), "{prompt} is withdrawn and did not wait");
@@ -168,6 +172,9 @@ impl Witness {
     pub fn task_state(&self, task: &TaskId) -> Option<TaskState> {
         let fates: Vec<&Fate> =
             self.tasks.get(task)?.iter().map(|prompt| &self.prompts[prompt].fate).collect();
+        if fates.is_empty() {
+            return Some(TaskState::Submitted);
+        }
         let asked = self.open_approvals().next().is_some();
         if fates.contains(&&Fate::Running) {
             return Some(if asked { TaskState::InputRequired } else { TaskState::Working });

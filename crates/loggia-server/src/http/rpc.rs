@@ -21,7 +21,7 @@ use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
 /// How long a body may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
+pub(super) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What a request says outside its body.
 struct Envelope {
@@ -101,7 +101,10 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
         Ok(Reply::Frame(value)) => sse::once(&id, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
-            Ok(place) => sse::respond(id, dialect, frames, envelope.stopping, place),
+            Ok(place) => {
+                let around = sse::Around::Response { id, dialect };
+                sse::respond(around, frames, envelope.stopping, place)
+            }
             Err(_) => return failure(&id, dialect, streaming, &Condition::TooManyStreams.into()),
         },
         Err(error) => return failure(&id, dialect, streaming, &error),

@@ -20,14 +20,26 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// A stream of responses to one request. `held` lives as long as the stream: its place among the
 /// caller's streams.
 pub fn respond<H: Send + 'static>(
-    id: Id,
-    dialect: Dialect,
+    around: Around,
     frames: TaskFrames,
     stopping: Stopping,
     held: H,
 ) -> Response {
-    let state = State { id, dialect, frames, stopping, over: false, _held: held };
+    let state = State { around, frames, stopping, over: false, _held: held };
     response(Body::from_stream(events(state)))
+}
+
+/// What stands around every frame.
+pub enum Around {
+    /// A response to the request of this id.
+    Response { id: Id, dialect: Dialect },
+    /// Nothing: the frame is the event.
+    Nothing,
+}
+
+/// A stream of one event, which is in no log and so has no place to resume from.
+pub fn once_bare(value: &serde_json::Value) -> Response {
+    response(Body::from(format!("data: {value}\n\n")))
 }
 
 /// A stream of one response, which is in no log and so has no place to resume from.
@@ -56,8 +68,7 @@ fn response(body: Body) -> Response {
 }
 
 struct State<H> {
-    id: Id,
-    dialect: Dialect,
+    around: Around,
     frames: TaskFrames,
     stopping: Stopping,
     over: bool,
@@ -74,11 +85,11 @@ fn events<H: Send + 'static>(
         let event = tokio::select! {
             biased; // a frame that is there goes out before the stream is ended
             frames = state.frames.next() => match frames {
-                Ok(Some(frames)) => encode(&state.id, &frames),
+                Ok(Some(frames)) => state.around.encode(&frames),
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    error_event(&state.id, state.dialect, &error)
+                    state.around.error_event(&error)
                 }
             },
             () = state.stopping.told() => {
@@ -91,22 +102,35 @@ fn events<H: Send + 'static>(
     })
 }
 
-fn encode(id: &Id, frames: &[Arc<Encoded>]) -> Bytes {
-    let size = frames.iter().map(|frame| frame.body.len() + 96 + id.as_json().len()).sum();
-    let mut out = BytesMut::with_capacity(size);
-    for frame in frames {
-        out.put_slice(
-            format!(
-                "id: {}\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":",
-                frame.id,
-                id.as_json()
-            )
-            .as_bytes(),
-        );
-        out.put_slice(&frame.body);
-        out.put_slice(b"}\n\n");
+impl Around {
+    fn encode(&self, frames: &[Arc<Encoded>]) -> Bytes {
+        let (before, after) = match self {
+            Around::Response { id, .. } => {
+                (format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.as_json()), "}")
+            }
+            Around::Nothing => (String::new(), ""),
+        };
+        let size = frames.iter().map(|frame| frame.body.len() + 64 + before.len()).sum();
+        let mut out = BytesMut::with_capacity(size);
+        for frame in frames {
+            out.put_slice(format!("id: {}\ndata: ", frame.id).as_bytes());
+            out.put_slice(before.as_bytes());
+            out.put_slice(&frame.body);
+            out.put_slice(after.as_bytes());
+            out.put_slice(b"\n\n");
+        }
+        out.freeze()
     }
-    out.freeze()
+
+    fn error_event(&self, error: &WireError) -> Bytes {
+        match self {
+            Around::Response { id, dialect } => error_event(id, *dialect, error),
+            Around::Nothing => {
+                let (_, body) = loggia_wire::sdlc::error(error);
+                Bytes::from(format!("event: error\ndata: {body}\n\n"))
+            }
+        }
+    }
 }
 
 fn error_event(id: &Id, dialect: Dialect, error: &WireError) -> Bytes {

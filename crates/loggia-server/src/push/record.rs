@@ -126,7 +126,7 @@ impl Registration {
 impl Version {
     pub fn of(dialect: Dialect) -> Self {
         match dialect {
-            Dialect::A2a03 => Version::V03,
+            Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => Version::V03,
             Dialect::A2a1 => Version::V1,
         }
     }

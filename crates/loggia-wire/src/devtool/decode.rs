@@ -122,7 +122,7 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     Ok(None)
 }
 
-fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
+pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
     let workspace_path = workspace_path(fields)?;
     let mcp_servers = match both(fields, "mcp_servers", "mcpServers")? {
         None => None,

@@ -7,7 +7,7 @@ use super::question::{response_id, response_text, sources_text};
 use super::update::{Piece, Said, Speaker};
 use super::{Shown, plain, tool};
 use crate::devtool::{About, EventKind};
-use crate::dialect::Extension;
+use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
 
 pub(crate) struct Shape<'a> {
@@ -25,7 +25,7 @@ pub(super) fn shape<'a>(
     session: &'a SessionId,
     view: &'a TaskView,
     calls: &Calls,
-    extension: Extension,
+    reader: View,
     model: &str,
     shown: Shown,
 ) -> Shape<'a> {
@@ -33,10 +33,14 @@ pub(super) fn shape<'a>(
         task: &view.id,
         session,
         state: view.state,
-        said: said(view, calls, extension, model),
+        said: match reader.dialect {
+            // What is asked stands in records of its own.
+            Dialect::Sdlc | Dialect::Coder if view.state == TaskState::InputRequired => None,
+            _ => said(view, calls, reader.extension, model),
+        },
         at: view.updated,
         history: history(view, shown.history),
-        artifacts: shown.artifacts.then(|| artifacts(view)),
+        artifacts: shown.artifacts.then(|| artifacts(view, reader.dialect)),
     }
 }
 
@@ -94,8 +98,12 @@ fn exchange(said: &Exchange) -> Said {
 }
 
 /// What was published on purpose comes first, then what was said, then which files changed.
-fn artifacts(view: &TaskView) -> Vec<Piece> {
+fn artifacts(view: &TaskView, dialect: Dialect) -> Vec<Piece> {
     let mut ordered: Vec<&TaskArtifact> = view.artifacts.iter().collect();
+    if dialect == Dialect::Coder {
+        // The words stand in its history, and changed files in the records of their calls.
+        ordered.retain(|artifact| matches!(artifact, TaskArtifact::Published { .. }));
+    }
     ordered.sort_by_key(|artifact| match artifact {
         TaskArtifact::Published { .. } => 0,
         TaskArtifact::Response { .. } => 1,

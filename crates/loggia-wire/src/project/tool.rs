@@ -19,7 +19,7 @@ use crate::dialect::Dialect;
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
-        Event::PromptAccepted { .. } => updates.push(Update::Task),
+        Event::TaskOpened { .. } | Event::PromptAccepted { .. } => updates.push(Update::Task),
         Event::TurnStarted { .. } => updates.push(changed(step)),
         Event::PromptWithdrawn { .. } => {
             updates.extend(step.task.state.is_over().then(|| changed(step)));

@@ -31,7 +31,8 @@ fn who_speaks_it() {
     assert_eq!(active(json!({ "metadata": { "other": {} } })), Extension::Off);
     assert_eq!(active(json!({ "extensions": [URI] })), Extension::On);
     assert_eq!(active(json!({ "metadata": { URI: {} } })), Extension::On);
-    assert_eq!(active(json!({ "metadata": { "coderAgent": {} } })), Extension::On);
+    let both = json!({ "extensions": [URI], "metadata": { "coderAgent": {} } });
+    assert_eq!(active(both), Extension::On);
 
     assert_eq!(
         activated_by_header(["https://example.org/a, https://example.org/b"]),

@@ -10,6 +10,7 @@ use super::script::{Script, client, written};
 
 #[derive(Debug, Clone)]
 pub enum Action {
+    Open,
     Prompt(TaskPick),
     Say(u8, String),
     Think(String),
@@ -57,6 +58,7 @@ pub fn log() -> impl Strategy<Value = Vec<Envelope>> {
 fn action() -> impl Strategy<Value = Action> {
     let text = "[a-z é\n]{0,12}";
     prop_oneof![
+        1 => Just(Action::Open),
         3 => pick().prop_map(Action::Prompt),
         4 => (0u8..3, text).prop_map(|(reply, text)| Action::Say(reply, text)),
         1 => text.prop_map(Action::Think),
@@ -101,7 +103,9 @@ pub fn play(actions: &[Action]) -> Vec<Envelope> {
     let mut tasks: Vec<TaskId> = Vec::new();
     for action in actions {
         let idle = script.session.turn().is_none();
-        if idle && !matches!(action, Action::Prompt(_) | Action::Wait(_) | Action::Notice) {
+        let needs_no_turn =
+            matches!(action, Action::Open | Action::Prompt(_) | Action::Wait(_) | Action::Notice);
+        if idle && !needs_no_turn {
             perform(&mut script, &mut tasks, &Action::Prompt(TaskPick::New));
         }
         perform(&mut script, &mut tasks, action);
@@ -121,6 +125,13 @@ fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
             };
             let task = choice.and_then(|choice| script.prompt_to(choice, "do it").ok());
             tasks.extend(task);
+        }
+        Action::Open => {
+            let task = TaskId::from(format!("opened-{}", script.log.len()).as_str());
+            let open = Command::OpenTask { task: task.clone(), profile: None };
+            if script.submit(client("ann"), open).is_ok() {
+                tasks.push(task);
+            }
         }
         Action::Say(reply, text) => {
             let message = format!("reply-{reply}").as_str().into();

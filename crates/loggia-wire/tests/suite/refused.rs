@@ -171,6 +171,15 @@ fn member() -> impl Strategy<Value = String> {
         "historyLength",
         "blocking",
         "coderAgent",
+        "callId",
+        "outcome",
+        "newContent",
+        "answers",
+        "userMessage",
+        "toolCallId",
+        "approved",
+        "agentSettings",
+        "command",
         "workspace_path",
         "tool_call_id",
         "selected_option_id",
@@ -208,6 +217,18 @@ proptest! {
                     prop_assert!(!shown.message.contains("::"), "{}", shown.message);
                 }
             }
+        }
+        let body = params.to_string();
+        let (body, sdlc) = (body.as_bytes(), |error: &WireError| loggia_wire::sdlc::error(error));
+        use loggia_wire::sdlc::decode;
+        for refused in [
+            decode::open_task(body).err(),
+            decode::message(body).err(),
+            decode::command(body).err(),
+        ] {
+            let Some((status, shown)) = refused.as_ref().map(sdlc) else { continue };
+            prop_assert_eq!(status, 400);
+            prop_assert!(shown["error"].is_string());
         }
     }
 }

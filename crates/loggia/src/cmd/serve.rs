@@ -61,6 +61,9 @@ pub struct ShareArgs {
     /// Local clients need a token, too
     #[arg(long, requires = "token_file")]
     pub require_token: bool,
+    /// Let clients open sessions in which nothing asks (autoExecute)
+    #[arg(long)]
+    pub allow_auto_execute: bool,
     /// What passes without a question
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<Pass>,
@@ -196,8 +199,8 @@ impl Setup {
             workspace: app.workspace.clone(),
             roots,
             agent: AgentName("loggia".into()),
-            tools: app.tool_names(&self.config),
-            auto_execute: false,
+            tools: app.tool_facts(&self.config),
+            auto_execute: args.allow_auto_execute,
         };
         let facts = facts(&bound, args, app.tool_skills(&self.config));
         let (limits, clients) = limits(&self.config.server);
@@ -365,7 +368,7 @@ fn facts(bound: &Bound, args: &ShareArgs, tools: Vec<Skill>) -> CardFacts {
         output_modes: text(&["text/plain", "application/json"]),
         skills: vec![Skill {
             id: "code_generation".into(),
-            name: "Code generation".into(),
+            name: "Code Generation".into(),
             description:
                 "Reads, writes and runs code in one workspace, asking before it changes anything."
                     .into(),

@@ -6,6 +6,7 @@ use super::*;
 pub enum Move {
     Open { settings: Settings },
     Prompt { by: u8, id: Pick, task: TaskPick, content: Content },
+    OpenTask { by: u8, task: Pick },
     Answer(AnswerPick),
     Cancel { by: u8, what: CancelPick },
     Configure { by: u8, settings: Settings },

@@ -84,6 +84,7 @@ impl World {
                     self.tasks.push(task.clone());
                 }
             }
+            Event::TaskOpened { task, .. } => self.tasks.push(task.clone()),
             Event::TurnStarted { turn, .. } => self.turns.push(turn.clone()),
             Event::CallProposed { call, .. } => self.calls.push(call.clone()),
             Event::ApprovalAsked { approval, call, .. } => {
@@ -104,6 +105,11 @@ impl World {
                 let prompt = known(id, &self.prompts).unwrap_or_else(|| PromptId::new(fresh()));
                 let task = self.task_choice(task);
                 (client(*by), Command::Prompt { prompt, task, content: content.clone() })
+            }
+            Move::OpenTask { by, task } => {
+                let fresh = || TaskId::new(format!("task-{}", self.tasks.len() + 1));
+                let task = known(task, &self.tasks).unwrap_or_else(fresh);
+                (client(*by), Command::OpenTask { task, profile: None })
             }
             Move::Answer(answer) => (client(answer.by), self.answer(answer)),
             Move::Cancel { by, what } => {
