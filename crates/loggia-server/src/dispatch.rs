@@ -34,6 +34,8 @@ pub struct TaskFrames {
     over: bool,
     /// The task was over already when the reader came: nothing more comes after this event.
     closes_at: Option<Seq>,
+    /// What ended up to here is past: the task has gone on since, or it is over at `closes_at`.
+    past: Seq,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -77,6 +79,9 @@ impl TaskFrames {
     }
 
     fn ends(&self, frame: &Encoded) -> bool {
+        if frame.id.seq <= self.past {
+            return false;
+        }
         match (frame.ends, self.until) {
             (None, _) | (Some(End::InputRequired), Until::Over) => false,
             (Some(End::InputRequired | End::Terminal), Until::Settled)
@@ -254,9 +259,9 @@ impl Server {
         self.task_changed(&task);
         // The extension's own exchange goes on with the call itself; everybody else gets the task.
         let opening = match view {
-            _ if ack.seq == ack.after && delivery == Delivery::Stream => Opening::Again(to),
-            View { dialect: Dialect::A2a03, extension: Extension::On }
-            | View { dialect: Dialect::Sdlc | Dialect::Coder, .. } => Opening::InFrames,
+            _ if ack.seq == ack.after => Opening::After(to),
+            View { dialect: Dialect::Sdlc | Dialect::Coder, .. } => Opening::After(to),
+            View { dialect: Dialect::A2a03, extension: Extension::On } => Opening::InFrames,
             View { .. } => Opening::Snapshot,
         };
         let shown = Shown { history, artifacts: true };
@@ -299,9 +304,10 @@ impl Server {
         let resume = resume.or((view == View::SDLC).then(FrameId::default));
         if let Some(seen) = resume {
             let frames = projection.frames(seen);
-            let closes_at = projection.look(|projector| ended_at(projector, &task));
-            let until = Until::Over;
-            let frames = TaskFrames { opening: None, frames, task, until, over: false, closes_at };
+            let (closes_at, past) =
+                projection.look(|projector| (ended_at(projector, &task), projector.head()));
+            let (opening, until, over) = (None, Until::Over, false);
+            let frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
             return Ok(Reply::Frames(frames));
         }
         let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
@@ -309,8 +315,8 @@ impl Server {
             return Err(Condition::NothingToFollow.into());
         }
         let opening = Some(Arc::new(opening));
-        let until = Until::Over;
-        let frames = TaskFrames { opening, frames, task, until, over: false, closes_at: None };
+        let (until, over, closes_at, past) = (Until::Over, false, None, Seq::ZERO);
+        let frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
         Ok(Reply::Frames(frames))
     }
 
@@ -347,7 +353,7 @@ impl Server {
         let projection = self.projection(handle, view);
         let mut closes_at = None;
         let (opening, frames) = match opening {
-            Opening::Again(to) => {
+            Opening::After(to) => {
                 if !projection.reach(ack.seq).await {
                     return Err(Condition::Restarting.into());
                 }
@@ -364,8 +370,8 @@ impl Server {
                 (Some(Arc::new(opening)), frames)
             }
         };
-        let until = Until::Settled;
-        let mut frames = TaskFrames { opening, frames, task, until, over: false, closes_at };
+        let (until, over, past) = (Until::Settled, false, Seq::ZERO);
+        let mut frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
         if delivery == Delivery::Stream {
             return Ok(Reply::Frames(frames));
         }
@@ -400,8 +406,9 @@ enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
     Snapshot,
-    /// An answer that was given before: its stream once more.
-    Again(Question),
+    /// The stream of an answer goes on where the question's ended, whatever happened since; so an
+    /// answer that was given before gets its stream once more.
+    After(Question),
 }
 
 /// The last event, if the task is over: nothing more comes after it.

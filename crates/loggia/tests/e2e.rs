@@ -17,6 +17,12 @@ mod attacks;
 mod card;
 #[path = "e2e/catalog.rs"]
 mod catalog;
+#[path = "e2e/coder.rs"]
+mod coder;
+#[path = "e2e/coder_faults.rs"]
+mod coder_faults;
+#[path = "e2e/coder_replay.rs"]
+mod coder_replay;
 #[path = "e2e/copresence.rs"]
 mod copresence;
 #[path = "e2e/crowd.rs"]
@@ -41,6 +47,8 @@ mod push;
 mod refused;
 #[path = "e2e/screen.rs"]
 mod screen;
+#[path = "e2e/sdlc.rs"]
+mod sdlc;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]

@@ -4,7 +4,9 @@
 //! same task; a stream ends there all the same. Live output replaces what was shown before, whole:
 //! right for clients that replace, and for clients that read `append`.
 
-use loggia_core::{Access, CallId, CallOutcome, Details, Event, FileDiff, Level, Part, TaskState};
+use loggia_core::{
+    Access, CallId, CallOutcome, Details, Event, FileDiff, Level, Part, TaskId, TaskState,
+};
 use serde_json::{Map, Value, json};
 
 use super::types::{
@@ -62,6 +64,7 @@ pub(crate) fn task(shape: &Shape<'_>, calls: &Calls) -> Value {
         parts: open,
         metadata: None,
     });
+    let asked = asked.or((shape.state == TaskState::Canceled).then(|| canceled(shape.task)));
     let (task, session) = (shape.task.as_str(), shape.session.as_str());
     let said = asked.as_ref().or(shape.said.as_ref()).map(|said| message(task, session, said));
     let history = shape.history.iter().flatten();
@@ -73,6 +76,10 @@ pub(crate) fn task(shape: &Shape<'_>, calls: &Calls) -> Value {
         history: history.map(|said| message(task, session, said)).collect(),
         artifacts: artifacts.map(a2a03::project::artifact).collect(),
     })
+}
+
+fn canceled(task: &TaskId) -> Said {
+    Said::text(format!("canceled-{task}"), "Task canceled by user request.")
 }
 
 /// A turn that went well leaves the task open for the next message.
@@ -270,6 +277,7 @@ fn changed(step: &Step<'_>) -> Update {
     let over = step.task.state.is_over().then_some(End::Terminal);
     let metadata = if over.is_some() { with_usage(step, metadata) } else { metadata };
     let said = failure.map(|why| Said::text(format!("failure-{}", step.envelope.seq), why));
+    let said = said.or((step.task.state == TaskState::Canceled).then(|| canceled(step.place.task)));
     written(step, state(step.task.state), said, metadata, over)
 }
 

@@ -116,6 +116,17 @@ impl Served {
         self.client.post(self.url()).json(body).timeout(PATIENCE)
     }
 
+    /// A request of any other kind than a JSON-RPC call.
+    pub fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        self.client.request(method, url).timeout(PATIENCE)
+    }
+
+    /// How many files the process has open.
+    pub fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
     /// One call, one answer.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
