@@ -108,7 +108,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
         // Whoever opened it, or goes on with it, knows it.
-        Event::TaskOpened { .. } => updates.push(changed(step)),
+        Event::TaskOpened { .. } | Event::TaskClosed { .. } => updates.push(changed(step)),
         Event::PromptAccepted { .. } => {
             let first = step.task.history.len() == 1 && !step.task.opened;
             let waits = step.busy && !step.running;

@@ -20,7 +20,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } => updates.push(Update::Task),
-        Event::TurnStarted { .. } => updates.push(changed(step)),
+        Event::TurnStarted { .. } | Event::TaskClosed { .. } => updates.push(changed(step)),
         Event::PromptWithdrawn { .. } => {
             updates.extend(step.task.state.is_over().then(|| changed(step)));
         }
