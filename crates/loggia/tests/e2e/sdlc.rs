@@ -219,6 +219,10 @@ async fn an_answer_that_does_not_count_is_told_why() {
     let other = sdlc.open().await;
     let first = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
     let call = call_of(&first);
+    let context = first[0].response["contextId"].clone();
+    let (status, beside) = sdlc.post("/tasks", json!({ "contextId": context })).await;
+    assert_eq!(status, 201, "{beside}");
+    let beside = beside.as_str().unwrap();
     let confirm = |task: &str, call: &Value, approved: bool| {
         let message =
             json!({ "kind": "tool-call-confirmation", "toolCallId": call, "approved": approved });
@@ -228,6 +232,7 @@ async fn an_answer_that_does_not_count_is_told_why() {
         (confirm(&task, &json!("nope"), true), 404, "unknown-question"),
         (confirm("nope", &call, true), 404, "unknown-task"),
         (confirm(&other, &call, true), 404, "unknown-question"),
+        (confirm(beside, &call, true), 409, "question-elsewhere"),
         (json!({ "taskId": task, "userMessage": { "kind": "x" } }), 400, "invalid-params"),
         (json!({ "taskId": "nope", "userMessage": "hi" }), 404, "unknown-task"),
         (
