@@ -165,6 +165,7 @@ impl Transcript {
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
+            | Event::TaskClosed { .. }
             | Event::UsageReported { .. }
             | Event::Unknown => {}
         }
