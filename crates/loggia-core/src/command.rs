@@ -202,8 +202,6 @@ pub enum Refusal {
     NothingToCancel,
     #[error("{queued} prompts are waiting already: try again when some are done")]
     QueueFull { queued: usize },
-    #[error("{ready} tasks wait for their first message already: use one of them")]
-    TooManyTasks { ready: usize },
     #[error("there is no such rule in this session")]
     UnknownRule,
     #[error("this turn is over")]

@@ -39,6 +39,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
     },
+    /// A task that was kept ready gets no message any more.
+    TaskClosed {
+        task: TaskId,
+    },
     PromptAccepted {
         prompt: PromptId,
         task: TaskId,
@@ -269,6 +273,7 @@ impl Event {
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
+            | Event::TaskClosed { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TurnStarted { .. }

@@ -25,6 +25,8 @@ use crate::task::TaskState;
 
 /// Prompts that may wait behind a running turn.
 pub const QUEUE_LIMIT: usize = 32;
+/// Tasks that may wait for their first message; beyond, the one that waits longest is given up.
+pub const READY_LIMIT: usize = 32;
 /// How many past prompts, answers and turns are remembered for retries, late answers and context.
 pub const RECENT: usize = 1024;
 pub const RECENT_TURNS: usize = 32;
@@ -137,13 +139,15 @@ pub(crate) struct KnownTask {
     /// Prompts of this task that wait or run.
     pub waiting: usize,
     pub last: Option<TaskState>,
+    /// The event that began it.
+    pub since: Seq,
     /// Of whatever began it.
     pub profile: Option<String>,
 }
 
 impl KnownTask {
-    pub fn new(profile: Option<String>) -> Self {
-        Self { waiting: 0, last: None, profile }
+    pub fn new(since: Seq, profile: Option<String>) -> Self {
+        Self { waiting: 0, last: None, since, profile }
     }
 
     /// Opened, and still without a message.

@@ -169,6 +169,7 @@ impl Transcript {
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
+            | Event::TaskClosed { .. }
             | Event::UsageReported { .. }
             | Event::Unknown => {}
         }

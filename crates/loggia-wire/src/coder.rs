@@ -10,6 +10,7 @@
 
 pub mod decode;
 pub(crate) mod project;
+mod record;
 pub mod types;
 
 use loggia_core::{ChoiceId, TaskChoice};

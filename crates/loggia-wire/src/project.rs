@@ -388,6 +388,7 @@ impl Projector {
     fn task_of(&self, envelope: &Envelope) -> Option<TaskId> {
         match &envelope.event {
             Event::TaskOpened { task, .. }
+            | Event::TaskClosed { task }
             | Event::PromptAccepted { task, .. }
             | Event::TurnStarted { task, .. } => Some(task.clone()),
             Event::PromptWithdrawn { prompt } => self.tasks.waiting(prompt).cloned(),

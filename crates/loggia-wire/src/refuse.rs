@@ -252,7 +252,6 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             | Refusal::TaskOver
             | Refusal::NothingToCancel
             | Refusal::QueueFull { .. }
-            | Refusal::TooManyTasks { .. }
             | Refusal::UnknownRule
             | Refusal::StaleTurn
             | Refusal::StaleCall
@@ -295,7 +294,6 @@ fn refusal_row(refusal: &Refusal) -> Row {
         Refusal::TaskOver => named(-32004, "UNSUPPORTED_OPERATION", "task-over", 400),
         Refusal::NothingToCancel => named(-32002, "TASK_NOT_CANCELABLE", "nothing-to-cancel", 400),
         Refusal::QueueFull { .. } => own(INTERNAL, "queue-full", 503),
-        Refusal::TooManyTasks { .. } => own(INTERNAL, "too-many-tasks", 503),
         Refusal::UnknownRule => own(PARAMS, "unknown-rule", 400),
         Refusal::SessionClosed => named(-32004, "UNSUPPORTED_OPERATION", "session-closed", 400),
         // Answers to the running agent and to whoever opens sessions; a client sees none of them.

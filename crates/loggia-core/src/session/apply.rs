@@ -12,7 +12,8 @@ use crate::task::TaskState;
 
 impl Session {
     pub fn apply(&mut self, envelope: &Envelope) {
-        self.head = envelope.seq;
+        let seq = envelope.seq;
+        self.head = seq;
         self.updated = envelope.at;
         self.stats.apply(envelope);
         match &envelope.event {
@@ -35,8 +36,11 @@ impl Session {
             Event::PolicyAmended { amendment } => self.amend(amendment),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
             Event::TaskOpened { task, profile } => {
-                self.tasks.entry(task.clone()).or_insert_with(|| KnownTask::new(profile.clone()));
+                self.tasks
+                    .entry(task.clone())
+                    .or_insert_with(|| KnownTask::new(seq, profile.clone()));
             }
+            Event::TaskClosed { task } => self.settle_task(task, TaskState::Canceled),
             Event::PromptAccepted { prompt, task, content, shell } => {
                 if self.title.is_empty() {
                     self.title = title_of(&content.to_text());
@@ -45,7 +49,7 @@ impl Session {
                 let known = self
                     .tasks
                     .entry(task.clone())
-                    .or_insert_with(|| KnownTask::new(content.profile.clone()));
+                    .or_insert_with(|| KnownTask::new(seq, content.profile.clone()));
                 known.waiting += 1;
                 self.queue.push_back(Queued {
                     accepted: envelope.seq,

@@ -14,7 +14,7 @@ use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
 use crate::session::{
-    ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, SUMMARY_LIMIT, Session,
+    ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, READY_LIMIT, SUMMARY_LIMIT, Session,
 };
 
 type Decision = Result<Vec<Event>, Refusal>;
@@ -77,12 +77,12 @@ impl Session {
         if self.tasks.contains_key(task) {
             return Err(Refusal::TaskExists);
         }
-        let ready = self.tasks.values().filter(|known| known.is_ready()).count();
-        if ready >= QUEUE_LIMIT {
-            return Err(Refusal::TooManyTasks { ready });
-        }
-        let profile = profile.map(str::to_owned);
-        Ok(vec![Event::TaskOpened { task: task.clone(), profile }])
+        let ready = || self.tasks.iter().filter(|(_, known)| known.is_ready());
+        let given_up = ready().min_by_key(|(_, known)| known.since);
+        let given_up = given_up.filter(|_| ready().count() >= READY_LIMIT);
+        let closed = given_up.map(|(task, _)| Event::TaskClosed { task: task.clone() });
+        let (task, profile) = (task.clone(), profile.map(str::to_owned));
+        Ok(closed.into_iter().chain([Event::TaskOpened { task, profile }]).collect())
     }
 
     fn prompt(
@@ -224,8 +224,12 @@ impl Session {
                 self.queue.iter().map(|queued| &queued.prompt).filter(|id| *id == prompt).collect(),
             ),
             Cancel::Task(task) => {
-                if !self.tasks.contains_key(task) {
-                    return Err(Refusal::UnknownTask);
+                match self.tasks.get(task) {
+                    None => return Err(Refusal::UnknownTask),
+                    Some(known) if known.is_ready() => {
+                        return Ok(vec![Event::TaskClosed { task: task.clone() }]);
+                    }
+                    Some(_) => {}
                 }
                 let queued = self.queue.iter().filter(|queued| queued.task == *task);
                 (running(&|turn| turn.task == *task), queued.map(|queued| &queued.prompt).collect())

@@ -37,6 +37,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::PolicyAmended { .. }
         | Event::SessionClosed { .. }
         | Event::TaskOpened { .. }
+        | Event::TaskClosed { .. }
         | Event::PromptAccepted { .. }
         | Event::PromptWithdrawn { .. }
         | Event::TextAppended { .. }

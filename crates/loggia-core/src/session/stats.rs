@@ -60,6 +60,7 @@ impl Stats {
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
+            | Event::TaskClosed { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TextAppended { .. }

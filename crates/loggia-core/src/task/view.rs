@@ -117,6 +117,7 @@ impl Tasks {
             Event::TaskOpened { task, .. } => {
                 self.view(task, at).opened = true;
             }
+            Event::TaskClosed { task } => self.settle(task, TaskState::Canceled, None, at),
             Event::PromptAccepted { prompt, task, content, .. } => {
                 self.queued.insert(prompt.clone(), task.clone());
                 let said = Exchange::Prompt {

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use loggia_core::session::{QUEUE_LIMIT, RECENT, RECENT_TURNS, SUMMARY_LIMIT};
+use loggia_core::session::{QUEUE_LIMIT, READY_LIMIT, RECENT, RECENT_TURNS, SUMMARY_LIMIT};
 use loggia_core::{
     Amendment, Authority, CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin,
     Part, Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
@@ -516,7 +516,8 @@ fn data_of_a_hundred_levels_survives_the_log() {
     }
 }
 
-/// A task that waits for its first message is submitted, keeps its name, and is one of a few.
+/// A task that waits for its first message is submitted and keeps its name. Too many of them: the
+/// one that waits longest is given up. One that is given up can be used all the same.
 #[test]
 fn a_task_may_be_ready_before_its_message() {
     let mut world = opened();
@@ -524,21 +525,32 @@ fn a_task_may_be_ready_before_its_message() {
         let profile = Some("a-profile".to_owned());
         world.submit(client(0), Command::OpenTask { task: task.into(), profile })
     };
-    open(&mut world, "ready").unwrap();
-    assert_eq!(open(&mut world, "ready"), Err(Refusal::TaskExists));
-    let ready = loggia_core::TaskId::from("ready");
-    assert_eq!(world.session.task_state(&ready), Some(loggia_core::TaskState::Submitted));
-    assert_eq!(world.session.profile_of(&ready), Some("a-profile"));
-    for number in 1..QUEUE_LIMIT {
+    let state = |world: &World, task: &str| world.session.task_state(&task.into());
+    let (submitted, canceled) =
+        (Some(loggia_core::TaskState::Submitted), Some(loggia_core::TaskState::Canceled));
+    open(&mut world, "first").unwrap();
+    assert_eq!(open(&mut world, "first"), Err(Refusal::TaskExists));
+    assert_eq!(state(&world, "first"), submitted);
+    assert_eq!(world.session.profile_of(&"first".into()), Some("a-profile"));
+    for number in 1..READY_LIMIT {
         open(&mut world, &format!("ready-{number}")).unwrap();
     }
-    let refused = open(&mut world, "one-too-many");
-    assert_eq!(refused, Err(Refusal::TooManyTasks { ready: QUEUE_LIMIT }));
-    // Its message makes it a task like any other, and makes room.
-    let content = Content { profile: Some("another".into()), ..Content::text("go") };
-    let task = TaskChoice::Continue(ready.clone());
-    world.submit(client(0), Command::Prompt { prompt: "p".into(), task, content }).unwrap();
-    assert_eq!(world.session.task_state(&ready), Some(loggia_core::TaskState::Working));
-    assert_eq!(world.session.profile_of(&ready), Some("a-profile"));
+    assert_eq!(state(&world, "first"), submitted);
     open(&mut world, "one-more").unwrap();
+    assert_eq!(state(&world, "first"), canceled);
+    // Its message makes it a task like any other.
+    let prompt = |task: TaskChoice| {
+        let content = Content { profile: Some("another".into()), ..Content::text("go") };
+        Command::Prompt { prompt: "p".into(), task, content }
+    };
+    let over = world.submit(client(0), prompt(TaskChoice::Continue("first".into())));
+    assert_eq!(over, Err(Refusal::TaskOver));
+    world.submit(client(0), prompt(TaskChoice::Reopen("first".into()))).unwrap();
+    assert_eq!(state(&world, "first"), Some(loggia_core::TaskState::Working));
+    assert_eq!(world.session.profile_of(&"first".into()), Some("a-profile"));
+    // Whoever does not want one any more says so, once.
+    let cancel = || Command::Cancel { what: loggia_core::Cancel::Task("one-more".into()) };
+    world.submit(client(0), cancel()).unwrap();
+    assert_eq!(state(&world, "one-more"), canceled);
+    assert_eq!(world.submit(client(0), cancel()), Err(Refusal::NothingToCancel));
 }

@@ -54,6 +54,7 @@ scenarios! {
     a_summary_stands_for_what_was => compaction,
     a_session_works_in_a_copy_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
+    a_task_that_is_ready_is_not_wanted_any_more => task_closed,
     a_person_runs_a_line_of_their_own => own_line,
     where_nobody_is_there_nobody_is_asked => unattended,
 }
@@ -97,6 +98,13 @@ fn task_opened() -> Script {
     script.say("message-2", &["I've created src/main.rs."]);
     script.usage(812, 14);
     script.finish();
+    script
+}
+
+fn task_closed() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.submit(ide(), Command::OpenTask { task: "task-1".into(), profile: None });
+    script.submit(ide(), Command::Cancel { what: Cancel::Task("task-1".into()) });
     script
 }
 
@@ -549,7 +557,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
     let all = "approval_answered approval_asked artifact_published call_ended call_output call_proposed call_started \
         context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
-        session_opened settings_changed sources_cited task_opened text_appended thought_appended turn_ended \
+        session_opened settings_changed sources_cited task_closed task_opened text_appended thought_appended turn_ended \
         turn_started usage_reported";
     let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();
     assert_eq!(found, all);

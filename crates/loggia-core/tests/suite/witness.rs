@@ -40,6 +40,8 @@ pub struct Witness {
     workspace: String,
     queue: VecDeque<PromptId>,
     turns: HashSet<TurnId>,
+    /// Tasks that were kept ready and are not wanted any more.
+    given_up: HashSet<TaskId>,
     settled: u64,
 }
 
@@ -130,6 +132,11 @@ impl Witness {
                 let before = self.tasks.insert(task.clone(), Vec::new());
                 law!(before.is_none(), "{task} is opened at {seq} and was there before");
             }
+            Event::TaskClosed { task } => {
+                let ready = self.tasks.get(task).is_some_and(Vec::is_empty);
+                let first = self.given_up.insert(task.clone());
+                law!(ready && first, "{task} is closed at {seq} and did not wait for a message");
+            }
             Event::PromptWithdrawn { prompt } => {
                 law!(self.queue.contains(prompt), "{prompt} is withdrawn and did not wait");
                 self.queue.retain(|queued| queued != prompt);
@@ -189,7 +196,8 @@ impl Witness {
         let fates: Vec<&Fate> =
             self.tasks.get(task)?.iter().map(|prompt| &self.prompts[prompt].fate).collect();
         if fates.is_empty() {
-            return Some(TaskState::Submitted);
+            let given_up = self.given_up.contains(task);
+            return Some(if given_up { TaskState::Canceled } else { TaskState::Submitted });
         }
         let asked = self.open_approvals().next().is_some();
         if fates.contains(&&Fate::Running) {

@@ -4,19 +4,16 @@
 //! same task; a stream ends there all the same. Live output replaces what was shown before, whole:
 //! right for clients that replace, and for clients that read `append`.
 
-use loggia_core::{
-    Access, Artifact, CallId, CallOutcome, Details, Event, FileDiff, Level, Part, TaskId, TaskState,
-};
+use loggia_core::{Artifact, CallId, CallOutcome, Event, Level, Part, PromptId, TaskId, TaskState};
 use serde_json::{Map, Value, json};
 
+use super::record::{details, record, response};
 use super::types::{
-    ArtifactUpdate, AskedQuestion, ConfirmationDetails, Display, LiveOutput, Message,
-    QuestionOption, Request, Response, Status, StatusUpdate, Task, ToolCall, ToolName, ToolStatus,
+    ArtifactUpdate, LiveOutput, Message, Status, StatusUpdate, Task, ToolCall, ToolStatus,
 };
 use crate::a2a03;
 use crate::a2a03::types::{Role, State};
 use crate::devtool::CODER_AGENT;
-use crate::devtool::schema::object;
 use crate::project::calls::{Calls, OpenCall};
 use crate::project::question::{failure_of, published, sources_text};
 use crate::project::snapshot::Shape;
@@ -108,7 +105,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
         // Whoever opened it, or goes on with it, knows it.
-        Event::TaskOpened { .. } => updates.push(changed(step)),
+        Event::TaskOpened { .. } | Event::TaskClosed { .. } => updates.push(changed(step)),
         Event::PromptAccepted { .. } => {
             let first = step.task.history.len() == 1 && !step.task.opened;
             let waits = step.busy && !step.running;
@@ -206,20 +203,7 @@ fn piece(step: &Step<'_>, artifact: &Artifact) -> Option<Update> {
 
 /// Output that was held back and whose time has come.
 fn overdue(step: &mut Step<'_>) -> Vec<Update> {
-    if !step.running {
-        return Vec::new();
-    }
-    let at = step.envelope.at;
-    let printing = if let Event::CallOutput { call, .. } | Event::CallEnded { call, .. } =
-        &step.envelope.event
-    {
-        Some(call)
-    } else {
-        None
-    };
-    let others = step.calls.iter_mut().filter(|call| Some(&call.id) != printing);
-    let due: Vec<CallId> =
-        others.filter_map(|call| call.shows_live(at).then(|| call.id.clone())).collect();
+    let due = if step.running { step.calls.due(step.envelope) } else { Vec::new() };
     due.iter().filter_map(|call| step.calls.get(call).map(|call| live(step, call))).collect()
 }
 
@@ -358,162 +342,13 @@ fn with_usage(step: &Step<'_>, mut metadata: Map<String, Value>) -> Map<String, 
 }
 
 fn tool_call(step: &Step<'_>, call: &OpenCall, status: ToolStatus) -> ToolCall {
-    let prompt = step.prompt.map(ToString::to_string).unwrap_or_default();
-    tool_record(call, status, step.place.task.as_str(), prompt)
+    let prompt = step.prompt.map(PromptId::as_str).unwrap_or_default();
+    record(call, status, step.place.task.as_str(), prompt)
 }
 
 fn awaiting(call: &OpenCall, task: &str) -> ToolCall {
     ToolCall {
         confirmation_details: Some(details(call)),
-        ..tool_record(call, ToolStatus::AwaitingApproval, task, task.to_owned())
+        ..record(call, ToolStatus::AwaitingApproval, task, task)
     }
-}
-
-fn tool_record(call: &OpenCall, status: ToolStatus, task: &str, prompt: String) -> ToolCall {
-    ToolCall {
-        request: Request {
-            call_id: call.id.to_string(),
-            name: call.tool.clone(),
-            args: object(&call.input),
-            display: Display { name: call.tool.clone(), description: call.title.clone() },
-            is_client_initiated: false,
-            prompt_id: prompt,
-            trace_id: call.message.to_string(),
-            scheduler_id: task.to_owned(),
-        },
-        status,
-        confirmation_details: None,
-        response: None,
-        outcome: call.answer.as_ref().map(|answer| outcome_word(&answer.choice).to_owned()),
-        tool: ToolName {
-            name: call.tool.clone(),
-            display_name: call.tool.clone(),
-            kind: kind_of(call.access),
-        },
-    }
-}
-
-/// A choice of ours in that server's words.
-fn outcome_word(choice: &str) -> &str {
-    match choice {
-        loggia_core::ChoiceId::PROCEED_ALWAYS_PROJECT => "proceed_always_and_save",
-        loggia_core::ChoiceId::ANSWER => loggia_core::ChoiceId::PROCEED_ONCE,
-        other => other,
-    }
-}
-
-fn kind_of(access: Access) -> &'static str {
-    match access {
-        Access::Read => "read",
-        Access::Session => "think",
-        Access::Edit => "edit",
-        Access::Execute => "execute",
-        Access::Ask => "communicate",
-        Access::Other => "other",
-    }
-}
-
-fn details(call: &OpenCall) -> ConfirmationDetails {
-    let title = call.title.clone();
-    match &call.details {
-        Details::Edit(diff) => ConfirmationDetails::Edit {
-            title,
-            file_name: file_name(diff).to_owned(),
-            file_path: diff.absolute_path.clone(),
-            file_diff: diff.unified.clone(),
-            original_content: diff.old.clone().unwrap_or_default(),
-            new_content: diff.new.clone(),
-        },
-        Details::Execute { command, .. } => {
-            let root_commands = root_commands(command);
-            let root_command = root_commands.join(", ");
-            let command = command.clone();
-            ConfirmationDetails::Exec { title, command, root_command, root_commands }
-        }
-        Details::Mcp { server, tool } => ConfirmationDetails::Mcp {
-            title,
-            server_name: server.clone(),
-            tool_name: tool.clone(),
-            tool_display_name: tool.clone(),
-            tool_args: object(&call.input),
-        },
-        Details::Question { text, options } => {
-            let option = |option: &String| QuestionOption {
-                label: option.clone(),
-                description: String::new(),
-            };
-            let kind = if options.is_empty() { "text" } else { "choice" };
-            let options = options.iter().map(option).collect();
-            let (question, header) = (text.clone(), String::new());
-            let questions = vec![AskedQuestion { question, header, kind, options }];
-            ConfirmationDetails::AskUser { title, questions }
-        }
-        Details::Generic { text } => {
-            ConfirmationDetails::Info { title, prompt: text.clone(), urls: Vec::new() }
-        }
-    }
-}
-
-/// The programs that a line runs, as far as it can be read with certainty.
-fn root_commands(line: &str) -> Vec<String> {
-    let Ok(commands) = loggia_core::shell::plain_commands(line) else {
-        return line.split_whitespace().next().map(str::to_owned).into_iter().collect();
-    };
-    let mut names: Vec<String> = Vec::new();
-    for name in commands.into_iter().filter_map(|command| command.words.into_iter().next()) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
-fn file_name(diff: &FileDiff) -> &str {
-    diff.path.rsplit('/').next().unwrap_or_default()
-}
-
-fn response(call: &OpenCall, outcome: &CallOutcome) -> (ToolStatus, Response) {
-    let (status, text, error, kind) = match outcome {
-        CallOutcome::Succeeded { output } => (ToolStatus::Success, &output.text, None, None),
-        CallOutcome::Failed { failure } => {
-            let (why, kind) = (failure.message.clone(), failure.kind.clone());
-            (ToolStatus::Error, &failure.message, Some(why), Some(kind))
-        }
-        CallOutcome::Cancelled { reason } => (ToolStatus::Cancelled, reason, None, None),
-    };
-    let said = match status {
-        ToolStatus::Success => json!({ "output": text }),
-        _ => json!({ "error": text }),
-    };
-    let part =
-        json!({ "functionResponse": { "id": call.id, "name": call.tool, "response": said } });
-    let response = Response {
-        call_id: call.id.to_string(),
-        response_parts: vec![part],
-        result_display: display(outcome, text),
-        error,
-        error_type: kind,
-        content_length: text.len(),
-    };
-    (status, response)
-}
-
-fn display(outcome: &CallOutcome, text: &str) -> Value {
-    let changed = match outcome {
-        CallOutcome::Succeeded { output } => output.diff.as_ref(),
-        CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. } => None,
-    };
-    changed.map_or_else(
-        || text.into(),
-        |diff| {
-            json!({
-                "fileDiff": diff.unified,
-                "fileName": file_name(diff),
-                "filePath": diff.absolute_path,
-                "originalContent": diff.old.clone().unwrap_or_default(),
-                "newContent": diff.new,
-                "isNewFile": diff.old.is_none(),
-            })
-        },
-    )
 }

@@ -96,8 +96,19 @@ impl Calls {
         self.open.iter_mut().find(|open| open.id == *call)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut OpenCall> {
-        self.open.iter_mut()
+    /// Calls whose output was held back and may be shown now, but for the one that this event is
+    /// about; what they hold counts as shown.
+    pub fn due(&mut self, envelope: &Envelope) -> Vec<CallId> {
+        let printing = if let Event::CallOutput { call, .. } | Event::CallEnded { call, .. } =
+            &envelope.event
+        {
+            Some(call)
+        } else {
+            None
+        };
+        let others = self.open.iter_mut().filter(|call| Some(&call.id) != printing);
+        let at = envelope.at;
+        others.filter_map(|call| call.shows_live(at).then(|| call.id.clone())).collect()
     }
 
     pub fn get(&self, call: &CallId) -> Option<&OpenCall> {
@@ -157,6 +168,7 @@ impl Calls {
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
+            | Event::TaskClosed { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TurnStarted { .. }

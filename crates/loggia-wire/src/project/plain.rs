@@ -11,7 +11,7 @@ use super::{End, Spoken, Step};
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } => vec![Update::Task],
-        Event::TurnStarted { .. } => vec![changed(step)],
+        Event::TurnStarted { .. } | Event::TaskClosed { .. } => vec![changed(step)],
         Event::PromptWithdrawn { .. } => {
             step.task.state.is_over().then(|| changed(step)).into_iter().collect()
         }

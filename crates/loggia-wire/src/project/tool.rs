@@ -20,7 +20,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } => updates.push(Update::Task),
-        Event::TurnStarted { .. } => updates.push(changed(step)),
+        Event::TurnStarted { .. } | Event::TaskClosed { .. } => updates.push(changed(step)),
         Event::PromptWithdrawn { .. } => {
             updates.extend(step.task.state.is_over().then(|| changed(step)));
         }
@@ -66,21 +66,10 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
 
 /// Output that was held back and whose time has come, whatever happened to the task just now.
 fn overdue(step: &mut Step<'_>) -> Vec<Update> {
-    if !step.running {
-        return Vec::new();
-    }
-    let (state, at, seq) = (step.task.state, step.envelope.at, step.envelope.seq);
-    let printing = if let Event::CallOutput { call, .. } | Event::CallEnded { call, .. } =
-        &step.envelope.event
-    {
-        Some(call)
-    } else {
-        None
-    };
-    let others = step.calls.iter_mut().filter(|call| Some(&call.id) != printing);
-    others
-        .filter_map(|call| call.shows_live(at).then(|| update(seq, state, call, executing(call))))
-        .collect()
+    let due = if step.running { step.calls.due(step.envelope) } else { Vec::new() };
+    let (state, seq) = (step.task.state, step.envelope.seq);
+    let calls = due.iter().filter_map(|call| step.calls.get(call));
+    calls.map(|call| update(seq, state, call, executing(call))).collect()
 }
 
 fn asked(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {

@@ -29,7 +29,7 @@ pub(crate) fn snapshot(shape: &Shape<'_>, model: &str, setup: &Setup) -> Value {
 
 pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
-        Fact::TaskOpened { .. } => vec![changed(step)],
+        Fact::TaskOpened { .. } | Fact::TaskClosed { .. } => vec![changed(step)],
         // Whoever has to wait is told so; otherwise the turn begins with the next event.
         Fact::PromptAccepted { .. } => {
             let waits = step.busy && !step.running;

@@ -1,7 +1,7 @@
 //! The SDLC agent server as shipped: who speaks it, what an answer is, and its exchange of an
 //! approved file, event by event.
 
-use loggia_core::{ChoiceId, Edit, Question, Report, TaskChoice, Usage};
+use loggia_core::{Access, ChoiceId, Details, Edit, Question, Report, TaskChoice, Usage};
 use loggia_wire::jsonrpc::Call;
 use loggia_wire::{
     Asked, Delivery, Dialect, End, Extension, Frame, Id, Intent, Projector, Shown, View, WireError,
@@ -220,6 +220,31 @@ fn a_command_asks_and_prints() {
     state-change working
     state-change input-required, final: the turn is over
     "#);
+}
+
+/// What is asked about a tool of somebody else's server, and about anything else.
+#[test]
+fn other_calls_ask_in_their_own_forms() {
+    let mut script = Script::new();
+    script.prompt("Do both");
+    let input = json!({ "query": "a" });
+    let mcp = Details::Mcp { server: "tickets".into(), tool: "find".into() };
+    script.propose("tickets__find", Access::Other, input.clone(), mcp);
+    let generic = Details::Generic { text: "Opens the door.".into() };
+    script.propose("open_door", Access::Other, json!([1]), generic);
+    let frames = project(&script.log, View::CODER);
+    let asked: Vec<&Value> = frames
+        .iter()
+        .map(|frame| &frame.body["status"]["message"]["parts"][0]["data"]["confirmationDetails"])
+        .filter(|details| details.is_object())
+        .collect();
+    assert_eq!(asked[0]["type"], "mcp");
+    assert_eq!(asked[0]["serverName"], "tickets");
+    assert_eq!(asked[0]["toolName"], "find");
+    assert_eq!(asked[0]["toolArgs"], input);
+    assert_eq!(asked[1]["type"], "info");
+    assert_eq!(asked[1]["prompt"], "Opens the door.");
+    assert_eq!(asked[1]["urls"], json!([]));
 }
 
 /// This dialect does not say what is offered: who wants more than that gets as much as that.

@@ -42,7 +42,6 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("task over", refused(Refusal::TaskOver)),
         ("nothing to cancel", refused(Refusal::NothingToCancel)),
         ("queue full", refused(Refusal::QueueFull { queued: 32 })),
-        ("too many tasks", refused(Refusal::TooManyTasks { ready: 32 })),
         ("session closed", refused(Refusal::SessionClosed)),
         ("stale turn", refused(Refusal::StaleTurn)),
         ("task not found", condition(Condition::TaskNotFound)),

@@ -78,9 +78,18 @@ pub struct Coder {
 
 impl Coder {
     pub fn start(more: &[&str]) -> Self {
+        Self::with(&[&["serve", "--port", "0"], more].concat())
+    }
+
+    /// The one session of its process.
+    pub fn shared() -> Self {
+        Self::with(&["--a2a-port", "0"])
+    }
+
+    fn with(arguments: &[&str]) -> Self {
         let machine = Machine::new();
         let model = machine.script("coder.toml", SCRIPT);
-        let arguments = [&["serve", "--port", "0", "--model", &model], more].concat();
+        let arguments = [arguments, &["--model", &model]].concat();
         let served = Arc::new(Served::start(&machine, &arguments));
         Self { machine, served }
     }

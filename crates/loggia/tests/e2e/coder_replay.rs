@@ -8,7 +8,7 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::coder::{Coder, Stream, is_text, record, short};
+use crate::coder::{Coder, Stream, is_text, kind, record, short};
 
 /// Members that are not sent. A `*` stands for whatever follows.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -36,36 +36,38 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("metadata.availableTools[].parametersJsonSchema*", "as above"),
 ];
 
-/// Events that come here and not there, or there and not here, by exchange.
+/// Events that come here and not there (`+`), or there and not here (`-`), by exchange. Calls go by
+/// the order in which they ask.
 const EVENTS: &[(&str, usize, &str, &str)] = &[
     ("deny", 1, "+text-content", "the model is told of the refusal and goes on"),
     ("deny", 1, "+state-change working", "as above"),
     (
         "two",
         0,
-        "-tool-call-update run_shell_command scheduled",
+        "-tool-call-update call-2 scheduled",
         "a stream ends with the first question; the second call is told with its own",
     ),
+    ("two", 1, "+tool-call-update call-2 scheduled", "as above"),
     (
         "two",
         1,
-        "+tool-call-confirmation write_file awaiting_approval",
+        "+tool-call-confirmation call-1 awaiting_approval",
         "what was answered is told, as the newer build does",
     ),
+    ("two", 2, "+tool-call-confirmation call-2 awaiting_approval", "as above"),
     (
         "two",
         1,
-        "-tool-call-update write_file success",
-        "the stream ends with the question that is still open; the next one goes on from there",
-    ),
-    ("two", 2, "+tool-call-confirmation run_shell_command awaiting_approval", "as above"),
-    (
-        "two",
-        2,
-        "+tool-call-update write_file success",
+        "-tool-call-update call-1 success",
         "calls run side by side: the first may end before the second is answered, or after",
     ),
-    ("two", 2, "-tool-call-update write_file success", "as above"),
+    ("two", 1, "+tool-call-update call-1 success", "as above"),
+    ("two", 1, "+state-change working", "as above"),
+    ("two", 1, "+artifact", "as above"),
+    ("two", 2, "+tool-call-update call-1 success", "as above"),
+    ("two", 2, "-tool-call-update call-1 success", "as above"),
+    ("two", 2, "+artifact", "as above"),
+    ("two", 2, "-artifact", "as above"),
 ];
 
 /// Exchanges that end differently on purpose.
@@ -137,7 +139,7 @@ impl Names {
         }
     }
 
-    /// Tasks and contexts by the first event that names them, calls by their tool.
+    /// Tasks and contexts by the first event that names them, calls by the order in which they ask.
     fn learn_stream(&mut self, recorded: &[Value], here: &[Value]) {
         for member in ["id", "taskId", "contextId"] {
             let first = |events: &[Value]| {
@@ -147,16 +149,11 @@ impl Names {
                 self.learn(&recorded, &here);
             }
         }
-        let calls = |events: &[Value]| -> Vec<(Value, Value)> {
-            let requests = events.iter().map(|event| &record(event)["request"]);
-            let named = requests.filter(|request| request.is_object());
-            named.map(|request| (request["name"].clone(), request["callId"].clone())).collect()
-        };
-        let ours = calls(here);
-        for (tool, call) in calls(recorded) {
-            if let Some((_, here)) = ours.iter().find(|(name, _)| *name == tool) {
-                self.learn(&call, here);
-            }
+    }
+
+    fn learn_calls(&mut self, recorded: &[Value], here: &[Value]) {
+        for (recorded, here) in questions(recorded).iter().zip(questions(here)) {
+            self.learn(&recorded["callId"], &here["callId"]);
         }
     }
 
@@ -176,6 +173,18 @@ impl Names {
     }
 }
 
+/// The calls that ask, in the order in which they first do.
+fn questions(events: &[Value]) -> Vec<&Value> {
+    let mut asked: Vec<&Value> = Vec::new();
+    for event in events.iter().filter(|event| kind(event) == "tool-call-confirmation") {
+        let request = &record(event)["request"];
+        if !asked.iter().any(|known| known["callId"] == request["callId"]) {
+            asked.push(request);
+        }
+    }
+    asked
+}
+
 enum Got {
     Stream(Stream),
     Answer(u64, Value),
@@ -186,6 +195,9 @@ async fn replay(name: &str) {
     let workspace = coder.workspace();
     let exchanges = recorded(name);
     let (mut names, mut got) = (Names::default(), Vec::new());
+    let all_recorded: Vec<Value> =
+        exchanges.iter().flat_map(|exchange| exchange.events.clone()).collect();
+    let mut all_here: Vec<Value> = Vec::new();
     for exchange in &exchanges {
         let body = exchange.body.as_ref().map(|body| names.apply(body, &workspace));
         let (method, path) = exchange.sent.split_once(' ').unwrap();
@@ -199,6 +211,8 @@ async fn replay(name: &str) {
                 false => stream.until(is_text).await,
             };
             names.learn_stream(&exchange.events, &seen);
+            all_here.extend(seen);
+            names.learn_calls(&all_recorded, &all_here);
             got.push(Got::Stream(stream));
             continue;
         }
@@ -217,7 +231,13 @@ async fn replay(name: &str) {
     for (at, (exchange, got)) in exchanges.iter().zip(got).enumerate() {
         let on_purpose = EXCHANGES.iter().any(|(of, index, _)| *of == name && *index == at);
         let told = match got {
-            Got::Stream(stream) => compare_streams(name, at, &exchange.events, &stream.end().await),
+            Got::Stream(stream) => {
+                let mut told = shapes_of(&exchange.events, &all_here);
+                let theirs = course(&exchange.events, &all_recorded);
+                let ours = course(&stream.end().await, &all_here);
+                told.extend(compare_courses(name, at, &theirs, &ours));
+                told
+            }
             Got::Answer(status, answer) => {
                 let recorded = exchange.answer.clone().unwrap_or_default();
                 let mut told = compare(&recorded, &[&answer]);
@@ -239,12 +259,23 @@ async fn replay(name: &str) {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// The kinds of events of a stream, in order; what is told more than once counts once.
-fn course(events: &[Value]) -> Vec<String> {
+/// An event in short; the older build says validating where the newer one says scheduled.
+fn label(event: &Value) -> String {
+    short(event).replace("validating", "scheduled")
+}
+
+/// The kinds of events of a stream, in order; what is told more than once counts once. Calls go by
+/// the order in which they ask in the whole recording: calls of one reply are proposed side by side.
+fn course(events: &[Value], all: &[Value]) -> Vec<String> {
+    let questions = questions(all);
+    let tools: Vec<&str> =
+        questions.iter().filter_map(|request| request["name"].as_str()).collect();
     let mut course: Vec<String> = Vec::new();
     for event in events {
-        // The older build says validating where the newer one says scheduled.
-        let label = short(event).replace("validating", "scheduled");
+        let mut label = label(event);
+        for (number, tool) in (1..).zip(&tools) {
+            label = label.replace(tool, &format!("call-{number}"));
+        }
         let repeats = label == "state-change working" || label.starts_with("tool-call");
         let known = if repeats { course.contains(&label) } else { course.last() == Some(&label) };
         if !known {
@@ -254,22 +285,22 @@ fn course(events: &[Value]) -> Vec<String> {
     course
 }
 
-fn compare_streams(name: &str, at: usize, recorded: &[Value], here: &[Value]) -> Vec<String> {
+fn compare_courses(name: &str, at: usize, recorded: &[String], here: &[String]) -> Option<String> {
     let allowed = |label: &str| {
         EVENTS.iter().any(|(of, index, event, _)| *of == name && *index == at && *event == label)
     };
-    let (expected, course_here) = (course(recorded), course(here));
     let expected: Vec<&String> =
-        expected.iter().filter(|label| !allowed(&format!("-{label}"))).collect();
-    let actual: Vec<&String> =
-        course_here.iter().filter(|label| !allowed(&format!("+{label}"))).collect();
+        recorded.iter().filter(|label| !allowed(&format!("-{label}"))).collect();
+    let actual: Vec<&String> = here.iter().filter(|label| !allowed(&format!("+{label}"))).collect();
+    (expected != actual).then(|| format!("events {actual:?}, recorded {expected:?}"))
+}
+
+/// What recorded events have and ours of the same kind have not.
+fn shapes_of(recorded: &[Value], here: &[Value]) -> Vec<String> {
     let mut told = Vec::new();
-    if expected != actual {
-        told.push(format!("events {actual:?}, recorded {expected:?}"));
-    }
     for event in recorded {
-        let label = short(event).replace("validating", "scheduled");
-        let same: Vec<&Value> = here.iter().filter(|event| short(event) == label).collect();
+        let wanted = label(event);
+        let same: Vec<&Value> = here.iter().filter(|event| label(event) == wanted).collect();
         if !same.is_empty() {
             told.extend(compare(event, &same));
         }

@@ -91,11 +91,7 @@ impl Script {
     pub fn open_in(origin: Origin, workspace: Workspace, settings: Settings) -> Self {
         let session = Session::default();
         let mut script = Self { session, log: Vec::new(), now: MORNING, seeds: 0 };
-        let open = Command::Open {
-            workspace,
-            settings,
-            agent: AgentName("native".into()),
-        };
+        let open = Command::Open { workspace, settings, agent: AgentName("native".into()) };
         script.submit(origin, open);
         script
     }
