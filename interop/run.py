@@ -10,6 +10,7 @@ import hashlib
 import os
 import pathlib
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -36,14 +37,16 @@ def install(name, inputs, command_of):
     return directory
 
 
-def python(version, script):
+def python(version, script, complete=True):
+    """`complete`: everything that the client declares to need is there, used or not."""
     requirements = HERE / 'python' / f'requirements-{version}.txt'
 
     def commands(directory):
         yield [sys.executable, '-m', 'venv', 'venv']
         pip = [directory / 'venv/bin/python', '-m', 'pip', '--disable-pip-version-check']
         yield [*pip, 'install', '--quiet', '--no-deps', '--requirement', requirements]
-        yield [*pip, 'check']
+        if complete:
+            yield [*pip, 'check']
 
     directory = install(f'python-{version}', [requirements], commands)
     return [directory / 'venv/bin/python', '-B', HERE / 'python' / script]
@@ -73,18 +76,40 @@ CLIENTS = {
     'js-1.3.0': lambda: js('v1'),
     'js-0.3.14': lambda: js('v03'),
     'gemini-0.61.0': lambda: js('gemini'),
+    # Its model and server libraries are not installed: no check loads them.
+    'python-a2a-0.5.10': lambda: python('a2a-0.5.10', 'test_tasks.py', complete=False),
+    'oauth': lambda: python('oauth', 'test_oauth.py'),
 }
+# What a client needs before its server starts, and flags of that server.
+BEFORE = {'oauth': ['clients', 'add', 'before', '--json']}
+FLAGS = {'oauth': ['--require-token']}
+# Clients of the task service have sessions of their own, and prove who they are.
+SERVED = {'python-a2a-0.5.10'}
 
 
-def served(binary, root, test):
+def with_token(root):
+    """Arguments for a server of many sessions, and the token that its client shows."""
+    tokens, token = root / 'tokens', secrets.token_hex(16)
+    tokens.touch(mode=0o600)
+    tokens.write_text(f'interop:{token}\n')
+    return ['serve', '--port', '0', '--token-file', str(tokens)], token
+
+
+def served(name, binary, root, test):
     """Starts a server, runs the test against it; returns the test's lines and exit code."""
+    arguments, token = ['--a2a-port', '0', *FLAGS.get(name, [])], ''
+    if name in SERVED:
+        arguments, token = with_token(root)
     home, work = root / 'home', root / 'work'
     work.mkdir()
     kept = {key: os.environ[key] for key in ('PATH', 'LANG') if key in os.environ}
     environment = kept | {'HOME': str(root), 'LOGGIA_HOME': str(home), 'TERM': 'dumb'}
+    if name in BEFORE:
+        command = [binary, *BEFORE[name]]
+        subprocess.run(command, cwd=work, env=environment, stdout=subprocess.DEVNULL, check=True)
     with open(root / 'stderr', 'w') as errors:
         server = subprocess.Popen(
-            [binary, '--a2a-port', '0'],
+            [binary, *arguments],
             cwd=work,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -100,9 +125,16 @@ def served(binary, root, test):
             return [f'FAIL the server did not start: {line}{said}'], 1
         threading.Thread(target=server.stdout.read, daemon=True).start()
         command = [*test, where.group(), work]
+        # For checks that prove who they are, and for those that change what the server knows.
+        given = {'LOGGIA_TOKEN': token, 'LOGGIA_BINARY': str(binary), 'LOGGIA_HOME': str(home)}
         try:
             ran = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, timeout=TIME_LIMIT, check=False
+                command,
+                env=os.environ | given,
+                stdout=subprocess.PIPE,
+                text=True,
+                timeout=TIME_LIMIT,
+                check=False,
             )
         except subprocess.TimeoutExpired as late:
             lines = (late.stdout or b'').decode().splitlines()
@@ -128,7 +160,8 @@ def main():
     for name in arguments.clients or CLIENTS:
         test = CLIENTS[name]()
         with tempfile.TemporaryDirectory(prefix='loggia-interop-') as root:
-            lines, code = served(arguments.binary.resolve(), pathlib.Path(root), test)
+            binary = arguments.binary.resolve()
+            lines, code = served(name, binary, pathlib.Path(root), test)
         good = sum(line.startswith('ok ') for line in lines)
         bad = sum(line.startswith('FAIL ') for line in lines)
         if bad == 0 and (code != 0 or good == 0):

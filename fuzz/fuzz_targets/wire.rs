@@ -4,9 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::jsonrpc::{self, Body, Rejected};
-use loggia_wire::{Call, Dialect, Extension, WireError, decode, dialect_of, refuse};
+use loggia_wire::{Call, Dialect, Extension, WireError, decode, dialect_of, refuse, sdlc};
 
 fuzz_target!(|bytes: &[u8]| {
+    rest(bytes);
     match jsonrpc::parse(bytes) {
         Ok(Body::One(call)) => answer(call),
         Ok(Body::Batch(items)) => {
@@ -20,6 +21,20 @@ fuzz_target!(|bytes: &[u8]| {
         Err(rejected) => reject(&rejected),
     }
 });
+
+/// The same bytes as the body of the SDLC agent server's routes.
+fn rest(bytes: &[u8]) {
+    let refused = [
+        sdlc::decode::open_task(bytes).err(),
+        sdlc::decode::message(bytes).err(),
+        sdlc::decode::command(bytes).err(),
+    ];
+    for error in refused.iter().flatten() {
+        let (status, body) = sdlc::error(error);
+        assert!((400..500).contains(&status));
+        assert!(body["error"].is_string() && body.to_string().len() < 1024);
+    }
+}
 
 fn answer(call: Call) {
     let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);

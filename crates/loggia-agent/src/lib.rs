@@ -4,6 +4,8 @@
 //!
 //! What must not be here: clients, protocols that Loggia serves, storage.
 
+mod child;
+pub mod clone;
 pub mod context;
 pub mod guard;
 mod memory;

@@ -20,6 +20,10 @@ use crate::tool::ToolSpec;
 
 pub trait Model: Send + Sync + 'static {
     fn name(&self) -> ModelName;
+    /// Tokens that fit into one request and its reply. None: nobody knows, and nothing is shown.
+    fn window(&self) -> Option<u64> {
+        None
+    }
     /// Streams one reply. Dropping the stream stops the request. A stream that ends without
     /// [`Delta::Stop`] was cut, and the loop treats it as a failure.
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>>;

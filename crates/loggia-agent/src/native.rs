@@ -8,10 +8,13 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use loggia_core::slash::{self as slash_line, Reading};
-use loggia_core::{CallFailure, CallId, CallOutcome, Edit, Level, Limits, MessageId, Proposal};
+use loggia_core::{
+    CallFailure, CallId, CallOutcome, Edit, Level, Limits, MessageId, Proposal, SHELL_TOOL,
+};
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::clone::{self, Clones};
 use crate::context::Conversation;
 use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose, registry};
@@ -43,17 +46,25 @@ pub struct NativeAgent {
     base: PathBuf,
     /// The user's own notes, given to the model before the workspace's.
     user_memory: Option<PathBuf>,
+    /// Who makes copies of repositories.
+    clones: Option<Arc<Clones>>,
 }
 
 impl NativeAgent {
     pub fn new(tools: Toolbox, base: PathBuf) -> Self {
-        Self { tools, base, user_memory: None }
+        Self { tools, base, user_memory: None, clones: None }
     }
 
     /// The same agent, which also tells its model what the user wrote in this file.
     #[must_use]
     pub fn remembering(self, user_memory: PathBuf) -> Self {
         Self { user_memory: Some(user_memory), ..self }
+    }
+
+    /// The same agent, which also works in copies of repositories.
+    #[must_use]
+    pub fn cloning(self, clones: Arc<Clones>) -> Self {
+        Self { clones: Some(clones), ..self }
     }
 
     pub(crate) fn tools(&self) -> &Toolbox {
@@ -84,15 +95,18 @@ impl Agent for NativeAgent {
                 Some(names) => NativeAgent { tools: agent.tools.only(names), ..agent },
                 None => agent,
             };
+            agent.prepare(&turn).await?;
             let stop = turn.stop().clone();
-            tokio::select! {
+            let done = tokio::select! {
                 biased; // a cancelled turn is over, whatever else is ready
                 () = stop.cancelled() => Err(TurnOver::Stopped),
                 done = tokio::time::timeout(limit, agent.work(&turn)) => done.unwrap_or_else(|_| {
                     let limit = limit.as_secs();
                     Err(TurnOver::Failed(format!("the turn reached its time limit of {limit} s")))
                 }),
-            }
+            };
+            agent.conclude(&turn, done.as_deref().ok()).await;
+            done.map(drop)
         })
     }
 }
@@ -100,6 +114,7 @@ impl Agent for NativeAgent {
 /// One reply of the model, as far as the loop needs it.
 struct Heard {
     message: MessageId,
+    text: String,
     calls: Vec<Requested>,
     /// Calls beyond the limit, counted and left out.
     surplus: usize,
@@ -121,12 +136,39 @@ struct Ran {
 }
 
 impl NativeAgent {
-    async fn work(&self, turn: &Turn) -> Result<(), TurnOver> {
+    /// Before anything else: the copy that the session works in. Sees to it by itself that nothing
+    /// is left of one that was cancelled.
+    async fn prepare(&self, turn: &Turn) -> Result<(), TurnOver> {
+        let workspace = &turn.context().workspace;
+        let Some(repository) = workspace.repository() else { return Ok(()) };
+        let clones = self.clones.as_ref().ok_or_else(|| {
+            TurnOver::Failed("this program does not work in copies of repositories".to_owned())
+        })?;
+        clones.prepare(turn, workspace.path(), repository).await
+    }
+
+    /// After everything else: what came out of a turn in a copy. `words` are the agent's last.
+    async fn conclude(&self, turn: &Turn, words: Option<&str>) {
+        let workspace = &turn.context().workspace;
+        if let (Some(clones), Some(_)) = (&self.clones, workspace.repository()) {
+            clones.conclude(turn, workspace.path(), words).await;
+        }
+    }
+
+    /// Gives the last reply's words back.
+    async fn work(&self, turn: &Turn) -> Result<String, TurnOver> {
         let context = turn.context();
+        if let Some(line) = &context.line {
+            return self.own_line(turn, line).await.map(|()| String::new());
+        }
         match slash_line::read_content(&context.content) {
             Reading::Message => {}
-            Reading::Command(command) => return slash::run(self, turn, command).await,
-            Reading::Mistake(error) => return slash::explain(turn, &error).await,
+            Reading::Command(command) => {
+                return slash::run(self, turn, command).await.map(|()| String::new());
+            }
+            Reading::Mistake(error) => {
+                return slash::explain(turn, &error).await.map(|()| String::new());
+            }
         }
         let model = self.open_model(&context.settings.model.0)?;
         let workspace = open_workspace(turn)?;
@@ -151,7 +193,7 @@ impl NativeAgent {
                 .listen(turn, model.as_ref(), &instructions, &mut conversation, &mut text_left)
                 .await?;
             if heard.calls.is_empty() {
-                return Ok(());
+                return Ok(heard.text);
             }
             let message = heard.message.clone();
             let ran = self.run_calls(turn, &workspace, heard).await?;
@@ -189,6 +231,17 @@ impl NativeAgent {
             Ok((pending.call.clone(), outcome))
         });
         join_all(waiting).await.into_iter().collect()
+    }
+
+    /// A person's own command line: run as it stands, and nothing said about it. No model is asked;
+    /// the next turn's model reads the line and what came of it.
+    async fn own_line(&self, turn: &Turn, line: &str) -> Result<(), TurnOver> {
+        let workspace = open_workspace(turn)?;
+        match turn.pending() {
+            [] => drop(self.call(turn, &workspace, SHELL_TOOL, json!({ "command": line })).await?),
+            _ => drop(self.resume(turn, &workspace).await?),
+        }
+        Ok(())
     }
 
     /// One call that a command makes: proposed, asked about and run like a model's.
@@ -248,7 +301,7 @@ impl NativeAgent {
         workspace: &Arc<Workspace>,
         heard: Heard,
     ) -> Result<Vec<Ran>, TurnOver> {
-        let Heard { message, calls, surplus } = heard;
+        let Heard { message, calls, surplus, .. } = heard;
         if surplus > 0 {
             let text =
                 format!("the model asked for {surplus} calls too many at once; they were left out");
@@ -335,8 +388,13 @@ impl NativeAgent {
 }
 
 pub(crate) fn open_workspace(turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
-    let workspace = Workspace::open(turn.context().workspace.path().as_ref());
-    workspace.map(Arc::new).map_err(|error| TurnOver::Failed(error.to_string()))
+    let workspace = &turn.context().workspace;
+    let opened = match workspace.repository() {
+        None => Workspace::open(workspace.path().as_ref())
+            .map_err(|error| TurnOver::Failed(error.to_string())),
+        Some(repository) => clone::open(workspace.path(), repository),
+    };
+    opened.map(Arc::new)
 }
 
 /// What was said before this turn and in it so far.
@@ -368,7 +426,8 @@ async fn hear(
     conversation: &mut Conversation,
 ) -> Result<Result<Heard, ModelError>, TurnOver> {
     let mut stream = model.stream(request);
-    let mut heard = Heard { message: message.clone(), calls: Vec::new(), surplus: 0 };
+    let mut heard =
+        Heard { message: message.clone(), text: String::new(), calls: Vec::new(), surplus: 0 };
     while let Some(delta) = stream.next().await {
         let delta = match delta {
             Ok(delta) => delta,
@@ -379,6 +438,7 @@ async fn hear(
             Delta::Text(text) => {
                 spend(text_left, text.len(), limits)?;
                 conversation.say(message, &text);
+                heard.text.push_str(&text);
                 turn.say(message, text).await?;
             }
             Delta::Thought { subject, text } => {
@@ -389,7 +449,9 @@ async fn hear(
                 heard.calls.push(Requested { tool, input });
             }
             Delta::Call { .. } => heard.surplus += 1,
-            Delta::Usage(usage) => turn.usage(model.name(), usage).await?,
+            Delta::Usage(usage) => {
+                turn.usage_within(model.name(), usage, model.window()).await?;
+            }
             Delta::Stop => return Ok(Ok(heard)),
         }
     }

@@ -65,6 +65,7 @@ impl Talk {
                 mode,
                 rules: Vec::new(),
                 tools,
+                unattended: false,
                 limits: Limits::default(),
             },
             agent: AgentName("loggia".into()),

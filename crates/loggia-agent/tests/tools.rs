@@ -7,6 +7,8 @@ mod confinement;
 mod files;
 #[path = "tools/guard.rs"]
 mod guard;
+#[path = "tools/own_line.rs"]
+mod own_line;
 #[path = "tools/search.rs"]
 mod search;
 #[path = "tools/session.rs"]

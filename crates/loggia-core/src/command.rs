@@ -4,12 +4,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::{ChoiceId, Edit, Question};
-use crate::call::{Access, CallOutcome, Details};
+use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::event::{Amendment, CloseReason, Level, Source, Step, TurnOutcome, Usage};
 use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
+
+/// What a person's own command line begins with where prompts are shown.
+pub const SHELL_MARK: char = '!';
+/// The one tool that may run it.
+pub const SHELL_TOOL: &str = "run_shell_command";
 
 /// A wish. It carries its own id where a retry must be recognised.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,10 +24,20 @@ pub enum Command {
         settings: Settings,
         agent: AgentName,
     },
+    /// Keeps a task ready for a message that comes later.
+    OpenTask {
+        task: TaskId,
+        profile: Option<String>,
+    },
     Prompt {
         prompt: PromptId,
         task: TaskChoice,
         content: Content,
+    },
+    /// A command line of a person's own: a turn that runs it, once, without a question.
+    Shell {
+        prompt: PromptId,
+        line: String,
     },
     Answer {
         to: Question,
@@ -96,6 +111,8 @@ pub enum Report {
     Usage {
         model: ModelName,
         usage: Usage,
+        /// Tokens that the model can hold at once, where that is known.
+        window: Option<u64>,
     },
     Notice {
         level: Level,
@@ -121,6 +138,10 @@ pub enum Report {
     End {
         call: CallId,
         outcome: CallOutcome,
+    },
+    /// A result that no call published.
+    Publish {
+        artifact: Artifact,
     },
     /// From now on the model reads this instead of what was said so far; empty to begin anew.
     Compact {
@@ -181,6 +202,8 @@ pub enum Refusal {
     NothingToCancel,
     #[error("{queued} prompts are waiting already: try again when some are done")]
     QueueFull { queued: usize },
+    #[error("{ready} tasks wait for their first message already: use one of them")]
+    TooManyTasks { ready: usize },
     #[error("there is no such rule in this session")]
     UnknownRule,
     #[error("this turn is over")]

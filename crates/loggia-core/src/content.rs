@@ -11,6 +11,10 @@ pub struct Content {
     pub message: Option<String>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
+    /// The profile of its protocol that the client speaks: what a task is shown in to a reader who
+    /// names none. A word of the wire's; nothing here looks at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
 }
 
 /// A value that was written is there, even if it is null: what is read back is what was meant.

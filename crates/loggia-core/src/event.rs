@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::{Choice, ChoiceId, Edit, Risk};
-use crate::call::{Access, CallOutcome, Details};
+use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, RuleId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
@@ -32,10 +32,20 @@ pub enum Event {
         reason: CloseReason,
     },
     // prompts and turns
+    /// A client keeps a task ready; the message that it is for comes later.
+    TaskOpened {
+        task: TaskId,
+        /// As on [`Content`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        profile: Option<String>,
+    },
     PromptAccepted {
         prompt: PromptId,
         task: TaskId,
         content: Content,
+        /// A command line of the person's own: what is behind the `!` is to be run as it stands.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shell: bool,
     },
     PromptWithdrawn {
         prompt: PromptId,
@@ -73,6 +83,9 @@ pub enum Event {
         turn: TurnId,
         model: ModelName,
         usage: Usage,
+        /// Tokens that this model can hold at once, where that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        window: Option<u64>,
     },
     // what the agent does
     CallProposed {
@@ -117,6 +130,11 @@ pub enum Event {
     CallEnded {
         call: CallId,
         outcome: CallOutcome,
+    },
+    /// A result of the turn that no call published.
+    ArtifactPublished {
+        turn: TurnId,
+        artifact: Artifact,
     },
     // housekeeping
     /// For the model, this text stands in place of every turn that began up to there; an empty one
@@ -175,6 +193,10 @@ pub enum Authority {
     },
     Approval {
         approval: ApprovalId,
+    },
+    /// A person typed this very command line, as a prompt of its own.
+    Typed {
+        prompt: PromptId,
     },
 }
 
@@ -246,6 +268,7 @@ impl Event {
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TurnStarted { .. }
@@ -255,6 +278,7 @@ impl Event {
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
             | Event::CallEnded { .. }
+            | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. } => Durability::Decision,
         }
     }

@@ -9,6 +9,7 @@
 //! any type of anybody's protocol. Time, origin and the seed for fresh ids arrive with the command
 //! ([`Stamped`]); the same log always folds to the same state.
 
+pub mod address;
 pub mod approval;
 pub mod call;
 pub mod command;
@@ -17,6 +18,7 @@ pub mod event;
 pub mod id;
 pub mod origin;
 pub mod policy;
+pub mod repository;
 pub mod session;
 pub mod settings;
 pub mod shell;
@@ -26,7 +28,9 @@ pub mod transcript;
 
 pub use approval::{Choice, ChoiceId, Edit, Question, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
-pub use command::{Cancel, Command, Proposal, Refusal, Report, Stamped, TaskChoice};
+pub use command::{
+    Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
+};
 pub use content::{Content, Part};
 pub use event::{
     Amendment, Authority, CloseReason, Durability, Envelope, Event, Level, Source, Step, StepState,
@@ -38,11 +42,12 @@ pub use id::{
 };
 pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
+pub use repository::Repository;
 pub use session::effect::{Effect, effects};
 pub use session::stats::Stats;
 pub use session::{Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
-pub use settings::{AgentName, Limits, ModelName, Repository, Settings, Workspace};
+pub use settings::{AgentName, Limits, ModelName, Settings, Workspace};
 pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;
-pub use task::view::{Exchange, TaskArtifact, TaskView, Tasks};
+pub use task::view::{Exchange, RefusedCall, TaskArtifact, TaskView, Tasks};
 pub use transcript::{CallCell, Cell, CellBody, Transcript};

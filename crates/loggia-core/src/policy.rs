@@ -92,10 +92,8 @@ pub struct Policy {
 
 impl Policy {
     pub fn judge(&self, tool: &str, access: Access, details: &Details) -> Verdict {
-        if let Some(rule) =
-            self.rules.iter().find(|rule| !rule.allow && denies(rule, tool, details))
-        {
-            return Verdict::Deny(format!("a rule forbids it: {}", rule.matcher));
+        if let Some(why) = self.forbids(tool, details) {
+            return Verdict::Deny(why);
         }
         match (access, self.mode) {
             (Access::Read | Access::Session, _) => {
@@ -116,6 +114,12 @@ impl Policy {
                 self.by_rule(tool, details).unwrap_or(Verdict::Ask(Risk::Normal))
             }
         }
+    }
+
+    /// Why a rule forbids it, whoever wants it and in whatever mode.
+    pub fn forbids(&self, tool: &str, details: &Details) -> Option<String> {
+        let rule = self.rules.iter().find(|rule| !rule.allow && denies(rule, tool, details))?;
+        Some(format!("a rule forbids it: {}", rule.matcher))
     }
 
     fn by_rule(&self, tool: &str, details: &Details) -> Option<Verdict> {

@@ -70,6 +70,8 @@ pub struct OpenTurn {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Content,
+    /// The person's own command line, until it has been let run: once is what they typed.
+    pub line: Option<String>,
     pub started: Seq,
     /// Calls that have not ended, in the order they were proposed.
     pub calls: Vec<OpenCall>,
@@ -104,6 +106,15 @@ pub struct Queued {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Content,
+    pub shell: bool,
+}
+
+impl Queued {
+    /// The command line, where the prompt is one: the text that everybody is shown, without its mark.
+    fn line(&self) -> Option<String> {
+        let text = self.shell.then(|| self.content.to_text())?;
+        text.strip_prefix(crate::command::SHELL_MARK).map(str::to_owned)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -126,6 +137,19 @@ pub(crate) struct KnownTask {
     /// Prompts of this task that wait or run.
     pub waiting: usize,
     pub last: Option<TaskState>,
+    /// Of whatever began it.
+    pub profile: Option<String>,
+}
+
+impl KnownTask {
+    pub fn new(profile: Option<String>) -> Self {
+        Self { waiting: 0, last: None, profile }
+    }
+
+    /// Opened, and still without a message.
+    pub fn is_ready(&self) -> bool {
+        self.waiting == 0 && self.last.is_none()
+    }
 }
 
 /// How a question stopped being open.
@@ -185,6 +209,10 @@ impl Session {
     }
     pub fn task_of(&self, prompt: &PromptId) -> Option<&TaskId> {
         self.prompts.get(prompt)
+    }
+    /// The profile that a task began in; None also for a task that is not there.
+    pub fn profile_of(&self, task: &TaskId) -> Option<&str> {
+        self.tasks.get(task)?.profile.as_deref()
     }
     pub fn stats(&self) -> &Stats {
         &self.stats

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::policy::{Mode, Rule};
+use crate::repository::Repository;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -24,32 +25,30 @@ impl fmt::Display for ModelName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Workspace {
-    Local { path: String },
+    Local {
+        path: String,
+    },
+    /// A directory of the session's own, which its first turn fills with a copy of the repository.
+    Clone {
+        path: String,
+        repository: Repository,
+    },
 }
 
 impl Workspace {
     pub fn path(&self) -> &str {
         match self {
-            Workspace::Local { path } => path,
+            Workspace::Local { path } | Workspace::Clone { path, .. } => path,
         }
     }
-}
 
-/// A repository that a session works in a copy of. Checked for shape where it is decoded, and for
-/// what is allowed where it is cloned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Repository {
-    /// Never with credentials in it.
-    pub url: String,
-    /// A branch, a tag or a commit; None is what the remote calls its head.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<String>,
-    /// Only the newest commit.
-    #[serde(default)]
-    pub shallow: bool,
-    /// The directory below the root to work in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
+    /// What it is a copy of.
+    pub fn repository(&self) -> Option<&Repository> {
+        match self {
+            Workspace::Local { .. } => None,
+            Workspace::Clone { repository, .. } => Some(repository),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,8 +61,21 @@ pub struct Settings {
     /// The tools the agent is given; None means all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// Nobody is there who could be asked: what would be a question is refused at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
     #[serde(default)]
     pub limits: Limits,
+}
+
+impl Settings {
+    /// What passes without a question, and what becomes of the questions, for people.
+    pub fn approvals(&self) -> String {
+        match self.unattended {
+            false => self.mode.name().to_owned(),
+            true => format!("{}, unattended", self.mode.name()),
+        }
+    }
 }
 
 /// Bounds of one turn, enforced by the agent; a value beyond them is a sentence in the log.

@@ -411,7 +411,8 @@ impl fmt::Display for CommandPattern {
     }
 }
 
-fn quoted(word: &str) -> String {
+/// One word for a shell, whatever is in it.
+pub fn quoted(word: &str) -> String {
     let bare =
         |character: char| character.is_ascii_alphanumeric() || "_-./:=,@+".contains(character);
     if !word.is_empty() && word.chars().all(bare) {

@@ -147,6 +147,10 @@ impl Transcript {
                 });
                 self.calls.remove(call);
             }
+            Event::ArtifactPublished { artifact, .. } => {
+                let text = format!("Published {}.", artifact.name);
+                self.push(envelope, CellBody::Notice { level: Level::Info, text });
+            }
             Event::ContextCompacted { summary, .. } => {
                 let text = match summary.is_empty() {
                     true => "The conversation begins anew here; the log stays.".to_owned(),
@@ -164,6 +168,7 @@ impl Transcript {
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
             | Event::UsageReported { .. }
             | Event::Unknown => {}
         }

@@ -10,6 +10,7 @@
 mod suite {
     mod generate;
     mod laws;
+    mod own_line;
     mod policy;
     mod recovery;
     mod scenarios;

@@ -84,6 +84,7 @@ async fn session() -> (Hub, SessionHandle) {
         mode: Mode::Ask,
         rules: Vec::new(),
         tools: None,
+        unattended: false,
         limits: Limits::default(),
     };
     let workspace = Workspace::Local { path: "/workspace".into() };

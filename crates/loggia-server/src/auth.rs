@@ -6,8 +6,15 @@
 //! gets nothing, whatever it presents (A15). What a principal may do with which
 //! session is decided elsewhere, by its scopes; scopes come from here and never from a request.
 
+mod access;
+mod client;
+mod keys;
 mod limiter;
+mod oauth;
 mod scheme;
+mod scope;
+mod secret;
+mod tenure;
 mod token;
 
 use std::net::IpAddr;
@@ -18,9 +25,15 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 
+pub use client::{Client, ClientError, Clients, SAMPLE};
+pub use keys::{KeyError, Keys, OldTokens};
 pub use limiter::{Limiter, Source};
-pub use scheme::Scheme;
-pub use token::{Secret, TokenFile, TokenFileError};
+pub use oauth::{Asked, Denied, Issued, OAuth, OAuthError, SampleClient};
+pub use scheme::{Judged, Scheme};
+pub use scope::{Grant, NoScope, SCOPES, Scopes};
+pub use secret::Secret;
+pub use tenure::Tenure;
+pub use token::{TokenFile, TokenFileError};
 
 use crate::guard::{Rejection, from_page};
 use crate::peer::{Peer, PeerIdentity};
@@ -28,27 +41,41 @@ use crate::peer::{Peer, PeerIdentity};
 /// Somebody, as the rest of the server knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// `local:1000`, `token:NAME`.
+    /// `local:1000`, `token:NAME`, `client:NAME`.
     pub name: String,
     pub scopes: Scopes,
+    /// What passes for it where a protocol cannot ask.
+    pub grant: Grant,
     /// Came over loopback; such a client may hold more streams.
     pub local: bool,
+    /// How long it stays somebody: a stream ends with it.
+    pub tenure: Tenure,
 }
 
-/// What a principal may do.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Scopes {
-    pub read: bool,
-    pub prompt: bool,
-    pub approve: bool,
-    pub admin: bool,
-}
+impl Principal {
+    /// Somebody who may do nothing yet.
+    pub fn new(name: impl Into<String>) -> Self {
+        let (scopes, grant, tenure) = (Scopes::default(), Grant::None, Tenure::default());
+        Self { name: name.into(), scopes, grant, local: false, tenure }
+    }
 
-impl Scopes {
-    /// The person's own clients: everything except changing how the server works.
-    pub const CLIENT: Self = Self { read: true, prompt: true, approve: true, admin: false };
-    /// The terminal and stdio, where the person sits.
-    pub const ALL: Self = Self { read: true, prompt: true, approve: true, admin: true };
+    #[must_use]
+    pub fn may(mut self, scopes: Scopes) -> Self {
+        self.scopes = scopes;
+        self
+    }
+
+    #[must_use]
+    pub fn granted(mut self, grant: Grant) -> Self {
+        self.grant = grant;
+        self
+    }
+
+    #[must_use]
+    pub fn during(mut self, tenure: Tenure) -> Self {
+        self.tenure = tenure;
+        self
+    }
 }
 
 const TOOL_DESCENDANT: Rejection = Rejection::new(
@@ -60,11 +87,43 @@ const TOOL_DESCENDANT: Rejection = Rejection::new(
 const CHALLENGE: &str = "Bearer";
 const WRONG: &str = "Bearer error=\"invalid_token\"";
 
+const TOKEN_NEEDED: Rejection = Rejection::new(
+    StatusCode::UNAUTHORIZED,
+    "token-needed",
+    "A token is needed here: send it as Authorization: Bearer.",
+)
+.challenge(CHALLENGE);
+
+const TOKEN_OVER: Rejection = Rejection::new(
+    StatusCode::UNAUTHORIZED,
+    "token-over",
+    "The token has expired or was revoked: get a new one.",
+)
+.challenge(WRONG);
+
+const NOT_NOW: Rejection = Rejection::new(
+    StatusCode::SERVICE_UNAVAILABLE,
+    "credentials-unavailable",
+    "The credential cannot be looked at now: try again.",
+)
+.retry_after(Duration::from_secs(1));
+
+const OWN_PROCESS: Rejection = Rejection::new(
+    StatusCode::FORBIDDEN,
+    "own-process",
+    "Requests of the server to itself are refused: send them from another process.",
+);
+
 /// How clients are told apart. The default trusts the kernel's word about local processes and
 /// knows no tokens.
 pub struct AuthOptions {
     /// Paths that anybody may GET: the card and the health check, exactly as written.
     pub public: Vec<String>,
+    /// Paths to which anybody may POST, because what is posted is itself the proof: where a secret
+    /// is given for a token. Not for tools.
+    pub proving: Vec<String>,
+    /// Paths where a local process needs a credential, whatever holds elsewhere.
+    pub token_always: Vec<String>,
     /// Local processes need a credential, too.
     pub require_token: bool,
     /// Connections of this very process count as the person's. Only for tests: in the product, what
@@ -76,7 +135,9 @@ pub struct AuthOptions {
 impl Default for AuthOptions {
     fn default() -> Self {
         let limiter = Limiter::new(5, Duration::from_secs(60));
-        Self { public: Vec::new(), require_token: false, trust_own_process: false, limiter }
+        let [public, proving, token_always] = [const { Vec::new() }; 3];
+        let (require_token, trust_own_process) = (false, false);
+        Self { public, proving, token_always, require_token, trust_own_process, limiter }
     }
 }
 
@@ -108,6 +169,14 @@ impl Authenticator {
         if let PeerIdentity::ToolDescendant { .. } = identity {
             return Err(TOOL_DESCENDANT);
         }
+        if self.proves_itself(parts) {
+            return match identity {
+                PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => {
+                    Err(OWN_PROCESS)
+                }
+                _ => Ok(None),
+            };
+        }
         let principal = match parts.headers.contains_key(AUTHORIZATION) {
             true => self.by_credential(parts, &peer, identity).await?,
             false => self.by_connection(parts, identity)?,
@@ -118,6 +187,11 @@ impl Authenticator {
     fn is_public(&self, parts: &Parts) -> bool {
         let reading = [Method::GET, Method::HEAD].contains(&parts.method);
         reading && self.options.public.iter().any(|path| path == parts.uri.path())
+    }
+
+    fn proves_itself(&self, parts: &Parts) -> bool {
+        let path = parts.uri.path();
+        parts.method == Method::POST && self.options.proving.iter().any(|proving| proving == path)
     }
 
     /// The limiter comes before the credential is looked at, so nothing sent can get around it.
@@ -135,8 +209,13 @@ impl Authenticator {
         }
         let once = parts.headers.get_all(AUTHORIZATION).iter().count() == 1;
         for scheme in self.schemes.iter().filter(|_| once) {
-            if let Some(principal) = scheme.judge(parts).await {
-                return Ok(Principal { local: peer.is_loopback(), ..principal });
+            match scheme.judge(parts).await {
+                Judged::Somebody(principal) => {
+                    return Ok(Principal { local: peer.is_loopback(), ..principal });
+                }
+                Judged::Over => return Err(TOKEN_OVER),
+                Judged::Unavailable => return Err(NOT_NOW),
+                Judged::Nobody => {}
             }
         }
         self.options.limiter.fail(source, Instant::now());
@@ -151,34 +230,38 @@ impl Authenticator {
         parts: &Parts,
         identity: &PeerIdentity,
     ) -> Result<Principal, Rejection> {
-        let forbidden =
-            |reason, message| Err(Rejection::new(StatusCode::FORBIDDEN, reason, message));
+        if self.options.token_always.iter().any(|path| path == parts.uri.path()) {
+            return Err(TOKEN_NEEDED);
+        }
+        let open = !self.options.require_token && !from_page(&parts.headers);
         match identity {
             PeerIdentity::ToolDescendant { .. } => Err(TOOL_DESCENDANT),
-            PeerIdentity::OtherUser { .. } => forbidden(
-                "other-user",
-                "This server belongs to another user of this machine: ask them for a token.",
-            ),
-            PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => forbidden(
-                "own-process",
-                "Requests of the server to itself are refused: send them from another process.",
-            ),
-            PeerIdentity::Local { uid, .. } | PeerIdentity::Ourselves { uid, .. }
-                if !self.options.require_token && !from_page(&parts.headers) =>
-            {
-                Ok(Principal { name: format!("local:{uid}"), scopes: Scopes::CLIENT, local: true })
+            PeerIdentity::OtherUser { .. } => {
+                let message =
+                    "This server belongs to another user of this machine: ask them for a token.";
+                Err(Rejection::new(StatusCode::FORBIDDEN, "other-user", message))
+            }
+            PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => Err(OWN_PROCESS),
+            PeerIdentity::Local { uid, .. } | PeerIdentity::Ourselves { uid, .. } if open => {
+                let principal = Principal::new(format!("local:{uid}")).may(Scopes::CLIENT);
+                Ok(Principal { local: true, ..principal })
             }
             PeerIdentity::Local { .. } | PeerIdentity::Ourselves { .. } | PeerIdentity::Unknown => {
-                let message = "A token is needed here: send it as Authorization: Bearer.";
-                let rejection = Rejection::new(StatusCode::UNAUTHORIZED, "token-needed", message);
-                Err(rejection.challenge(CHALLENGE))
+                Err(TOKEN_NEEDED)
             }
         }
     }
 }
 
+/// The token of a request that has one, and that alone.
+fn bearer(request: &Parts) -> Option<&str> {
+    let value = request.headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
 /// On this machine failures belong to a user, so that one user can not lock out another.
-fn source(peer: &Peer, identity: &PeerIdentity) -> Source {
+pub(crate) fn source(peer: &Peer, identity: &PeerIdentity) -> Source {
     match (identity.uid(), peer.address().ip()) {
         (Some(uid), _) => Source::User(uid),
         (None, IpAddr::V4(address)) => Source::Address(IpAddr::V4(address)),

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState};
+use loggia_core::{
+    Cancel, ChoiceId, Command, Question, Refusal, Seq, Session, SessionId, TaskChoice, TaskId,
+    TaskState, TaskView,
+};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Projector,
-    Prompt, Shown, View, WireError, reply,
+    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, OpenTask,
+    Projector, Prompt, Shown, View, WireError, coder, context, reply,
 };
 use serde_json::Value;
 
 use crate::alone;
 use crate::hook::Screened;
+use crate::named::Recognised;
 use crate::projection::{Encoded, Frames};
 use crate::state::{Caller, Server, submit_error};
 
@@ -32,6 +36,8 @@ pub struct TaskFrames {
     over: bool,
     /// The task was over already when the reader came: nothing more comes after this event.
     closes_at: Option<Seq>,
+    /// What ended up to here is past: the task has gone on since, or it is over at `closes_at`.
+    past: Seq,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -75,6 +81,9 @@ impl TaskFrames {
     }
 
     fn ends(&self, frame: &Encoded) -> bool {
+        if frame.id.seq <= self.past {
+            return false;
+        }
         match (frame.ends, self.until) {
             (None, _) | (Some(End::InputRequired), Until::Over) => false,
             (Some(End::InputRequired | End::Terminal), Until::Settled)
@@ -98,10 +107,17 @@ impl Server {
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
-        let Asked { view, intent } = asked;
+        let Asked { view, intent } = self.as_the_task_was_begun(asked, caller).await?;
         let scopes = &caller.principal.scopes;
+        // What comes as a stream shows a task as it goes on; the plain answer is the task alone.
+        let streams = |delivery: Delivery| delivery == Delivery::Stream;
         let allowed = match &intent {
-            Intent::Prompt(_) | Intent::Cancel { .. } | Intent::RunSlash(_) => scopes.prompt,
+            Intent::Prompt(prompt) if streams(prompt.delivery) => scopes.prompt && scopes.read,
+            Intent::Answer(answer) if streams(answer.delivery) => scopes.approve && scopes.read,
+            Intent::OpenTask(_)
+            | Intent::Prompt(_)
+            | Intent::Cancel { .. }
+            | Intent::RunSlash(_) => scopes.prompt,
             Intent::Answer(_) => scopes.approve,
             Intent::SetPush { .. } | Intent::DeletePush { .. } => scopes.prompt,
             Intent::Subscribe { .. }
@@ -113,13 +129,20 @@ impl Server {
             | Intent::ListSlash { .. } => scopes.read,
         };
         if !allowed {
-            return Err(Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into());
+            return Err(out_of_scope());
         }
         match intent {
-            Intent::Prompt(prompt) => match self.screen(*prompt, view, caller).await? {
-                Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
-                Screened::Answered(reply) => Ok(reply),
-            },
+            Intent::OpenTask(open) => self.open_task(open, view, caller).await,
+            Intent::Prompt(prompt) => {
+                let prompt = match self.recognise(*prompt, view, caller).await? {
+                    Recognised::Goes(prompt) => prompt,
+                    Recognised::Again(reply) => return Ok(reply),
+                };
+                match self.screen(prompt, view, caller).await? {
+                    Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
+                    Screened::Answered(reply) => Ok(reply),
+                }
+            }
             Intent::Answer(answer) => self.answer(*answer, view, caller).await,
             Intent::Cancel { task } => self.cancel(&task, view, caller).await,
             Intent::Subscribe { task } => self.subscribe(task, view, caller, resume).await,
@@ -136,9 +159,40 @@ impl Server {
                 self.delete_push(task, config, view, caller).await
             }
             Intent::GetExtendedCard => self.extended_card(view.dialect, caller).await,
-            Intent::ListSlash { session } => self.list_slash(session, caller).await,
+            Intent::ListSlash { session } => self.list_slash(session, view, caller).await,
             Intent::RunSlash(run) => self.run_slash(run, view, caller).await,
         }
+    }
+
+    /// A request about a task that says nothing about its view is meant as the task was begun. Who
+    /// may not see the task is told so where the request is done.
+    async fn as_the_task_was_begun(
+        &self,
+        asked: Asked,
+        caller: &Caller,
+    ) -> Result<Asked, WireError> {
+        let Some(task) = coder::leaves_open(&asked) else { return Ok(asked) };
+        let Ok(handle) = self.session_of(task, caller).await else { return Ok(asked) };
+        let task = task.clone();
+        let profile = handle
+            .inspect(move |session| session.profile_of(&task) == Some(coder::PROFILE))
+            .await
+            .map_err(submit_error)?;
+        Ok(if profile { coder::in_this_dialect(asked) } else { asked })
+    }
+
+    async fn open_task(
+        &self,
+        open: OpenTask,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let OpenTask { session, settings, profile } = open;
+        let handle = self.session_for(session.as_ref(), settings.as_ref(), caller).await?;
+        let task = TaskId::from(uuid::Uuid::now_v7());
+        let command = Command::OpenTask { task: task.clone(), profile };
+        let ack = submit(&handle, command, caller).await?;
+        Ok(Reply::Value(self.snapshot(&handle, view, &task, Shown::default(), ack.seq).await?))
     }
 
     async fn prompt(
@@ -152,17 +206,26 @@ impl Server {
         let handle = match prompt.named_task() {
             Some(task) => {
                 let handle = self.session_of(task, caller).await?;
-                if prompt.session.as_ref().is_some_and(|session| session != handle.id()) {
+                let names = |session: &SessionId| {
+                    session == handle.id() || session.as_str() == context::shown(handle.id())
+                };
+                if !prompt.session.as_ref().is_none_or(names) {
                     return Err(Condition::ContextMismatch.into());
                 }
+                self.same_workspace(&handle, prompt.settings.as_ref()).await?;
                 handle
             }
             None => {
-                let settings = prompt.settings.as_ref();
-                self.session_for(prompt.session.as_ref(), settings, caller).await?
+                let (wanted, settings) =
+                    (self.session_name(&prompt, caller).await?, prompt.settings.as_ref());
+                self.session_for(wanted.as_ref(), settings, caller).await?
             }
         };
         let answer = answer_in_words(&handle, &prompt, view).await?;
+        // Words are an answer, too, and need the same right.
+        if answer.is_some() && !caller.principal.scopes.approve {
+            return Err(out_of_scope());
+        }
         let named = prompt.named_task().cloned();
         let target = prompt.push.take();
         let callback = self.callback(&handle, &mut prompt.task, target, view, caller).await?;
@@ -172,19 +235,31 @@ impl Server {
             }
             return self.answer(answer, view, caller).await;
         }
+        // Under a name that a client made, somebody else may have been faster.
+        let by_client = matches!(prompt.task, TaskChoice::Named(_)).then(|| prompt.clone());
         let Prompt { task, content, delivery, history, .. } = prompt;
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
         let origin = caller.origin.clone();
-        let ack = match callback {
-            None => submit(&handle, command, caller).await?,
-            Some(callback) => {
-                callback.submit(&handle, command, origin).await.map_err(submit_error)?
+        let submitted = match callback {
+            None => submit(&handle, command, caller).await,
+            Some(callback) => callback.submit(&handle, command, origin).await.map_err(submit_error),
+        };
+        let ack = match (submitted, &by_client) {
+            (Ok(ack), _) => ack,
+            (Err(WireError::Refused(Refusal::TaskExists)), Some(prompt)) => {
+                return self.lost(&handle, prompt.clone(), view).await;
             }
+            (Err(error), _) => return Err(error),
         };
         if let Some(task) = &named {
             self.task_goes_on(task);
         }
         let task = ack.task.clone().ok_or(Condition::Internal)?;
+        if let Some(prompt) = by_client.filter(|prompt| prompt.session.is_some())
+            && let Some(first) = self.overtaken(&handle, &task, caller).await?
+        {
+            return self.lost(&first, prompt, view).await;
+        }
         let shown = Shown { history, artifacts: true };
         self.deliver(&handle, view, task, &ack, delivery, shown, Opening::InFrames).await
     }
@@ -200,18 +275,24 @@ impl Server {
             (None, session) => self.session_for_answer(session.as_ref(), caller).await?,
         };
         let Answer { task, to, choice, edit, digest, delivery, history, .. } = answer;
-        let asked_in = task_of_question(&handle, &to).await?;
+        let (asked_in, offered) = asked_now(&handle, &to).await?.unzip();
+        let choice = match offered {
+            Some(offered) if view == View::CODER => coder::within(choice, &offered),
+            _ => choice,
+        };
         if let (Some(named), Some(actual)) = (&task, &asked_in)
             && named != actual
         {
             return Err(Condition::QuestionElsewhere.into());
         }
-        let command = Command::Answer { to, choice, edit, digest };
+        let command = Command::Answer { to: to.clone(), choice, edit, digest };
         let ack = submit(&handle, command, caller).await?;
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
         self.task_changed(&task);
         // The extension's own exchange goes on with the call itself; everybody else gets the task.
         let opening = match view {
+            _ if ack.seq == ack.after => Opening::After(to),
+            View { dialect: Dialect::Sdlc | Dialect::Coder, .. } => Opening::After(to),
             View { dialect: Dialect::A2a03, extension: Extension::On } => Opening::InFrames,
             View { .. } => Opening::Snapshot,
         };
@@ -251,14 +332,14 @@ impl Server {
         if !projection.reach(handle.head()).await {
             return Err(Condition::Restarting.into());
         }
+        // Events without a task in front of them are read from the first one on.
+        let resume = resume.or((view == View::SDLC).then(FrameId::default));
         if let Some(seen) = resume {
             let frames = projection.frames(seen);
-            let closes_at = projection.look(|projector| {
-                let over = projector.tasks().get(&task).is_some_and(|view| view.state.is_over());
-                over.then(|| projector.head())
-            });
-            let until = Until::Over;
-            let frames = TaskFrames { opening: None, frames, task, until, over: false, closes_at };
+            let (closes_at, past) =
+                projection.look(|projector| (ended_at(projector, &task), projector.head()));
+            let (opening, until, over) = (None, Until::Over, false);
+            let frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
             return Ok(Reply::Frames(frames));
         }
         let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
@@ -266,13 +347,13 @@ impl Server {
             return Err(Condition::NothingToFollow.into());
         }
         let opening = Some(Arc::new(opening));
-        let until = Until::Over;
-        let frames = TaskFrames { opening, frames, task, until, over: false, closes_at: None };
+        let (until, over, closes_at, past) = (Until::Over, false, None, Seq::ZERO);
+        let frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
         Ok(Reply::Frames(frames))
     }
 
     #[expect(clippy::too_many_arguments, reason = "one place for three ways to deliver a result")]
-    async fn deliver(
+    pub(crate) async fn deliver(
         &self,
         handle: &SessionHandle,
         view: View,
@@ -282,6 +363,11 @@ impl Server {
         shown: Shown,
         opening: Opening,
     ) -> Result<Reply, WireError> {
+        let delivery = match (delivery, view.dialect) {
+            (Delivery::Unsaid, Dialect::Coder) => Delivery::WhenSettled,
+            (Delivery::Unsaid, _) => Delivery::AtOnce,
+            (said, _) => said,
+        };
         if delivery == Delivery::AtOnce {
             let value = self.snapshot(handle, view, &task, shown, ack.seq).await?;
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
@@ -297,7 +383,16 @@ impl Server {
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
         }
         let projection = self.projection(handle, view);
+        let mut closes_at = None;
         let (opening, frames) = match opening {
+            Opening::After(to) => {
+                if !projection.reach(ack.seq).await {
+                    return Err(Condition::Restarting.into());
+                }
+                let after = projection.look(|projector| projector.answered_after(&to));
+                closes_at = projection.look(|projector| ended_at(projector, &task));
+                (None, projection.frames(after.unwrap_or_default()))
+            }
             Opening::InFrames => (None, projection.frames(FrameId { seq: ack.after, k: u32::MAX })),
             Opening::Snapshot => {
                 if !projection.reach(ack.seq).await {
@@ -307,8 +402,8 @@ impl Server {
                 (Some(Arc::new(opening)), frames)
             }
         };
-        let until = Until::Settled;
-        let mut frames = TaskFrames { opening, frames, task, until, over: false, closes_at: None };
+        let (until, over, past) = (Until::Settled, false, Seq::ZERO);
+        let mut frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
         if delivery == Delivery::Stream {
             return Ok(Reply::Frames(frames));
         }
@@ -325,24 +420,63 @@ impl Server {
         shown: Shown,
         at_least: Seq,
     ) -> Result<Value, WireError> {
+        let look = |projector: &Projector| projector.snapshot(task, shown);
+        let shown = self.folded(handle, view, at_least, look).await?;
+        shown.ok_or_else(|| Condition::TaskNotFound.into())
+    }
+
+    /// Looks at a task as it is in the log.
+    pub(crate) async fn look_at<T>(
+        &self,
+        handle: &SessionHandle,
+        view: View,
+        task: &TaskId,
+        look: impl FnOnce(&TaskView) -> T,
+    ) -> Result<T, WireError> {
+        let looked =
+            self.folded(handle, view, handle.head(), |folded| folded.tasks().get(task).map(look));
+        looked.await?.ok_or_else(|| Condition::TaskNotFound.into())
+    }
+
+    async fn folded<T>(
+        &self,
+        handle: &SessionHandle,
+        view: View,
+        at_least: Seq,
+        look: impl FnOnce(&Projector) -> T,
+    ) -> Result<T, WireError> {
         if alone::is_short(handle) {
             let projector = alone::fold(handle, view, |folded| folded.head() >= at_least).await?;
-            return projector.snapshot(task, shown).ok_or_else(|| Condition::TaskNotFound.into());
+            return Ok(look(&projector));
         }
         let projection = self.projection(handle, view);
         if !projection.reach(at_least).await {
             return Err(Condition::Restarting.into());
         }
-        projection.snapshot(task, shown).ok_or_else(|| Condition::TaskNotFound.into())
+        Ok(projection.look(look))
     }
 }
 
+/// What a principal is told whose scopes are too few.
+pub(crate) fn out_of_scope() -> WireError {
+    Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into()
+}
+
 /// Where a stream's first `Task` comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Opening {
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
     Snapshot,
+    /// The stream of an answer goes on where the question's ended, whatever happened since; so an
+    /// answer that was given before gets its stream once more.
+    After(Question),
+}
+
+/// The last event, if the task is over: nothing more comes after it.
+fn ended_at(projector: &Projector, task: &TaskId) -> Option<Seq> {
+    let over = projector.tasks().get(task).is_some_and(|view| view.state.is_over());
+    over.then(|| projector.head())
 }
 
 /// The answer that a message to a task with an open question is; None if it is the next prompt.
@@ -354,11 +488,11 @@ async fn answer_in_words(
     let Some(task) = prompt.named_task() else { return Ok(None) };
     let Some(question) = open_question(handle, task).await? else { return Ok(None) };
     let words = prompt.answering(&question.call, &question.choices, &question.details);
-    match (words, view.extension) {
+    match (words, view) {
         (Some(answer), _) => Ok(Some(answer)),
-        // With the extension, answers have a form of their own: words are the next prompt.
-        (None, Extension::On) => Ok(None),
-        (None, Extension::Off) => {
+        // Where answers have a form of their own, words are the next prompt.
+        (None, View { extension: Extension::On, .. } | View::SDLC | View::CODER) => Ok(None),
+        (None, View { extension: Extension::Off, .. }) => {
             let offered = question.choices.iter().map(|choice| choice.id.0.clone()).collect();
             Err(Refusal::NotAChoice { given: "this message".into(), offered }.into())
         }
@@ -394,18 +528,19 @@ async fn open_question(
     handle.inspect(look).await.map_err(submit_error)
 }
 
-/// The task whose turn asks this question now.
-async fn task_of_question(
+/// The task whose turn asks this question now, and what may be answered.
+async fn asked_now(
     handle: &SessionHandle,
     question: &Question,
-) -> Result<Option<TaskId>, WireError> {
+) -> Result<Option<(TaskId, Vec<ChoiceId>)>, WireError> {
     let question = question.clone();
     let look = move |session: &Session| {
-        let asked = session.open_approvals().any(|(call, approval)| match &question {
+        let (_, asked) = session.open_approvals().find(|(call, approval)| match &question {
             Question::Approval(id) => approval.id == *id,
             Question::Call(id) => call.id == *id,
-        });
-        session.turn().filter(|_| asked).map(|turn| turn.task.clone())
+        })?;
+        let offered = asked.choices.iter().map(|choice| choice.id.clone()).collect();
+        session.turn().map(|turn| (turn.task.clone(), offered))
     };
     handle.inspect(look).await.map_err(submit_error)
 }

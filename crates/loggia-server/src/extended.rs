@@ -1,9 +1,11 @@
 //! The extended card: how sessions are set up, for a caller that may read them. Who asks was settled
-//! before; what is public stays in the card itself.
+//! before; what is public stays in the card itself. And what both cards say of getting in.
 
 use loggia_core::SessionId;
-use loggia_wire::{CardKind, Condition, Dialect, Extended, WireError, extended_card};
+use loggia_wire::card::AuthScheme;
+use loggia_wire::{CardFacts, CardKind, Condition, Dialect, Extended, WireError, extended_card};
 
+use crate::auth::SCOPES;
 use crate::dispatch::Reply;
 use crate::state::{Caller, Server, Shape, submit_error};
 
@@ -21,10 +23,31 @@ impl Server {
             Shape::Many => self.setup_of_new_sessions(caller),
         };
         let kind = match dialect {
-            Dialect::A2a03 => CardKind::A2a03,
+            Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => CardKind::A2a03,
             Dialect::A2a1 => CardKind::A2a1,
         };
-        Ok(Reply::Value(extended_card(&self.facts, &extended, kind)))
+        Ok(Reply::Value(extended_card(&self.card_facts().await, &extended, kind)))
+    }
+
+    /// What the cards say now: clients may be registered while the server runs.
+    pub async fn card_facts(&self) -> CardFacts {
+        let mut facts = self.facts.clone();
+        let known = match &self.oauth {
+            Some(oauth) => oauth.is_in_use().await,
+            None => false,
+        };
+        if known {
+            if facts.auth.is_empty() {
+                facts.auth.push(AuthScheme::Nothing);
+            }
+            let word = |(name, allows): (&str, &str)| (name.to_owned(), allows.to_owned());
+            facts.auth.push(AuthScheme::ClientCredentials {
+                token_url: format!("{}{}", facts.public_url, crate::http::TOKEN),
+                scopes: SCOPES.map(word).to_vec(),
+                needed: vec!["read".to_owned(), "prompt".to_owned()],
+            });
+        }
+        facts
     }
 
     /// As it is now, which may differ from how it began.

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use loggia_core::{Content, Millis, Origin, Part, SessionId, TaskId};
-use loggia_wire::{Condition, Delivery, Dialect, Extension, Prompt, View, WireError, reply};
+use loggia_wire::{
+    Condition, Delivery, Dialect, Extension, Prompt, View, WireError, context, legacy, reply,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -113,8 +115,9 @@ impl Server {
             task: prompt.named_task().cloned(),
             origin: caller.origin.clone(),
             version: match view.dialect {
-                Dialect::A2a03 => "0.3",
+                Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => "0.3",
                 Dialect::A2a1 => "1.0",
+                Dialect::Legacy => "0.1",
             },
             extension: view.extension == Extension::On,
         };
@@ -126,25 +129,28 @@ impl Server {
             Decision::Pass {} => return Ok(Screened::Goes(prompt)),
             Decision::Rewrite { text } => return Ok(Screened::Goes(rewritten(prompt, text))),
             // A task that goes on is not rejected: one message to it is.
-            Decision::Reject { reason } if prompt.named_task().is_some() => {
+            Decision::Reject { reason }
+                if prompt.named_task().is_some() || view.dialect == Dialect::Sdlc =>
+            {
                 return Err(Condition::Rejected { why: reason }.into());
             }
             Decision::Reject { reason } => {
-                let session = session.unwrap_or_else(fresh_session);
+                let session = shown(&prompt, session);
                 let task = TaskId::from(uuid::Uuid::now_v7());
                 let (dialect, content) = (view.dialect, &prompt.content);
                 let rejected = reply::rejected(dialect, &session, &task, content, &reason, now());
                 reply::sent(dialect, rejected)
             }
             Decision::Answer { text } => {
-                let session = session.unwrap_or_else(fresh_session);
-                let id = uuid::Uuid::now_v7().to_string();
-                reply::message(view.dialect, &session, &id, &text)
+                let session = shown(&prompt, session);
+                let named = legacy::request::word(&prompt.content).map(str::to_owned);
+                let id = named.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+                reply::message(view.dialect, &session, &id, &text, now())
             }
         };
         Ok(Screened::Answered(match prompt.delivery {
             Delivery::Stream => Reply::Frame(value),
-            Delivery::WhenSettled | Delivery::AtOnce => Reply::Value(value),
+            Delivery::WhenSettled | Delivery::AtOnce | Delivery::Unsaid => Reply::Value(value),
         }))
     }
 
@@ -158,15 +164,13 @@ impl Server {
         if let Some(task) = prompt.named_task() {
             return Ok(Some(self.session_of(task, caller).await?.id().clone()));
         }
-        match (&prompt.session, &self.shape) {
+        match (&self.session_name(prompt, caller).await?, &self.shape) {
             (None, crate::state::Shape::Shared(shared)) => Ok(Some(shared.clone())),
             (None, crate::state::Shape::Many) => Ok(None),
             (Some(id), _) => match self.session(id, caller).await {
                 Ok(handle) => Ok(Some(handle.id().clone())),
                 // It may be opened by this message, under the name it gives.
-                Err(WireError::Condition(Condition::UnknownContext))
-                    if self.may_open(id).await? =>
-                {
+                Err(WireError::Condition(Condition::UnknownContext)) if self.is_many() => {
                     Ok(Some(id.clone()))
                 }
                 Err(error) => Err(error),
@@ -186,8 +190,11 @@ fn rewritten(mut prompt: Prompt, text: String) -> Prompt {
     prompt
 }
 
-fn fresh_session() -> SessionId {
-    SessionId::from(uuid::Uuid::now_v7())
+/// The context as its client names it, or will know it.
+fn shown(prompt: &Prompt, session: Option<SessionId>) -> SessionId {
+    let existing = session.map(|session| SessionId::from(context::shown(&session)));
+    let named = prompt.session.clone().or(existing);
+    named.unwrap_or_else(|| SessionId::from(uuid::Uuid::now_v7()))
 }
 
 fn now() -> Millis {

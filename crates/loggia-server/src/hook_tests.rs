@@ -9,7 +9,12 @@ fn prompt(parts: Vec<Part>) -> Prompt {
     Prompt {
         session: None,
         task: loggia_core::TaskChoice::New,
-        content: Content { parts, message: Some("m".into()), metadata: Some(json!({ "a": 1 })) },
+        content: Content {
+            parts,
+            message: Some("m".into()),
+            metadata: Some(json!({ "a": 1 })),
+            profile: None,
+        },
         settings: None,
         delivery: Delivery::AtOnce,
         push: None,

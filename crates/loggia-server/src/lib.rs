@@ -9,12 +9,15 @@
 
 mod alone;
 pub mod auth;
+pub mod clones;
 pub mod dispatch;
 mod extended;
+mod grant;
 pub mod guard;
 pub mod hook;
 pub mod http;
 mod list;
+mod named;
 pub mod peer;
 pub mod presence;
 pub mod projection;

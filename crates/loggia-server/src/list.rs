@@ -25,7 +25,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<Reply, WireError> {
         let after = list.page_token.as_deref().map(read_token).transpose()?;
-        let page = match self.query(&list, after, caller) {
+        let page = match self.query(&list, after, caller).await? {
             Some(query) => self.hub.store().tasks(query).await,
             None => Ok(TaskPage::default()),
         };
@@ -38,27 +38,31 @@ impl Server {
     }
 
     /// What the caller asks for, within what the caller may see. None: nothing at all.
-    fn query(
+    async fn query(
         &self,
         list: &ListTasks,
         after: Option<TaskPlace>,
         caller: &Caller,
-    ) -> Option<TaskQuery> {
+    ) -> Result<Option<TaskQuery>, WireError> {
         let (session, principal) = match (&self.shape, &list.session) {
-            (Shape::Shared(shared), Some(asked)) if asked != shared => return None,
+            (Shape::Shared(shared), Some(asked)) if asked != shared => return Ok(None),
             (Shape::Shared(shared), _) => (Some(shared.clone()), None),
             (Shape::Many, asked) => {
                 let everybody = caller.principal.scopes.admin;
-                (asked.clone(), (!everybody).then(|| caller.principal.name.clone()))
+                let session = match asked {
+                    Some(name) => Some(self.named_by(name, caller).await?),
+                    None => None,
+                };
+                (session, (!everybody).then(|| caller.principal.name.clone()))
             }
         };
         let state = match list.status {
             StatusFilter::Any => None,
             StatusFilter::Is(state) => Some(state),
-            StatusFilter::Nothing => return None,
+            StatusFilter::Nothing => return Ok(None),
         };
         let (since, limit) = (list.since, list.page_size);
-        Some(TaskQuery { session, principal, state, since, after, limit })
+        Ok(Some(TaskQuery { session, principal, state, since, after, limit }))
     }
 
     /// The tasks of a page as they are now, in its order. One that has left the wanted state since

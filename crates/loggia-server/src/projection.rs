@@ -14,7 +14,7 @@ use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{Follower, SessionHandle, StoreError};
-use loggia_wire::{End, Frame, FrameId, Projector, Shown, View};
+use loggia_wire::{End, Frame, FrameId, Projector, Shown, View, context};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -44,7 +44,7 @@ impl Encoded {
         let before = format!(
             "{{\"jsonrpc\":\"2.0\",\"method\":\"session/event\",\"params\":\
              {{\"contextId\":{},\"seq\":{},\"id\":\"{id}\",\"event\":",
-            Value::from(session.as_str()),
+            Value::from(context::shown(session)),
             id.seq
         );
         let from = before.len();

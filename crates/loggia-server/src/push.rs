@@ -18,7 +18,7 @@ mod worker;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use loggia_core::{SessionId, TaskId};
@@ -28,6 +28,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::OAuth;
 use crate::state::{Shelf, hub_error};
 use courier::Courier;
 use record::{Key, Records, Registration, Start, Version};
@@ -95,6 +96,8 @@ struct Inner {
     tasks: TaskTracker,
     /// No further notification.
     stopping: CancellationToken,
+    /// Who may still be told anything.
+    oauth: OnceLock<Arc<OAuth>>,
 }
 
 /// A worker as others know it.
@@ -149,8 +152,15 @@ impl Outbox {
             started: AtomicU64::new(0),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
+            oauth: OnceLock::new(),
         };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// Webhooks of clients that are revoked end from now on.
+    pub(crate) fn ask_for_clients(&self, oauth: Arc<OAuth>) {
+        // Told twice, the first time counts.
+        let _ = self.inner.oauth.set(oauth);
     }
 
     /// Goes on where an earlier process stopped, for all sessions or for one.
@@ -199,7 +209,7 @@ impl Outbox {
         let version = Version::of(view.dialect);
         let config = id.unwrap_or_else(|| match version {
             // Setting it again without a name replaces it, as the version's own servers do.
-            Version::V03 => task.to_string(),
+            Version::V01 | Version::V03 => task.to_string(),
             Version::V1 => uuid::Uuid::now_v7().to_string(),
         });
         let mut registration = Registration {

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use loggia_core::slash;
-use loggia_core::{Command, Content, Details, Session, SessionId, TaskChoice, TaskId};
+use loggia_core::{Command, Content, Details, Exchange, Session, SessionId, TaskChoice, TaskId};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::commands::{
     CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
 };
-use loggia_wire::{Condition, FrameId, RunSlash, View, WireError};
+use loggia_wire::{Condition, FrameId, RunSlash, View, Violation, WireError, sdlc};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,6 +20,8 @@ use crate::state::{Caller, Server, submit_error};
 
 /// How long the answer to a command that may ask waits for its question.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long somebody who wants to hear what a command says is kept waiting.
+const EXECUTION: Duration = Duration::from_secs(60);
 
 /// Where a command stands right after it was accepted.
 enum Standing {
@@ -38,13 +40,17 @@ impl Server {
     pub(crate) async fn list_slash(
         &self,
         session: Option<SessionId>,
+        view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
         if let Some(session) = session {
             // The commands are the same everywhere; a session that is not there has none.
             self.session(&session, caller).await?;
         }
-        value(&GetAllSlashCommandsResponse::all())
+        match view {
+            View::SDLC => Ok(Reply::Value(sdlc::types::commands())),
+            _ => value(&GetAllSlashCommandsResponse::all()),
+        }
     }
 
     pub(crate) async fn run_slash(
@@ -55,6 +61,7 @@ impl Server {
     ) -> Result<Reply, WireError> {
         let command = match slash::parse(&run.path, &run.args) {
             Ok(command) => command,
+            Err(error) if view == View::SDLC => return Err(no_command(&error)),
             Err(error) => {
                 return value(&ExecuteSlashCommandResponse {
                     execution_id: String::new(),
@@ -71,13 +78,41 @@ impl Server {
         };
         let ack = handle.submit(prompt, caller.origin.clone()).await.map_err(submit_error)?;
         let task = ack.task.clone().ok_or(Condition::Internal)?;
+        if view == View::SDLC {
+            return self.executed(&handle, &ack, &task, &run.path.join(" ")).await;
+        }
         let mut standing = standing(&handle, &task).await?;
         if command.may_ask() && matches!(standing, Standing::Under) {
-            self.asks_or_ends(&handle, view, &ack, &task).await?;
+            self.asks_or_ends(&handle, view, &ack, &task, PATIENCE).await?;
             standing = self::standing(&handle, &task).await?;
         }
         let (status, message) = told(&standing);
         value(&ExecuteSlashCommandResponse { execution_id: task.to_string(), status, message })
+    }
+
+    /// The answer of somebody who waits for what the command says. Where it asks or takes long, the
+    /// answer names its task, which can be watched and answered like any other.
+    async fn executed(
+        &self,
+        handle: &SessionHandle,
+        ack: &Ack,
+        task: &TaskId,
+        name: &str,
+    ) -> Result<Reply, WireError> {
+        self.asks_or_ends(handle, View::SDLC, ack, task, EXECUTION).await?;
+        let projection = self.projection(handle, View::SDLC);
+        let said = projection.look(|projector| {
+            let view = projector.tasks().get(task)?;
+            let replies = view.history.iter().filter_map(|said| match said {
+                Exchange::Reply { text, .. } => Some(text.as_str()),
+                _ => None,
+            });
+            let text: Vec<&str> = replies.chain(view.failure.as_deref()).collect();
+            Some((text.join("\n\n"), view.state))
+        });
+        let (text, state) = said.ok_or(Condition::TaskNotFound)?;
+        let context = handle.id().as_str();
+        Ok(Reply::Value(sdlc::executed(name, &text, task.as_str(), context, state)))
     }
 
     /// Waits until a task asks or is over, and not for ever.
@@ -87,6 +122,7 @@ impl Server {
         view: View,
         ack: &Ack,
         task: &TaskId,
+        patience: Duration,
     ) -> Result<(), WireError> {
         let projection = self.projection(handle, view);
         let mut frames = projection.frames(FrameId { seq: ack.after, k: u32::MAX });
@@ -100,7 +136,19 @@ impl Server {
             }
         };
         // Too slow to wait for: it has started, and its frames will say the rest.
-        tokio::time::timeout(PATIENCE, settled).await.unwrap_or(Ok(()))
+        tokio::time::timeout(patience, settled).await.unwrap_or(Ok(()))
+    }
+}
+
+fn no_command(error: &slash::SlashError) -> WireError {
+    let why = error.to_string();
+    match error {
+        slash::SlashError::UnknownCommand { .. } | slash::SlashError::UnknownSubCommand { .. } => {
+            Condition::UnknownCommand { why }.into()
+        }
+        slash::SlashError::Missing { .. } | slash::SlashError::TooMuch { .. } => {
+            WireError::Invalid(Violation { field: "args".into(), why })
+        }
     }
 }
 

@@ -6,15 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    AgentName, Command, Level, Millis, Mode, Origin, Refusal, SessionId, Settings, TaskId,
-    Workspace,
+    AgentName, Command, Level, Millis, Mode, Origin, Refusal, Repository, Seq, SessionId, Settings,
+    TaskId, Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
-use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
+use loggia_wire::sdlc::types::Tool;
+use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError, context};
+use sha2::{Digest, Sha256};
 
 use tokio::runtime::Handle;
 
-use crate::auth::Principal;
+use crate::auth::{OAuth, Principal};
+use crate::clones::ClonePolicy;
+use crate::grant;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
 use crate::presence::Presence;
@@ -53,6 +57,9 @@ pub struct Server {
     pub(crate) presence: Presence,
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
     pub(crate) push: Option<Outbox>,
+    pub(crate) oauth: Option<Arc<OAuth>>,
+    /// None: nothing is cloned here.
+    clones: Option<ClonePolicy>,
     pub(crate) shelf: Arc<Shelf>,
     /// Where sessions and projections run, whichever request starts them. Not where connections
     /// are served: when an event wakes a thousand readers, the writer of the next one must not
@@ -75,8 +82,8 @@ pub struct Defaults {
     /// Directories below which a client may choose its workspace.
     pub roots: Vec<PathBuf>,
     pub agent: AgentName,
-    /// Names of the tools there are.
-    pub tools: Vec<String>,
+    /// The tools there are.
+    pub tools: Vec<Tool>,
     /// Whether a client may switch approvals off for its session.
     pub auto_execute: bool,
 }
@@ -158,6 +165,8 @@ impl Server {
             presence: Presence::default(),
             hook: None,
             push: None,
+            oauth: None,
+            clones: None,
             shelf: Arc::new(shelf),
             home,
         }
@@ -170,9 +179,35 @@ impl Server {
         self
     }
 
+    /// Gives tokens for the secrets of registered clients, and says so on the card.
+    #[must_use]
+    pub fn with_oauth(mut self, oauth: Arc<OAuth>) -> Self {
+        if let Some(outbox) = &self.push {
+            outbox.ask_for_clients(oauth.clone());
+        }
+        self.oauth = Some(oauth);
+        self
+    }
+
+    /// The same server, on which sessions may work in copies of repositories.
+    #[must_use]
+    pub fn cloning(mut self, clones: ClonePolicy) -> Self {
+        self.clones = Some(clones);
+        self
+    }
+
     /// Who is connected.
     pub fn presence(&self) -> &Presence {
         &self.presence
+    }
+
+    /// Those of the connected clients that the caller may know of: where sessions are many, only
+    /// its own.
+    pub(crate) fn seen_by(&self, caller: &Caller, mut present: Vec<Origin>) -> Vec<Origin> {
+        if let (Shape::Many, false) = (&self.shape, caller.principal.scopes.admin) {
+            present.retain(|origin| origin.principal.as_ref() == Some(&caller.principal.name));
+        }
+        present
     }
 
     /// The shared frames of a session, started if nobody reads them yet.
@@ -194,22 +229,60 @@ impl Server {
         match &self.shape {
             Shape::Shared(shared) if shared == id => Ok(self.open(id).await?),
             Shape::Shared(_) => Err(Condition::UnknownContext.into()),
-            Shape::Many => {
-                let handle = self.open(id).await?;
-                let name = caller.principal.name.clone();
-                let mine = handle
-                    .inspect(move |session| {
-                        let owner = session.opened().and_then(|opened| opened.principal.as_ref());
-                        owner.is_some_and(|owner| *owner == name)
-                    })
-                    .await
-                    .map_err(submit_error)?;
-                match mine || caller.principal.scopes.admin {
-                    true => Ok(handle),
-                    false => Err(Condition::UnknownContext.into()),
+            Shape::Many => match self.own(id, caller).await {
+                // Its name may be somebody else's, too.
+                Err(WireError::Condition(Condition::UnknownContext)) => {
+                    self.own(&apart(id, caller), caller).await
                 }
-            }
+                found => found,
+            },
         }
+    }
+
+    /// The session of exactly this id, if it is the caller's.
+    async fn own(&self, id: &SessionId, caller: &Caller) -> Result<SessionHandle, WireError> {
+        let handle = match self.open(id).await {
+            Ok(handle) => handle,
+            // That another process has it, or that it is damaged, is for its owner to know.
+            Err(error) if self.is_owner_by_log(id, caller).await => return Err(error),
+            Err(_) => return Err(Condition::UnknownContext.into()),
+        };
+        let name = caller.principal.name.clone();
+        let mine = handle
+            .inspect(move |session| {
+                let owner = session.opened().and_then(|opened| opened.principal.as_ref());
+                owner.is_some_and(|owner| *owner == name)
+            })
+            .await
+            .map_err(submit_error)?;
+        match mine || caller.principal.scopes.admin {
+            true => Ok(handle),
+            false => Err(Condition::UnknownContext.into()),
+        }
+    }
+
+    /// The same without opening it, for one that cannot be opened.
+    async fn is_owner_by_log(&self, id: &SessionId, caller: &Caller) -> bool {
+        let principal = &caller.principal;
+        match self.hub.store().read(id, Seq::ZERO, 1).await {
+            Ok(events) => {
+                let owner = events.first().and_then(|first| first.origin.principal.as_ref());
+                principal.scopes.admin || owner == Some(&principal.name)
+            }
+            Err(StoreError::Unknown(_) | StoreError::Corrupt { .. }) => false,
+            // Nothing can be read now, whosever it is.
+            Err(_) => true,
+        }
+    }
+
+    /// The id of the session that the caller means by a name.
+    pub(crate) async fn named_by(
+        &self,
+        name: &SessionId,
+        caller: &Caller,
+    ) -> Result<SessionId, WireError> {
+        let own = apart(name, caller);
+        Ok(if self.is_unknown(&own).await? { name.clone() } else { own })
     }
 
     /// The session of a task, if the caller may see it.
@@ -220,7 +293,12 @@ impl Server {
     ) -> Result<SessionHandle, WireError> {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
         let id = found.ok_or(Condition::TaskNotFound)?;
-        self.session(&id, caller).await.map_err(|error| match error {
+        // This very session: the caller's own of the same name would be another one.
+        let session = match &self.shape {
+            Shape::Shared(_) => self.session(&id, caller).await,
+            Shape::Many => self.own(&id, caller).await,
+        };
+        session.map_err(|error| match error {
             WireError::Condition(Condition::UnknownContext) => Condition::TaskNotFound.into(),
             other => other,
         })
@@ -253,12 +331,8 @@ impl Server {
             (Shape::Many, None) => None,
             (Shape::Many, Some(id)) => match self.session(id, caller).await {
                 Ok(handle) => Some(handle),
-                // A context that nobody knows may be named by its first message.
-                Err(WireError::Condition(Condition::UnknownContext))
-                    if self.is_unknown(id).await? =>
-                {
-                    None
-                }
+                // A context may be named by its first message.
+                Err(WireError::Condition(Condition::UnknownContext)) => None,
                 Err(error) => return Err(error),
             },
         };
@@ -271,12 +345,9 @@ impl Server {
         }
     }
 
-    /// Whether a message may open a session under this name.
-    pub(crate) async fn may_open(&self, id: &SessionId) -> Result<bool, WireError> {
-        match &self.shape {
-            Shape::Shared(_) => Ok(false),
-            Shape::Many => self.is_unknown(id).await,
-        }
+    /// Whether a message may open a session.
+    pub(crate) fn is_many(&self) -> bool {
+        matches!(self.shape, Shape::Many)
     }
 
     async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
@@ -284,11 +355,18 @@ impl Server {
         Ok(head.map_err(|error| hub_error(HubError::Store(error)))?.is_none())
     }
 
-    async fn same_workspace(
+    pub(crate) async fn same_workspace(
         &self,
         handle: &SessionHandle,
         settings: Option<&AgentSettings>,
     ) -> Result<(), WireError> {
+        if let Some(repository) = self.repository(settings)? {
+            let of = |session: &loggia_core::Session| {
+                session.opened().and_then(|opened| opened.workspace.repository().cloned())
+            };
+            let same = handle.inspect(of).await.map_err(submit_error)? == Some(repository);
+            return if same { Ok(()) } else { Err(Condition::WorkspaceDiffers.into()) };
+        }
         let Some(path) = settings.and_then(|settings| settings.workspace_path.as_deref()) else {
             return Ok(());
         };
@@ -308,35 +386,83 @@ impl Server {
         asked: Option<&AgentSettings>,
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
-        let workspace = self.workspace(asked)?;
-        let rules = hub::project_rules(self.hub.store().as_ref(), &workspace).await;
+        let site = self.site(asked)?;
         let mut settings = self.defaults.settings.clone();
-        settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
-        let notices = self.configure(&mut settings, asked)?;
-        let new = NewSession {
-            workspace: Workspace::Local { path: workspace },
-            settings,
-            agent: self.defaults.agent.clone(),
-        };
-        let origin = caller.origin.clone();
-        let created = match wanted {
-            // Opened together with its first message, which follows.
-            None => self.at_home(self.hub.begin(new, origin)).await,
-            Some(_) => self.at_home(self.hub.create_named(wanted.cloned(), new, origin)).await,
-        };
-        let handle = match (created, wanted) {
-            (Ok(handle), _) => handle,
-            // Two first messages of one context at once: the other one opened it.
-            (Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))), Some(id)) => {
-                return self.session(id, caller).await;
-            }
-            (Err(error), _) => return Err(hub_error(error)),
-        };
-        for text in notices {
-            let notice = Command::Notice { level: Level::Warning, text };
-            handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
+        if let Site::Here(path) = &site {
+            let rules = hub::project_rules(self.hub.store().as_ref(), path).await;
+            settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
         }
-        Ok(handle)
+        let notices = self.configure(&mut settings, asked, caller)?;
+        let agent = self.defaults.agent.clone();
+        let name = match (wanted, &site) {
+            (Some(name), _) => name.clone(),
+            // A copy lies where its session's id says.
+            (None, Site::CopyOf(..)) => uuid::Uuid::now_v7().into(),
+            // Opened together with its first message, which follows.
+            (None, Site::Here(path)) => {
+                let workspace = Workspace::Local { path: path.clone() };
+                let new = NewSession { workspace, settings, agent };
+                let begun = self.hub.begin(new, caller.origin.clone());
+                let handle = self.at_home(begun).await.map_err(hub_error)?;
+                return told(handle, notices).await;
+            }
+        };
+        let new = |id: &SessionId| -> Result<NewSession, WireError> {
+            let (settings, agent) = (settings.clone(), agent.clone());
+            Ok(NewSession { workspace: site.workspace(id)?, settings, agent })
+        };
+        match self.create_named(&name, new, caller).await? {
+            Created::Now(handle) => told(handle, notices).await,
+            Created::Before(handle) => {
+                self.same_workspace(&handle, asked).await?;
+                Ok(handle)
+            }
+        }
+    }
+
+    /// Under the name that the client gives, or, where that is somebody else's, apart from it.
+    async fn create_named(
+        &self,
+        name: &SessionId,
+        new: impl Fn(&SessionId) -> Result<NewSession, WireError>,
+        caller: &Caller,
+    ) -> Result<Created, WireError> {
+        let free = !context::is_apart(name) && self.is_unknown(name).await?;
+        for id in free.then(|| name.clone()).into_iter().chain([apart(name, caller)]) {
+            let origin = caller.origin.clone();
+            let created = self.hub.create_named(Some(id.clone()), new(&id)?, origin);
+            match self.at_home(created).await {
+                Ok(handle) => return Ok(Created::Now(handle)),
+                // Two first messages of one context at once: the other one opened it.
+                Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))) => {}
+                Err(error) => return Err(hub_error(error)),
+            }
+            match self.own(&id, caller).await {
+                Err(WireError::Condition(Condition::UnknownContext)) => {}
+                found => return found.map(Created::Before),
+            }
+        }
+        Err(Condition::Busy.into())
+    }
+
+    /// Where a new session is to work.
+    fn site(&self, asked: Option<&AgentSettings>) -> Result<Site<'_>, WireError> {
+        match (self.repository(asked)?, &self.clones) {
+            (Some(repository), Some(clones)) => Ok(Site::CopyOf(repository, clones)),
+            (Some(_), None) | (None, _) => Ok(Site::Here(self.workspace(asked)?)),
+        }
+    }
+
+    /// The repository that a client asks for, if it may be cloned.
+    fn repository(&self, asked: Option<&AgentSettings>) -> Result<Option<Repository>, WireError> {
+        let Some(asked) = asked else { return Ok(None) };
+        let Some(repository) = &asked.repository else { return Ok(None) };
+        let refused = |why| WireError::from(Condition::WorkspaceRefused { why });
+        if asked.workspace_path.is_some() {
+            return Err(refused("it is a directory or a repository, not both"));
+        }
+        let clones = self.clones.as_ref().ok_or(refused("nothing is cloned here"))?;
+        clones.admit(repository, &self.defaults.roots).map(Some)
     }
 
     /// The directory a session works in: the client's wish, if it lies below an allowed root.
@@ -362,9 +488,18 @@ impl Server {
         &self,
         settings: &mut Settings,
         asked: Option<&AgentSettings>,
+        caller: &Caller,
     ) -> Result<Vec<String>, WireError> {
         let mut notices = Vec::new();
         let Some(asked) = asked else { return Ok(notices) };
+        if asked.unattended {
+            settings.unattended = true;
+            settings.mode = grant::unattended_mode(settings.mode, &caller.principal);
+        }
+        if asked.repository.is_some() {
+            let setting = "this server clones no repositories";
+            return Err(Condition::SettingRefused { setting }.into());
+        }
         if asked.auto_execute == Some(true) {
             match self.defaults.auto_execute {
                 true => settings.mode = Mode::All,
@@ -374,7 +509,8 @@ impl Server {
             }
         }
         if let Some(tools) = &asked.allowed_tools {
-            if tools.iter().any(|tool| !self.defaults.tools.contains(tool)) {
+            let known = |name: &String| self.defaults.tools.iter().any(|tool| tool.name == *name);
+            if !tools.iter().all(known) {
                 return Err(Condition::SettingRefused {
                     setting: "allowed_tools names an unknown tool",
                 }
@@ -387,6 +523,44 @@ impl Server {
         }
         Ok(notices)
     }
+}
+
+/// Where a session works.
+enum Site<'a> {
+    Here(String),
+    CopyOf(Repository, &'a ClonePolicy),
+}
+
+impl Site<'_> {
+    fn workspace(&self, session: &SessionId) -> Result<Workspace, WireError> {
+        match self {
+            Site::Here(path) => Ok(Workspace::Local { path: path.clone() }),
+            Site::CopyOf(repository, clones) => clones.place(session, repository.clone()),
+        }
+    }
+}
+
+/// What a client wished for and did not get is said in its session.
+async fn told(handle: SessionHandle, notices: Vec<String>) -> Result<SessionHandle, WireError> {
+    for text in notices {
+        let notice = Command::Notice { level: Level::Warning, text };
+        handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
+    }
+    Ok(handle)
+}
+
+/// A session that a message was to open.
+enum Created {
+    Now(SessionHandle),
+    /// By another message, at the same time.
+    Before(SessionHandle),
+}
+
+/// The id of the caller's session of this name, where the name itself is somebody else's.
+fn apart(name: &SessionId, caller: &Caller) -> SessionId {
+    let digest: [u8; 32] = Sha256::digest(caller.principal.name.as_bytes()).into();
+    let mark = digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
+    context::apart(name, mark)
 }
 
 pub(crate) fn submit_error(error: SubmitError) -> WireError {

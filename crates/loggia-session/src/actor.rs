@@ -206,7 +206,9 @@ impl Actor {
         match message {
             Control::Submit { command, origin, reply } => {
                 let prompt = match &command {
-                    Command::Prompt { prompt, .. } => Some(prompt.clone()),
+                    Command::Prompt { prompt, .. } | Command::Shell { prompt, .. } => {
+                        Some(prompt.clone())
+                    }
                     _ => None,
                 };
                 let before = self.session.head();
@@ -354,6 +356,7 @@ impl Actor {
                 task: open.task.clone(),
                 prompt: open.prompt.clone(),
                 content: open.content.clone(),
+                line: open.line.clone(),
                 settings: opened.settings.clone(),
                 workspace: opened.workspace.clone(),
                 summary: self

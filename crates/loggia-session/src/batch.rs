@@ -110,7 +110,7 @@ impl Status {
 fn concerned<'a>(session: &'a Session, event: &'a Event) -> impl Iterator<Item = &'a TaskId> {
     let running = session.turn().map(|turn| &turn.task);
     let (named, running) = match event {
-        Event::PromptAccepted { task, .. } => (Some(task), None),
+        Event::TaskOpened { task, .. } | Event::PromptAccepted { task, .. } => (Some(task), None),
         Event::PromptWithdrawn { prompt } => {
             let queued = session.queue().find(|queued| queued.prompt == *prompt);
             (queued.map(|queued| &queued.task), None)

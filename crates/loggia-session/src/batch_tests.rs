@@ -110,6 +110,7 @@ fn settings() -> Settings {
         mode: Mode::Ask,
         rules: Vec::new(),
         tools: None,
+        unattended: false,
         limits,
     }
 }

@@ -25,6 +25,7 @@ pub struct Hub {
 }
 
 /// What a new session starts with.
+#[derive(Clone)]
 pub struct NewSession {
     pub workspace: Workspace,
     pub settings: Settings,

@@ -61,6 +61,13 @@ pub trait Store: Send + Sync + 'static {
         prefix: &str,
     ) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>>;
     fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>>;
+    /// The same, if what is there now is still `expected`; says whether it was. For documents that
+    /// several processes change.
+    fn replace(
+        &self,
+        expected: Option<String>,
+        document: Document,
+    ) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
 /// The right to write one session. Dropping it gives the right back.

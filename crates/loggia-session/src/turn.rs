@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event, Level, MessageId,
-    ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId, Settings,
-    Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
+    Artifact, CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event, Level,
+    MessageId, ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId,
+    Settings, Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -45,6 +45,8 @@ pub struct TurnContext {
     pub task: TaskId,
     pub prompt: PromptId,
     pub content: Content,
+    /// The prompt is this command line of a person's own, which may run as it stands, once.
+    pub line: Option<String>,
     pub settings: Settings,
     pub workspace: Workspace,
     /// What stands for the conversation before the turns of [`Turn::history`].
@@ -149,11 +151,26 @@ impl Turn {
     }
 
     pub async fn usage(&self, model: ModelName, usage: Usage) -> Result<(), TurnOver> {
-        self.report(Report::Usage { model, usage }).await
+        self.usage_within(model, usage, None).await
+    }
+
+    /// The same, of a model that can hold so many tokens at once.
+    pub async fn usage_within(
+        &self,
+        model: ModelName,
+        usage: Usage,
+        window: Option<u64>,
+    ) -> Result<(), TurnOver> {
+        self.report(Report::Usage { model, usage, window }).await
     }
 
     pub async fn notice(&self, level: Level, text: impl Into<String>) -> Result<(), TurnOver> {
         self.report(Report::Notice { level, text: text.into() }).await
+    }
+
+    /// A result of the turn, under its name, for every client.
+    pub async fn publish(&self, artifact: Artifact) -> Result<(), TurnOver> {
+        self.report(Report::Publish { artifact }).await
     }
 
     /// From the next turn on, this stands for the conversation so far; empty to begin anew.

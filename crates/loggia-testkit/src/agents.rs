@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
-use loggia_core::{Access, CallFailure, CallOutcome, Details, Output, Proposal};
+use loggia_core::{Access, CallFailure, CallOutcome, Details, Output, Proposal, SHELL_TOOL};
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 
 use crate::journal::{Gate, Journal};
@@ -192,7 +192,7 @@ fn title(details: &Details) -> String {
 
 fn proposal(turn: &Turn, details: Details) -> Proposal {
     let (tool, access) = match &details {
-        Details::Execute { .. } => ("shell", Access::Execute),
+        Details::Execute { .. } => (SHELL_TOOL, Access::Execute),
         Details::Edit(_) => ("edit", Access::Edit),
         Details::Question { .. } => ("ask", Access::Ask),
         Details::Mcp { .. } | Details::Generic { .. } => ("other", Access::Other),

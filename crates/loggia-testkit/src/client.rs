@@ -40,6 +40,7 @@ pub fn settings(mode: Mode) -> Settings {
         mode,
         rules: Vec::new(),
         tools: None,
+        unattended: false,
         limits: loggia_core::Limits::default(),
     }
 }

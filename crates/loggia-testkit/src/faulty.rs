@@ -213,6 +213,14 @@ impl Store for FaultyStore {
         self.inner.documents(collection, prefix)
     }
 
+    fn replace(
+        &self,
+        expected: Option<String>,
+        document: Document,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.replace(expected, document)
+    }
+
     fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.put(document)
     }

@@ -35,6 +35,7 @@ macro_rules! store_contract {
             a_deleted_session_is_gone_with_its_tasks
             documents_are_put_found_by_prefix_and_removed
             documents_of_collections_do_not_mix
+            a_document_is_replaced_if_nobody_else_did
             the_first_session_of_a_task_keeps_it
             an_unknown_session_is_said_to_be_unknown
             a_large_batch_is_one_append
@@ -374,6 +375,27 @@ pub async fn documents_of_collections_do_not_mix(store: Arc<dyn Store>) {
     store.put(document("one", "key", None)).await.unwrap();
     assert_eq!(store.document("two", "key").await, Ok(Some("2".into())));
     assert_eq!(store.documents("one", "").await, Ok(Vec::new()));
+}
+
+pub async fn a_document_is_replaced_if_nobody_else_did(store: Arc<dyn Store>) {
+    let replace = |expected: Option<&str>, value: Option<&str>| {
+        store.replace(expected.map(str::to_owned), document("c", "key", value))
+    };
+    assert_eq!(replace(Some("1"), Some("2")).await, Ok(false), "there is none yet");
+    assert_eq!(replace(None, Some("1")).await, Ok(true));
+    assert_eq!(replace(None, Some("2")).await, Ok(false), "there is one now");
+    assert_eq!(store.document("c", "key").await, Ok(Some("1".into())));
+    // Of many who saw the same one wins.
+    let tries = (0..20)
+        .map(|n| store.replace(Some("1".into()), document("c", "key", Some(&n.to_string()))));
+    let won: Vec<bool> =
+        futures::future::join_all(tries).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(won.iter().filter(|won| **won).count(), 1);
+    let winner = won.iter().position(|won| *won).unwrap().to_string();
+    assert_eq!(store.document("c", "key").await, Ok(Some(winner.clone())));
+    assert_eq!(replace(Some("1"), None).await, Ok(false), "removing is no exception");
+    assert_eq!(replace(Some(&winner), None).await, Ok(true));
+    assert_eq!(store.document("c", "key").await, Ok(None));
 }
 
 pub async fn the_first_session_of_a_task_keeps_it(store: Arc<dyn Store>) {

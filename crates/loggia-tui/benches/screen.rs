@@ -88,6 +88,7 @@ impl Stage {
             size: SIZE,
             reflows: true,
             theme: Theme::new(Depth::Indexed, Background::Dark),
+            vim: false,
         };
         let picture = Picture::new(SIZE, Some(0), true);
         let mut stage = Self { model: Model::new(start), picture, seq: 0, now: 0, pieces: 0 };

@@ -58,6 +58,7 @@ fn main() {
             opened: Millis(0),
             history: Vec::new(),
             fullscreen: false,
+            vim: false,
             size: (80, 24),
             reflows: false,
             theme: Theme::default(),

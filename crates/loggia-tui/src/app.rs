@@ -14,9 +14,11 @@ use loggia_session::SubmitError;
 
 use crate::composer::Composer;
 use crate::composer::history::History;
+use crate::composer::vim::Vim;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
 use crate::full::Full;
+use crate::guard::Closed;
 use crate::highlight::Highlighter;
 use crate::host::{Present, Preview, ShareFacts};
 use crate::moment::Moment;
@@ -43,6 +45,8 @@ pub struct Start {
     pub opened: Millis,
     pub history: Vec<String>,
     pub fullscreen: bool,
+    /// Keys of the composer are Vim's.
+    pub vim: bool,
     pub size: (u16, u16),
     /// The terminal breaks rows in two when it gets narrower; most do.
     pub reflows: bool,
@@ -58,6 +62,8 @@ pub struct Model {
     pub printed: Printed,
     pub composer: Composer,
     pub dialog: Option<Dialog>,
+    /// The dialog that somebody else closed a moment ago.
+    closed: Option<Closed>,
     pub overlay: Option<Overlay>,
     pub full: Option<Full>,
     pub remark: Option<(String, Moment)>,
@@ -130,14 +136,25 @@ pub enum Edited {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     Prompt(String),
-    Answer { approval: ApprovalId, choice: ChoiceId, edit: Option<Edit>, digest: String },
+    /// A command line of the person's own.
+    Shell(String),
+    Answer {
+        approval: ApprovalId,
+        choice: ChoiceId,
+        edit: Option<Edit>,
+        digest: String,
+    },
     Cancel(Cancel),
     Configure(Settings),
     Remember(String),
     FindFiles(String),
     LoadSessions,
     LoadShare,
-    EditOutside { what: Edited, name: String, text: String },
+    EditOutside {
+        what: Edited,
+        name: String,
+        text: String,
+    },
     Copy(String),
     Bell,
     Suspend,
@@ -167,8 +184,13 @@ impl Model {
             facts: Facts::default(),
             questions: Questions::default(),
             printed: Printed::default(),
-            composer: Composer { history: History::new(start.history), ..Composer::default() },
+            composer: Composer {
+                history: History::new(start.history),
+                vim: start.vim.then(Vim::default),
+                ..Composer::default()
+            },
             dialog: None,
+            closed: None,
             overlay: None,
             full: start.fullscreen.then(Full::beside_composer),
             remark: None,
@@ -328,9 +350,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
     if envelope.seq == model.head {
         model.printed.skip_history(&model.transcript);
     }
-    if let Some(settled) = settled {
-        settle(model, &settled, replayed, now);
-    }
+    let notice = settled.and_then(|settled| settle(model, &settled, replayed, now));
     if model.replaying() {
         return Vec::new();
     }
@@ -338,7 +358,13 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
     let first = model.questions.first();
     let shown = model.dialog.as_ref().map(|dialog| &dialog.question.approval);
     if first.map(|question| &question.approval) != shown {
-        model.dialog = first.cloned().map(Dialog::new);
+        let next = first.cloned().map(Dialog::new);
+        let before = std::mem::replace(&mut model.dialog, next);
+        if let (Some(dialog), Some(notice)) = (before, notice)
+            && let Some(closed) = Closed::new(dialog, notice, now)
+        {
+            model.closed = Some(closed);
+        }
     }
     let asked = matches!(envelope.event, Event::ApprovalAsked { .. });
     let over = matches!(envelope.event, Event::TurnEnded { .. });
@@ -346,18 +372,24 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
     if calls { vec![Effect::Bell] } else { Vec::new() }
 }
 
-/// Says who answered, if it was not answered here.
-fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) {
+/// Says who answered, if it was not answered here. Some, where somebody else closed it.
+fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) -> Option<String> {
     let ours = model.answering.iter().position(|known| *known == settled.approval);
     if let Some(index) = ours {
         model.answering.remove(index);
     }
-    let Some((choice, by)) = settled.answer.as_ref().filter(|_| !replayed) else { return };
-    if *by != model.me {
-        let done = if choice.proceeds() { "approved" } else { "refused" };
-        let title = crate::safe::one_line(&settled.title);
-        model.remark(format!("{done} by {}: {title}", crate::safe::one_line(&by.to_string())), now);
+    if replayed || settled.by == model.me {
+        return None;
     }
+    let done = match &settled.answer {
+        Some(choice) if choice.proceeds() => "approved",
+        Some(_) => "refused",
+        None => "withdrawn",
+    };
+    let (title, by) = (crate::safe::one_line(&settled.title), settled.by.to_string());
+    let notice = format!("{done} by {}: {title}", crate::safe::one_line(&by));
+    model.remark(notice.clone(), now);
+    Some(notice)
 }
 
 fn expire(model: &mut Model, now: Moment) {
@@ -370,6 +402,9 @@ fn expire(model: &mut Model, now: Moment) {
 }
 
 fn drawn(model: &mut Model, shown: Shown, now: Moment) {
+    if let Some(closed) = &mut model.closed {
+        closed.was_drawn_over(now);
+    }
     if let (Some(dialog), Some((approval, end))) = (&mut model.dialog, shown.question)
         && dialog.question.approval == approval
     {

@@ -10,6 +10,7 @@ fn start(head: u64) -> Start {
         opened: Millis(1_000_000),
         history: vec!["run ls".into()],
         fullscreen: false,
+        vim: false,
         size: (60, 20),
         reflows: true,
         theme: Theme::default(),
@@ -47,6 +48,7 @@ impl Desk {
                     mode: Mode::Ask,
                     rules: Vec::new(),
                     tools: None,
+                    unattended: false,
                     limits: Default::default(),
                 },
                 agent: loggia_core::AgentName("loggia".into()),
@@ -94,7 +96,12 @@ impl Desk {
         let content = Content::text(text);
         self.event(
             me(),
-            Event::PromptAccepted { prompt: prompt.clone(), task: task.clone(), content },
+            Event::PromptAccepted {
+                prompt: prompt.clone(),
+                task: task.clone(),
+                content,
+                shell: false,
+            },
         );
         self.event(Origin::agent(), Event::TurnStarted { turn: "u".into(), prompt, task });
     }
@@ -135,10 +142,15 @@ impl Desk {
         self.event(origin, answered);
     }
 
+    fn cancelled(&mut self, origin: Origin, call: &str) {
+        let outcome = loggia_core::CallOutcome::Cancelled { reason: "cancelled".into() };
+        self.event(origin, Event::CallEnded { call: call.into(), outcome });
+    }
+
     /// Draws as the runner does, and lets the guard time pass.
     fn look(&mut self) {
         self.draw();
-        self.now += crate::dialog::GUARD;
+        self.now += crate::guard::GUARD;
     }
 
     fn draw(&mut self) -> crate::view::Frame {
@@ -255,7 +267,7 @@ fn a_question_is_answered_once_by_a_key_that_came_after_it() {
     assert_eq!(answer(&desk.types("y\n")), None, "on the screen for no time at all");
     assert_eq!(desk.model.composer.editor.text(), "", "the line was sent as a prompt");
     desk.look();
-    desk.now += crate::dialog::GUARD;
+    desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("y")), Some(("ls", "proceed_once")));
     assert_eq!(desk.types("yyn"), [], "one answer to one question");
     desk.answered(me(), "ls", "proceed_once");
@@ -284,10 +296,93 @@ fn a_dialog_closes_when_anybody_answers_and_says_who() {
         desk.answered(other(), "ls", choice);
         assert_eq!(desk.model.dialog, None);
         assert_eq!(desk.remark(), format!("{said} by A2A:phone: run ls"));
-        // The key that was on its way is text.
-        assert_eq!(desk.types("y"), []);
-        assert_eq!(desk.model.composer.editor.text(), "y");
     }
+}
+
+/// What a key does after the dialog it was meant for was closed: `how` it was closed, `at` what time
+/// after the frame that removed it (none: before that frame), and what is in the line then.
+#[test]
+fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
+    use crate::guard::AFTER;
+    const TABLE: &[(&str, Option<u64>, KeyCode, &str)] = &[
+        ("answered there", None, KeyCode::Char('y'), ""),
+        ("answered there", Some(0), KeyCode::Char('y'), ""),
+        ("answered there", Some(AFTER - 1), KeyCode::Char('n'), ""),
+        ("answered there", Some(AFTER), KeyCode::Char('y'), "y"),
+        // Keys that the dialog would not have taken.
+        ("answered there", Some(0), KeyCode::Char('x'), "x"),
+        ("answered there", Some(0), KeyCode::Backspace, ""),
+        ("cancelled there", Some(0), KeyCode::Char('y'), ""),
+        ("cancelled there", Some(AFTER), KeyCode::Char('y'), "y"),
+        // Done here: the person knows.
+        ("answered here", Some(0), KeyCode::Char('y'), "y"),
+        ("cancelled here", Some(0), KeyCode::Char('y'), "y"),
+        // Keys did not count yet, so they went into the line all along.
+        ("answered there too soon", Some(0), KeyCode::Char('y'), "y"),
+    ];
+    for (how, at, key, wanted) in TABLE {
+        let mut desk = Desk::new();
+        desk.turn("go");
+        desk.ask("ls");
+        match how.ends_with("too soon") {
+            true => drop(desk.draw()),
+            false => desk.look(),
+        }
+        let by = if how.contains("there") { other() } else { me() };
+        match how.starts_with("answered") {
+            true => desk.answered(by, "ls", "proceed_once"),
+            false => desk.cancelled(by, "ls"),
+        }
+        if let Some(at) = at {
+            desk.draw();
+            desk.now += at;
+        }
+        desk.model.remark = None;
+        assert_eq!(desk.press(*key), [], "{how} {at:?} {key:?}");
+        assert_eq!(desk.model.composer.editor.text(), *wanted, "{how} {at:?} {key:?}");
+        let told = desk.remark().contains("by A2A:phone");
+        let swallowed = wanted.is_empty() && *key != KeyCode::Backspace;
+        assert_eq!(told, swallowed, "{how} {at:?} {key:?}");
+    }
+}
+
+/// Esc would have interrupted the turn, Enter would have sent the draft.
+#[test]
+fn a_swallowed_key_interrupts_and_sends_nothing() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.types("draft");
+    desk.ask("ls");
+    desk.look();
+    desk.answered(other(), "ls", "proceed_once");
+    desk.draw();
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    assert_eq!(desk.press(KeyCode::Enter), []);
+    assert_eq!(desk.model.composer.editor.text(), "draft");
+    // The first key of something else ends it, before its time.
+    desk.types("sy");
+    assert_eq!(desk.model.composer.editor.text(), "draftsy");
+    assert!(!desk.press(KeyCode::Enter).is_empty());
+}
+
+/// The next question is there at once: the key for the last one neither answers it nor is text.
+#[test]
+fn a_swallowed_key_does_not_reach_the_next_question() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("one");
+    desk.ask("two");
+    desk.look();
+    desk.answered(other(), "one", "proceed_once");
+    desk.draw();
+    desk.now += crate::guard::GUARD;
+    assert_eq!(desk.types("y"), []);
+    assert_eq!(desk.model.composer.editor.text(), "");
+    // And it starts the next one's guard anew.
+    desk.now += crate::guard::GUARD - 1;
+    assert_eq!(answer(&desk.types("y")), None);
+    desk.now += crate::guard::GUARD;
+    assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
 
 #[test]
@@ -304,6 +399,69 @@ fn whoever_comes_second_is_told_by_whom() {
     assert_eq!(desk.remark(), "already answered: cancel by A2A:phone");
 }
 
+/// With Vim's keys Esc leaves insert mode first; only then it is for the turn.
+#[test]
+fn with_vims_keys_the_second_esc_interrupts() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.types("/vim\n");
+    assert_eq!(desk.remark(), "keys are Vim's: Esc for normal mode");
+    let status = |desk: &mut Desk| {
+        let frame = desk.draw();
+        frame.lines.last().unwrap().to_string()
+    };
+    desk.types("one two");
+    assert!(status(&mut desk).starts_with("INSERT · ask"), "{}", status(&mut desk));
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    assert!(status(&mut desk).starts_with("NORMAL · ask"), "{}", status(&mut desk));
+    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+    desk.types("0dw");
+    assert_eq!(desk.model.composer.editor.text(), "two");
+    let sent = desk.types("\n");
+    assert!(sent.contains(&Effect::Prompt("two".into())), "{sent:?}");
+    desk.types("/vim\n");
+    assert_eq!(desk.model.composer.vim, None);
+}
+
+#[test]
+fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
+    let mut desk = Desk::new();
+    desk.model.size = (100, 20);
+    desk.turn("go");
+    let status = |desk: &mut Desk| desk.draw().lines.last().unwrap().to_string();
+    let usage = |tokens, window| Event::UsageReported {
+        turn: "u".into(),
+        model: ModelName("offline".into()),
+        usage: loggia_core::Usage {
+            input_tokens: tokens,
+            output_tokens: 1_000,
+            ..Default::default()
+        },
+        window,
+    };
+    assert!(!status(&mut desk).contains("context"));
+    desk.event(Origin::agent(), usage(33_000, None));
+    assert!(
+        status(&mut desk).contains("· context 34k · 33k in, 1.0k out"),
+        "{}",
+        status(&mut desk)
+    );
+    desk.event(Origin::agent(), usage(49_000, Some(200_000)));
+    assert!(status(&mut desk).contains("· context 50k of 200k (25%) · 82k in"));
+    // Another model has not said what it holds.
+    let settings = desk.model.facts.settings.clone().unwrap();
+    let model = ModelName("scripted:x.toml".into());
+    desk.event(me(), Event::SettingsChanged { settings: Settings { model, ..settings } });
+    assert!(status(&mut desk).contains("· context 50k · 82k in"), "{}", status(&mut desk));
+    let upto = Seq(desk.seq);
+    desk.event(Origin::agent(), Event::ContextCompacted { upto, summary: "short".into() });
+    assert!(!status(&mut desk).contains("context"), "{}", status(&mut desk));
+    // Whatever a log says.
+    desk.event(Origin::agent(), usage(u64::MAX, Some(1)));
+    desk.event(Origin::agent(), usage(u64::MAX, Some(u64::MAX)));
+    assert!(status(&mut desk).contains("(100%)"), "{}", status(&mut desk));
+}
+
 #[test]
 fn questions_come_one_after_the_other_and_each_is_guarded() {
     let mut desk = Desk::new();
@@ -316,7 +474,7 @@ fn questions_come_one_after_the_other_and_each_is_guarded() {
     // The same key again, meant for the first, does not answer the second.
     desk.draw();
     assert_eq!(answer(&desk.types("y")), None);
-    desk.now += crate::dialog::GUARD;
+    desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
 
@@ -360,7 +518,8 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
     desk.turn("go");
     for (origin, text) in [(me(), "mine"), (other(), "theirs")] {
         let content = Content::text(text);
-        let accepted = Event::PromptAccepted { prompt: text.into(), task: "t".into(), content };
+        let accepted =
+            Event::PromptAccepted { prompt: text.into(), task: "t".into(), content, shell: false };
         desk.event(origin, accepted);
     }
     let effects = desk.key(KeyCode::Up, KeyModifiers::ALT);
@@ -423,7 +582,7 @@ fn an_answer_can_be_clicked() {
         modifiers: KeyModifiers::NONE,
     };
     assert_eq!(desk.send(Msg::Mouse(click)), [], "too early");
-    desk.now += crate::dialog::GUARD;
+    desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.send(Msg::Mouse(click))), Some(("ls", "cancel")));
 }
 

@@ -28,6 +28,7 @@ pub enum Local {
     Copy,
     Mode,
     Model,
+    Vim,
     Quit,
 }
 
@@ -59,6 +60,7 @@ pub fn all() -> Vec<SlashCommand> {
         local("resume", "go on in another session", Local::Resume),
         local("transcript", "the whole transcript, to scroll and search", Local::Transcript),
         local("copy", "copy the last answer", Local::Copy),
+        local("vim", "Vim's keys for the line you write, on and off", Local::Vim),
         local("quit", "leave; the session is kept", Local::Quit),
     ];
     let modes = ["ask", "edits", "plan", "all"].map(str::to_owned).to_vec();

@@ -2,17 +2,22 @@
 
 pub mod completion;
 pub mod history;
+pub mod vim;
 
 use crossterm::event::KeyEvent;
+use loggia_core::SHELL_MARK;
 
 use crate::editor::Editor;
 use crate::keymap::{self, Action};
 use completion::{Popup, Trigger};
 use history::History;
+use vim::{Done, Vim};
 
 /// A paste of more lines, or of more bytes, is folded to a chip.
 const FOLD_LINES: usize = 8;
 const FOLD_BYTES: usize = 1000;
+/// Rows that one command goes at most.
+const ROWS: usize = 1000;
 /// A prompt larger than this is a mistake.
 pub const PROMPT_LIMIT: usize = 1024 * 1024;
 
@@ -23,6 +28,8 @@ pub struct Composer {
     pub popup: Option<Popup>,
     /// Columns for text at the last drawing; rows move by it.
     pub width: u16,
+    /// Some where keys are Vim's.
+    pub vim: Option<Vim>,
 }
 
 /// What a key in the composer leads to.
@@ -32,6 +39,8 @@ pub enum Written {
     /// The key means nothing here.
     Unknown,
     Submit(String),
+    /// A command line of the person's own, without its mark.
+    Shell(String),
     /// Files that match this are wanted for the completion.
     FindFiles(String),
     EditOutside(String),
@@ -52,6 +61,62 @@ impl Composer {
     }
 
     pub fn key(&mut self, event: &KeyEvent, action: Option<Action>) -> Written {
+        let written = match self.vim_key(event, action) {
+            Some(written) => written,
+            None => self.plain_key(event, action),
+        };
+        if let Some(vim) = &mut self.vim {
+            match written {
+                // The next prompt is written, not edited.
+                Written::Submit(_) | Written::Shell(_) => vim.insert(&mut self.editor),
+                _ => vim.settle(&mut self.editor),
+            }
+        }
+        written
+    }
+
+    /// What a key does with Vim's keys; None where it does what it always does.
+    fn vim_key(&mut self, event: &KeyEvent, action: Option<Action>) -> Option<Written> {
+        let vim = self.vim.as_mut().filter(|_| self.history.search.is_none())?;
+        if action == Some(Action::Interrupt) {
+            self.popup = None;
+            return vim.escape(&mut self.editor).then_some(Written::Nothing);
+        }
+        if !vim.is_normal() {
+            return None;
+        }
+        match vim.key(event, &mut self.editor) {
+            Done::Taken => {}
+            Done::Elsewhere => return None,
+            Done::Row { down, times } => (0..times.min(ROWS)).for_each(|_| self.go_row(down)),
+        }
+        Some(Written::Nothing)
+    }
+
+    /// Keys are Vim's from now on, or no more.
+    pub fn toggle_vim(&mut self) {
+        self.editor.end_change();
+        self.vim = match self.vim {
+            Some(_) => None,
+            None => Some(Vim::default()),
+        };
+    }
+
+    /// A row up or down, or to what was written before or after.
+    fn go_row(&mut self, down: bool) {
+        if self.editor.go_row(self.width, down) {
+            return;
+        }
+        let text = match down {
+            true => self.history.newer(),
+            false => self.history.older(&self.editor.text()),
+        };
+        if let Some(text) = text {
+            self.editor.replace(&text);
+        }
+    }
+
+    fn plain_key(&mut self, event: &KeyEvent, action: Option<Action>) -> Written {
         if let Some(search) = &mut self.history.search {
             return match (keymap::letter(event), action) {
                 (Some(letter), _) => {
@@ -83,19 +148,11 @@ impl Composer {
                 Written::Nothing
             }
             Some(Action::Older) => {
-                if !self.editor.go_row(self.width, false)
-                    && let Some(text) = self.history.older(&self.editor.text())
-                {
-                    self.editor.replace(&text);
-                }
+                self.go_row(false);
                 Written::Nothing
             }
             Some(Action::Newer) => {
-                if !self.editor.go_row(self.width, true)
-                    && let Some(text) = self.history.newer()
-                {
-                    self.editor.replace(&text);
-                }
+                self.go_row(true);
                 Written::Nothing
             }
             Some(action) if crate::dialog::edit(&mut self.editor, action) => {
@@ -167,10 +224,20 @@ impl Composer {
         if text.len() > PROMPT_LIMIT {
             return Written::TooLong;
         }
+        let line = self.is_shell().then(|| text.strip_prefix(SHELL_MARK)).flatten();
+        let line = line.map(|line| line.trim().to_owned());
+        if line.as_deref() == Some("") {
+            return Written::Nothing;
+        }
         self.editor = Editor::default();
         self.popup = None;
         self.history.add(&text);
-        Written::Submit(text)
+        line.map_or(Written::Submit(text), Written::Shell)
+    }
+
+    /// What is written is a command line. The mark must be seen: one inside a folded paste is none.
+    pub fn is_shell(&self) -> bool {
+        self.editor.raw().starts_with(SHELL_MARK)
     }
 
     /// The prompt could not be taken: it is here again, in front of what was typed since.
@@ -207,7 +274,7 @@ impl Composer {
             completion::trigger(self.editor.raw(), self.editor.cursor())
             && typed == query
         {
-            self.popup = completion::files(start, found);
+            self.popup = completion::files(start, found, self.is_shell());
         }
     }
 }

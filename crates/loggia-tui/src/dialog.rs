@@ -1,7 +1,7 @@
-//! The dialog for one open question: what is asked in full, the answers, and when a key counts.
+//! The dialog for one open question: what is asked in full, and the answers.
 //!
-//! A key typed before the dialog was on the screen never answers it: keys count only once it was
-//! drawn and nobody has typed for a short while. What is typed until then goes to the composer.
+//! A key typed before the dialog was on the screen never answers it ([`crate::guard`]): what is typed
+//! until then goes to the composer.
 //! Allowing is possible only after the end of what is asked about has been on the screen.
 
 use crossterm::event::KeyEvent;
@@ -10,6 +10,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::editor::{Editor, Motion};
+use crate::guard::Arming;
 use crate::highlight::Highlighter;
 use crate::keymap::{self, Action, Place};
 use crate::lines::{details, wrapped};
@@ -18,8 +19,6 @@ use crate::questions::OpenQuestion;
 use crate::safe;
 use crate::theme::Theme;
 
-/// How long nobody must have typed before a key counts as an answer, in milliseconds.
-pub const GUARD: u64 = 400;
 /// Rows that the dialog needs beside what is asked about.
 const MARK: &str = "▌ ";
 
@@ -28,10 +27,7 @@ pub struct Dialog {
     pub question: OpenQuestion,
     selected: usize,
     scroll: usize,
-    /// When it was first on the screen.
-    drawn: Option<Moment>,
-    /// When a key was last pressed that did not count.
-    typed: Option<Moment>,
+    arming: Arming,
     seen_end: bool,
     editing: Option<Editor>,
     /// What is asked about, as drawn for a width, with or without colours of code.
@@ -75,8 +71,7 @@ impl Dialog {
             question,
             selected: 0,
             scroll: 0,
-            drawn: None,
-            typed: None,
+            arming: Arming::default(),
             seen_end: false,
             editing: asks_words.then(Editor::default),
             body: None,
@@ -86,18 +81,22 @@ impl Dialog {
     }
 
     pub fn is_armed(&self, now: Moment) -> bool {
-        self.armed_from().is_some_and(|from| now >= from)
+        self.arming.is_armed(now)
     }
 
     /// When keys will count if nobody types until then.
     pub fn armed_from(&self) -> Option<Moment> {
-        let drawn = self.drawn?;
-        Some(drawn.max(self.typed.unwrap_or(drawn)).plus(GUARD))
+        self.arming.armed_from()
+    }
+
+    /// A key was pressed that was meant for something else.
+    pub fn was_typed(&mut self, now: Moment) {
+        self.arming.was_typed(now);
     }
 
     /// The dialog is on the screen, and whether the end of its text is, too.
     pub fn was_drawn(&mut self, now: Moment, end_shown: bool) {
-        self.drawn.get_or_insert(now);
+        self.arming.was_drawn(now);
         self.seen_end |= end_shown;
     }
 
@@ -134,9 +133,13 @@ impl Dialog {
 
     pub fn key(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
         if !self.is_armed(now) {
-            self.typed = Some(now);
+            self.was_typed(now);
             return Reaction::Elsewhere;
         }
+        self.key_when_armed(event)
+    }
+
+    pub fn key_when_armed(&mut self, event: &KeyEvent) -> Reaction {
         match self.editing.is_some() {
             true => self.key_while_editing(event),
             false => self.key_while_choosing(event),

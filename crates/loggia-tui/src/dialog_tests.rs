@@ -2,6 +2,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use loggia_core::{FileDiff, Risk, policy};
 
 use super::*;
+use crate::guard::GUARD;
 
 fn question(details: Details) -> OpenQuestion {
     OpenQuestion {

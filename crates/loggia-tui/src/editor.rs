@@ -1,6 +1,8 @@
 //! A text with a cursor: what the composer and the editing of a proposal have in common. Knows
 //! graphemes, rows and folded pastes; knows no keys and draws nothing.
 
+use std::ops::Range;
+
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::wrap::width as columns;
@@ -21,6 +23,8 @@ pub struct Editor {
     undo: Vec<(String, usize)>,
     /// What was cut last.
     cut: String,
+    /// Changes that are undone at once: whether the state before them is remembered.
+    together: Option<bool>,
 }
 
 /// Where the cursor goes.
@@ -54,8 +58,12 @@ impl Editor {
 
     /// The text as it is meant: folded pastes unfolded.
     pub fn text(&self) -> String {
-        let mut whole = String::with_capacity(self.text.len());
-        for letter in self.text.chars() {
+        self.unfolded(&self.text)
+    }
+
+    fn unfolded(&self, text: &str) -> String {
+        let mut whole = String::with_capacity(text.len());
+        for letter in text.chars() {
             match self.chip(letter) {
                 Some(pasted) => whole.push_str(pasted),
                 None => whole.push(letter),
@@ -143,13 +151,51 @@ impl Editor {
         self.cursor = 0;
     }
 
+    /// What changes from here on is undone at once.
+    pub fn begin_change(&mut self) {
+        self.together = Some(false);
+    }
+
+    pub fn end_change(&mut self) {
+        self.together = None;
+    }
+
+    /// To a byte offset, or the nearest place before it between two graphemes.
+    pub fn put_cursor(&mut self, at: usize) {
+        let at = at.min(self.text.len());
+        let places = self.text.grapheme_indices(true).map(|(place, _)| place);
+        self.cursor = match at == self.text.len() {
+            true => at,
+            false => places.take_while(|place| *place <= at).last().unwrap_or(0),
+        };
+    }
+
+    /// The text between two offsets as it is meant.
+    pub fn copy(&self, range: Range<usize>) -> String {
+        self.unfolded(self.text.get(range).unwrap_or_default())
+    }
+
+    /// Takes the text between two offsets away; the cursor is where it was.
+    pub fn cut(&mut self, range: Range<usize>) {
+        if self.text.get(range.clone()).is_some_and(|text| !text.is_empty()) {
+            self.remember();
+            self.text.replace_range(range.clone(), "");
+        }
+        self.put_cursor(range.start);
+    }
+
     pub fn undo(&mut self) {
+        self.together = self.together.map(|_| false);
         if let Some((text, cursor)) = self.undo.pop() {
             (self.text, self.cursor) = (text, cursor);
         }
     }
 
     fn remember(&mut self) {
+        if self.together == Some(true) {
+            return;
+        }
+        self.together = self.together.map(|_| true);
         if self.undo.last().is_some_and(|(text, _)| *text == self.text) {
             return;
         }

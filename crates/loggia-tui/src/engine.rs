@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use loggia_core::{Command, Content, Envelope, Question, Seq, TaskChoice};
+use loggia_core::{Command, Content, Envelope, Question, SHELL_MARK, Seq, TaskChoice};
 use loggia_session::{SessionClient, SessionHandle, StoreError, SubmitError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -106,6 +106,11 @@ impl Engine {
                 let content = Content::text(text.clone());
                 let command = Command::Prompt { prompt, task: TaskChoice::New, content };
                 self.send(Submitted::Prompt(text), command, now);
+            }
+            Effect::Shell(line) => {
+                let prompt = SessionHandle::fresh_prompt();
+                let typed = format!("{SHELL_MARK}{line}");
+                self.send(Submitted::Prompt(typed), Command::Shell { prompt, line }, now);
             }
             Effect::Answer { approval, choice, edit, digest } => {
                 let to = Question::Approval(approval.clone());

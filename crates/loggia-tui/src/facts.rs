@@ -14,6 +14,8 @@ pub struct Facts {
     /// All that was used, and what the last request held: how full the context is.
     pub used: Usage,
     pub context: u64,
+    /// What the model can hold, where that is known.
+    pub window: Option<u64>,
     pub closed: bool,
 }
 
@@ -33,7 +35,15 @@ impl Facts {
                 self.settings = Some(settings.clone());
                 self.workspace = Some(workspace.path().to_owned());
             }
-            Event::SettingsChanged { settings } => self.settings = Some(settings.clone()),
+            Event::SettingsChanged { settings } => {
+                let before = self.settings.replace(settings.clone());
+                // Another model holds another amount, which it has not said yet.
+                if before.is_none_or(|before| before.model != settings.model) {
+                    self.window = None;
+                }
+            }
+            // How much is left is known when the model is asked the next time.
+            Event::ContextCompacted { .. } => self.context = 0,
             Event::SessionClosed { .. } => self.closed = true,
             Event::PromptAccepted { prompt, content, .. } => {
                 self.queued.push(Queued {
@@ -48,12 +58,19 @@ impl Facts {
                 self.turn = Some(envelope.at);
             }
             Event::TurnEnded { .. } => self.turn = None,
-            Event::UsageReported { usage, .. } => {
-                self.context = usage.input_tokens + usage.output_tokens;
-                self.used.input_tokens += usage.input_tokens;
-                self.used.output_tokens += usage.output_tokens;
-                self.used.thought_tokens += usage.thought_tokens;
-                self.used.cached_tokens += usage.cached_tokens;
+            Event::UsageReported { usage, window, .. } => {
+                self.window = *window;
+                self.context = usage.input_tokens.saturating_add(usage.output_tokens);
+                let Usage { input_tokens, output_tokens, thought_tokens, cached_tokens } =
+                    &mut self.used;
+                for (sum, more) in [
+                    (input_tokens, usage.input_tokens),
+                    (output_tokens, usage.output_tokens),
+                    (thought_tokens, usage.thought_tokens),
+                    (cached_tokens, usage.cached_tokens),
+                ] {
+                    *sum = sum.saturating_add(more);
+                }
             }
             _ => {}
         }

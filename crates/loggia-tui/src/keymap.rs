@@ -7,6 +7,8 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub enum Place {
     Anywhere,
     Composer,
+    /// The composer in normal mode, where keys are Vim's.
+    Normal,
     Dialog,
     Transcript,
 }
@@ -16,6 +18,7 @@ impl Place {
         match self {
             Place::Anywhere => "Everywhere",
             Place::Composer => "While you write",
+            Place::Normal => "While you write, with `tui.keys = \"vim\"`, in normal mode",
             Place::Dialog => "When you are asked",
             Place::Transcript => "In the full transcript",
         }
@@ -55,6 +58,22 @@ pub enum Action {
     Yank,
     Undo,
     TakeBack,
+    // writing, in normal mode
+    NextWord,
+    WordEnd,
+    FirstSign,
+    Cut,
+    Change,
+    ChangeToEnd,
+    CopyText,
+    Put,
+    PutBefore,
+    InsertHere,
+    InsertAfter,
+    InsertAtStart,
+    InsertAtEnd,
+    LineBelow,
+    LineAbove,
     // asked
     ChooseUp,
     ChooseDown,
@@ -127,7 +146,12 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Anywhere, A::NextMode, &[plain(K::BackTab)], "what passes without a question"),
     bind(P::Anywhere, A::Help, &[plain(K::F(1))], "this help"),
     bind(P::Anywhere, A::Redraw, &[ctrl('l')], "draw again"),
-    bind(P::Composer, A::Submit, &[plain(K::Enter)], "send; queued while a turn runs"),
+    bind(
+        P::Composer,
+        A::Submit,
+        &[plain(K::Enter)],
+        "send, queued while a turn runs; a line behind `!` runs in the shell",
+    ),
     bind(
         P::Composer,
         A::Newline,
@@ -163,6 +187,38 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Composer, A::DeleteToEnd, &[ctrl('k')], "cut to the end of the line"),
     bind(P::Composer, A::Yank, &[ctrl('y')], "insert what was cut"),
     bind(P::Composer, A::Undo, &[ctrl('_'), alt(K::Char('z'))], "undo"),
+    bind(
+        P::Normal,
+        A::Left,
+        &[plain(K::Char('h')), plain(K::Backspace)],
+        "left; a count before any",
+    ),
+    bind(P::Normal, A::Newer, &[plain(K::Char('j'))], "a row down, or a newer prompt"),
+    bind(P::Normal, A::Older, &[plain(K::Char('k'))], "a row up, or an older prompt"),
+    bind(P::Normal, A::Right, &[plain(K::Char('l')), plain(K::Char(' '))], "right"),
+    bind(P::Normal, A::NextWord, &[plain(K::Char('w'))], "to the next word"),
+    bind(P::Normal, A::WordLeft, &[plain(K::Char('b'))], "to the word before"),
+    bind(P::Normal, A::WordEnd, &[plain(K::Char('e'))], "to the end of the word"),
+    bind(P::Normal, A::LineStart, &[plain(K::Char('0'))], "to the start of the line"),
+    bind(P::Normal, A::FirstSign, &[plain(K::Char('^'))], "to the first sign of the line"),
+    bind(P::Normal, A::LineEnd, &[plain(K::Char('$'))], "to the end of the line"),
+    bind(P::Normal, A::Top, &[plain(K::Char('g'))], "twice: to the first line, or by its number"),
+    bind(P::Normal, A::Bottom, &[shift(K::Char('G'))], "to the last line, or by its number"),
+    bind(P::Normal, A::DeleteRight, &[plain(K::Char('x'))], "cut the sign"),
+    bind(P::Normal, A::Cut, &[plain(K::Char('d'))], "cut: with a motion, or twice for the line"),
+    bind(P::Normal, A::DeleteToEnd, &[shift(K::Char('D'))], "cut to the end of the line"),
+    bind(P::Normal, A::Change, &[plain(K::Char('c'))], "cut and write: with a motion, or twice"),
+    bind(P::Normal, A::ChangeToEnd, &[shift(K::Char('C'))], "cut to the end of the line and write"),
+    bind(P::Normal, A::CopyText, &[plain(K::Char('y'))], "copy: with a motion, or twice"),
+    bind(P::Normal, A::Put, &[plain(K::Char('p'))], "insert what was cut or copied, behind"),
+    bind(P::Normal, A::PutBefore, &[shift(K::Char('P'))], "insert what was cut or copied, before"),
+    bind(P::Normal, A::Undo, &[plain(K::Char('u'))], "undo"),
+    bind(P::Normal, A::InsertHere, &[plain(K::Char('i'))], "write here; Esc comes back"),
+    bind(P::Normal, A::InsertAfter, &[plain(K::Char('a'))], "write behind the sign"),
+    bind(P::Normal, A::InsertAtStart, &[shift(K::Char('I'))], "write at the start of the line"),
+    bind(P::Normal, A::InsertAtEnd, &[shift(K::Char('A'))], "write at the end of the line"),
+    bind(P::Normal, A::LineBelow, &[plain(K::Char('o'))], "write on a new line below"),
+    bind(P::Normal, A::LineAbove, &[shift(K::Char('O'))], "write on a new line above"),
     bind(P::Dialog, A::ChooseUp, &[plain(K::Up), plain(K::Left)], "the answer before"),
     bind(P::Dialog, A::ChooseDown, &[plain(K::Down), plain(K::Right), plain(K::Tab)], "the next"),
     bind(P::Dialog, A::Confirm, &[plain(K::Enter)], "give the marked answer"),
@@ -202,14 +258,14 @@ pub const BINDINGS: &[Binding] = &[
 
 /// What a key means at a place; the place's own meaning comes before the general one.
 pub fn action(place: Place, event: &KeyEvent) -> Option<Action> {
+    own_action(place, event).or_else(|| own_action(Place::Anywhere, event))
+}
+
+/// What a key means at a place and not everywhere.
+pub fn own_action(place: Place, event: &KeyEvent) -> Option<Action> {
     let pressed = normal(event);
-    let bound = |wanted: Place| {
-        let binding = BINDINGS
-            .iter()
-            .find(|binding| binding.place == wanted && binding.keys.contains(&pressed));
-        binding.map(|binding| binding.action)
-    };
-    bound(place).or_else(|| bound(Place::Anywhere))
+    let bound = |binding: &&Binding| binding.place == place && binding.keys.contains(&pressed);
+    BINDINGS.iter().find(bound).map(|binding| binding.action)
 }
 
 /// A letter that is text: typed without Control or Alt.
@@ -287,7 +343,9 @@ pub fn name(key: &Key) -> String {
 /// The help, as lines: a place, then its keys and what they do.
 pub fn help() -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    for place in [Place::Anywhere, Place::Composer, Place::Dialog, Place::Transcript] {
+    let places =
+        [Place::Anywhere, Place::Composer, Place::Dialog, Place::Transcript, Place::Normal];
+    for place in places {
         lines.push((place.title().to_owned(), String::new()));
         for binding in BINDINGS.iter().filter(|binding| binding.place == place) {
             let keys: Vec<String> = binding.keys.iter().map(name).collect();

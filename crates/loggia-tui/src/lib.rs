@@ -24,6 +24,7 @@ pub mod engine;
 pub mod facts;
 mod files;
 pub mod full;
+pub mod guard;
 pub mod highlight;
 pub mod host;
 pub mod keymap;

@@ -14,7 +14,12 @@ fn transcript(events: impl IntoIterator<Item = Event>) -> Transcript {
 }
 
 fn prompt(id: &str) -> Event {
-    Event::PromptAccepted { prompt: id.into(), task: "t".into(), content: Content::text(id) }
+    Event::PromptAccepted {
+        prompt: id.into(),
+        task: "t".into(),
+        content: Content::text(id),
+        shell: false,
+    }
 }
 
 fn started(id: &str) -> Event {

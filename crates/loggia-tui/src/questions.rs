@@ -22,7 +22,8 @@ pub struct Settled {
     pub approval: ApprovalId,
     pub title: String,
     /// None: it was withdrawn, because its turn ended.
-    pub answer: Option<(ChoiceId, Origin)>,
+    pub answer: Option<ChoiceId>,
+    pub by: Origin,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,12 +64,12 @@ impl Questions {
                 None
             }
             Event::ApprovalAnswered { approval, choice, .. } => {
-                let answer = Some((choice.clone(), envelope.origin.clone()));
-                self.close(|question| question.approval == *approval, answer)
+                let answer = Some(choice.clone());
+                self.close(|question| question.approval == *approval, answer, &envelope.origin)
             }
             Event::CallEnded { call, .. } => {
                 self.calls.remove(call);
-                self.close(|question| question.call == *call, None)
+                self.close(|question| question.call == *call, None, &envelope.origin)
             }
             _ => None,
         }
@@ -77,10 +78,12 @@ impl Questions {
     fn close(
         &mut self,
         gone: impl Fn(&OpenQuestion) -> bool,
-        answer: Option<(ChoiceId, Origin)>,
+        answer: Option<ChoiceId>,
+        by: &Origin,
     ) -> Option<Settled> {
         let index = self.open.iter().position(gone)?;
         let question = self.open.remove(index);
-        Some(Settled { approval: question.approval, title: question.title, answer })
+        let OpenQuestion { approval, title, .. } = question;
+        Some(Settled { approval, title, answer, by: by.clone() })
     }
 }

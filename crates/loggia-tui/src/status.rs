@@ -1,10 +1,12 @@
 //! The last line: what answers, what passes, what it has cost, who else is here. And the line
 //! above the composer that says that something is going on.
 
+use loggia_core::Usage;
 use ratatui::text::{Line, Span};
 
 use crate::app::Model;
 use crate::cell::SPINNER;
+use crate::composer::vim::Vim;
 use crate::moment::{Moment, spoken};
 use crate::safe;
 
@@ -21,6 +23,12 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
         let trouble = safe::one_line(&model.trouble).into_owned();
         return crate::wrap::cut(&[Span::styled(trouble, model.theme.warning)], width.into());
     }
+    if model.composer.is_shell() {
+        let mode = model.composer.vim.as_ref().map_or_else(String::new, |vim| vim.shown() + " · ");
+        let text =
+            format!("{mode}Enter runs this line in the workspace's shell, without a question");
+        return crate::wrap::cut(&[Span::styled(text, dim)], width.into());
+    }
     let mut text = String::new();
     for part in parts(model) {
         let next = if text.is_empty() { part } else { format!("{text} · {part}") };
@@ -33,14 +41,14 @@ pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
 }
 
 fn parts(model: &Model) -> Vec<String> {
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = model.composer.vim.iter().map(Vim::shown).collect();
     if let Some(settings) = &model.facts.settings {
-        parts.push(settings.mode.name().to_owned());
+        parts.push(settings.approvals());
         parts.push(safe::one_line(&settings.model.0).into_owned());
     }
-    if model.facts.context > 0 {
+    parts.extend(context(model.facts.context, model.facts.window));
+    if model.facts.used != Usage::default() {
         let used = &model.facts.used;
-        parts.push(format!("context {}", count(model.facts.context)));
         parts.push(format!("{} in, {} out", count(used.input_tokens), count(used.output_tokens)));
     }
     if !model.present.is_empty() {
@@ -52,6 +60,18 @@ fn parts(model: &Model) -> Vec<String> {
     }
     parts.push("? help".to_owned());
     parts
+}
+
+/// How full the model's context is: nothing where nobody knows how much there is in it.
+fn context(held: u64, window: Option<u64>) -> Option<String> {
+    match (held, window) {
+        (0, _) => None,
+        (held, None | Some(0)) => Some(format!("context {}", count(held))),
+        (held, Some(window)) => {
+            let percent = u128::from(held) * 100 / u128::from(window);
+            Some(format!("context {} of {} ({percent}%)", count(held), count(window)))
+        }
+    }
 }
 
 /// The spinner and how long it has been turning; None while nothing runs.
@@ -79,6 +99,22 @@ pub fn count(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_meter_shows_what_is_known() {
+        let cases = [
+            (0, None, None),
+            (0, Some(200_000), None),
+            (950, None, Some("context 950")),
+            (34_000, Some(200_000), Some("context 34k of 200k (17%)")),
+            (250_000, Some(200_000), Some("context 250k of 200k (125%)")),
+            (5, Some(0), Some("context 5")),
+            (u64::MAX, Some(1), Some("context 18446744073709.5M of 1 (1844674407370955161500%)")),
+        ];
+        for (held, window, wanted) in cases {
+            assert_eq!(context(held, window).as_deref(), wanted, "{held} {window:?}");
+        }
+    }
 
     #[test]
     fn counts_are_short() {

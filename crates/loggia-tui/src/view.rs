@@ -221,7 +221,12 @@ fn composer(model: &mut Model, width: u16, height: usize) -> (Vec<Line<'static>>
         let line = first(&text, width, bold);
         return (vec![line], (column.min(width.saturating_sub(1)), 0));
     }
-    let mark = if width >= 4 { "› " } else { "" };
+    let mark = match (width >= 4, model.composer.is_shell()) {
+        (false, _) => "",
+        (true, false) => "› ",
+        (true, true) => "$ ",
+    };
+    let bold = if model.composer.is_shell() { bold.patch(model.theme.running) } else { bold };
     let margin = u16::try_from(columns(mark)).unwrap_or(0);
     let inner = width.saturating_sub(margin).max(1);
     model.composer.width = inner;
@@ -236,7 +241,7 @@ fn composer(model: &mut Model, width: u16, height: usize) -> (Vec<Line<'static>>
         lines.push(Line::from(vec![Span::styled(mark.to_owned(), bold), Span::raw(text)]));
     }
     if model.composer.editor.is_empty() {
-        let hint = "what shall I do?  / commands  @ files  ? help";
+        let hint = "what shall I do?  / commands  @ files  ! shell  ? help";
         let hint: String = hint.chars().take(usize::from(inner)).collect();
         lines =
             vec![Line::from(vec![Span::styled(mark.to_owned(), bold), Span::styled(hint, dim)])];

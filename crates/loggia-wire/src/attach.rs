@@ -33,6 +33,11 @@ pub enum Wish {
         prompt: PromptId,
         content: Content,
     },
+    /// A command line of the person's own.
+    Shell {
+        prompt: PromptId,
+        line: String,
+    },
     Answer {
         to: Question,
         choice: ChoiceId,
@@ -53,12 +58,14 @@ impl Wish {
             Command::Prompt { prompt, task: TaskChoice::New, content } => {
                 Some(Wish::Prompt { prompt, content })
             }
+            Command::Shell { prompt, line } => Some(Wish::Shell { prompt, line }),
             Command::Answer { to, choice, edit, digest } => {
                 Some(Wish::Answer { to, choice, edit, digest })
             }
             Command::Cancel { what } => Some(Wish::Cancel { what }),
             Command::Prompt { .. }
             | Command::Open { .. }
+            | Command::OpenTask { .. }
             | Command::Configure { .. }
             | Command::Amend { .. }
             | Command::Notice { .. }
@@ -74,6 +81,7 @@ impl From<Wish> for Command {
             Wish::Prompt { prompt, content } => {
                 Command::Prompt { prompt, task: TaskChoice::New, content }
             }
+            Wish::Shell { prompt, line } => Command::Shell { prompt, line },
             Wish::Answer { to, choice, edit, digest } => {
                 Command::Answer { to, choice, edit, digest }
             }
@@ -122,6 +130,7 @@ mod tests {
                 task: TaskChoice::New,
                 content: Content::text("say hi"),
             },
+            Command::Shell { prompt: "p2".into(), line: "make | tail".into() },
             Command::Answer {
                 to: Question::Approval("a1".into()),
                 choice: "proceed_once".into(),

@@ -51,13 +51,18 @@ pub struct Extended {
     pub tools: Option<Vec<String>>,
 }
 
+/// A way to prove who one is; where there are several, any one will do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuthScheme {
+    /// No way at all will do, too: who is here already is known without a word.
+    Nothing,
     Bearer,
     ClientCredentials {
         token_url: String,
         /// Names and what they allow.
         scopes: Vec<(String, String)>,
+        /// The scopes that ordinary use needs.
+        needed: Vec<String>,
     },
 }
 
@@ -99,8 +104,10 @@ pub fn card(facts: &CardFacts, kind: CardKind) -> Value {
     }
     card.insert("capabilities".into(), capabilities(facts, kind));
     if !facts.auth.is_empty() {
-        let schemes =
-            facts.auth.iter().map(|scheme| (scheme.name().to_owned(), scheme.shape(kind)));
+        let schemes = facts
+            .auth
+            .iter()
+            .filter_map(|scheme| Some((scheme.name()?.to_owned(), scheme.shape(kind))));
         card.insert("securitySchemes".into(), Value::Object(schemes.collect()));
     }
     Value::Object(card)
@@ -177,10 +184,10 @@ fn add_a2a1(card: &mut Map<String, Value>, facts: &CardFacts, versions: &[&str])
     card.insert("supportedInterfaces".into(), interfaces.into());
     if !facts.auth.is_empty() {
         // Either one will do.
-        let either = facts
-            .auth
-            .iter()
-            .map(|scheme| json!({ "schemes": { scheme.name(): { "list": scheme.scopes() } } }));
+        let either = facts.auth.iter().map(|scheme| match scheme.name() {
+            Some(name) => json!({ "schemes": { name: { "list": scheme.needed() } } }),
+            None => json!({ "schemes": {} }),
+        });
         card.insert("securityRequirements".into(), either.collect::<Vec<Value>>().into());
     }
 }
@@ -197,7 +204,10 @@ fn add_a2a03(card: &mut Map<String, Value>, facts: &CardFacts, sockets: &[&str])
     card.insert("additionalInterfaces".into(), interfaces.into());
     card.insert("supportsAuthenticatedExtendedCard".into(), facts.extended_card.into());
     if !facts.auth.is_empty() {
-        let either = facts.auth.iter().map(|scheme| json!({ scheme.name(): scheme.scopes() }));
+        let either = facts.auth.iter().map(|scheme| match scheme.name() {
+            Some(name) => json!({ name: scheme.needed() }),
+            None => json!({}),
+        });
         card.insert("security".into(), either.collect::<Vec<Value>>().into());
     }
 }
@@ -225,30 +235,30 @@ fn capabilities(facts: &CardFacts, kind: CardKind) -> Value {
 }
 
 impl AuthScheme {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> Option<&'static str> {
         match self {
-            AuthScheme::Bearer => "bearer",
-            AuthScheme::ClientCredentials { .. } => "oauth",
+            AuthScheme::Nothing => None,
+            AuthScheme::Bearer => Some("bearer"),
+            AuthScheme::ClientCredentials { .. } => Some("oauth2"),
         }
     }
 
-    fn scopes(&self) -> Vec<&str> {
+    fn needed(&self) -> &[String] {
         match self {
-            AuthScheme::Bearer => Vec::new(),
-            AuthScheme::ClientCredentials { scopes, .. } => {
-                scopes.iter().map(|(name, _)| name.as_str()).collect()
-            }
+            AuthScheme::Nothing | AuthScheme::Bearer => &[],
+            AuthScheme::ClientCredentials { needed, .. } => needed,
         }
     }
 
     /// 0.3 has a `type`, 1.0 a wrapper; in the hybrid they stand side by side.
     fn shape(&self, kind: CardKind) -> Value {
         let (v03, v1) = match self {
+            AuthScheme::Nothing => (json!({}), json!({})),
             AuthScheme::Bearer => (
                 json!({ "type": "http", "scheme": "bearer" }),
                 json!({ "httpAuthSecurityScheme": { "scheme": "bearer" } }),
             ),
-            AuthScheme::ClientCredentials { token_url, scopes } => {
+            AuthScheme::ClientCredentials { token_url, scopes, .. } => {
                 let scopes: Map<String, Value> = scopes
                     .iter()
                     .map(|(name, what)| (name.clone(), what.as_str().into()))

@@ -14,7 +14,7 @@ use version::{Version, compatible, version_in};
 /// The extension's name; its version is part of it.
 pub const URI: &str =
     "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
-/// Where clients that know the shipped Gemini CLI server look instead.
+/// Where clients of the shipped SDLC agent server look instead; see [`crate::coder`].
 pub const CODER_AGENT: &str = "coderAgent";
 /// What the card says about it.
 pub const DESCRIPTION: &str = "An extension for interactive development tasks, enabling features like code generation, tool usage, and real-time status updates.";
@@ -51,9 +51,8 @@ pub fn activated_by_header<'a>(values: impl IntoIterator<Item = &'a str>) -> Ext
 /// What a message itself says: `extensions`, or a key of its metadata.
 pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> Extension {
     let listed = extensions.iter().any(|uri| is_ours(uri));
-    let keyed = metadata
-        .and_then(Value::as_object)
-        .is_some_and(|map| map.keys().any(|key| key == CODER_AGENT || is_ours(key)));
+    let keyed =
+        metadata.and_then(Value::as_object).is_some_and(|map| map.keys().any(|key| is_ours(key)));
     on_if(listed || keyed)
 }
 

@@ -4,7 +4,7 @@
 use crate::intent::Asked;
 use crate::jsonrpc::Call;
 use crate::refuse::WireError;
-use crate::{a2a1, a2a03, commands, devtool};
+use crate::{a2a1, a2a03, commands, devtool, legacy};
 
 /// A protocol as Loggia speaks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,6 +13,12 @@ pub enum Dialect {
     A2a03,
     /// A2A 1.0, JSON-RPC.
     A2a1,
+    /// The task service: `tasks/send` of A2A 0.1 and what was built on it. Never with the extension.
+    Legacy,
+    /// The SDLC agent server as its document describes it: events of seven kinds.
+    Sdlc,
+    /// The same server as it was shipped: A2A 0.3 with records of its own under `coderAgent`.
+    Coder,
 }
 
 /// Whether a client speaks the development-tool extension.
@@ -38,12 +44,20 @@ pub struct View {
 }
 
 impl View {
-    pub const ALL: [View; 4] = [
+    pub const SDLC: View = View { dialect: Dialect::Sdlc, extension: Extension::Off };
+    pub const LEGACY: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
+    pub const CODER: View = View { dialect: Dialect::Coder, extension: Extension::Off };
+    /// The views whose frames are A2A's own, tasks and updates.
+    pub const A2A: [View; 4] = [
         View { dialect: Dialect::A2a03, extension: Extension::On },
         View { dialect: Dialect::A2a03, extension: Extension::Off },
         View { dialect: Dialect::A2a1, extension: Extension::On },
         View { dialect: Dialect::A2a1, extension: Extension::Off },
     ];
+    pub const ALL: [View; 7] = {
+        let [a, b, c, d] = View::A2A;
+        [a, b, c, d, View::SDLC, View::CODER, View::LEGACY]
+    };
 }
 
 /// The dialect a method belongs to, or None for a method nobody knows.
@@ -52,14 +66,21 @@ pub fn dialect_of(method: &str) -> Option<Dialect> {
         Some(Dialect::A2a03)
     } else if a2a1::METHODS.contains(&method) {
         Some(Dialect::A2a1)
+    } else if legacy::METHODS.contains(&method) {
+        Some(Dialect::Legacy)
     } else {
         None
     }
 }
 
+/// Every method that somebody knows.
+pub fn methods() -> impl Iterator<Item = &'static str> {
+    [a2a03::METHODS, a2a1::METHODS, commands::METHODS].into_iter().flatten().copied()
+}
+
 /// Whether the answer to this method is a stream of frames.
 pub fn streams(method: &str) -> bool {
-    a2a03::STREAMING.contains(&method) || a2a1::STREAMING.contains(&method)
+    [a2a03::STREAMING, a2a1::STREAMING, legacy::STREAMING].iter().any(|some| some.contains(&method))
 }
 
 /// The `A2A-Version` header or query parameter. Absent and empty fit both dialects; the patch
@@ -67,8 +88,10 @@ pub fn streams(method: &str) -> bool {
 pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
     let given = given.map(str::trim).unwrap_or_default();
     let fits = match dialect {
-        Dialect::A2a03 => [0, 3],
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => [0, 3],
         Dialect::A2a1 => [1, 0],
+        // Older than the header.
+        Dialect::Legacy => return Ok(()),
     };
     match given.is_empty() || major_minor(given) == Some(fits) {
         true => Ok(()),
@@ -98,6 +121,9 @@ pub(crate) fn major_minor(version: &str) -> Option<[u32; 2]> {
 
 /// What a request wants. `extension` is what the transport says: a header, or the WebSocket, where
 /// the extension is always on; the message itself may turn it on too.
+///
+/// The task service is not read here: what its clients call their tasks depends on who they are
+/// ([`legacy::decode()`]).
 pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
     let dialect = dialect_of(&call.method).ok_or(WireError::MethodNotFound)?;
     if commands::METHODS.contains(&call.method.as_str()) {
@@ -106,7 +132,10 @@ pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
         return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
     }
     match dialect {
-        Dialect::A2a03 => a2a03::decode::asked(&call.method, &call.params, extension),
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => {
+            a2a03::decode::asked(&call.method, &call.params, extension)
+        }
         Dialect::A2a1 => a2a1::decode::asked(&call.method, &call.params, extension),
+        Dialect::Legacy => Err(WireError::MethodNotFound),
     }
 }

@@ -21,19 +21,63 @@ pub struct Asked {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Intent {
+    /// A task that waits for its first message.
+    OpenTask(OpenTask),
     Prompt(Box<Prompt>),
     Answer(Box<Answer>),
-    Cancel { task: TaskId },
-    Subscribe { task: TaskId },
-    GetTask { task: TaskId, history: HistoryLength },
+    Cancel {
+        task: TaskId,
+    },
+    Subscribe {
+        task: TaskId,
+    },
+    GetTask {
+        task: TaskId,
+        history: HistoryLength,
+    },
     ListTasks(ListTasks),
-    SetPush { task: TaskId, target: PushTarget },
-    GetPush { task: TaskId, config: Option<String> },
-    ListPush { task: TaskId },
-    DeletePush { task: TaskId, config: String },
+    SetPush {
+        task: TaskId,
+        target: PushTarget,
+    },
+    GetPush {
+        task: TaskId,
+        config: Option<String>,
+    },
+    ListPush {
+        task: TaskId,
+    },
+    DeletePush {
+        task: TaskId,
+        config: String,
+    },
     GetExtendedCard,
-    ListSlash { session: Option<SessionId> },
+    ListSlash {
+        session: Option<SessionId>,
+    },
     RunSlash(RunSlash),
+}
+
+impl Intent {
+    /// The task that a request without a message is about.
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Intent::Cancel { task }
+            | Intent::Subscribe { task }
+            | Intent::GetTask { task, .. }
+            | Intent::SetPush { task, .. }
+            | Intent::GetPush { task, .. }
+            | Intent::ListPush { task }
+            | Intent::DeletePush { task, .. } => Some(task),
+            Intent::OpenTask(_)
+            | Intent::Prompt(_)
+            | Intent::Answer(_)
+            | Intent::ListTasks(_)
+            | Intent::GetExtendedCard
+            | Intent::ListSlash { .. }
+            | Intent::RunSlash(_) => None,
+        }
+    }
 }
 
 /// A message for the agent. To a task with an open question it may be an answer in words: see
@@ -53,6 +97,14 @@ pub struct Prompt {
     pub output_modes: Vec<String>,
     /// Tasks the message refers to.
     pub references: Vec<TaskId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OpenTask {
+    pub session: Option<SessionId>,
+    pub settings: Option<AgentSettings>,
+    /// What readers that name no profile are shown it in.
+    pub profile: Option<String>,
 }
 
 /// One choice for one question.
@@ -79,6 +131,8 @@ pub enum Delivery {
     WhenSettled,
     /// The task as it is now.
     AtOnce,
+    /// The client did not say: as its dialect has it.
+    Unsaid,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,6 +154,8 @@ pub struct AgentSettings {
     pub auto_execute: Option<bool>,
     /// Work in a copy of this instead of in a directory of the server.
     pub repository: Option<Repository>,
+    /// The client can not be asked: what would be a question is refused.
+    pub unattended: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -155,13 +211,11 @@ pub struct RunSlash {
 }
 
 impl Prompt {
-    /// The task this message names.
+    /// The task this message goes on with. A name for a new one is none.
     pub fn named_task(&self) -> Option<&TaskId> {
         match &self.task {
-            TaskChoice::New => None,
-            TaskChoice::Named(task) | TaskChoice::Continue(task) | TaskChoice::Reopen(task) => {
-                Some(task)
-            }
+            TaskChoice::New | TaskChoice::Named(_) => None,
+            TaskChoice::Continue(task) | TaskChoice::Reopen(task) => Some(task),
         }
     }
 

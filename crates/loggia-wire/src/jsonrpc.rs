@@ -80,6 +80,18 @@ pub fn parse(bytes: &[u8]) -> Result<Body, Rejected> {
     if text.trim_start().starts_with('[') { batch(text) } else { one(text).map(Body::One) }
 }
 
+/// One JSON value under the same limits, for whoever speaks no JSON-RPC.
+pub(crate) fn value(bytes: &[u8]) -> Result<Value, WireError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| WireError::Parse("it is not valid UTF-8"))?;
+    if let Some(excess) = scan::excess(bytes, DEPTH_LIMIT, VALUES_LIMIT) {
+        return Err(WireError::Parse(excess));
+    }
+    if !scan::fits_64_bits(text) {
+        return Err(violation("body", "must hold no whole number of more than 64 bits"));
+    }
+    serde_json::from_str(text).map_err(|_| MALFORMED)
+}
+
 fn batch(text: &str) -> Result<Body, Rejected> {
     let nameless = Rejected::nameless;
     let items = read_batch(text).map_err(|_| nameless(MALFORMED))?;

@@ -18,26 +18,31 @@ pub mod a2a03;
 pub mod a2a1;
 pub mod attach;
 pub mod card;
+pub mod coder;
 pub mod commands;
+pub mod context;
 pub mod devtool;
 pub mod dialect;
 pub mod intent;
 pub mod jsonrpc;
+pub mod legacy;
 pub mod project;
 mod read;
 pub mod refuse;
 pub mod reply;
+pub mod sdlc;
 mod send;
 pub mod time;
 pub mod words;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
-    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, streams,
+    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, methods,
+    streams,
 };
 pub use intent::{
-    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,
-    RunSlash, StatusFilter,
+    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
+    PushTarget, RunSlash, StatusFilter,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use project::{End, Frame, FrameId, Projector, Shown};

@@ -4,9 +4,9 @@
 //! all readers of a view, and a reader that comes back with the id of its last frame goes on after
 //! it without a gap. A reader of one task picks the frames of that task.
 
-mod calls;
+pub(crate) mod calls;
 mod plain;
-mod question;
+pub(crate) mod question;
 pub(crate) mod snapshot;
 mod tool;
 pub(crate) mod update;
@@ -17,13 +17,14 @@ use std::str::FromStr;
 
 use loggia_core::{
     ApprovalId, CallId, CallOutcome, Envelope, Event, MessageId, PromptId, Question, Seq,
-    SessionId, TaskArtifact, TaskId, TaskState, TaskView, Tasks, TurnId,
+    SessionId, Settings, TaskArtifact, TaskId, TaskState, TaskView, Tasks, TurnId, Usage,
 };
 use serde_json::Value;
 
+use crate::context;
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
-use crate::{a2a1, a2a03};
+use crate::{a2a1, a2a03, coder, legacy, sdlc};
 use calls::Calls;
 use update::{Place, Update};
 
@@ -104,12 +105,24 @@ pub struct Projector {
     calls: Calls,
     /// Where the response of the open turn stands; None until its first word.
     spoken: Option<Spoken>,
+    /// How the session is set up, as far as frames tell.
+    setup: Setup,
+    /// The prompt of the open turn, and what its last reply cost.
+    prompt: Option<PromptId>,
+    usage: Option<Usage>,
     /// By task, the frame that last ended its requests' streams with a question.
     questions: HashMap<TaskId, FrameId>,
     /// The latest prompts and answers, and which frame their streams begin after.
     prompts: VecDeque<(PromptId, FrameId)>,
     answers: VecDeque<(ApprovalId, CallId, FrameId)>,
     last: FrameId,
+}
+
+/// Where a session works, and under which settings.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Setup {
+    pub workspace: String,
+    pub settings: Option<Settings>,
 }
 
 /// The last thing that went into a turn's response. What comes from somewhere else begins a
@@ -121,29 +134,38 @@ enum Spoken {
 }
 
 /// One event and all that its frames are made of, the event already folded in.
-struct Step<'a> {
-    envelope: &'a Envelope,
+pub(crate) struct Step<'a> {
+    pub envelope: &'a Envelope,
     dialect: Dialect,
-    task: &'a TaskView,
-    calls: &'a mut Calls,
+    pub place: Place<'a>,
+    pub setup: &'a Setup,
+    pub prompt: Option<&'a PromptId>,
+    pub usage: Option<&'a Usage>,
+    pub task: &'a TaskView,
+    pub calls: &'a mut Calls,
     spoken: &'a mut Option<Spoken>,
     /// The task's turn is open.
-    running: bool,
+    pub running: bool,
+    /// Some turn is open: what comes now waits.
+    pub busy: bool,
     /// The turn that this event belongs to, or ends.
-    turn: Option<&'a TurnId>,
+    pub turn: Option<&'a TurnId>,
     /// An artifact of the name that this event publishes was there before.
-    published_before: bool,
+    pub published_before: bool,
 }
 
 impl Projector {
     pub fn new(session: SessionId, view: View) -> Self {
         Self {
             view,
-            session,
+            session: SessionId::from(context::shown(&session)),
             model: String::new(),
             tasks: Tasks::default(),
             calls: Calls::default(),
             spoken: None,
+            setup: Setup::default(),
+            prompt: None,
+            usage: None,
             questions: HashMap::new(),
             prompts: VecDeque::new(),
             answers: VecDeque::new(),
@@ -216,6 +238,9 @@ impl Projector {
         Some(match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
             Dialect::A2a1 => a2a1::project::task(&shape),
+            Dialect::Legacy => legacy::project::task(&shape),
+            Dialect::Sdlc => sdlc::project::snapshot(&shape, &self.model, &self.setup),
+            Dialect::Coder => coder::project::task(&shape, &self.calls),
         })
     }
 
@@ -231,21 +256,36 @@ impl Projector {
         match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
             Dialect::A2a1 => a2a1::project::streamed_task(&shape),
+            Dialect::Legacy => legacy::project::streamed_task(&shape),
+            Dialect::Sdlc => sdlc::project::snapshot(&shape, &self.model, &self.setup),
+            Dialect::Coder => coder::project::task(&shape, &self.calls),
         }
     }
 
     fn shape<'a>(&'a self, view: &'a TaskView, shown: Shown) -> snapshot::Shape<'a> {
-        snapshot::shape(&self.session, view, &self.calls, self.view.extension, &self.model, shown)
+        snapshot::shape(&self.session, view, &self.calls, self.view, &self.model, shown)
     }
 
     fn render(&self, task: &TaskId, envelope: &Envelope, update: &Update) -> Value {
         let place = Place { session: &self.session, task, at: envelope.at, model: &self.model };
+        let view = self.tasks.get(task);
         match (update, self.view.dialect) {
-            (Update::Task, _) => self.tasks.get(task).map_or(Value::Null, |view| self.opened(view)),
-            (Update::Status(status), Dialect::A2a03) => a2a03::project::status(&place, status),
+            (Update::Task, _) => view.map_or(Value::Null, |view| self.opened(view)),
+            (Update::Status(status), Dialect::Legacy) => {
+                view.map_or(Value::Null, |view| legacy::project::status(&place, view, status))
+            }
+            (Update::Piece(piece), Dialect::Legacy) => {
+                view.map_or(Value::Null, |view| legacy::project::piece(view, piece))
+            }
+            (Update::Written { body, .. }, _) => body.clone(),
             (Update::Status(status), Dialect::A2a1) => a2a1::project::status(&place, status),
-            (Update::Piece(piece), Dialect::A2a03) => a2a03::project::piece(&place, piece),
             (Update::Piece(piece), Dialect::A2a1) => a2a1::project::piece(&place, piece),
+            (Update::Status(status), Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder) => {
+                a2a03::project::status(&place, status)
+            }
+            (Update::Piece(piece), Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder) => {
+                a2a03::project::piece(&place, piece)
+            }
         }
     }
 
@@ -253,6 +293,7 @@ impl Projector {
     fn step(&mut self, envelope: &Envelope) -> Option<(TaskId, Vec<(FrameId, Update)>)> {
         self.last = FrameId { seq: envelope.seq, k: 0 };
         let before = self.tasks.running().cloned();
+        let busy = before.is_some();
         let published_before = self.has_published(envelope);
         let task = self.task_of(envelope).or(before);
         self.fold_session(envelope);
@@ -264,21 +305,36 @@ impl Projector {
             let mut step = Step {
                 envelope,
                 dialect: self.view.dialect,
+                place: Place {
+                    session: &self.session,
+                    task: &view.id,
+                    at: envelope.at,
+                    model: &self.model,
+                },
+                setup: &self.setup,
+                prompt: self.prompt.as_ref(),
+                usage: self.usage.as_ref(),
                 task: view,
                 calls: &mut self.calls,
                 spoken: &mut self.spoken,
                 running: self.tasks.running() == Some(&task),
+                busy,
                 turn: turn_of(&envelope.event),
                 published_before,
             };
-            match self.view.extension {
-                Extension::On => tool::updates(&mut step),
-                Extension::Off => plain::updates(&mut step),
+            match (self.view.dialect, self.view.extension) {
+                (Dialect::Sdlc, _) => sdlc::project::updates(&mut step),
+                (Dialect::Coder, _) => coder::project::updates(&mut step),
+                (Dialect::A2a03 | Dialect::A2a1, Extension::On) => tool::updates(&mut step),
+                (Dialect::A2a03 | Dialect::A2a1, Extension::Off) | (Dialect::Legacy, _) => {
+                    plain::updates(&mut step)
+                }
             }
         });
         self.calls.forget(envelope);
         if matches!(envelope.event, Event::TurnEnded { .. }) {
             self.spoken = None;
+            self.usage = None;
         }
         Some((task.clone(), self.number(&task, envelope.seq, updates?)))
     }
@@ -316,15 +372,24 @@ impl Projector {
             &envelope.event
         {
             self.model.clone_from(&settings.model.0);
+            self.setup.settings = Some(settings.clone());
+        }
+        match &envelope.event {
+            Event::SessionOpened { workspace, .. } => {
+                self.setup.workspace = workspace.path().to_owned();
+            }
+            Event::TurnStarted { prompt, .. } => self.prompt = Some(prompt.clone()),
+            Event::UsageReported { usage, .. } => self.usage = Some(*usage),
+            _ => {}
         }
     }
 
     /// The task an event names by itself; every other event belongs to the open turn.
     fn task_of(&self, envelope: &Envelope) -> Option<TaskId> {
         match &envelope.event {
-            Event::PromptAccepted { task, .. } | Event::TurnStarted { task, .. } => {
-                Some(task.clone())
-            }
+            Event::TaskOpened { task, .. }
+            | Event::PromptAccepted { task, .. }
+            | Event::TurnStarted { task, .. } => Some(task.clone()),
             Event::PromptWithdrawn { prompt } => self.tasks.waiting(prompt).cloned(),
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
@@ -342,6 +407,7 @@ impl Projector {
             | Event::CallStarted { .. }
             | Event::CallOutput { .. }
             | Event::CallEnded { .. }
+            | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => None,
@@ -349,12 +415,17 @@ impl Projector {
     }
 
     fn has_published(&self, envelope: &Envelope) -> bool {
-        let Event::CallEnded { outcome: CallOutcome::Succeeded { output }, .. } = &envelope.event
-        else {
-            return false;
+        let published = if let Event::ArtifactPublished { artifact, .. } = &envelope.event {
+            Some(artifact)
+        } else if let Event::CallEnded { outcome: CallOutcome::Succeeded { output }, .. } =
+            &envelope.event
+        {
+            output.artifact.as_ref()
+        } else {
+            None
         };
         let view = self.tasks.running().and_then(|task| self.tasks.get(task));
-        match (&output.artifact, view) {
+        match (published, view) {
             (Some(artifact), Some(view)) => view.artifacts.iter().any(
                 |known| matches!(known, TaskArtifact::Published { id, .. } if *id == artifact.id),
             ),

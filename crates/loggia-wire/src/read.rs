@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::refuse::{Violation, WireError};
+use crate::refuse::{MISSING, Violation, WireError};
 
 /// Ids, names of choices, tokens of a page.
 pub(crate) const ID_LIMIT: usize = 256;
@@ -73,7 +73,7 @@ impl<'a> Fields<'a> {
     }
 
     pub fn missing(&self, name: &str) -> WireError {
-        violation(self.path(name), "is missing")
+        violation(self.path(name), MISSING)
     }
 
     pub fn text(&self, name: &str) -> Read<Option<&'a str>> {

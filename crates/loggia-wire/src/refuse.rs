@@ -30,6 +30,9 @@ pub enum WireError {
     Condition(#[from] Condition),
 }
 
+/// What is wrong with a field that is not there.
+pub(crate) const MISSING: &str = "is missing";
+
 /// A field that is not as it must be. The name is ours, never the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -91,6 +94,8 @@ pub enum Condition {
     ExtendedCardNotConfigured,
     #[error("This agent needs an extension that the request does not activate")]
     ExtensionRequired,
+    #[error("Command not found: {why}")]
+    UnknownCommand { why: String },
     #[error("The message was rejected: {why}")]
     Rejected { why: String },
     /// Whoever has to look at messages did not; the log of the server says why.
@@ -140,17 +145,53 @@ const NOT_PERMITTED: i32 = -32000;
 pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
     let row = row(error);
     let newer_than_03 = matches!(row.code, -32008 | -32009);
-    let code = if dialect == Dialect::A2a03 && newer_than_03 { INTERNAL } else { row.code };
+    let code = if dialect != Dialect::A2a1 && newer_than_03 { INTERNAL } else { row.code };
     // Who wrote what can not be read may speak either dialect; the code says it all.
     let unread = matches!(
         error,
         WireError::Parse(_) | WireError::InvalidRequest(_) | WireError::MethodNotFound
     );
     let data = (!unread).then(|| match dialect {
-        Dialect::A2a03 => free_form(error, &row),
+        Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => free_form(error, &row),
         Dialect::A2a1 => typed_details(error, &row),
     });
-    ErrorObject { code, message: error.to_string(), data, http: row.http }
+    let message = match (dialect, error) {
+        (Dialect::Legacy, WireError::Invalid(violation)) => violation.quoted(),
+        _ => error.to_string(),
+    };
+    let http = match dialect {
+        Dialect::Sdlc => conflict(error).unwrap_or(row.http),
+        Dialect::A2a03 | Dialect::A2a1 | Dialect::Coder | Dialect::Legacy => row.http,
+    };
+    ErrorObject { code, message, data, http }
+}
+
+impl Violation {
+    /// As the task service words it: `Invalid params: 'id' is required.`
+    fn quoted(&self) -> String {
+        let why = if self.why == MISSING { "is required" } else { &self.why };
+        format!("Invalid params: '{}' {why}.", self.field)
+    }
+}
+
+/// Plain HTTP has words that JSON-RPC lacks: what came too late, and what is not there.
+fn conflict(error: &WireError) -> Option<u16> {
+    match error {
+        WireError::Refused(
+            Refusal::AlreadyAnswered { .. }
+            | Refusal::Withdrawn { .. }
+            | Refusal::DetailsChanged
+            | Refusal::TaskExists
+            | Refusal::TaskOver
+            | Refusal::NothingToCancel,
+        )
+        | WireError::Condition(
+            Condition::QuestionElsewhere | Condition::ContextMismatch | Condition::WorkspaceDiffers,
+        ) => Some(409),
+        WireError::Refused(Refusal::UnknownQuestion)
+        | WireError::Condition(Condition::UnknownContext) => Some(404),
+        _ => None,
+    }
 }
 
 /// `{reason, …}`, free-form as 0.3 leaves it.
@@ -211,6 +252,7 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             | Refusal::TaskOver
             | Refusal::NothingToCancel
             | Refusal::QueueFull { .. }
+            | Refusal::TooManyTasks { .. }
             | Refusal::UnknownRule
             | Refusal::StaleTurn
             | Refusal::StaleCall
@@ -253,6 +295,7 @@ fn refusal_row(refusal: &Refusal) -> Row {
         Refusal::TaskOver => named(-32004, "UNSUPPORTED_OPERATION", "task-over", 400),
         Refusal::NothingToCancel => named(-32002, "TASK_NOT_CANCELABLE", "nothing-to-cancel", 400),
         Refusal::QueueFull { .. } => own(INTERNAL, "queue-full", 503),
+        Refusal::TooManyTasks { .. } => own(INTERNAL, "too-many-tasks", 503),
         Refusal::UnknownRule => own(PARAMS, "unknown-rule", 400),
         Refusal::SessionClosed => named(-32004, "UNSUPPORTED_OPERATION", "session-closed", 400),
         // Answers to the running agent and to whoever opens sessions; a client sees none of them.
@@ -303,6 +346,7 @@ fn condition_row(condition: &Condition) -> Row {
         Condition::ExtensionRequired => {
             named(-32008, "EXTENSION_SUPPORT_REQUIRED", "extension-required", 400)
         }
+        Condition::UnknownCommand { .. } => own(PARAMS, "unknown-command", 404),
         Condition::Rejected { .. } => unsupported("rejected"),
         Condition::HookFailed => own(INTERNAL, "hook-failed", 500),
         Condition::Internal => own(INTERNAL, "internal", 500),

@@ -7,21 +7,25 @@ use crate::dialect::Dialect;
 use crate::intent::PushTarget;
 use crate::project::update::{Said, Speaker, value_of};
 use crate::time::rfc3339;
-use crate::{a2a1, a2a03};
+use crate::{a2a1, a2a03, legacy};
 
 /// The result of a send: a task, as [`Projector::snapshot`](crate::Projector::snapshot) gives it.
 pub fn sent(dialect: Dialect, task: Value) -> Value {
     match dialect {
-        Dialect::A2a03 => task,
+        Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => task,
         Dialect::A2a1 => json!({ "task": task }),
     }
 }
 
 /// A direct answer without a task: the result of a send, or the only frame of a stream.
-pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str) -> Value {
+pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str, at: Millis) -> Value {
     let said = Said::text(id, text);
     match dialect {
-        Dialect::A2a03 => {
+        Dialect::Sdlc => value_of(&crate::sdlc::types::Event::TextContent {
+            text: text.to_owned(),
+            message_id: id.to_owned(),
+        }),
+        Dialect::A2a03 | Dialect::Coder => {
             let message = a2a03::project::message(&said);
             value_of(&a2a03::types::Message { context_id: Some(session.to_string()), ..message })
         }
@@ -30,6 +34,7 @@ pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str) -> V
             let message = a2a1::types::Message { context_id: Some(session.to_string()), ..message };
             value_of(&a2a1::types::StreamResponse::Message(message))
         }
+        Dialect::Legacy => legacy::project::answered(id, session, text, at),
     }
 }
 
@@ -50,7 +55,7 @@ pub fn rejected(
         metadata: content.metadata.clone(),
     };
     match dialect {
-        Dialect::A2a03 => value_of(&a2a03::types::Task {
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => value_of(&a2a03::types::Task {
             id: task.to_string(),
             context_id: session.to_string(),
             status: a2a03::types::TaskStatus {
@@ -72,6 +77,10 @@ pub fn rejected(
             artifacts: None,
             history: Some(vec![a2a1::project::message(&prompt)]),
         }),
+        Dialect::Legacy => {
+            let word = legacy::request::word(content).unwrap_or(task.as_str());
+            legacy::project::rejected(word, session, &why, at)
+        }
     }
 }
 
@@ -84,27 +93,33 @@ pub fn page(tasks: Vec<Value>, next: Option<String>, page_size: usize, total_siz
 /// A callback as clients may see it: without its secrets.
 pub fn push(dialect: Dialect, task: &TaskId, target: &PushTarget) -> Value {
     match dialect {
-        Dialect::A2a03 => value_of(&a2a03::types::TaskPushNotificationConfig {
-            task_id: task.to_string(),
-            push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
-        }),
+        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => {
+            value_of(&a2a03::types::TaskPushNotificationConfig {
+                task_id: task.to_string(),
+                push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
+            })
+        }
         Dialect::A2a1 => {
             value_of(&a2a1::types::TaskPushNotificationConfig::shown(task.as_str(), target))
         }
+        Dialect::Legacy => value_of(&legacy::types::TaskPushNotificationConfig {
+            id: task.to_string(),
+            push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
+        }),
     }
 }
 
 pub fn pushes(dialect: Dialect, task: &TaskId, targets: &[PushTarget]) -> Value {
     let configs: Vec<Value> = targets.iter().map(|target| push(dialect, task, target)).collect();
     match dialect {
-        Dialect::A2a03 => Value::Array(configs),
+        Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => Value::Array(configs),
         Dialect::A2a1 => json!({ "configs": configs, "nextPageToken": "" }),
     }
 }
 
 pub fn push_deleted(dialect: Dialect) -> Value {
     match dialect {
-        Dialect::A2a03 => Value::Null,
+        Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => Value::Null,
         Dialect::A2a1 => Value::Object(Map::new()),
     }
 }

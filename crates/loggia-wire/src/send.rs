@@ -4,6 +4,7 @@
 use loggia_core::{ChoiceId, Content, Edit, Part, SessionId, TaskChoice, TaskId};
 use serde_json::Value;
 
+use crate::coder;
 use crate::devtool::{self, decode::Confirmation};
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::{
@@ -42,23 +43,41 @@ pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Rea
     let extension = extension
         .or(devtool::activated_by_message(&draft.extensions, metadata))
         .or(devtool::activated_by_message(&[], draft.request_metadata.as_ref()));
-    let view = View { dialect, extension };
-    let intent = match confirmation(&draft)? {
+    let view = spoken(&draft, dialect, extension);
+    let intent = match confirmation(&draft, dialect)? {
         Some(confirmation) => Intent::Answer(Box::new(answer(draft, confirmation))),
         None => {
             check_text(&draft.parts)?;
             let settings = settings(&draft)?;
-            Intent::Prompt(Box::new(prompt(draft, extension, settings)))
+            Intent::Prompt(Box::new(prompt(draft, view.extension, settings)))
         }
     };
-    Ok(Asked { view, intent })
+    let asked = Asked { view, intent };
+    Ok(if view == View::CODER { coder::in_this_dialect(asked) } else { asked })
+}
+
+/// Metadata or answers in the form of the shipped SDLC agent server, without the extension's name:
+/// its dialect, where it is 0.3, which is all that server speaks.
+fn spoken(draft: &Draft, dialect: Dialect, extension: Extension) -> View {
+    let metadata = [&draft.metadata, &draft.request_metadata];
+    let named = metadata.iter().any(|metadata| coder::is_spoken_in(metadata.as_ref()));
+    let answers =
+        |part: &Part| matches!(part, Part::Data { data } if coder::decode::is_answer(data));
+    match (dialect, extension) {
+        (Dialect::A2a03, Extension::Off) if named || draft.parts.iter().any(answers) => View::CODER,
+        (Dialect::A2a1, Extension::Off) if named => View { dialect, extension: Extension::On },
+        (_, _) => View { dialect, extension },
+    }
 }
 
 /// A message that confirms a call confirms that call and does nothing else. Only the choice to
 /// answer in words has words beside it.
-fn confirmation(draft: &Draft) -> Read<Option<Confirmation>> {
+fn confirmation(draft: &Draft, dialect: Dialect) -> Read<Option<Confirmation>> {
     let confirms = |part: &Part| match part {
-        Part::Data { data } => devtool::decode::is_confirmation(data),
+        Part::Data { data } => {
+            let shipped = dialect == Dialect::A2a03 && coder::decode::is_answer(data);
+            devtool::decode::is_confirmation(data) || shipped
+        }
         Part::Text { .. } | Part::File { .. } => false,
     };
     let Some(index) = draft.parts.iter().position(confirms) else {
@@ -70,8 +89,10 @@ fn confirmation(draft: &Draft) -> Read<Option<Confirmation>> {
         match part {
             Part::Data { data } if at == index => {
                 let at = format!("message.parts[{at}].data");
-                let read = devtool::decode::confirmation(&at, data, draft.metadata.as_ref())?;
-                confirmation = Some(read);
+                confirmation = Some(match devtool::decode::is_confirmation(data) {
+                    true => devtool::decode::confirmation(&at, data, draft.metadata.as_ref())?,
+                    false => coder::decode::answer(&at, data)?,
+                });
             }
             Part::Text { text } => words.push(text),
             Part::Data { .. } | Part::File { .. } => return Err(crowded()),
@@ -110,6 +131,7 @@ fn prompt(draft: Draft, extension: Extension, settings: Option<AgentSettings>) -
             parts: draft.parts,
             message: Some(draft.message),
             metadata: draft.metadata.map(devtool::decode::without_servers),
+            profile: None,
         },
         settings,
         delivery,
@@ -127,7 +149,7 @@ fn settings(draft: &Draft) -> Read<Option<AgentSettings>> {
     }
 }
 
-fn check_text(parts: &[Part]) -> Read<()> {
+pub(crate) fn check_text(parts: &[Part]) -> Read<()> {
     let texts = parts.iter().map(|part| match part {
         Part::Text { text } => text.len(),
         Part::File { .. } | Part::Data { .. } => 0,

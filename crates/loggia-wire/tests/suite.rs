@@ -11,16 +11,19 @@
 mod suite {
     mod appendix;
     mod card;
+    mod coder;
     mod decode;
     mod devtool;
     mod envelope;
     mod generate;
     mod laws;
+    mod legacy;
     mod logs;
     mod refuse;
     mod refused;
     mod reply;
     mod script;
+    mod sdlc;
     mod transcript;
     mod words;
 }

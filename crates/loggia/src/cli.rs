@@ -61,6 +61,9 @@ pub enum Command {
     /// List or revoke what is always allowed in this project
     #[command(subcommand)]
     Approvals(ApprovalsCommand),
+    /// Register clients that get tokens for their secret, and take them back
+    #[command(subcommand)]
+    Clients(ClientsCommand),
     /// Show the configuration and where each value comes from
     Config(cmd::config::ConfigArgs),
     /// Trust a directory's own .loggia/config.toml, or stop trusting it
@@ -174,6 +177,54 @@ pub enum SessionsCommand {
 pub enum ExportFormat {
     Markdown,
     Jsonl,
+}
+
+#[derive(Subcommand)]
+pub enum ClientsCommand {
+    /// Register a client and print its secret, this once
+    Add {
+        /// The client's name, which is also its client_id
+        name: String,
+        /// What it may do, of read, prompt, approve and admin
+        #[arg(long, value_delimiter = ',', default_value = "read,prompt", value_name = "SCOPES")]
+        scope: Vec<String>,
+        /// What passes without a question where its protocol cannot ask; otherwise it is refused
+        #[arg(long, value_enum, value_name = "WHAT")]
+        allow: Option<Allow>,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Who is registered
+    List {
+        /// Print one JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a client a new secret; the old one and its tokens end at once
+    Rotate {
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a client back; its secret and its tokens end at once
+    Revoke { name: String },
+    /// Sign tokens with a new key from now on; nobody is logged out
+    RotateKeys {
+        /// End every token there is: for when somebody may have seen the keys
+        #[arg(long)]
+        at_once: bool,
+    },
+}
+
+/// What passes for a client that cannot be asked.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Allow {
+    /// File edits
+    Edits,
+    /// Everything
+    All,
 }
 
 #[derive(Subcommand)]

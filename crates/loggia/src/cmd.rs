@@ -3,6 +3,7 @@
 pub mod approvals;
 pub mod attach;
 pub mod chat;
+pub mod clients;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -34,6 +35,7 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
         Command::Attach(args) => attach::attach(args, app).await,
         Command::Sessions(command) => sessions::run(command, app).await,
         Command::Approvals(command) => approvals::run(command, app).await,
+        Command::Clients(command) => clients::run(command, app).await,
         Command::Config(args) => config::run(args, app).await,
         Command::Trust(args) => trust::run(args, app).await,
         Command::Doctor(args) => doctor::run(args, app).await,

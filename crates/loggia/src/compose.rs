@@ -1,5 +1,6 @@
 //! Puts the crates together: environment and paths into a store, a hub and an agent.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
 use loggia_wire::card::Skill;
+use loggia_wire::sdlc::types::Tool;
 
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
@@ -93,19 +95,30 @@ impl App {
         Ok(Arc::new(store))
     }
 
-    fn tools(&self, config: &Config) -> Toolbox {
+    /// The program that commands run under.
+    pub fn guard(&self) -> Vec<OsString> {
         let mut guard = vec![OWN_PROGRAM.into(), "guard".into()];
         guard.extend(self.files.map(|files| format!("--files={files}").into()));
+        guard
+    }
+
+    fn tools(&self, config: &Config) -> Toolbox {
         tool::builtin(ToolConfig {
-            guard,
+            guard: self.guard(),
             pass_env: config.pass_env.clone(),
             shell: config.shell.clone(),
             env: self.environment.child_environment(&config.pass_env),
         })
     }
 
-    pub fn tool_names(&self, config: &Config) -> Vec<String> {
-        self.tools(config).specs().iter().map(|spec| spec.name.clone()).collect()
+    /// The tools as a client may ask about them.
+    pub fn tool_facts(&self, config: &Config) -> Vec<Tool> {
+        let fact = |spec: ToolSpec| Tool {
+            name: spec.name,
+            description: spec.description,
+            parameters: spec.parameters,
+        };
+        self.tools(config).specs().iter().cloned().map(fact).collect()
     }
 
     /// The tools as an agent card shows them.
@@ -123,7 +136,8 @@ impl App {
     pub fn hub(&self, store: Arc<SqliteStore>, config: &Config, program: &str) -> Hub {
         let tools = self.tools(config);
         let agent = NativeAgent::new(tools, self.workspace.clone())
-            .remembering(self.paths.config.join("AGENTS.md"));
+            .remembering(self.paths.config.join("AGENTS.md"))
+            .cloning(self.clones(config));
         Hub::new(store, Arc::new(agent), program)
     }
 
@@ -143,6 +157,7 @@ impl App {
             mode: config.mode,
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,
+            unattended: false,
             limits: config.limits.clone(),
         })
     }

@@ -8,6 +8,7 @@
 //! What must not be here: what the values do, how they are shown, and any other source: no `.env`
 //! file, no file of another tool, nothing from a network.
 
+pub mod clones;
 mod document;
 mod draft;
 mod environment;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use loggia_core::{Limits, Mode, Rule};
 
+use clones::ClonesConfig;
 use document::Entry;
 use draft::Draft;
 use key::KEYS;
@@ -42,10 +44,31 @@ pub struct Config {
     pub rules: Vec<Rule>,
     pub limits: Limits,
     pub server: ServerLimits,
+    pub clones: ClonesConfig,
     /// Variables that commands get beside the few that they always get.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,
     pub hooks: Hooks,
+    pub keys: Keys,
+}
+
+/// What keys mean where prompts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keys {
+    #[default]
+    Plain,
+    Vim,
+}
+
+impl Keys {
+    pub const ALL: [Self; 2] = [Keys::Plain, Keys::Vim];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Keys::Plain => "plain",
+            Keys::Vim => "vim",
+        }
+    }
 }
 
 /// Programs of the user that Loggia asks.

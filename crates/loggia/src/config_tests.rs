@@ -388,3 +388,47 @@ fn a_hook_is_taken_whole_and_not_from_an_untrusted_project() {
         assert!(refusal.contains(wanted), "{text}: {refusal}");
     }
 }
+
+/// Copies of repositories: a table in a table, and nothing that a project may widen.
+#[test]
+fn clones_are_a_table_of_the_servers() {
+    use super::clones::CloneLimit;
+    use loggia_agent::clone::Keep;
+    use loggia_core::repository::Scheme;
+    let user = "[server]\nstreams = 9\n[server.clones]\nschemes = ['ssh']\nhosts = ['A.example:1']\n\
+                credentials = ['a.example=/k']\nkeep = 'days:7'\ndirectory = '/c'\nfiles = 5\n";
+    let project =
+        "[server.clones]\nschemes = ['file']\nfiles = 3\nstall_bytes = 1\nkeep = 'never'\n";
+    let machine = Machine::new().user(user).project(project);
+    let loaded = machine.load();
+    let clones = &loaded.config.clones;
+    assert_eq!(clones.sources.schemes, [Scheme::Https, Scheme::Ssh]);
+    assert_eq!(clones.sources.hosts, ["a.example:1"]);
+    assert_eq!(clones.credentials, [("a.example".to_owned(), "/k".into())]);
+    assert_eq!((clones.keep, clones.limit(CloneLimit::Files)), (Keep::Days(7), 3));
+    assert_eq!(clones.limit(CloneLimit::StallBytes), 1024);
+    assert_eq!(clones.directory.as_deref(), Some(Path::new("/c")));
+    assert_eq!(machine.origin("server.clones.schemes.ssh"), "ROOT/home/config/config.toml:4");
+    let notice = &loaded.notices[0];
+    assert!(notice.contains("`server.clones.schemes`") && notice.contains("`server.clones.keep`"));
+    for (text, wanted) in [
+        ("schemes = ['ext']", "there is no scheme `ext`"),
+        ("schemes = ['HTTPS']", "there is no scheme `HTTPS`"),
+        ("hosts = ['a/b']", "`a/b` is no host"),
+        ("hosts = ['u@h']", "`u@h` is no host"),
+        ("private_hosts = ['']", "`` is no host"),
+        ("credentials = ['a']", "write `host=/full/path/of/a/file`"),
+        ("credentials = ['a=b']", "`b` is not a full path"),
+        ("directory = 'c'", "`c` is not a full path"),
+        ("ca_file = 'c'", "`c` is not a full path"),
+        ("keep = 'days:0'", "`days:0` is no rule"),
+        ("keep = 'sometimes'", "`sometimes` is no rule"),
+        ("seconds = 0", "from 1 to 86400"),
+        ("filez = 1", "did you mean `server.clones.files`?"),
+    ] {
+        let refusal = Machine::new().user(&format!("[server.clones]\n{text}\n")).refusal();
+        assert!(refusal.contains(wanted), "{text}: {refusal}");
+    }
+    let refusal = Machine::new().user("[server]\nclones = 1\n").refusal();
+    assert!(refusal.contains("server.clones: write a table of keys here"), "{refusal}");
+}

@@ -1,6 +1,7 @@
 //! The binary: flags, configuration, composition. Knows every crate and contains no logic of theirs.
 
 mod cli;
+mod clones;
 mod cmd;
 mod compose;
 mod config;

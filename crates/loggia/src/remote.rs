@@ -4,6 +4,8 @@
 //! a screen follows it like one at home; when the socket breaks, the next one goes on at the cursor
 //! and unanswered commands are sent again: each carries the id that makes a repetition harmless.
 
+mod tls;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -19,7 +21,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+use tokio_tungstenite::{
+    Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
+};
 
 /// Commands on their way. Full: the caller is told that it is busy.
 const COMMANDS: usize = 64;
@@ -97,7 +101,8 @@ impl Replica {
 impl RemoteClient {
     /// The first connection must stand; later ones are made again for as long as it takes.
     pub async fn connect(address: Address) -> Result<Self, AttachError> {
-        let mut socket = open(&address, Seq::ZERO).await?;
+        let connector = connector(&address).await?;
+        let mut socket = open(&address, &connector, Seq::ZERO).await?;
         let (session, you, head) = welcome(&mut socket).await?;
         // Full: the caller is told busy (submit).
         let (commands, wanted) = mpsc::channel(COMMANDS);
@@ -107,6 +112,7 @@ impl RemoteClient {
         let replica = Arc::new(Replica::default());
         let link = Link {
             address,
+            connector,
             session,
             you: you.clone(),
             replica: replica.clone(),
@@ -165,6 +171,7 @@ impl SessionClient for RemoteClient {
 /// The task that owns the socket.
 struct Link {
     address: Address,
+    connector: Connector,
     session: SessionId,
     you: Origin,
     replica: Arc<Replica>,
@@ -303,7 +310,7 @@ impl Link {
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
             let head = *self.head.borrow();
-            let attempt = match open(&self.address, head).await {
+            let attempt = match open(&self.address, &self.connector, head).await {
                 Ok(mut socket) => welcome(&mut socket).await.map(|welcome| (socket, welcome)),
                 Err(error) => Err(error),
             };
@@ -325,7 +332,16 @@ impl Link {
     }
 }
 
-async fn open(address: &Address, after: Seq) -> Result<Socket, AttachError> {
+/// How to connect: in the clear, or encrypted with what the system believes.
+async fn connector(address: &Address) -> Result<Connector, AttachError> {
+    if !endpoint(address, Seq::ZERO)?.starts_with("wss://") {
+        return Ok(Connector::Plain);
+    }
+    let made = tokio::task::spawn_blocking(tls::connector).await;
+    made.map_err(|error| AttachError::Failed(error.to_string()))?
+}
+
+async fn open(address: &Address, connector: &Connector, after: Seq) -> Result<Socket, AttachError> {
     let url = endpoint(address, after)?;
     let bad = |_| AttachError::Address(address.url.clone());
     let mut request = url.as_str().into_client_request().map_err(bad)?;
@@ -337,7 +353,8 @@ async fn open(address: &Address, after: Seq) -> Result<Socket, AttachError> {
         value.set_sensitive(true);
         headers.insert("authorization", value);
     }
-    match tokio_tungstenite::connect_async(request).await {
+    let connector = Some(connector.clone());
+    match connect_async_tls_with_config(request, None, false, connector).await {
         Ok((socket, _)) => Ok(socket),
         Err(tungstenite::Error::Http(response)) => {
             let status = response.status().as_u16();
@@ -352,7 +369,7 @@ async fn open(address: &Address, after: Seq) -> Result<Socket, AttachError> {
             Err(AttachError::Refused { url: address.url.clone(), status, hint })
         }
         Err(error) => {
-            Err(AttachError::Unreachable { url: address.url.clone(), why: error.to_string() })
+            Err(AttachError::Unreachable { url: address.url.clone(), why: tls::explain(&error) })
         }
     }
 }

@@ -17,6 +17,14 @@ mod attacks;
 mod card;
 #[path = "e2e/catalog.rs"]
 mod catalog;
+#[path = "e2e/clone.rs"]
+mod clone;
+#[path = "e2e/coder.rs"]
+mod coder;
+#[path = "e2e/coder_faults.rs"]
+mod coder_faults;
+#[path = "e2e/coder_replay.rs"]
+mod coder_replay;
 #[path = "e2e/copresence.rs"]
 mod copresence;
 #[path = "e2e/criteria.rs"]
@@ -31,10 +39,16 @@ mod first_run;
 mod floods;
 #[path = "e2e/hook.rs"]
 mod hook;
+#[path = "e2e/isolation.rs"]
+mod isolation;
 #[path = "e2e/kill.rs"]
 mod kill;
 #[path = "e2e/lists.rs"]
 mod lists;
+#[path = "e2e/oauth.rs"]
+mod oauth;
+#[path = "e2e/oauth_attacks.rs"]
+mod oauth_attacks;
 #[path = "e2e/ownership.rs"]
 mod ownership;
 #[path = "e2e/push.rs"]
@@ -47,6 +61,8 @@ mod screen;
 mod screens;
 #[path = "e2e/screenshots.rs"]
 mod screenshots;
+#[path = "e2e/sdlc.rs"]
+mod sdlc;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]
@@ -63,8 +79,12 @@ mod stills;
 mod store_faults;
 #[path = "e2e/svg.rs"]
 mod svg;
+#[path = "e2e/tasks.rs"]
+mod tasks;
 #[path = "e2e/terminal.rs"]
 mod terminal;
+#[path = "e2e/tls.rs"]
+mod tls;
 #[path = "e2e/tool_faults.rs"]
 mod tool_faults;
 #[path = "e2e/tui.rs"]

@@ -242,6 +242,21 @@ fn the_project_has_its_files() {
     assert_none(missing.map(str::to_owned).collect(), "files that a newcomer looks for");
 }
 
+/// A secret is compared in constant time or not at all: there is no `==` for it, and no way to show
+/// it by accident.
+#[test]
+fn a_secret_cannot_be_compared_or_shown() {
+    let path = root().join("crates/loggia-server/src/auth/secret.rs");
+    let text = fs::read_to_string(path).unwrap();
+    let (before, _) = text.split_once("pub struct Secret(").expect("the type is there");
+    let above = before.lines().rev().take_while(|line| !line.is_empty());
+    let derived = above.filter(|line| line.contains("derive")).map(str::to_owned);
+    let traits = ["PartialEq", "Debug", "Display", "Serialize", "Deref", "Clone"];
+    let written = traits.iter().filter(|name| text.contains(&format!("{name} for Secret ")));
+    let found = derived.chain(written.map(|name| format!("impl {name} for Secret")));
+    assert_none(found.collect(), "traits that a secret must not have");
+}
+
 /// What a conformance kit wants to see is made by configuration, models and hooks, never by the
 /// product itself.
 #[test]

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use futures::stream::BoxStream;
 use loggia_core::ModelName;
 
+use self::load::Script;
 pub use self::load::{Place, ScriptError};
 use self::perform::Performance;
 use self::placeholder::Placeholders;
@@ -33,6 +34,7 @@ pub struct ScriptedModel {
     /// As the user wrote it, for sentences.
     file: String,
     rules: Vec<Arc<Rule>>,
+    window: Option<u64>,
 }
 
 impl ScriptedModel {
@@ -44,8 +46,9 @@ impl ScriptedModel {
 
     /// Takes the text as it stands; the ending of `file` says whether it is TOML or JSON.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScriptError> {
-        let rules = load::parse(file, text)?;
-        Ok(Self { file: file.to_owned(), rules: rules.into_iter().map(Arc::new).collect() })
+        let Script { rules, window } = load::parse(file, text)?;
+        let rules = rules.into_iter().map(Arc::new).collect();
+        Ok(Self { file: file.to_owned(), rules, window })
     }
 
     fn actions(&self, request: &ModelRequest) -> Actions {
@@ -75,6 +78,10 @@ impl ScriptedModel {
 impl Model for ScriptedModel {
     fn name(&self) -> ModelName {
         ModelName(format!("{PREFIX}{}", self.file))
+    }
+
+    fn window(&self) -> Option<u64> {
+        self.window
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {

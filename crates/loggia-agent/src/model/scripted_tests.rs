@@ -134,6 +134,16 @@ fn a_result_is_bounded() {
 }
 
 #[test]
+fn what_it_holds_is_what_the_file_says() {
+    let rule = "[[rule]]\nsteps = []\n";
+    let window = |text: &str| ScriptedModel::parse("x.toml", text).map(|model| model.window());
+    assert_eq!(window(rule), Ok(None));
+    assert_eq!(window(&format!("window = 8000\n{rule}")), Ok(Some(8000)));
+    let wrong = window(&format!("window = 0\n{rule}")).unwrap_err().to_string();
+    assert!(wrong.starts_with("x.toml:1:10: invalid value: integer `0`"), "{wrong}");
+}
+
+#[test]
 fn an_error_with_attempts_passes_after_them_and_starts_again() {
     let script = r#"
         [[rule]]

@@ -7,7 +7,7 @@ use super::say;
 
 pub async fn list(turn: &Turn) -> Result<(), TurnOver> {
     let rules = rules(turn).await?;
-    let mode = turn.context().settings.mode.name();
+    let mode = turn.context().settings.approvals();
     if rules.is_empty() {
         let text = format!("No rule is in force here; the mode is {mode}.");
         return say(turn, text).await;

@@ -14,7 +14,7 @@ pub fn about(context: &TurnContext) -> String {
     let lines = [
         format!("- Loggia {}", env!("CARGO_PKG_VERSION")),
         format!("- model: {}", context.settings.model),
-        format!("- mode: {}", context.settings.mode.name()),
+        format!("- mode: {}", context.settings.approvals()),
         format!("- workspace: {}", context.workspace.path()),
         format!("- session: {}", context.session),
     ];

@@ -3,7 +3,6 @@
 //! What runs is the command and the directory that were shown. The environment is a short list, the
 //! input is empty, and nothing that the command starts outlives the call ([`crate::guard`]).
 
-mod child;
 mod environment;
 mod excerpt;
 
@@ -14,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use loggia_core::{Access, CallFailure, Details, Output};
+use loggia_core::{Access, CallFailure, Details, Output, SHELL_TOOL};
 use loggia_session::Permit;
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,9 +21,10 @@ use serde_json::Value;
 use super::input::{self, Field, Kind, invalid};
 use super::text::headline;
 use super::{Preview, Tool, ToolConfig, ToolError, ToolSpec, blocking, reading};
+use crate::child::{Heard, Running};
 use crate::guard;
 use crate::workspace::Workspace;
-use child::Running;
+
 use excerpt::Excerpt;
 
 const DEFAULT_SECONDS: u64 = 600;
@@ -66,7 +66,7 @@ impl RunShellCommand {
 impl Tool for RunShellCommand {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "run_shell_command".into(),
+            name: SHELL_TOOL.into(),
             description: "Runs a command line in the workspace and returns what it prints. There \
                           is no input and no terminal; processes left running are ended with it."
                 .into(),
@@ -153,7 +153,8 @@ impl RunShellCommand {
         limit: Duration,
     ) -> Result<Output, ToolError> {
         let command: [OsString; 3] = [self.shell.clone().into(), "-c".into(), command.into()];
-        let started = Running::start(&self.guard, &command, &self.environment, directory);
+        let started =
+            Running::start(&self.guard, &command, &self.environment, directory, Heard::Both);
         let mut running = started.map_err(|error| broken(&error))?;
         let mut excerpt = Excerpt::default();
         let stop = permit.stop().clone();

@@ -106,7 +106,13 @@ impl Stage {
         Self::played(Mode::All, OneCall { tools: builtin(config()), abandons: true }).await
     }
 
-    async fn played(mode: Mode, agent: OneCall) -> Self {
+    /// The agent that people use, with the offline model.
+    pub async fn native(mode: Mode) -> Self {
+        let agent = loggia_agent::NativeAgent::new(builtin(config()), PathBuf::new());
+        Self::played(mode, agent).await
+    }
+
+    async fn played(mode: Mode, agent: impl Agent) -> Self {
         // As the binary does: some of /proc is then closed even to ourselves.
         let closed = rustix::process::DumpableBehavior::NotDumpable;
         rustix::process::set_dumpable_behavior(closed).unwrap();
@@ -117,10 +123,11 @@ impl Stage {
         let new = NewSession {
             workspace: loggia_core::Workspace::Local { path: root.to_str().unwrap().to_owned() },
             settings: Settings {
-                model: ModelName("none".into()),
+                model: ModelName("offline".into()),
                 mode,
                 rules: Vec::new(),
                 tools: None,
+                unattended: false,
                 limits: Limits::default(),
             },
             agent: AgentName("one call".into()),
@@ -153,6 +160,19 @@ impl Stage {
     pub async fn start(&mut self, tool: &str, input: Value) {
         let content = Content::text(json!({ "tool": tool, "input": input }).to_string());
         let prompt = SessionHandle::fresh_prompt();
+        let command = Command::Prompt { prompt, task: TaskChoice::New, content };
+        self.handle.submit(command, origin()).await.unwrap();
+    }
+
+    /// A command line of the person's own.
+    pub async fn types(&self, line: &str) {
+        let prompt = SessionHandle::fresh_prompt();
+        let command = Command::Shell { prompt, line: line.to_owned() };
+        self.handle.submit(command, origin()).await.unwrap();
+    }
+
+    pub async fn prompt(&self, text: &str) {
+        let (prompt, content) = (SessionHandle::fresh_prompt(), Content::text(text));
         let command = Command::Prompt { prompt, task: TaskChoice::New, content };
         self.handle.submit(command, origin()).await.unwrap();
     }

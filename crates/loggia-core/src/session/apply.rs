@@ -1,7 +1,7 @@
 //! The fold: one event into state. Total: whatever a log holds, folding it does not fail.
 
 use crate::call::CallState;
-use crate::event::{Amendment, Envelope, Event};
+use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{CallId, TaskId};
 use crate::policy::Policy;
 use crate::session::{
@@ -34,19 +34,25 @@ impl Session {
             }
             Event::PolicyAmended { amendment } => self.amend(amendment),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
-            Event::PromptAccepted { prompt, task, content } => {
+            Event::TaskOpened { task, profile } => {
+                self.tasks.entry(task.clone()).or_insert_with(|| KnownTask::new(profile.clone()));
+            }
+            Event::PromptAccepted { prompt, task, content, shell } => {
                 if self.title.is_empty() {
                     self.title = title_of(&content.to_text());
                 }
                 self.prompts.insert(prompt.clone(), task.clone());
-                let known =
-                    self.tasks.entry(task.clone()).or_insert(KnownTask { waiting: 0, last: None });
+                let known = self
+                    .tasks
+                    .entry(task.clone())
+                    .or_insert_with(|| KnownTask::new(content.profile.clone()));
                 known.waiting += 1;
                 self.queue.push_back(Queued {
                     accepted: envelope.seq,
                     prompt: prompt.clone(),
                     task: task.clone(),
                     content: content.clone(),
+                    shell: *shell,
                 });
             }
             Event::PromptWithdrawn { prompt } => {
@@ -59,6 +65,7 @@ impl Session {
                 let index = self.queue.iter().position(|queued| queued.prompt == *prompt);
                 let queued = index.and_then(|index| self.queue.remove(index));
                 let accepted = queued.as_ref().map_or(envelope.seq, |queued| queued.accepted);
+                let line = queued.as_ref().and_then(Queued::line);
                 let content = queued.map(|queued| queued.content).unwrap_or_default();
                 self.turns.push_back(RecentTurn { accepted, started: envelope.seq });
                 if self.turns.len() > RECENT_TURNS {
@@ -69,6 +76,7 @@ impl Session {
                     prompt: prompt.clone(),
                     task: task.clone(),
                     content,
+                    line,
                     started: envelope.seq,
                     calls: Vec::new(),
                 });
@@ -128,7 +136,10 @@ impl Session {
                 let closed = ClosedQuestion { approval: approval.clone(), at: envelope.at, how };
                 self.closed_questions.insert(call.clone(), closed);
             }
-            Event::CallStarted { call, .. } => {
+            Event::CallStarted { call, authority } => {
+                if let (Authority::Typed { .. }, Some(turn)) = (authority, &mut self.turn) {
+                    turn.line = None;
+                }
                 if let Some(open) = self.open_call_mut(call) {
                     open.state = CallState::Started;
                 }
@@ -150,6 +161,7 @@ impl Session {
             | Event::SourcesCited { .. }
             | Event::UsageReported { .. }
             | Event::CallOutput { .. }
+            | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}
         }

@@ -5,7 +5,9 @@
 
 use crate::approval::{ChoiceId, Edit, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
-use crate::command::{Cancel, Command, Proposal, Refusal, Report, Stamped, TaskChoice};
+use crate::command::{
+    Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
+};
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, TurnOutcome};
 use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
@@ -23,6 +25,9 @@ const TURN: u64 = 1;
 const APPROVAL: u64 = 2;
 const RULE: u64 = 3;
 
+/// Why a call that needs a person is refused where there is none.
+const NOBODY_TO_ASK: &str = "it needs an approval, and in this session nobody is there to give one";
+
 impl Session {
     pub fn decide(&self, stamped: &Stamped<Command>) -> Decision {
         let Stamped { command, origin, fresh, .. } = stamped;
@@ -39,7 +44,14 @@ impl Session {
                 settings: settings.clone(),
                 agent: agent.clone(),
             }]),
-            Command::Prompt { prompt, task, content } => self.prompt(prompt, task, content, fresh),
+            Command::OpenTask { task, profile } => self.open_task(task, profile.as_deref()),
+            Command::Prompt { prompt, task, content } => {
+                self.prompt(prompt, task, content, false, fresh)
+            }
+            Command::Shell { prompt, line } => {
+                let content = Content::text(format!("{}{line}", SHELL_MARK));
+                self.prompt(prompt, &TaskChoice::New, &content, true, fresh)
+            }
             Command::Answer { to, choice, edit, digest } => {
                 self.answer(to, choice, edit.as_ref(), digest.as_deref(), origin, fresh)
             }
@@ -61,11 +73,24 @@ impl Session {
         }
     }
 
+    fn open_task(&self, task: &TaskId, profile: Option<&str>) -> Decision {
+        if self.tasks.contains_key(task) {
+            return Err(Refusal::TaskExists);
+        }
+        let ready = self.tasks.values().filter(|known| known.is_ready()).count();
+        if ready >= QUEUE_LIMIT {
+            return Err(Refusal::TooManyTasks { ready });
+        }
+        let profile = profile.map(str::to_owned);
+        Ok(vec![Event::TaskOpened { task: task.clone(), profile }])
+    }
+
     fn prompt(
         &self,
         prompt: &PromptId,
         choice: &TaskChoice,
         content: &Content,
+        shell: bool,
         fresh: &Fresh,
     ) -> Decision {
         if self.prompts.get(prompt).is_some() {
@@ -79,6 +104,7 @@ impl Session {
             prompt: prompt.clone(),
             task: task.clone(),
             content: content.clone(),
+            shell,
         };
         if self.turn.is_some() || !self.queue.is_empty() {
             return Ok(vec![accepted]);
@@ -264,8 +290,9 @@ impl Session {
             Report::Cite { sources } => {
                 vec![Event::SourcesCited { turn: id(), sources: sources.clone() }]
             }
-            Report::Usage { model, usage } => {
-                vec![Event::UsageReported { turn: id(), model: model.clone(), usage: *usage }]
+            Report::Usage { model, usage, window } => {
+                let (model, usage, window) = (model.clone(), *usage, *window);
+                vec![Event::UsageReported { turn: id(), model, usage, window }]
             }
             Report::Notice { level, text } => {
                 vec![Event::NoticeRaised { level: *level, text: text.clone() }]
@@ -298,6 +325,9 @@ impl Session {
                 running_call(turn, call)?;
                 vec![Event::CallEnded { call: call.clone(), outcome: outcome.clone() }]
             }
+            Report::Publish { artifact } => {
+                vec![Event::ArtifactPublished { turn: turn.id.clone(), artifact: artifact.clone() }]
+            }
             Report::Compact { summary } => {
                 let end = summary.floor_char_boundary(SUMMARY_LIMIT);
                 let summary = summary.get(..end).unwrap_or_default().to_owned();
@@ -325,12 +355,25 @@ impl Session {
     ) -> Decision {
         self.no_duplicate(call)?;
         let mut events = vec![proposed(turn, call, proposal)];
-        let verdict = self.policy.judge(&proposal.tool, proposal.access, &proposal.details);
+        let started = |authority| Event::CallStarted { call: call.clone(), authority };
+        let verdict = match self.is_typed(turn, proposal) {
+            // A person's own line passes in every mode. What a rule forbids, nobody may.
+            true => match self.policy.forbids(&proposal.tool, &proposal.details) {
+                Some(why) => Verdict::Deny(why),
+                None => {
+                    events.push(started(Authority::Typed { prompt: turn.prompt.clone() }));
+                    return Ok(events);
+                }
+            },
+            false => self.policy.judge(&proposal.tool, proposal.access, &proposal.details),
+        };
         events.push(match verdict {
-            Verdict::Allow(rule) => {
-                Event::CallStarted { call: call.clone(), authority: Authority::Rule { rule } }
-            }
+            Verdict::Allow(rule) => started(Authority::Rule { rule }),
             Verdict::Deny(reason) => {
+                Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
+            }
+            Verdict::Ask(_) if self.is_unattended() => {
+                let reason = NOBODY_TO_ASK.to_owned();
                 Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
             }
             Verdict::Ask(risk) => Event::ApprovalAsked {
@@ -341,6 +384,24 @@ impl Session {
             },
         });
         Ok(events)
+    }
+
+    /// The proposal is exactly the command line that this turn's prompt is, in the workspace.
+    fn is_typed(&self, turn: &OpenTurn, proposal: &Proposal) -> bool {
+        let workspace = self.opened.as_ref().map(|opened| opened.workspace.path());
+        match (&turn.line, &proposal.details) {
+            (Some(line), Details::Execute { command, directory }) => {
+                command == line
+                    && Some(directory.as_str()) == workspace
+                    && proposal.tool == SHELL_TOOL
+                    && proposal.access == Access::Execute
+            }
+            _ => false,
+        }
+    }
+
+    fn is_unattended(&self) -> bool {
+        self.opened.as_ref().is_some_and(|opened| opened.settings.unattended)
     }
 
     fn no_duplicate(&self, call: &CallId) -> Result<(), Refusal> {

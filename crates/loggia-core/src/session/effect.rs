@@ -36,6 +36,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }
         | Event::SessionClosed { .. }
+        | Event::TaskOpened { .. }
         | Event::PromptAccepted { .. }
         | Event::PromptWithdrawn { .. }
         | Event::TextAppended { .. }
@@ -47,6 +48,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::ApprovalAsked { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallOutput { .. }
+        | Event::ArtifactPublished { .. }
         | Event::ContextCompacted { .. }
         | Event::NoticeRaised { .. }
         | Event::Unknown => None,

@@ -59,6 +59,7 @@ impl Stats {
             Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TextAppended { .. }
@@ -68,6 +69,7 @@ impl Stats {
             | Event::ApprovalAnswered { .. }
             | Event::CallStarted { .. }
             | Event::CallOutput { .. }
+            | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}
         }

@@ -38,12 +38,16 @@ struct RunningCall {
     /// What a question about this call is about.
     subject: String,
     asked: Option<ApprovalId>,
+    /// It was started, or somebody was asked about it.
+    admitted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskView {
     pub id: TaskId,
     pub state: TaskState,
+    /// It was there before its first message.
+    pub opened: bool,
     pub created: Millis,
     /// When its status last changed: its state, its prompts, or the questions it waits with. What
     /// streams by changes none of them, so that an index of tasks is not written for every word.
@@ -53,9 +57,18 @@ pub struct TaskView {
     pub artifacts: Vec<TaskArtifact>,
     /// Why the last turn failed.
     pub failure: Option<String>,
+    /// What policy did not allow, in order.
+    pub refused: Vec<RefusedCall>,
     /// Prompts of this task that wait or run.
     waiting: usize,
     last: Option<TaskState>,
+}
+
+/// A call that was refused without anybody being asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedCall {
+    pub subject: String,
+    pub reason: String,
 }
 
 /// One thing said, by either side.
@@ -101,7 +114,10 @@ impl Tasks {
     pub fn apply(&mut self, envelope: &Envelope) {
         let at = envelope.at;
         match &envelope.event {
-            Event::PromptAccepted { prompt, task, content } => {
+            Event::TaskOpened { task, .. } => {
+                self.view(task, at).opened = true;
+            }
+            Event::PromptAccepted { prompt, task, content, .. } => {
                 self.queued.insert(prompt.clone(), task.clone());
                 let said = Exchange::Prompt {
                     prompt: prompt.clone(),
@@ -137,7 +153,8 @@ impl Tasks {
             Event::CallProposed { call, title, details, .. } => {
                 if let Some(running) = &mut self.turn {
                     let subject = subject_of(title, details);
-                    running.calls.push(RunningCall { id: call.clone(), subject, asked: None });
+                    let id = call.clone();
+                    running.calls.push(RunningCall { id, subject, asked: None, admitted: false });
                 }
                 self.touch(at, |_| {});
             }
@@ -156,12 +173,20 @@ impl Tasks {
                     view.question_changed(asked.is_some(), at);
                 });
             }
+            Event::CallStarted { call, .. } => {
+                if let Some(open) = self.call_mut(call) {
+                    open.admitted = true;
+                }
+                self.touch(at, |_| {});
+            }
             Event::CallEnded { call, outcome } => self.end_call(call, outcome, at),
+            Event::ArtifactPublished { artifact, .. } => {
+                self.touch(at, |view| view.publish(artifact));
+            }
             Event::ThoughtAppended { .. }
             | Event::PlanUpdated { .. }
             | Event::UsageReported { .. }
             | Event::ContextCompacted { .. }
-            | Event::CallStarted { .. }
             | Event::CallOutput { .. } => self.touch(at, |_| {}),
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
@@ -172,11 +197,15 @@ impl Tasks {
         }
     }
 
-    fn accept(&mut self, task: &TaskId, said: Exchange, at: Millis) {
-        let view = self.views.entry(task.clone()).or_insert_with(|| {
+    fn view(&mut self, task: &TaskId, at: Millis) -> &mut TaskView {
+        self.views.entry(task.clone()).or_insert_with(|| {
             self.order.push(task.clone());
             TaskView::new(task.clone(), at)
-        });
+        })
+    }
+
+    fn accept(&mut self, task: &TaskId, said: Exchange, at: Millis) {
+        let view = self.view(task, at);
         view.waiting += 1;
         view.history.push(said);
         view.updated = at;
@@ -210,6 +239,7 @@ impl Tasks {
     fn ask(&mut self, approval: &ApprovalId, call: &CallId, at: Millis) {
         let Some(open) = self.call_mut(call) else { return };
         open.asked = Some(approval.clone());
+        open.admitted = true;
         let (approval, call, subject) = (approval.clone(), call.clone(), open.subject.clone());
         self.touch(at, |view| {
             view.history.push(Exchange::Question { approval, call, subject, at });
@@ -218,14 +248,19 @@ impl Tasks {
     }
 
     fn end_call(&mut self, call: &CallId, outcome: &CallOutcome, at: Millis) {
-        let asked = self.call_mut(call).is_some_and(|open| open.asked.is_some());
-        if let Some(running) = &mut self.turn {
-            running.calls.retain(|open| open.id != *call);
-        }
+        let Some(running) = &mut self.turn else { return };
+        let open = running.calls.iter().position(|open| open.id == *call);
+        let open = open.map(|index| running.calls.remove(index));
+        let asked = open.as_ref().is_some_and(|open| open.asked.is_some());
         self.touch(at, |view| {
-            match outcome {
-                CallOutcome::Succeeded { output } => view.keep(call, output),
-                CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. } => {}
+            match (outcome, open) {
+                (CallOutcome::Succeeded { output }, _) => view.keep(call, output),
+                // Policy speaks in the same step in which a call is proposed.
+                (CallOutcome::Cancelled { reason }, Some(open)) if !open.admitted => {
+                    let (subject, reason) = (open.subject, reason.clone());
+                    view.refused.push(RefusedCall { subject, reason });
+                }
+                (CallOutcome::Failed { .. } | CallOutcome::Cancelled { .. }, _) => {}
             }
             view.question_changed(asked, at);
         });
@@ -267,11 +302,13 @@ impl TaskView {
         Self {
             id,
             state: TaskState::Submitted,
+            opened: false,
             created: at,
             updated: at,
             history: Vec::new(),
             artifacts: Vec::new(),
             failure: None,
+            refused: Vec::new(),
             waiting: 0,
             last: None,
         }

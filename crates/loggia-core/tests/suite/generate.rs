@@ -8,11 +8,12 @@ use std::ops::Range;
 
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
-    Access, AgentName, Amendment, ApprovalId, CallFailure, CallId, CallOutcome, Cancel, ChoiceId,
-    CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh, Level, Limits,
-    Matcher, MessageId, Millis, Mode, ModelName, Origin, Output, Part, PromptId, Proposal,
-    Question, Refusal, Report, Rule, RuleId, Scope, Session, Settings, Source, Stamped, Step,
-    StepState, Surface, TaskChoice, TaskId, TurnId, TurnOutcome, Usage, Workspace,
+    Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
+    ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh,
+    Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, Origin, Output, Part, PromptId,
+    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Session, Settings,
+    Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId, TurnId, TurnOutcome, Usage,
+    Workspace,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -38,9 +39,14 @@ pub fn histories() -> impl Strategy<Value = World> {
 }
 
 fn opening() -> impl Strategy<Value = [Move; 2]> {
-    (settings_strategy(), contents()).prop_map(|(settings, content)| {
-        let prompt = Move::Prompt { by: 0, id: Pick::Fresh, task: TaskPick::New, content };
-        [Move::Open { settings }, prompt]
+    let line = prop::option::weighted(0.4, command_lines());
+    (settings_strategy(), contents(), line).prop_map(|(settings, content, line)| {
+        let (by, id) = (0, Pick::Fresh);
+        let first = match line {
+            Some(line) => Move::Shell { by, id, line },
+            None => Move::Prompt { by, id, task: TaskPick::New, content },
+        };
+        [Move::Open { settings }, first]
     })
 }
 
@@ -51,6 +57,9 @@ pub fn moves() -> impl Strategy<Value = Move> {
         45 => answers(),
         30 => (by(), prompt_picks(), task_picks(), contents())
             .prop_map(|(by, id, task, content)| Move::Prompt { by, id, task, content }),
+        8 => (by(), prompt_picks(), command_lines())
+            .prop_map(|(by, id, line)| Move::Shell { by, id, line }),
+        4 => (by(), prompt_picks()).prop_map(|(by, task)| Move::OpenTask { by, task }),
         9 => (by(), cancels()).prop_map(|(by, what)| Move::Cancel { by, what }),
         6 => (by(), settings_strategy()).prop_map(|(by, settings)| Move::Configure { by, settings }),
         6 => (by(), amendments()).prop_map(|(by, amendment)| Move::Amend { by, amendment }),
@@ -69,7 +78,8 @@ fn reports() -> impl Strategy<Value = Move> {
     let message = || 0..3u8;
     let report = prop_oneof![
         16 => (new_calls(), proposals()).prop_map(|(call, it)| ReportPick::Propose(call, it)),
-        10 => (message(), texts()).prop_map(|(message, text)| ReportPick::Text(message, text)),
+        8 => (new_calls(), line_picks()).prop_map(|(call, it)| ReportPick::ProposeLine(call, it)),
+        12 => (message(), texts()).prop_map(|(message, text)| ReportPick::Text(message, text)),
         5 => (message(), select(vec!["", "Looking", "Thinking hard"]), texts())
             .prop_map(|(message, subject, text)| ReportPick::Thought(message, subject, text)),
         8 => (old_calls(), texts(), prop_oneof![6 => Just(0), 1 => any::<u64>()])
@@ -83,8 +93,26 @@ fn reports() -> impl Strategy<Value = Move> {
         1 => prop::collection::vec(steps(), 0..3).prop_map(ReportPick::Plan),
         1 => texts().prop_map(ReportPick::Cite),
         1 => texts().prop_map(ReportPick::Notice),
+        1 => (select(vec!["a.patch", "b.txt"]), texts(), any::<(bool, bool)>())
+            .prop_map(|(name, text, (append, last))| ReportPick::Publish(Artifact {
+                id: name.into(),
+                name: name.into(),
+                parts: vec![Part::Text { text }],
+                append,
+                last,
+            })),
     ];
     (turns, report).prop_map(|(turn, report)| Move::Report { turn, report })
+}
+
+fn line_picks() -> impl Strategy<Value = LinePick> {
+    prop_oneof![
+        6 => Just(LinePick::Exact),
+        1 => Just(LinePick::OtherLine),
+        1 => Just(LinePick::OtherTool),
+        1 => Just(LinePick::OtherDirectory),
+        1 => Just(LinePick::OtherAccess),
+    ]
 }
 
 fn new_calls() -> impl Strategy<Value = CallPick> {
@@ -302,8 +330,10 @@ fn contents() -> impl Strategy<Value = Content> {
         }),
     ];
     let parts = prop::collection::vec(part, 0..3);
-    (parts, prop::option::of(texts()), prop::option::of(values()))
-        .prop_map(|(parts, message, metadata)| Content { parts, message, metadata })
+    let profile = prop::option::of(texts());
+    (parts, prop::option::of(texts()), prop::option::of(values()), profile).prop_map(
+        |(parts, message, metadata, profile)| Content { parts, message, metadata, profile },
+    )
 }
 
 /// Short, and long enough in bytes to need care: umlauts, emoji, quotes, newlines, nothing.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use loggia_core::session::{QUEUE_LIMIT, RECENT, RECENT_TURNS, SUMMARY_LIMIT};
 use loggia_core::{
-    Amendment, CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin, Part,
-    Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
+    Amendment, Authority, CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin,
+    Part, Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
@@ -382,6 +382,7 @@ fn the_generator_reaches_deep_states() {
         coalesced: usize,
         compacted: usize,
         revoked: usize,
+        typed: usize,
     }
     let reached = RefCell::new(Reached::default());
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
@@ -406,6 +407,10 @@ fn the_generator_reaches_deep_states() {
                     matches!(event, Event::PolicyAmended { amendment: Amendment::Revoked { .. } })
                 };
                 reached.revoked += usize::from(revoked(&envelope.event));
+                let typed = |event: &Event| {
+                    matches!(event, Event::CallStarted { authority: Authority::Typed { .. }, .. })
+                };
+                reached.typed += usize::from(typed(&envelope.event));
                 if let Event::ApprovalAnswered { edit, .. } = &envelope.event {
                     reached.answered += 1;
                     reached.edited += usize::from(edit.is_some());
@@ -446,6 +451,7 @@ fn the_generator_reaches_deep_states() {
             reached.coalesced,
             reached.compacted,
             reached.revoked,
+            reached.typed,
         ]
         .iter()
         .all(|count| *count >= 50);
@@ -508,4 +514,31 @@ fn data_of_a_hundred_levels_survives_the_log() {
     for envelope in &world.log {
         assert_eq!(&stored(envelope), envelope);
     }
+}
+
+/// A task that waits for its first message is submitted, keeps its name, and is one of a few.
+#[test]
+fn a_task_may_be_ready_before_its_message() {
+    let mut world = opened();
+    let open = |world: &mut World, task: &str| {
+        let profile = Some("a-profile".to_owned());
+        world.submit(client(0), Command::OpenTask { task: task.into(), profile })
+    };
+    open(&mut world, "ready").unwrap();
+    assert_eq!(open(&mut world, "ready"), Err(Refusal::TaskExists));
+    let ready = loggia_core::TaskId::from("ready");
+    assert_eq!(world.session.task_state(&ready), Some(loggia_core::TaskState::Submitted));
+    assert_eq!(world.session.profile_of(&ready), Some("a-profile"));
+    for number in 1..QUEUE_LIMIT {
+        open(&mut world, &format!("ready-{number}")).unwrap();
+    }
+    let refused = open(&mut world, "one-too-many");
+    assert_eq!(refused, Err(Refusal::TooManyTasks { ready: QUEUE_LIMIT }));
+    // Its message makes it a task like any other, and makes room.
+    let content = Content { profile: Some("another".into()), ..Content::text("go") };
+    let task = TaskChoice::Continue(ready.clone());
+    world.submit(client(0), Command::Prompt { prompt: "p".into(), task, content }).unwrap();
+    assert_eq!(world.session.task_state(&ready), Some(loggia_core::TaskState::Working));
+    assert_eq!(world.session.profile_of(&ready), Some("a-profile"));
+    open(&mut world, "one-more").unwrap();
 }

@@ -15,13 +15,13 @@ use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
     Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Rule, Scope,
-    Source, Step, StepState, TaskChoice, TurnOutcome,
+    Settings, Source, Step, StepState, TaskChoice, TurnOutcome,
 };
 use serde_json::json;
 
 use super::laws::fold;
 use super::witness::Witness;
-use script::{Script, browser, edit_of, editor, ide, shell, tui};
+use script::{Script, browser, edit_of, editor, ide, service, settings, shell, tui, typed};
 
 macro_rules! scenarios {
     ($($test:ident => $name:ident),* $(,)?) => {
@@ -52,6 +52,51 @@ scenarios! {
     a_plan_is_made_before_anything_is_changed => plan_and_settings,
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
+    a_task_is_ready_before_its_message => task_opened,
+    a_person_runs_a_line_of_their_own => own_line,
+    where_nobody_is_there_nobody_is_asked => unattended,
+}
+
+/// What the task service makes of the name `report-7` of this client.
+const NAMED: &str = "aef6ac3b-e438-8e2b-82a9-c4e6c719a143";
+
+/// A task of a client that can not answer questions: named by it, with what it sent kept whole.
+fn unattended() -> Script {
+    let settings = Settings { unattended: true, ..settings(Mode::Ask, Vec::new()) };
+    let mut script = Script::open_with(service(), settings);
+    let sent = json!({
+        "id": "report-7",
+        "message": { "role": "user", "parts": [{ "text": "Write the report." }] },
+        "context": { "quarter": "Q3" },
+    });
+    let content = Content {
+        metadata: Some(json!({ "urn:loggia:tasks:request:v1": sent })),
+        ..Content::text("Write the report.")
+    };
+    let (prompt, task) = ("prompt-1".into(), TaskChoice::Named(NAMED.into()));
+    script.submit(service(), Command::Prompt { prompt, task, content });
+    script.propose("message-1", "call-1", shell("make report"));
+    script.propose("message-1", "call-2", edit_of("report.md", "", "# Report\n"));
+    script.say("message-2", &["I may neither build nor write it."]);
+    script.finish();
+    script
+}
+
+/// The exchange that the SDLC agent server's document draws: a task, its message, one approved file.
+fn task_opened() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    let profile = Some("coder-agent".to_owned());
+    script.submit(ide(), Command::OpenTask { task: "task-1".into(), profile });
+    let ready = TaskChoice::Continue("task-1".into());
+    script.prompt(ide(), "prompt-1", ready, "Create src/main.rs.");
+    script.think("message-1", "Creating a file", "I'll create src/main.rs.");
+    script.propose("message-1", "call-1", edit_of("src/main.rs", OLD_MAIN, NEW_MAIN));
+    script.answer(browser(), "call-1", ChoiceId::PROCEED_ONCE, None);
+    script.succeed("call-1", Output::text("wrote src/main.rs"));
+    script.say("message-2", &["I've created src/main.rs."]);
+    script.usage(812, 14);
+    script.finish();
+    script
 }
 
 fn hello() -> Script {
@@ -317,6 +362,7 @@ fn plan_and_settings() -> Script {
         ],
         message: Some("msg-2".into()),
         metadata: Some(json!({ "trace": "abc" })),
+        profile: None,
     };
     let task = TaskChoice::Reopen(script.task().clone());
     script.submit(ide(), Command::Prompt { prompt: "prompt-2".into(), task, content });
@@ -332,6 +378,23 @@ fn plan_and_settings() -> Script {
     script.succeed("call-2", output);
     script.propose("message-4", "call-3", shell("git push origin main"));
     script.submit(tui(), Command::Close { reason: CloseReason::Requested });
+    script
+}
+
+/// Typed while the agent works, so it waits; it runs in plan mode, and nobody is asked. What the agent
+/// tries in that turn besides is judged as ever.
+fn own_line() -> Script {
+    let mut script = Script::open(Mode::Plan, Vec::new());
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "What is here?");
+    let line = Command::Shell { prompt: "prompt-2".into(), line: "cargo test -q | tail -1".into() };
+    script.submit(tui(), line);
+    script.say("message-1", &["A small crate."]);
+    script.finish();
+    script.propose("message-2", "call-1", typed("cargo test -q | tail -1"));
+    script.output("call-1", "test result: ok. 12 passed\n", 0);
+    script.succeed("call-1", Output::text("test result: ok. 12 passed"));
+    script.propose("message-3", "call-2", typed("cargo test -q | tail -1"));
+    script.finish();
     script
 }
 
@@ -457,7 +520,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
     let all = "approval_answered approval_asked call_ended call_output call_proposed call_started \
         context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
-        session_opened settings_changed sources_cited text_appended thought_appended turn_ended \
+        session_opened settings_changed sources_cited task_opened text_appended thought_appended turn_ended \
         turn_started usage_reported";
     let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();
     assert_eq!(found, all);

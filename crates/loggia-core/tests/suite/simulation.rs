@@ -41,7 +41,7 @@ macro_rules! figures {
 figures! {
     events, calls, executions, interrupted, resumed, winners, losers, retried_prompts,
     retried_answers, kills, cut_steps, failed_appends, stale_appends, stale_reports, void_permits,
-    power_cuts, lost_events, cut_readers, clock_jumps, busy,
+    power_cuts, lost_events, cut_readers, clock_jumps, busy, typed,
 }
 
 fn run(seed: u64, trace: bool) -> Result<Figures, String> {

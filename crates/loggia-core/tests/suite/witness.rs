@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use loggia_core::{
-    ApprovalId, Authority, CallId, CallOutcome, ChoiceId, Details, Edit, Envelope, Event, Millis,
-    Origin, PromptId, Seq, Settings, TaskId, TaskState, TurnId, TurnOutcome,
+    Access, ApprovalId, Authority, CallId, CallOutcome, ChoiceId, Details, Edit, Envelope, Event,
+    Millis, Origin, PromptId, SHELL_TOOL, Seq, Settings, TaskId, TaskState, TurnId, TurnOutcome,
 };
 
 pub type Lawful = Result<(), String>;
@@ -35,6 +35,9 @@ pub struct Witness {
     pub closed: bool,
     /// Where the prompt of each turn since the last compaction stands, and where the turn began.
     pub read_turns: Vec<(Seq, Seq)>,
+    /// What people typed to be run as it stands and has not run, by prompt.
+    lines: HashMap<PromptId, String>,
+    workspace: String,
     queue: VecDeque<PromptId>,
     turns: HashSet<TurnId>,
     settled: u64,
@@ -66,6 +69,8 @@ pub enum Fate {
 
 #[derive(Debug, Clone)]
 pub struct Call {
+    pub tool: String,
+    pub access: Access,
     /// With the edit of whoever approved it.
     pub details: Details,
     pub approval: Option<ApprovalId>,
@@ -104,7 +109,8 @@ impl Witness {
         law!(!self.closed, "a closed session goes on at {seq}");
         self.head = seq;
         match &envelope.event {
-            Event::SessionOpened { settings, .. } => {
+            Event::SessionOpened { settings, workspace, .. } => {
+                self.workspace = workspace.path().to_owned();
                 law!(self.settings.is_none(), "the session is opened twice, again at {seq}");
                 self.settings = Some(settings.clone());
             }
@@ -114,7 +120,16 @@ impl Witness {
                 law!(self.queue.is_empty(), "the session closes over waiting prompts at {seq}");
                 self.closed = true;
             }
-            Event::PromptAccepted { prompt, task, .. } => self.accept(seq, prompt, task)?,
+            Event::PromptAccepted { prompt, task, content, shell } => {
+                self.accept(seq, prompt, task)?;
+                if *shell {
+                    self.lines.insert(prompt.clone(), content.to_text());
+                }
+            }
+            Event::TaskOpened { task, .. } => {
+                let before = self.tasks.insert(task.clone(), Vec::new());
+                law!(before.is_none(), "{task} is opened at {seq} and was there before");
+            }
             Event::PromptWithdrawn { prompt } => {
                 law!(self.queue.contains(prompt), "{prompt} is withdrawn and did not wait");
                 self.queue.retain(|queued| queued != prompt);
@@ -129,11 +144,16 @@ impl Witness {
             | Event::ThoughtAppended { turn, .. }
             | Event::PlanUpdated { turn, .. }
             | Event::SourcesCited { turn, .. }
-            | Event::UsageReported { turn, .. } => {
+            | Event::UsageReported { turn, .. }
+            | Event::ArtifactPublished { turn, .. } => {
                 let open = self.turn.as_ref().map(|open| &open.id);
                 law!(open == Some(turn), "L3: {seq} belongs to {turn}, which does not run");
             }
-            Event::CallProposed { turn, call, details, .. } => self.propose(turn, call, details)?,
+            Event::CallProposed { turn, call, tool, access, details, .. } => {
+                let (tool, access, details) = (tool.clone(), *access, details.clone());
+                let it = Call { tool, access, details, approval: None, started: None, ended: None };
+                self.propose(turn, call, it)?;
+            }
             Event::ApprovalAsked { approval, call, choices, .. } => {
                 let offered = choices.iter().map(|choice| choice.id.clone()).collect();
                 self.ask(approval, call, offered)?;
@@ -168,6 +188,9 @@ impl Witness {
     pub fn task_state(&self, task: &TaskId) -> Option<TaskState> {
         let fates: Vec<&Fate> =
             self.tasks.get(task)?.iter().map(|prompt| &self.prompts[prompt].fate).collect();
+        if fates.is_empty() {
+            return Some(TaskState::Submitted);
+        }
         let asked = self.open_approvals().next().is_some();
         if fates.contains(&&Fate::Running) {
             return Some(if asked { TaskState::InputRequired } else { TaskState::Working });
@@ -239,13 +262,12 @@ impl Witness {
         Ok(())
     }
 
-    fn propose(&mut self, turn: &TurnId, call: &CallId, details: &Details) -> Lawful {
+    fn propose(&mut self, turn: &TurnId, call: &CallId, it: Call) -> Lawful {
         let open = self.turn.as_mut().filter(|open| open.id == *turn);
         let Some(open) = open else {
             return Err(format!("L4: {call} is proposed in {turn}, which does not run"));
         };
         open.calls.push(call.clone());
-        let it = Call { details: details.clone(), approval: None, started: None, ended: None };
         let again = self.calls.insert(call.clone(), it).is_some();
         law!(!again, "L4: {call} is proposed twice");
         Ok(())
@@ -301,6 +323,10 @@ impl Witness {
             (Authority::Rule { rule }, Some(asked)) => {
                 return Err(format!("L4: {call} starts by `{rule}` although {asked} was asked"));
             }
+            (Authority::Typed { prompt }, asked) => {
+                law!(asked.is_none(), "L4: {call} is typed, and was asked about");
+                self.start_typed(call, prompt)?;
+            }
             (Authority::Approval { approval }, asked) => {
                 law!(asked.as_ref() == Some(approval), "L4: {call} starts by {approval}");
                 let answer = self.approvals[approval].answer.as_ref();
@@ -308,6 +334,24 @@ impl Witness {
                 law!(proceeds, "L4: {call} starts by {approval}, which did not allow it");
             }
         }
+        Ok(())
+    }
+
+    /// P6: what starts on a person's own line is that line, in the workspace, once.
+    fn start_typed(&mut self, call: &CallId, prompt: &PromptId) -> Lawful {
+        let running = self.turn.as_ref().map(|turn| &turn.prompt);
+        law!(running == Some(prompt), "P6: {call} starts by {prompt}, which does not run");
+        let Some(typed) = self.lines.remove(prompt) else {
+            return Err(format!("P6: {call} starts by {prompt}, which is no line, or ran before"));
+        };
+        let known = &self.calls[call];
+        let Details::Execute { command, directory } = &known.details else {
+            return Err(format!("P6: {call} is typed and runs nothing"));
+        };
+        law!(typed == format!("!{command}"), "P6: `{typed}` was typed, {call} runs `{command}`");
+        law!(*directory == self.workspace, "P6: {call} runs in {directory}");
+        law!(known.tool == SHELL_TOOL, "P6: {call} is of {}", known.tool);
+        law!(known.access == Access::Execute, "P6: {call} is {:?}", known.access);
         Ok(())
     }
 

@@ -18,6 +18,8 @@ pub enum Source {
     /// A user of this machine, by the kernel's word.
     User(u32),
     Address(IpAddr),
+    /// Anywhere: all attempts at one client's secret.
+    Client(String),
 }
 
 pub struct Limiter {

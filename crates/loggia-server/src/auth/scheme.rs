@@ -1,4 +1,5 @@
-//! One way of proving who one is. Bearer tokens are the first; OAuth joins as another.
+//! One way of proving who one is: bearer tokens from a file, and tokens that were given for a client's
+//! secret.
 //!
 //! A scheme sees the head of a request and nothing of the connection: what a connection is worth
 //! without a credential is the authenticator's rule.
@@ -8,9 +9,20 @@ use futures::future::BoxFuture;
 
 use super::Principal;
 
+/// What a credential is worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judged {
+    Somebody(Principal),
+    /// It was right once: nobody guesses those, so it does not count as an attempt.
+    Over,
+    /// Wrong, or of another kind: the next scheme is asked, and where none knows it the request is
+    /// refused.
+    Nobody,
+    /// It cannot be told now.
+    Unavailable,
+}
+
 /// Must cost the same for a wrong credential as for a right one, and must not log it.
 pub trait Scheme: Send + Sync {
-    /// Whose credential this is. Nothing if it is wrong, expired or of another kind: the next scheme
-    /// is asked, and where none knows it the request is refused.
-    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Option<Principal>>;
+    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged>;
 }

@@ -9,32 +9,19 @@ use std::io::Read;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::scheme::Scheme;
-use super::{Principal, Scopes};
+use super::scheme::{Judged, Scheme};
+use super::scope::Scopes;
+use super::secret::Secret;
+use super::{Principal, bearer};
 
 const SHORTEST: usize = 16;
 const LONGEST: usize = 4_096;
 const LARGEST_FILE: u64 = 64 * 1024;
-
-/// A text that must not be shown. It has no `Debug`, `Display`, `Serialize` or `PartialEq`.
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    fn digest(&self) -> [u8; 32] {
-        Sha256::digest(self.0.as_bytes()).into()
-    }
-}
 
 /// Why a token file can not be used.
 #[derive(Debug, thiserror::Error)]
@@ -162,19 +149,15 @@ fn read_private(path: &Path) -> Result<String, TokenFileError> {
 }
 
 impl Scheme for TokenFile {
-    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Option<Principal>> {
-        std::future::ready(self.principal(request)).boxed()
+    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged> {
+        let principal = self.principal(request);
+        std::future::ready(principal.map_or(Judged::Nobody, Judged::Somebody)).boxed()
     }
 }
 
 impl TokenFile {
     fn principal(&self, request: &Parts) -> Option<Principal> {
-        let value = request.headers.get(AUTHORIZATION)?.to_str().ok()?;
-        let (scheme, token) = value.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
-        }
-        let name = self.find(&Secret::new(token.trim().to_owned()))?;
-        Some(Principal { name: format!("token:{name}"), scopes: Scopes::CLIENT, local: false })
+        let name = self.find(&Secret::new(bearer(request)?.to_owned()))?;
+        Some(Principal::new(format!("token:{name}")).may(Scopes::CLIENT))
     }
 }

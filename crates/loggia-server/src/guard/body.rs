@@ -43,6 +43,11 @@ pub(super) fn check(parts: &Parts, body: &Body, limit: u64) -> Result<(), Reject
     {
         return Err(Rejection::body_too_large());
     }
+    Ok(())
+}
+
+/// What changes something is JSON.
+pub(super) fn check_type(parts: &Parts, body: &Body) -> Result<(), Rejection> {
     let changes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
     if changes.contains(&parts.method) && !is_json(&parts.headers, has_body(parts, body)) {
         return Err(NOT_JSON);

@@ -78,7 +78,7 @@ mod tests {
     use crate::auth::Scopes;
 
     fn principal(name: &str, local: bool) -> Principal {
-        Principal { name: name.to_owned(), scopes: Scopes::CLIENT, local }
+        Principal { local, ..Principal::new(name).may(Scopes::CLIENT) }
     }
 
     #[test]

@@ -12,10 +12,12 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::{Command, Seq};
 use loggia_session::{SessionHandle, SubmitError};
 use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
-use loggia_wire::{Condition, Dialect, WireError, refuse};
+use loggia_wire::{Dialect, WireError, refuse};
 use tokio::sync::mpsc;
 
-use super::ws::{GOING_AWAY, TRY_AGAIN_LATER};
+use super::ws::{GOING_AWAY, POLICY, TENURE_OVER, TRY_AGAIN_LATER};
+use crate::auth::Scopes;
+use crate::dispatch::out_of_scope;
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
@@ -70,6 +72,7 @@ impl Show<'_> {
         let mut present = self.server.presence.watch();
         present.mark_changed();
         let mut follower = self.handle.follow(after);
+        let mut tenure = std::pin::pin!(self.caller.principal.tenure.clone().over());
         let mut ping = tokio::time::interval(limits.silence * 2 / 5);
         let mut batch = vec![text(&welcome)];
         let (code, reason) = loop {
@@ -90,10 +93,12 @@ impl Show<'_> {
                 },
                 Ok(()) = present.changed() => {
                     let clients = present.borrow_and_update().clone();
+                    let clients = self.server.seen_by(self.caller, clients);
                     batch.push(text(&Update::Present { clients }));
                 }
                 _ = ping.tick() => batch.push(Message::Ping(bytes::Bytes::new())),
                 () = self.stopping.told() => break (GOING_AWAY, "stopping"),
+                () = &mut tenure => break (POLICY, TENURE_OVER),
             }
         };
         close(sink, code, reason).await;
@@ -132,17 +137,25 @@ async fn read(
     }
 }
 
+fn allows(scopes: Scopes, wish: &Wish) -> bool {
+    match wish {
+        Wish::Prompt { .. } | Wish::Cancel { .. } => scopes.prompt,
+        Wish::Answer { .. } => scopes.approve,
+        // Whoever may not let a command run may not run one.
+        Wish::Shell { .. } => scopes.prompt && scopes.approve,
+    }
+}
+
 async fn take(wanted: Wanted, handle: &SessionHandle, caller: &Caller) -> Update {
     let Wanted { id, wish } = wanted;
-    let scopes = &caller.principal.scopes;
-    let (allowed, fits) = match &wish {
-        Wish::Prompt { content, .. } => (scopes.prompt, content.to_text().len() <= PROMPT_LIMIT),
-        Wish::Answer { .. } => (scopes.approve, true),
-        Wish::Cancel { .. } => (scopes.prompt, true),
+    let fits = match &wish {
+        Wish::Prompt { content, .. } => content.to_text().len() <= PROMPT_LIMIT,
+        Wish::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
+        Wish::Answer { .. } | Wish::Cancel { .. } => true,
     };
-    if !allowed {
-        let error = Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into();
-        return Update::Failed { id: Some(id), message: refuse(&error, Dialect::A2a03).message };
+    if !allows(caller.principal.scopes, &wish) {
+        let message = refuse(&out_of_scope(), Dialect::A2a03).message;
+        return Update::Failed { id: Some(id), message };
     }
     if !fits {
         let message = format!("the prompt is larger than {PROMPT_LIMIT} bytes");
@@ -160,4 +173,34 @@ async fn take(wanted: Wanted, handle: &SessionHandle, caller: &Caller) -> Update
 fn text(update: &Update) -> Message {
     // Nothing in an update can fail to be written: its maps have text for keys.
     Message::Text(serde_json::to_string(update).unwrap_or_default().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use loggia_core::{Cancel, Content, Question};
+
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_may_want_by_what_its_person_may_do() {
+        let nothing = Scopes { read: true, prompt: false, approve: false, admin: true };
+        let prompts = Scopes { prompt: true, ..nothing };
+        let approves = Scopes { approve: true, ..nothing };
+        let prompt = Wish::Prompt { prompt: "p".into(), content: Content::text("hi") };
+        let shell = Wish::Shell { prompt: "p".into(), line: "ls".into() };
+        let to = Question::Call("c".into());
+        let answer = Wish::Answer { to, choice: "cancel".into(), edit: None, digest: None };
+        let cancel = Wish::Cancel { what: Cancel::Turn };
+        let table = [
+            // reads only, may prompt, may approve, both
+            (prompt, [false, true, false, true]),
+            (shell, [false, false, false, true]),
+            (answer, [false, false, true, true]),
+            (cancel, [false, true, false, true]),
+        ];
+        for (wish, wanted) in table {
+            let may = [nothing, prompts, approves, Scopes::CLIENT].map(|it| allows(it, &wish));
+            assert_eq!(may, wanted, "{wish:?}");
+        }
+    }
 }

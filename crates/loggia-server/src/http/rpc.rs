@@ -10,10 +10,11 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, check_call_version,
-    decode, devtool, dialect_of, refuse, streams,
+    Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, devtool,
+    refuse, streams,
 };
 
+use super::tasks::{self, Spoken};
 use super::{BODY_LIMIT, sse};
 use crate::dispatch::Reply;
 use crate::guard::{self, Rejection};
@@ -21,35 +22,51 @@ use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
 /// How long a body may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
+pub(super) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What a request says outside its body.
-struct Envelope {
-    caller: Caller,
-    version: Option<String>,
-    extension: Extension,
+#[derive(Clone)]
+pub(super) struct Envelope {
+    pub caller: Caller,
+    pub version: Option<String>,
+    pub extension: Extension,
+    pub spoken: Spoken,
     resume: Option<FrameId>,
     stopping: Stopping,
 }
 
 pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
-    let Some(envelope) = Envelope::of(&request) else {
+    answer(&server, request, Spoken::Every).await
+}
+
+pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoken) -> Response {
+    let dialect = spoken.dialect();
+    let Some(mut envelope) = Envelope::of(&request, spoken) else {
         let error = Condition::Unauthenticated.into();
-        return failure(&Id::NULL, Dialect::A2a03, false, &error);
+        return failure(&Id::NULL, dialect, false, &error);
     };
     let bytes = match guard::read_body(request.into_body(), BODY_LIMIT, BODY_TIME).await {
         Ok(bytes) => bytes,
-        Err(rejection) => return unreadable(&rejection),
+        Err(rejection) => return unreadable(&rejection, dialect),
     };
     match jsonrpc::parse(&bytes) {
-        Ok(Calls::One(call)) => one(&server, call, envelope).await,
-        Ok(Calls::Batch(calls)) => batch(&server, calls, &envelope).await,
-        Err(error) => rejected(&error),
+        Ok(Calls::One(call)) => one(server, call, envelope).await,
+        Ok(Calls::Batch(calls)) => batch(server, calls, &envelope).await,
+        Err(Rejected { error: WireError::InvalidRequest(_), .. })
+            if let Some(asked) = tasks::read_bare(&bytes, &mut envelope) =>
+        {
+            respond(server, Id::NULL, dialect, true, asked, envelope).await
+        }
+        Err(error) => {
+            let object =
+                refuse(&error.error, if spoken == Spoken::Every { error.dialect } else { dialect });
+            with_status(jsonrpc::error_response(&error.id, &object), spoken, object.http)
+        }
     }
 }
 
 impl Envelope {
-    fn of(request: &Request) -> Option<Self> {
+    fn of(request: &Request, spoken: Spoken) -> Option<Self> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let version = asked_version(request);
@@ -58,6 +75,7 @@ impl Envelope {
             caller: super::caller(request)?,
             version,
             extension: activated(headers),
+            spoken,
             resume,
             stopping: request.extensions().get::<Stopping>()?.clone(),
         })
@@ -84,27 +102,52 @@ fn activated(headers: &HeaderMap) -> Extension {
     devtool::activated_by_header(values.filter_map(|value| value.to_str().ok()))
 }
 
-async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
-    let id = call.id.clone();
-    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-    let streaming = streams(&call.method);
-    let asked = check_call_version(envelope.version.as_deref(), &call)
-        .and_then(|()| decode(&call, envelope.extension));
+async fn one(server: &Arc<Server>, call: Call, mut envelope: Envelope) -> Response {
+    let (dialect, asked) = tasks::read(server, &call, &mut envelope).await;
+    respond(server, call.id, dialect, streams(&call.method), asked, envelope).await
+}
+
+async fn respond(
+    server: &Arc<Server>,
+    id: Id,
+    dialect: Dialect,
+    streaming: bool,
+    asked: Result<Asked, WireError>,
+    envelope: Envelope,
+) -> Response {
+    let spoken = envelope.spoken;
+    let failed = |error: &WireError| match spoken.has_statuses() {
+        true => {
+            let object = refuse(error, dialect);
+            with_status(jsonrpc::error_response(&id, &object), spoken, object.http)
+        }
+        false => failure(&id, dialect, streaming, error),
+    };
     let (asked, extension) = match asked {
         Ok(asked) => {
             let extension = asked.view.extension;
             (asked, extension)
         }
-        Err(error) => return failure(&id, dialect, streaming, &error),
+        Err(error) => return failed(&error),
     };
-    let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
+    let form = spoken.form(&id);
+    let tenure = envelope.caller.principal.tenure.clone();
+    let answer = tokio::select! {
+        answer = server.ask(asked, &envelope.caller, envelope.resume) => answer,
+        // It waited for the end of a turn, and its token has ended first.
+        () = tenure.over() => Err(Condition::Unauthenticated.into()),
+    };
+    let response = match answer {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
-        Ok(Reply::Frame(value)) => sse::once(&id, &value),
+        Ok(Reply::Frame(value)) => sse::once(&form, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
-            Ok(place) => sse::respond(id, dialect, frames, envelope.stopping, place),
-            Err(_) => return failure(&id, dialect, streaming, &Condition::TooManyStreams.into()),
+            Ok(place) => {
+                let Envelope { caller, stopping, .. } = envelope;
+                sse::respond(form, dialect, frames, stopping, caller.principal.tenure, place)
+            }
+            Err(_) => return failed(&Condition::TooManyStreams.into()),
         },
-        Err(error) => return failure(&id, dialect, streaming, &error),
+        Err(error) => return failed(&error),
     };
     named_extension(response, extension)
 }
@@ -132,9 +175,8 @@ async fn batch(
                 return jsonrpc::error_response(&id, &refuse(&error, dialect));
             }
         };
-        let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-        let asked = check_call_version(envelope.version.as_deref(), &call)
-            .and_then(|()| decode(&call, envelope.extension));
+        let mut envelope = envelope.clone();
+        let (dialect, asked) = tasks::read(server, &call, &mut envelope).await;
         let answer = match asked {
             Ok(asked) => server.ask(asked, &envelope.caller, None).await,
             Err(error) => Err(error),
@@ -154,22 +196,27 @@ async fn batch(
 /// An error is an answer like any other: HTTP 200 with a JSON-RPC error, as both versions say. A 0.3
 /// client that asked for a stream reads streams only.
 fn failure(id: &Id, dialect: Dialect, streaming: bool, error: &WireError) -> Response {
-    if streaming && dialect == Dialect::A2a03 {
+    if streaming && dialect != Dialect::A2a1 {
         return sse::refusal(id, dialect, error);
     }
     json(jsonrpc::error_response(id, &refuse(error, dialect)))
 }
 
-fn rejected(rejected: &Rejected) -> Response {
-    json(jsonrpc::error_response(&rejected.id, &refuse(&rejected.error, rejected.dialect)))
+/// Where clients read HTTP statuses, the error has its own.
+fn with_status(text: String, spoken: Spoken, status: u16) -> Response {
+    let mut response = json(text);
+    if let (true, Ok(status)) = (spoken.has_statuses(), StatusCode::from_u16(status)) {
+        *response.status_mut() = status;
+    }
+    response
 }
 
 /// A body that could not be read has no id; its HTTP status says what went wrong as well.
-fn unreadable(rejection: &Rejection) -> Response {
+fn unreadable(rejection: &Rejection, dialect: Dialect) -> Response {
     if rejection.status != StatusCode::PAYLOAD_TOO_LARGE {
         return rejection.into_response();
     }
-    let object = refuse(&Condition::BodyTooLarge { limit: BODY_LIMIT }.into(), Dialect::A2a03);
+    let object = refuse(&Condition::BodyTooLarge { limit: BODY_LIMIT }.into(), dialect);
     let body = jsonrpc::error_response(&Id::NULL, &object);
     rejection.respond(serde_json::value::RawValue::from_string(body).ok())
 }

@@ -8,8 +8,10 @@ use axum::http::header;
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
-use loggia_wire::{Dialect, Id, WireError, refuse};
+use futures::future::BoxFuture;
+use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse};
 
+use crate::auth::Tenure;
 use crate::dispatch::TaskFrames;
 use crate::projection::Encoded;
 use crate::serve::Stopping;
@@ -17,28 +19,72 @@ use crate::serve::Stopping;
 /// Proxies and clients give up on a silent stream; this is well before any of them.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// How frames are written.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Form {
+    /// Each is a response to this request.
+    Responses(Id),
+    /// As they are.
+    Bare,
+    /// The words in them.
+    Words,
+    /// As they are; what goes wrong is an event of its own kind.
+    Events,
+}
+
+impl Form {
+    fn id(&self) -> &Id {
+        match self {
+            Form::Responses(id) => id,
+            Form::Bare | Form::Words | Form::Events => &Id::NULL,
+        }
+    }
+
+    /// One frame as an event's data; None where there is nothing to say.
+    fn write(&self, body: &[u8], out: &mut BytesMut) -> Option<()> {
+        match self {
+            Form::Responses(id) => {
+                let before = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.as_json());
+                out.put_slice(before.as_bytes());
+                out.put_slice(body);
+                out.put_slice(b"}");
+            }
+            Form::Bare | Form::Events => out.put_slice(body),
+            Form::Words => {
+                let event = serde_json::from_slice(body).ok()?;
+                out.put_slice(legacy::words::chunk(&event)?.to_string().as_bytes());
+            }
+        }
+        Some(())
+    }
+}
+
 /// A stream of responses to one request. `held` lives as long as the stream: its place among the
 /// caller's streams.
 pub fn respond<H: Send + 'static>(
-    id: Id,
+    form: Form,
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
+    tenure: Tenure,
     held: H,
 ) -> Response {
-    let state = State { id, dialect, frames, stopping, over: false, _held: held };
+    let tenure = Box::pin(tenure.over());
+    let state = State { form, dialect, frames, stopping, tenure, over: false, _held: held };
     response(Body::from_stream(events(state)))
 }
 
 /// A stream of one response, which is in no log and so has no place to resume from.
-pub fn once(id: &Id, value: &serde_json::Value) -> Response {
-    let text = loggia_wire::jsonrpc::response(id, &value.to_string());
-    response(Body::from(format!("data: {text}\n\n")))
+pub fn once(form: &Form, value: &serde_json::Value) -> Response {
+    let mut out = BytesMut::from(&b"data: "[..]);
+    let written = form.write(value.to_string().as_bytes(), &mut out);
+    out.put_slice(b"\n\n");
+    response(written.map_or_else(Body::empty, |()| Body::from(out.freeze())))
 }
 
 /// A request for a stream that failed before it began, in the form of a stream.
 pub fn refusal(id: &Id, dialect: Dialect, error: &WireError) -> Response {
-    response(Body::from(error_event(id, dialect, error)))
+    response(Body::from(error_event(&Form::Responses(id.clone()), dialect, error)))
 }
 
 fn response(body: Body) -> Response {
@@ -56,10 +102,12 @@ fn response(body: Body) -> Response {
 }
 
 struct State<H> {
-    id: Id,
+    form: Form,
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
+    /// Over with the reader's credential.
+    tenure: BoxFuture<'static, ()>,
     over: bool,
     _held: H,
 }
@@ -73,12 +121,17 @@ fn events<H: Send + 'static>(
         }
         let event = tokio::select! {
             biased; // a frame that is there goes out before the stream is ended
+            () = &mut state.tenure => {
+                state.over = true;
+                let error = Condition::Unauthenticated.into();
+                error_event(&state.form, state.dialect, &error)
+            }
             frames = state.frames.next() => match frames {
-                Ok(Some(frames)) => encode(&state.id, &frames),
+                Ok(Some(frames)) => encode(&state.form, &frames),
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    error_event(&state.id, state.dialect, &error)
+                    error_event(&state.form, state.dialect, &error)
                 }
             },
             () = state.stopping.told() => {
@@ -91,25 +144,30 @@ fn events<H: Send + 'static>(
     })
 }
 
-fn encode(id: &Id, frames: &[Arc<Encoded>]) -> Bytes {
-    let size = frames.iter().map(|frame| frame.body.len() + 96 + id.as_json().len()).sum();
+fn encode(form: &Form, frames: &[Arc<Encoded>]) -> Bytes {
+    let around = 96 + form.id().as_json().len();
+    let size = frames.iter().map(|frame| frame.body.len() + around).sum();
     let mut out = BytesMut::with_capacity(size);
     for frame in frames {
-        out.put_slice(
-            format!(
-                "id: {}\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":",
-                frame.id,
-                id.as_json()
-            )
-            .as_bytes(),
-        );
-        out.put_slice(&frame.body);
-        out.put_slice(b"}\n\n");
+        let before = out.len();
+        out.put_slice(format!("id: {}\ndata: ", frame.id).as_bytes());
+        match form.write(&frame.body, &mut out) {
+            Some(()) => out.put_slice(b"\n\n"),
+            None => out.truncate(before),
+        }
     }
     out.freeze()
 }
 
-fn error_event(id: &Id, dialect: Dialect, error: &WireError) -> Bytes {
-    let text = loggia_wire::jsonrpc::error_response(id, &refuse(error, dialect));
-    Bytes::from(format!("data: {text}\n\n"))
+fn error_event(form: &Form, dialect: Dialect, error: &WireError) -> Bytes {
+    Bytes::from(match form {
+        Form::Events => {
+            let (_, body) = loggia_wire::sdlc::error(error);
+            format!("event: error\ndata: {body}\n\n")
+        }
+        Form::Responses(_) | Form::Bare | Form::Words => {
+            let text = loggia_wire::jsonrpc::error_response(form.id(), &refuse(error, dialect));
+            format!("data: {text}\n\n")
+        }
+    })
 }

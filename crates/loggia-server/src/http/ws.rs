@@ -26,7 +26,7 @@ use tokio_tungstenite::tungstenite;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::BODY_LIMIT;
-use crate::dispatch::{Reply, TaskFrames};
+use crate::dispatch::{Reply, TaskFrames, out_of_scope};
 use crate::peer::Peer;
 use crate::projection::{Encoded, Frames};
 use crate::serve::Stopping;
@@ -47,7 +47,10 @@ pub(super) const GOING_AWAY: u16 = 1001;
 const PROTOCOL_ERROR: u16 = 1002;
 const NOT_TEXT_AT_ALL: u16 = 1007;
 const TOO_LARGE: u16 = 1009;
+pub(super) const POLICY: u16 = 1008;
 pub(super) const TRY_AGAIN_LATER: u16 = 1013;
+/// Why a socket is closed whose client is nobody any more.
+pub(super) const TENURE_OVER: &str = "the token is over: come back with a new one";
 
 pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Response {
     let Some(mut caller) = super::caller(&request) else {
@@ -82,6 +85,7 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
     let attaches = upgrade.selected_protocol().is_some();
     // A client joins with its upgrade: what happens while the socket is set up is for it as well.
     if !attaches
+        && caller.principal.scopes.read
         && query.after.is_none()
         && let Some(id) = query.wanted(&server)
         && let Ok(handle) = server.session(&id, &caller).await
@@ -93,6 +97,7 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         if attaches {
             caller.origin.surface = Surface::Tui;
             let session = match query.wanted(&server) {
+                _ if !caller.principal.scopes.read => Err(out_of_scope()),
                 Some(id) => server.session(&id, &caller).await,
                 None => Err(Condition::UnknownContext.into()),
             };
@@ -179,12 +184,14 @@ async fn serve(
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
     let limits = server.limits;
     let query = Arc::new(query);
+    let tenure = caller.principal.tenure.clone();
     let mut connection = Connection { server, caller, query, outbox, running: HashMap::new() };
     // Two futures of one task: an answer that waits for the socket does not keep the socket from
     // being emptied, and when either ends, the connection does.
     let close = tokio::select! {
         close = write(&mut sink, outgoing, stopping, limits) => close,
         close = connection.read(source) => close,
+        () = tenure.over() => Some((POLICY, TENURE_OVER)),
     };
     if let Some((code, reason)) = close {
         let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
@@ -308,6 +315,9 @@ impl Connection {
 
     /// Sends every frame of a session from a cursor on; without one, from now on.
     async fn follow(&mut self, id: &SessionId, after: Option<FrameId>) -> Result<(), WireError> {
+        if !self.caller.principal.scopes.read {
+            return Err(out_of_scope());
+        }
         let handle = self.server.session(id, &self.caller).await?;
         let now = FrameId { seq: handle.head(), k: u32::MAX };
         let projection = self.server.projection(&handle, VIEW);

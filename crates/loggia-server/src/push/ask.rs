@@ -47,7 +47,11 @@ impl Server {
     /// Sends push notifications, and says so on the card.
     #[must_use]
     pub fn with_push(mut self, options: PushOptions) -> Self {
-        self.push = Some(Outbox::new(self.hub.clone(), self.shelf.clone(), options));
+        let outbox = Outbox::new(self.hub.clone(), self.shelf.clone(), options);
+        if let Some(oauth) = &self.oauth {
+            outbox.ask_for_clients(oauth.clone());
+        }
+        self.push = Some(outbox);
         self.facts.push = true;
         self
     }
@@ -90,7 +94,8 @@ impl Server {
         };
         let Registered { registration, .. } = outbox.register(wanted).await?;
         outbox.start(&registration);
-        Ok(Reply::Value(reply::push(view.dialect, &task, &registration.target())))
+        let name = self.name_of(&handle, view, &task).await?;
+        Ok(Reply::Value(reply::push(view.dialect, &name, &registration.target())))
     }
 
     /// Without a name: the only one, or the first.
@@ -102,13 +107,14 @@ impl Server {
         caller: &Caller,
     ) -> Result<Reply, WireError> {
         let outbox = self.outbox()?;
-        self.session_of(&task, caller).await?;
+        let handle = self.session_of(&task, caller).await?;
         let found = match config {
             Some(config) => outbox.registration(&Key { task: task.clone(), config }).await?,
             None => outbox.of_task(&task).await?.into_iter().next(),
         };
         let found = found.ok_or(Condition::UnknownPushConfig)?;
-        Ok(Reply::Value(reply::push(view.dialect, &task, &found.target())))
+        let name = self.name_of(&handle, view, &task).await?;
+        Ok(Reply::Value(reply::push(view.dialect, &name, &found.target())))
     }
 
     pub(crate) async fn list_push(

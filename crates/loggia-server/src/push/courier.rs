@@ -170,6 +170,7 @@ fn headers(registration: &Registration) -> Option<HeaderMap> {
     };
     let mut headers = HeaderMap::new();
     let (media, version) = match registration.version {
+        Version::V01 => ("application/json", "0.1"),
         Version::V03 => ("application/json", "0.3"),
         Version::V1 => ("application/a2a+json", "1.0"),
     };

@@ -57,6 +57,9 @@ pub struct Registration {
 /// The protocol of a registration, and so of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Version {
+    /// The task service.
+    #[serde(rename = "0.1")]
+    V01,
     #[serde(rename = "0.3")]
     V03,
     #[serde(rename = "1.0")]
@@ -105,6 +108,7 @@ impl Registration {
     pub fn view(&self) -> View {
         View {
             dialect: match self.version {
+                Version::V01 => Dialect::Legacy,
                 Version::V03 => Dialect::A2a03,
                 Version::V1 => Dialect::A2a1,
             },
@@ -126,7 +130,8 @@ impl Registration {
 impl Version {
     pub fn of(dialect: Dialect) -> Self {
         match dialect {
-            Dialect::A2a03 => Version::V03,
+            Dialect::Legacy => Version::V01,
+            Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => Version::V03,
             Dialect::A2a1 => Version::V1,
         }
     }

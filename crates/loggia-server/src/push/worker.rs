@@ -186,11 +186,13 @@ impl Pass<'_> {
             };
             match self.registration.version {
                 Version::V1 => self.send_each(&batch).await?,
-                Version::V03 if self.has_news(&batch) => match self.send_task().await? {
-                    Some(after) => frames = after,
-                    None => return Ok(Next::Nothing),
-                },
-                Version::V03 => {}
+                Version::V01 | Version::V03 if self.has_news(&batch) => {
+                    match self.send_task().await? {
+                        Some(after) => frames = after,
+                        None => return Ok(Next::Nothing),
+                    }
+                }
+                Version::V01 | Version::V03 => {}
             }
         }
     }
@@ -262,6 +264,13 @@ impl Pass<'_> {
     ) -> Result<(), Ended> {
         let name = format!("{}-{id}", self.registration.serial);
         let outbox = self.outbox;
+        if let Some(oauth) = outbox.oauth.get()
+            && !oauth.still_knows(&self.registration.principal).await?
+        {
+            tracing::info!(webhook = self.origin(), "a webhook ends with its client");
+            self.forget().await?;
+            return Err(Ended(Ok(Next::Nothing)));
+        }
         let outcome = {
             let places = match self.cursor.failing {
                 None => &outbox.first_attempts,

@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{Command, Content, Event, Seq, SessionId, TaskChoice, TaskId};
+use loggia_server::auth::{Clients, Grant, Scopes};
+use loggia_server::dispatch::Reply;
 use loggia_server::push::record::{Records, Registration, Start, Version};
 use loggia_session::{MemoryStore, SessionHandle, Store};
 use loggia_testkit::{Act, Reader, ScriptAgent, client};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, options};
-use crate::webhook::{Answer, Call, Webhook};
+use crate::stage::{Stage, options, send1};
+use crate::webhook::{Answer, Call, PATIENCE, Webhook};
 
 fn bodies(calls: &[Call]) -> Vec<Value> {
     calls.iter().map(|call| call.body.clone()).collect()
@@ -75,6 +77,34 @@ async fn the_cursor_moves_before_the_next_one_is_sent() {
         let place = calls[taken - 1].header("webhook-id").rsplit_once('-').unwrap().1;
         assert_eq!(cursor.delivered.as_deref(), Some(place), "{cursor:?}");
     }
+}
+
+/// A client that is revoked hears nothing more, wherever it wanted to be told.
+#[tokio::test]
+async fn a_webhook_ends_with_its_client() {
+    let stage = Stage::doing([Act::Flood(10)]);
+    let clients = Clients::new(stage.store.clone());
+    clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
+    let webhook = Webhook::telling([], Answer::Status(503)).await;
+    let params = send1("go", json!({ "id": "c", "url": webhook.url() }));
+    let sent = match stage.ask("client:ann", "SendMessage", params).await {
+        Ok(Reply::Value(sent)) => sent,
+        _ => panic!("it is not sent"),
+    };
+    let task = TaskId::from(sent["task"]["id"].as_str().unwrap());
+    webhook.until(|calls| calls.len() > 3).await;
+    clients.rotate("ann").await.unwrap();
+    let heard = webhook.calls().len();
+    webhook.until(|calls| calls.len() > heard + 1).await; // a new secret is the same client
+    clients.revoke("ann").await.unwrap();
+    let records = Records::new(stage.store.clone());
+    let gone = async {
+        while !records.of_task(&task).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it is forgotten");
+    stage.stop().await;
 }
 
 fn registration(handle: &SessionHandle, task: &TaskId, url: String) -> Registration {

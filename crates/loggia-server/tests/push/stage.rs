@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use loggia_core::{AgentName, Mode, Origin, SessionId, Surface};
-use loggia_server::auth::{Principal, Scopes};
+use loggia_server::auth::{OAuth, Principal, SampleClient, Scopes};
 use loggia_server::dispatch::Reply;
 use loggia_server::push::PushOptions;
 use loggia_server::push::resolver::Lookup;
@@ -55,7 +55,9 @@ impl Stage {
             tools: Vec::new(),
             auto_execute: false,
         };
-        let server = Server::new(hub.clone(), Shape::Many, defaults, facts()).with_push(options);
+        let oauth = Arc::new(OAuth::new(store.clone(), SampleClient::Off).unwrap());
+        let server = Server::new(hub.clone(), Shape::Many, defaults, facts());
+        let server = server.with_push(options).with_oauth(oauth);
         Self { store, hub, server: Arc::new(server) }
     }
 
@@ -136,7 +138,7 @@ pub fn send03(text: &str, config: Value) -> Value {
 fn caller(name: &str) -> Caller {
     let mut origin = Origin::new(Surface::A2a, name);
     origin.principal = Some(name.to_owned());
-    let principal = Principal { name: name.to_owned(), scopes: Scopes::CLIENT, local: true };
+    let principal = Principal { local: true, ..Principal::new(name).may(Scopes::CLIENT) };
     Caller { principal, origin }
 }
 

@@ -211,4 +211,18 @@ impl Store for MemoryStore {
         lock(&self.inner).put(document);
         ready(Ok(()))
     }
+
+    fn replace(
+        &self,
+        expected: Option<String>,
+        document: Document,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let mut inner = lock(&self.inner);
+        let key = (document.collection.clone(), document.key.clone());
+        let fits = inner.documents.get(&key) == expected.as_ref();
+        if fits {
+            inner.put(document);
+        }
+        ready(Ok(fits))
+    }
 }

@@ -222,6 +222,16 @@ impl Store for SqliteStore {
     fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move { self.write(|reply| Job::Put { document, reply }).await })
     }
+
+    fn replace(
+        &self,
+        expected: Option<String>,
+        document: Document,
+    ) -> BoxFuture<'_, Result<bool, StoreError>> {
+        Box::pin(
+            async move { self.write(|reply| Job::Replace { expected, document, reply }).await },
+        )
+    }
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {

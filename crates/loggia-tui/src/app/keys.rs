@@ -21,6 +21,15 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         let chosen = overlay.key(event);
         return close_overlay(model, chosen);
     }
+    if let Some(mut closed) = model.closed.take()
+        && closed.takes(event, now)
+    {
+        model.remark(closed.notice.clone(), now);
+        model.closed = Some(closed);
+        // The next question has not been looked at either.
+        model.dialog.iter_mut().for_each(|dialog| dialog.was_typed(now));
+        return Vec::new();
+    }
     if let Some(dialog) = &mut model.dialog {
         let reaction = dialog.key(event, now);
         if let Some(effects) = react(model, reaction, now) {
@@ -68,6 +77,10 @@ fn key_in_transcript(
 }
 
 pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
+    if let Some(closed) = model.closed.take_if(|closed| closed.takes_paste(now)) {
+        model.remark(closed.notice, now);
+        return Vec::new();
+    }
     // A paste is never an answer; it may be the words of one.
     if let Some(dialog) = &mut model.dialog
         && dialog.is_armed(now)
@@ -89,6 +102,10 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
         Written::TooLong => {
             model.remark("that is too long for one prompt", now);
             Vec::new()
+        }
+        Written::Shell(line) => {
+            let typed = format!("{}{line}", loggia_core::SHELL_MARK);
+            vec![Effect::Remember(typed), Effect::Shell(line)]
         }
         Written::Submit(text) => {
             let mut effects = vec![Effect::Remember(text.clone())];
@@ -120,6 +137,15 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> V
                 Vec::new()
             }
         },
+        Local::Vim => {
+            model.composer.toggle_vim();
+            let said = match model.composer.vim {
+                Some(_) => "keys are Vim's: Esc for normal mode",
+                None => "keys are plain again",
+            };
+            model.remark(said, now);
+            Vec::new()
+        }
         Local::Quit => vec![Effect::Leave(Exit::Asked)],
         Local::Mode => match mode_named(argument) {
             Some(mode) => set_mode(model, mode),

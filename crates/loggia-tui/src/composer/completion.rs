@@ -1,5 +1,7 @@
 //! What can be completed where the cursor stands, and the list that offers it.
 
+use loggia_core::shell::quoted;
+
 use crate::command::{self, Values};
 
 /// Rows of a list.
@@ -107,9 +109,12 @@ pub fn commands(start: usize, typed: &str) -> Option<Popup> {
     popup(start, items, Kind::Command)
 }
 
-pub fn files(start: usize, found: Vec<String>) -> Option<Popup> {
-    let offer =
-        |path: String| Offer { insert: format!("@{path} "), label: path, about: String::new() };
+/// In a command line a file is a word of it; in a prompt it is mentioned.
+pub fn files(start: usize, found: Vec<String>, shell: bool) -> Option<Popup> {
+    let offer = |path: String| {
+        let insert = if shell { format!("{} ", quoted(&path)) } else { format!("@{path} ") };
+        Offer { insert, label: path, about: String::new() }
+    };
     popup(start, found.into_iter().map(offer).collect(), Kind::File)
 }
 

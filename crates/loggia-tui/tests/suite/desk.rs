@@ -105,6 +105,7 @@ impl Desk {
             opened: Millis(0),
             history: Vec::new(),
             fullscreen: false,
+            vim: false,
             size,
             reflows: true,
             theme: loggia_tui::theme::Theme::default(),
@@ -191,7 +192,14 @@ impl Desk {
     /// The person has looked at the dialog long enough.
     pub fn reads(&mut self) -> &mut Self {
         self.draw();
-        self.now += loggia_tui::dialog::GUARD;
+        self.now += loggia_tui::guard::GUARD;
+        self.send(Msg::Tick);
+        self.draw();
+        self
+    }
+
+    pub fn waits(&mut self, milliseconds: u64) -> &mut Self {
+        self.now += milliseconds;
         self.send(Msg::Tick);
         self.draw();
         self

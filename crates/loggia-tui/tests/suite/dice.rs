@@ -166,7 +166,8 @@ impl Dice<'_> {
     pub fn settings(&mut self) -> Settings {
         let mode = self.one_of(&[Mode::Ask, Mode::Edits, Mode::All, Mode::Plan]);
         let model = ModelName(self.text());
-        Settings { model, mode, rules: Vec::new(), tools: None, limits: Default::default() }
+        let (unattended, limits) = (self.below(2) == 0, Default::default());
+        Settings { model, mode, rules: Vec::new(), tools: None, unattended, limits }
     }
 
     pub fn event(&mut self) -> Event {
@@ -177,7 +178,10 @@ impl Dice<'_> {
         let approval = ApprovalId::from(self.id("a").as_str());
         let task = TaskId::from("task");
         match self.below(22) {
-            0 => Event::PromptAccepted { prompt, task, content: Content::text(self.text()) },
+            0 => {
+                let (content, shell) = (Content::text(self.text()), self.below(4) == 0);
+                Event::PromptAccepted { prompt, task, content, shell }
+            }
             1 => Event::PromptWithdrawn { prompt },
             2 | 3 => Event::TurnStarted { turn, prompt, task },
             4 => {
@@ -202,7 +206,8 @@ impl Dice<'_> {
             10 => {
                 let tokens = u64::from(self.byte()) << (self.byte() % 40);
                 let usage = Usage { input_tokens: tokens, ..Usage::default() };
-                Event::UsageReported { turn, model: ModelName(self.text()), usage }
+                let window = (self.below(2) == 0).then(|| u64::from(self.byte()) << 10);
+                Event::UsageReported { turn, model: ModelName(self.text()), usage, window }
             }
             11 | 12 => Event::CallProposed {
                 turn,

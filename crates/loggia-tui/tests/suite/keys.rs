@@ -1,6 +1,8 @@
 //! Key scripts on real sessions.
 
-use loggia_core::{ChoiceId, Command, Content, Event, Origin, Question, Surface, TaskChoice};
+use loggia_core::{
+    Authority, ChoiceId, Command, Content, Event, Origin, Question, Surface, TaskChoice,
+};
 use loggia_testkit::client::Reader;
 use loggia_testkit::journal::Gate;
 use loggia_testkit::{Act, Journal, ScriptAgent};
@@ -78,6 +80,24 @@ async fn somebody_elses_answer_closes_the_dialog_and_is_named() {
     desk.sees_no("Allow once").await.sees("approved by A2A:phone").await;
 }
 
+/// The key was on its way when somebody else answered: it is swallowed, and says so once more.
+#[tokio::test]
+async fn a_key_on_its_way_when_the_dialog_closed_is_swallowed() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::execute("ls"), Act::succeed("ok")])).await;
+    desk.types("go<enter>").sees("Allow once").await.reads();
+    let approval = Reader::new(&desk.handle).until_asked().await;
+    let command = Command::Answer {
+        to: Question::Approval(approval),
+        choice: ChoiceId::PROCEED_ONCE.into(),
+        edit: None,
+        digest: None,
+    };
+    desk.handle.submit(command, phone()).await.unwrap();
+    desk.sees_no("Allow once").await.types("y<esc><enter>").sees("approved by A2A:phone").await;
+    desk.sees("what shall I do?").await.waits(loggia_tui::guard::AFTER).types("y");
+    desk.sees("› y").await;
+}
+
 #[tokio::test]
 async fn somebody_elses_prompt_appears_with_its_origin() {
     let mut desk = Desk::new(ScriptAgent::doing([Act::say("for the phone")])).await;
@@ -100,6 +120,55 @@ async fn prompts_are_queued_and_shown_and_can_be_taken_back() {
     desk.types("third<enter>").sees("queued: third").await;
     gate.open();
     desk.sees("second done").await.sees_no("queued:").await;
+}
+
+/// The agent proposes what the person typed: nobody is asked, and it is in the log and the history.
+#[tokio::test]
+async fn a_line_behind_a_mark_is_run_without_a_question() {
+    let acts = [Act::execute("echo hi"), Act::output("hi\n"), Act::succeed("hi")];
+    let mut desk = Desk::new(ScriptAgent::doing(acts)).await;
+    desk.types("!echo hi").sees("$ !echo hi").await.sees("without a question").await;
+    desk.types("<enter>").sees("✓ echo hi").await.sees("› !echo hi").await.sees("\n  hi").await;
+    assert!(!desk.screen().contains("Allow once"), "{}", desk.screen());
+    assert_eq!(desk.host.written.lock().unwrap().as_slice(), ["!echo hi"]);
+    desk.types("<up>").sees("$ !echo hi").await;
+    let mut reader = Reader::new(&desk.handle);
+    let started = reader.until(|event| matches!(event, Event::CallStarted { .. })).await;
+    let Event::CallStarted { authority, .. } = &started.event else { panic!() };
+    assert!(matches!(authority, Authority::Typed { .. }), "{authority:?}");
+}
+
+/// What the agent tries in that turn besides is asked about as ever.
+#[tokio::test]
+async fn a_line_of_ones_own_lets_nothing_else_pass() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::execute("echo hi; rm -rf x")])).await;
+    desk.types("!echo hi<enter>").sees("Allow once").await.reads().types("n");
+    desk.sees("refused").await;
+}
+
+/// A mark alone runs nothing, a space before it makes a message, and so does a folded paste: its
+/// mark cannot be seen.
+#[tokio::test]
+async fn what_is_no_line_of_ones_own() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::say("heard")])).await;
+    desk.types("! <enter>").sees("$ !").await.types("<ctrl-c>");
+    desk.types(" !x<enter>").sees("heard").await;
+    desk.pastes(&"!echo pasted\n".repeat(20)).sees("› [pasted 20 lines]").await.types("<enter>");
+    let mut reader = Reader::new(&desk.handle);
+    for _ in 0..2 {
+        let prompt = reader.until(|event| matches!(event, Event::PromptAccepted { .. })).await;
+        let Event::PromptAccepted { shell, .. } = &prompt.event else { panic!() };
+        assert!(!shell, "{prompt:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_in_a_line_of_ones_own_is_a_word_of_it() {
+    let files = ["src/a b.rs", "src/view.rs"].map(str::to_owned).to_vec();
+    let study = Study { files, ..Study::default() };
+    let mut desk = Desk::sized(ScriptAgent::idle(), study, (80, 24)).await;
+    desk.types("!cat @view").sees("src/view.rs").await.types("<tab>@ab");
+    desk.sees("src/a b.rs").await.types("<tab>").sees("$ !cat src/view.rs 'src/a b.rs'").await;
 }
 
 #[tokio::test]

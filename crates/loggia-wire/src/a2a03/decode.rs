@@ -74,14 +74,17 @@ fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) 
 fn configuration(fields: &Fields<'_>, stream: Option<Delivery>) -> Read<Configuration> {
     let Some(given) = fields.object("configuration")? else {
         return Ok(Configuration {
-            delivery: stream.unwrap_or(Delivery::AtOnce),
+            delivery: stream.unwrap_or(Delivery::Unsaid),
             push: None,
             history: HistoryLength::All,
             output_modes: Vec::new(),
         });
     };
-    let blocking = given.flag("blocking")?.unwrap_or(false);
-    let unary = if blocking { Delivery::WhenSettled } else { Delivery::AtOnce };
+    let unary = match given.flag("blocking")? {
+        Some(true) => Delivery::WhenSettled,
+        Some(false) => Delivery::AtOnce,
+        None => Delivery::Unsaid,
+    };
     let push = given.object("pushNotificationConfig")?;
     Ok(Configuration {
         delivery: stream.unwrap_or(unary),
@@ -91,7 +94,7 @@ fn configuration(fields: &Fields<'_>, stream: Option<Delivery>) -> Read<Configur
     })
 }
 
-fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
+pub(crate) fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
     let items = message.items("parts")?;
     if items.is_empty() {
         return Err(violation(message.path("parts"), "must hold at least one part"));
@@ -116,7 +119,7 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
 }
 
 /// `url` is what some clients write for `uri`.
-fn file(fields: &Fields<'_>) -> Read<Part> {
+pub(crate) fn file(fields: &Fields<'_>) -> Read<Part> {
     let base64 = fields.owned_text("bytes")?;
     let uri = match fields.header_text("uri", 64 * 1024)? {
         None => fields.header_text("url", 64 * 1024)?,
@@ -139,7 +142,7 @@ fn file(fields: &Fields<'_>) -> Read<Part> {
     })
 }
 
-fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
+pub(crate) fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
     let authentication = config.object("authentication")?;
     let (mut scheme, mut credentials) = (None, None);
     if let Some(given) = &authentication {

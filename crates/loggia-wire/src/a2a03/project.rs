@@ -49,7 +49,7 @@ pub(crate) fn piece(place: &Place<'_>, piece: &Piece) -> Value {
     })
 }
 
-fn artifact(piece: &Piece) -> Artifact {
+pub(crate) fn artifact(piece: &Piece) -> Artifact {
     Artifact {
         artifact_id: piece.id.clone(),
         name: piece.name.clone(),

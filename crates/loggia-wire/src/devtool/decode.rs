@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use loggia_core::{ApprovalId, CallId, ChoiceId, Edit, Question};
+use loggia_core::{ApprovalId, CallId, ChoiceId, Edit, Question, Repository};
 use serde_json::Value;
 
 use super::{CODER_AGENT, is_ours};
@@ -122,8 +122,13 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     Ok(None)
 }
 
-fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
+pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
     let workspace_path = workspace_path(fields)?;
+    let repository = repository(fields)?;
+    if workspace_path.is_some() && repository.is_some() {
+        let why = "must not be given together with workspace_path: it is one or the other";
+        return Err(violation(fields.path("repository"), why));
+    }
     let mcp_servers = match both(fields, "mcp_servers", "mcpServers")? {
         None => None,
         Some(_) => fields.get("mcp_servers").or_else(|| fields.get("mcpServers")).cloned(),
@@ -140,7 +145,8 @@ fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
         mcp_servers,
         allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
         auto_execute,
-        repository: None,
+        repository,
+        unattended: false,
     };
     Ok((settings != AgentSettings::default()).then_some(settings))
 }
@@ -170,6 +176,25 @@ fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
         true => Ok(Some(path.to_owned())),
         false => Err(violation(at(), "must be an absolute path")),
     }
+}
+
+/// What to work in a copy of. Whether it is allowed is for the server to say, and whether the
+/// directory is one is known when there is a copy.
+fn repository(fields: &Fields<'_>) -> Read<Option<Repository>> {
+    let Some(fields) = fields.object("repository")? else { return Ok(None) };
+    let directory = match fields.text("target_directory")? {
+        None => fields.text("targetDirectory")?,
+        given => given,
+    };
+    let repository = Repository {
+        url: fields.text("url")?.ok_or_else(|| fields.missing("url"))?.to_owned(),
+        revision: fields.owned_text("revision")?,
+        shallow: fields.flag("shallow")?.unwrap_or(false),
+        directory: directory.map(str::to_owned),
+    };
+    repository.address().map_err(|why| violation(fields.path("url"), why))?;
+    repository.named_revision().map_err(|why| violation(fields.path("revision"), why))?;
+    Ok(Some(repository))
 }
 
 /// `commands/get` and `command/execute`.

@@ -5,7 +5,9 @@
 //! in any case before the call ends.
 
 use loggia_core::transcript::{LIVE_TAIL, keep_tail};
-use loggia_core::{ApprovalId, CallId, Choice, Details, Envelope, Event, Millis};
+use loggia_core::{
+    Access, ApprovalId, CallId, Choice, Details, Envelope, Event, MessageId, Millis, Risk,
+};
 use serde_json::Value;
 
 use crate::devtool::AboutAnswer;
@@ -21,7 +23,10 @@ pub(crate) struct Calls {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OpenCall {
     pub id: CallId,
+    /// The model's reply that it belongs to.
+    pub message: MessageId,
     pub tool: String,
+    pub access: Access,
     pub title: String,
     pub input: Value,
     /// As proposed, or as edited by whoever approved it.
@@ -39,6 +44,7 @@ pub(crate) struct OpenCall {
 pub(crate) struct Asked {
     pub approval: ApprovalId,
     pub choices: Vec<Choice>,
+    pub risk: Risk,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -94,15 +100,26 @@ impl Calls {
         self.open.iter_mut()
     }
 
+    pub fn get(&self, call: &CallId) -> Option<&OpenCall> {
+        self.open.iter().find(|open| open.id == *call)
+    }
+
+    /// Every call of the turn has ended.
+    pub fn is_idle(&self) -> bool {
+        self.open.iter().all(|call| call.ended)
+    }
+
     pub fn open_questions(&self) -> impl Iterator<Item = &OpenCall> {
         self.open.iter().filter(|call| call.is_open_question())
     }
 
     pub fn apply(&mut self, envelope: &Envelope) {
         match &envelope.event {
-            Event::CallProposed { call, tool, title, input, details, .. } => {
+            Event::CallProposed { message, call, tool, access, title, input, details, .. } => {
                 self.open.push(OpenCall {
                     id: call.clone(),
+                    message: message.clone(),
+                    access: *access,
                     tool: tool.clone(),
                     title: title.clone(),
                     input: input.clone(),
@@ -115,8 +132,9 @@ impl Calls {
                     live: Live::default(),
                 });
             }
-            Event::ApprovalAsked { approval, call, choices, .. } => self.change(call, |open| {
-                open.asked = Some(Asked { approval: approval.clone(), choices: choices.clone() });
+            Event::ApprovalAsked { approval, call, choices, risk } => self.change(call, |open| {
+                let (approval, choices) = (approval.clone(), choices.clone());
+                open.asked = Some(Asked { approval, choices, risk: *risk });
                 open.answer = None;
             }),
             Event::ApprovalAnswered { call, choice, edit, details, .. } => {
@@ -138,6 +156,7 @@ impl Calls {
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
             | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TurnStarted { .. }
@@ -147,6 +166,7 @@ impl Calls {
             | Event::PlanUpdated { .. }
             | Event::SourcesCited { .. }
             | Event::UsageReported { .. }
+            | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}

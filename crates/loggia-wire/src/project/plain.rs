@@ -10,7 +10,7 @@ use super::{End, Spoken, Step};
 
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
-        Event::PromptAccepted { .. } => vec![Update::Task],
+        Event::TaskOpened { .. } | Event::PromptAccepted { .. } => vec![Update::Task],
         Event::TurnStarted { .. } => vec![changed(step)],
         Event::PromptWithdrawn { .. } => {
             step.task.state.is_over().then(|| changed(step)).into_iter().collect()
@@ -24,6 +24,9 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::ApprovalAsked { .. } => asked(step).into_iter().collect(),
         Event::CallStarted { call, .. } => started(step, call),
         Event::CallEnded { call, outcome } => ended(step, call, outcome),
+        Event::ArtifactPublished { artifact, .. } => {
+            vec![published(artifact, step.published_before)]
+        }
         Event::NoticeRaised { text, .. } => vec![progress(step, "notice", text)],
         Event::TurnEnded { .. } => {
             let mut updates: Vec<Update> = response_end(step).into_iter().collect();

@@ -55,7 +55,7 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-pub(super) fn sources_text(sources: &[Source]) -> String {
+pub(crate) fn sources_text(sources: &[Source]) -> String {
     let lines = sources.iter().map(|source| format!("\n- {}: {}", source.title, source.uri));
     format!("Sources:{}", lines.collect::<String>())
 }
@@ -78,7 +78,7 @@ pub(super) fn response_text(task: &TaskView, wanted: &TurnId) -> String {
 }
 
 /// A chunk that an agent published. The first chunk of an artifact appends to nothing.
-pub(super) fn published(piece: &Artifact, before: bool) -> Update {
+pub(crate) fn published(piece: &Artifact, before: bool) -> Update {
     Update::Piece(Piece {
         id: piece.id.clone(),
         name: piece.name.clone(),
@@ -89,7 +89,7 @@ pub(super) fn published(piece: &Artifact, before: bool) -> Update {
 }
 
 /// Why the turn that ends with this event failed, if it did.
-pub(super) fn failure_of<'a>(step: &Step<'a>) -> Option<&'a str> {
+pub(crate) fn failure_of<'a>(step: &Step<'a>) -> Option<&'a str> {
     let failed = matches!(
         &step.envelope.event,
         Event::TurnEnded { outcome: TurnOutcome::Failed { .. } | TurnOutcome::Interrupted, .. }

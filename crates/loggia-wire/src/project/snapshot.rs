@@ -7,10 +7,11 @@ use super::question::{response_id, response_text, sources_text};
 use super::update::{Piece, Said, Speaker};
 use super::{Shown, plain, tool};
 use crate::devtool::{About, EventKind};
-use crate::dialect::Extension;
+use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
 
 pub(crate) struct Shape<'a> {
+    pub view: &'a TaskView,
     pub task: &'a TaskId,
     pub session: &'a SessionId,
     pub state: TaskState,
@@ -25,18 +26,23 @@ pub(super) fn shape<'a>(
     session: &'a SessionId,
     view: &'a TaskView,
     calls: &Calls,
-    extension: Extension,
+    reader: View,
     model: &str,
     shown: Shown,
 ) -> Shape<'a> {
     Shape {
+        view,
         task: &view.id,
         session,
         state: view.state,
-        said: said(view, calls, extension, model),
+        said: match reader.dialect {
+            // What is asked stands in records of its own.
+            Dialect::Sdlc | Dialect::Coder if view.state == TaskState::InputRequired => None,
+            _ => said(view, calls, reader.extension, model),
+        },
         at: view.updated,
         history: history(view, shown.history),
-        artifacts: shown.artifacts.then(|| artifacts(view)),
+        artifacts: shown.artifacts.then(|| artifacts(view, reader.dialect)),
     }
 }
 
@@ -94,32 +100,52 @@ fn exchange(said: &Exchange) -> Said {
 }
 
 /// What was published on purpose comes first, then what was said, then which files changed.
-fn artifacts(view: &TaskView) -> Vec<Piece> {
+pub(crate) fn artifacts(view: &TaskView, dialect: Dialect) -> Vec<Piece> {
     let mut ordered: Vec<&TaskArtifact> = view.artifacts.iter().collect();
+    if dialect == Dialect::Coder {
+        // The words stand in its history, and changed files in the records of their calls.
+        ordered.retain(|artifact| matches!(artifact, TaskArtifact::Published { .. }));
+    }
     ordered.sort_by_key(|artifact| match artifact {
         TaskArtifact::Published { .. } => 0,
         TaskArtifact::Response { .. } => 1,
         TaskArtifact::Change { .. } => 2,
     });
-    let whole = |id: String, name: &str, parts: Vec<Part>, last: bool| Piece {
-        id,
+    let whole = |artifact, name: &str, parts: Vec<Part>, last: bool| Piece {
+        id: id_of(artifact),
         name: name.to_owned(),
         parts,
         append: false,
         last,
     };
     let pieces = ordered.into_iter().map(|artifact| match artifact {
-        TaskArtifact::Published { id, name, parts, complete } => {
-            whole(id.clone(), name, parts.clone(), *complete)
+        TaskArtifact::Published { name, parts, complete, .. } => {
+            whole(artifact, name, parts.clone(), *complete)
         }
         TaskArtifact::Response { turn, complete } => {
             let parts = vec![Part::Text { text: response_text(view, turn) }];
-            whole(response_id(turn), "response", parts, *complete)
+            whole(artifact, "response", parts, *complete)
         }
-        TaskArtifact::Change { call, path, unified } => {
+        TaskArtifact::Change { path, unified, .. } => {
             let parts = vec![Part::Text { text: unified.clone() }];
-            whole(plain::change_id(call), path, parts, true)
+            whole(artifact, path, parts, true)
         }
     });
     pieces.collect()
+}
+
+fn id_of(artifact: &TaskArtifact) -> String {
+    match artifact {
+        TaskArtifact::Published { id, .. } => id.clone(),
+        TaskArtifact::Response { turn, .. } => response_id(turn),
+        TaskArtifact::Change { call, .. } => plain::change_id(call),
+    }
+}
+
+/// The artifact that a piece belongs to, and the how-manieth of its task it is.
+pub(crate) fn artifact_of<'a>(
+    view: &'a TaskView,
+    piece: &Piece,
+) -> Option<(usize, &'a TaskArtifact)> {
+    view.artifacts.iter().enumerate().find(|(_, artifact)| id_of(artifact) == piece.id)
 }

@@ -19,7 +19,7 @@ use crate::dialect::Dialect;
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
-        Event::PromptAccepted { .. } => updates.push(Update::Task),
+        Event::TaskOpened { .. } | Event::PromptAccepted { .. } => updates.push(Update::Task),
         Event::TurnStarted { .. } => updates.push(changed(step)),
         Event::PromptWithdrawn { .. } => {
             updates.extend(step.task.state.is_over().then(|| changed(step)));
@@ -43,6 +43,9 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::CallStarted { call, .. } => updates.extend(started(step, call)),
         Event::CallOutput { call, .. } => updates.extend(printed(step, call)),
         Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
+        Event::ArtifactPublished { artifact, .. } => {
+            updates.push(published(artifact, step.published_before));
+        }
         Event::NoticeRaised { level, text } => updates.push(notice(step, *level, text)),
         Event::TurnEnded { .. } => {
             updates.extend(whole_response(step));

@@ -20,12 +20,18 @@ pub(crate) enum Update {
     Task,
     Status(Status),
     Piece(Piece),
+    /// As it goes out: for dialects whose frames are their own.
+    Written {
+        body: Value,
+        ends: Option<End>,
+    },
 }
 
 impl Update {
     pub fn ends(&self) -> Option<End> {
         match self {
             Update::Status(status) => status.ends,
+            Update::Written { ends, .. } => *ends,
             Update::Task | Update::Piece(_) => None,
         }
     }

@@ -40,7 +40,11 @@ fn facts() -> CardFacts {
             AuthScheme::Bearer,
             AuthScheme::ClientCredentials {
                 token_url: "https://example.org/loggia/oauth/token".into(),
-                scopes: vec![("read".into(), "Follow sessions".into())],
+                scopes: vec![
+                    ("read".into(), "Follow sessions".into()),
+                    ("admin".into(), "Follow everybody's".into()),
+                ],
+                needed: vec!["read".into()],
             },
         ],
         input_modes: vec!["text/plain".into()],
@@ -69,6 +73,22 @@ fn every_card() {
         settings.set_prepend_module_to_snapshot(false);
         settings.set_omit_expression(true);
         settings.bind(|| insta::assert_snapshot!(name, super::transcript::compact(&shown, 0)));
+    }
+}
+
+/// Where a credential is possible and none is needed, both versions say so.
+#[test]
+fn a_card_of_a_server_that_knows_local_clients() {
+    let [_, oauth] = facts().auth.try_into().unwrap();
+    let facts = CardFacts { auth: vec![AuthScheme::Nothing, oauth], ..facts() };
+    let v03 = card(&facts, CardKind::A2a03);
+    assert_eq!(v03["security"], serde_json::json!([{}, { "oauth2": ["read"] }]));
+    let v1 = card(&facts, CardKind::A2a1);
+    let wanted =
+        serde_json::json!([{ "schemes": {} }, { "schemes": { "oauth2": { "list": ["read"] } } }]);
+    assert_eq!(v1["securityRequirements"], wanted);
+    for card in [v03, v1] {
+        assert_eq!(card["securitySchemes"].as_object().unwrap().len(), 1, "{card}");
     }
 }
 

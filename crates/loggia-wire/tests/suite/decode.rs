@@ -114,6 +114,7 @@ fn a_message_of_every_kind_of_part() {
         ],
         message: Some("m1".into()),
         metadata: Some(json!({ "who": "me", "n": 7 })),
+        profile: None,
     };
     let metadata = json!({ "who": "me", "n": 7 });
     let asked03 =
@@ -139,7 +140,7 @@ fn when_a_send_gives_its_result() {
         other => panic!("{other:?}"),
     };
     let cases = [
-        ("message/send", message03(json!({})), json!({}), Delivery::AtOnce, HistoryLength::All),
+        ("message/send", message03(json!({})), json!({}), Delivery::Unsaid, HistoryLength::All),
         (
             "message/send",
             message03(json!({})),
@@ -181,7 +182,7 @@ fn when_a_send_gives_its_result() {
         let asked = of(intent(method, configured(params, configuration.clone())));
         assert_eq!(asked, (delivery, history), "{method} {configuration}");
     }
-    assert_eq!(of(intent("message/send", message03(json!({})))).0, Delivery::AtOnce);
+    assert_eq!(of(intent("message/send", message03(json!({})))).0, Delivery::Unsaid);
     assert_eq!(of(intent("SendMessage", message1(json!({})))).0, Delivery::WhenSettled);
 }
 

@@ -31,7 +31,8 @@ fn who_speaks_it() {
     assert_eq!(active(json!({ "metadata": { "other": {} } })), Extension::Off);
     assert_eq!(active(json!({ "extensions": [URI] })), Extension::On);
     assert_eq!(active(json!({ "metadata": { URI: {} } })), Extension::On);
-    assert_eq!(active(json!({ "metadata": { "coderAgent": {} } })), Extension::On);
+    let both = json!({ "extensions": [URI], "metadata": { "coderAgent": {} } });
+    assert_eq!(active(both), Extension::On);
 
     assert_eq!(
         activated_by_header(["https://example.org/a, https://example.org/b"]),
@@ -116,6 +117,18 @@ fn settings_with_the_first_message() {
     assert_eq!(given.workspace_path.as_deref(), Some("/work/demo"));
     assert_eq!(given.auto_execute, Some(true));
 
+    let (given, _) = settings(json!({ URI: { "repository": {
+        "url": "https://example.org/x.git", "revision": "main", "shallow": true,
+        "target_directory": "src/one",
+    } } }));
+    let wanted = loggia_core::Repository {
+        url: "https://example.org/x.git".into(),
+        revision: Some("main".into()),
+        shallow: true,
+        directory: Some("src/one".into()),
+    };
+    assert_eq!(given.unwrap().repository, Some(wanted));
+
     assert_eq!(settings(json!({ URI: {} })).0, None);
     for bad in [
         json!("x"),
@@ -126,6 +139,13 @@ fn settings_with_the_first_message() {
         json!({ "allowed_tools": "all" }),
         json!({ "mcp_servers": [] }),
         json!({ "auto_execute": "yes" }),
+        json!({ "repository": "https://h/x" }),
+        json!({ "repository": {} }),
+        json!({ "repository": { "url": "https://u:p@h/x" } }),
+        json!({ "repository": { "url": "ext::sh -c touch% PWNED" } }),
+        json!({ "repository": { "url": "https://h/x", "revision": "--upload-pack=x" } }),
+        json!({ "repository": { "url": "https://h/x", "shallow": "yes" } }),
+        json!({ "repository": { "url": "https://h/x" }, "workspace_path": "/work/demo" }),
     ] {
         let error = send(json!({ "metadata": { URI: bad.clone() } })).unwrap_err();
         assert_eq!(refuse(&error, Dialect::A2a03).code, -32602, "{bad}");

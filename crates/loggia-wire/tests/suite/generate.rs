@@ -10,6 +10,7 @@ use super::script::{Script, client, written};
 
 #[derive(Debug, Clone)]
 pub enum Action {
+    Open,
     Prompt(TaskPick),
     Say(u8, String),
     Think(String),
@@ -22,6 +23,7 @@ pub enum Action {
     CancelTurn,
     CancelTask(usize),
     Notice,
+    Publish(bool, bool),
     Compact(String),
     NextReply,
     Wait(i64),
@@ -57,6 +59,7 @@ pub fn log() -> impl Strategy<Value = Vec<Envelope>> {
 fn action() -> impl Strategy<Value = Action> {
     let text = "[a-z é\n]{0,12}";
     prop_oneof![
+        1 => Just(Action::Open),
         3 => pick().prop_map(Action::Prompt),
         4 => (0u8..3, text).prop_map(|(reply, text)| Action::Say(reply, text)),
         1 => text.prop_map(Action::Think),
@@ -69,6 +72,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::CancelTurn),
         1 => (0usize..4).prop_map(Action::CancelTask),
         1 => Just(Action::Notice),
+        1 => any::<(bool, bool)>().prop_map(|(append, last)| Action::Publish(append, last)),
         1 => text.prop_map(Action::Compact),
         1 => Just(Action::NextReply),
         3 => (-50i64..200).prop_map(Action::Wait),
@@ -101,7 +105,9 @@ pub fn play(actions: &[Action]) -> Vec<Envelope> {
     let mut tasks: Vec<TaskId> = Vec::new();
     for action in actions {
         let idle = script.session.turn().is_none();
-        if idle && !matches!(action, Action::Prompt(_) | Action::Wait(_) | Action::Notice) {
+        let needs_no_turn =
+            matches!(action, Action::Open | Action::Prompt(_) | Action::Wait(_) | Action::Notice);
+        if idle && !needs_no_turn {
             perform(&mut script, &mut tasks, &Action::Prompt(TaskPick::New));
         }
         perform(&mut script, &mut tasks, action);
@@ -121,6 +127,13 @@ fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
             };
             let task = choice.and_then(|choice| script.prompt_to(choice, "do it").ok());
             tasks.extend(task);
+        }
+        Action::Open => {
+            let task = TaskId::from(format!("opened-{}", script.log.len()).as_str());
+            let open = Command::OpenTask { task: task.clone(), profile: None };
+            if script.submit(client("ann"), open).is_ok() {
+                tasks.push(task);
+            }
         }
         Action::Say(reply, text) => {
             let message = format!("reply-{reply}").as_str().into();
@@ -169,6 +182,9 @@ fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
             let (level, text) = (Level::Warning, "careful".to_owned());
             let _ = script.submit(client("ann"), Command::Notice { level, text });
         }
+        Action::Publish(append, last) => {
+            let _ = script.report(Report::Publish { artifact: report_piece(*append, *last) });
+        }
         Action::Compact(summary) => {
             let _ = script.report(Report::Compact { summary: summary.clone() });
         }
@@ -202,17 +218,16 @@ fn answer(script: &mut Script, call: usize, choice: usize) {
     }
 }
 
+fn report_piece(append: bool, last: bool) -> Artifact {
+    let (id, name) = ("report".into(), "report".into());
+    Artifact { id, name, parts: vec![Part::Text { text: "piece\n".into() }], append, last }
+}
+
 fn outcome(ending: &Ending) -> CallOutcome {
     match ending {
         Ending::Good => CallOutcome::Succeeded { output: written("a.txt", "a\n") },
         Ending::Artifact(append, last) => {
-            let artifact = Artifact {
-                id: "report".into(),
-                name: "report".into(),
-                parts: vec![Part::Text { text: "piece\n".into() }],
-                append: *append,
-                last: *last,
-            };
+            let artifact = report_piece(*append, *last);
             CallOutcome::Succeeded {
                 output: Output { artifact: Some(artifact), ..Output::default() },
             }

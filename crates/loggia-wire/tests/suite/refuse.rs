@@ -42,6 +42,7 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("task over", refused(Refusal::TaskOver)),
         ("nothing to cancel", refused(Refusal::NothingToCancel)),
         ("queue full", refused(Refusal::QueueFull { queued: 32 })),
+        ("too many tasks", refused(Refusal::TooManyTasks { ready: 32 })),
         ("session closed", refused(Refusal::SessionClosed)),
         ("stale turn", refused(Refusal::StaleTurn)),
         ("task not found", condition(Condition::TaskNotFound)),
@@ -61,6 +62,10 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("unknown push config", condition(Condition::UnknownPushConfig)),
         ("extended card", condition(Condition::ExtendedCardNotConfigured)),
         ("extension required", condition(Condition::ExtensionRequired)),
+        (
+            "unknown command",
+            condition(Condition::UnknownCommand { why: "there is no command `/x`".into() }),
+        ),
         ("hook failed", condition(Condition::HookFailed)),
         ("internal", condition(Condition::Internal)),
     ]
@@ -72,7 +77,12 @@ fn the_table() {
     let mut text = String::new();
     for (name, error) in all() {
         text.push_str(&format!("{name}\n"));
-        for (dialect, label) in [(Dialect::A2a03, "0.3"), (Dialect::A2a1, "1.0")] {
+        for (dialect, label) in [
+            (Dialect::A2a03, "0.3"),
+            (Dialect::A2a1, "1.0"),
+            (Dialect::Legacy, "0.1"),
+            (Dialect::Sdlc, "sdlc"),
+        ] {
             let shown = refuse(&error, dialect);
             let body = serde_json::to_value(&shown).unwrap();
             text.push_str(&format!(

@@ -128,7 +128,7 @@ fn what_is_refused_and_which_field_is_to_blame() {
 }
 
 /// Any JSON at all.
-fn anything() -> impl Strategy<Value = Value> {
+pub fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -171,6 +171,15 @@ fn member() -> impl Strategy<Value = String> {
         "historyLength",
         "blocking",
         "coderAgent",
+        "callId",
+        "outcome",
+        "newContent",
+        "answers",
+        "userMessage",
+        "toolCallId",
+        "approved",
+        "agentSettings",
+        "command",
         "workspace_path",
         "tool_call_id",
         "selected_option_id",
@@ -202,12 +211,24 @@ proptest! {
         ];
         for method in methods {
             if let Err(error) = ask(method, params.clone()) {
-                for dialect in [Dialect::A2a03, Dialect::A2a1] {
+                for dialect in [Dialect::A2a03, Dialect::A2a1, Dialect::Legacy] {
                     let shown = refuse(&error, dialect);
                     prop_assert_eq!(shown.code, -32602);
                     prop_assert!(!shown.message.contains("::"), "{}", shown.message);
                 }
             }
+        }
+        let body = params.to_string();
+        let (body, sdlc) = (body.as_bytes(), |error: &WireError| loggia_wire::sdlc::error(error));
+        use loggia_wire::sdlc::decode;
+        for refused in [
+            decode::open_task(body).err(),
+            decode::message(body).err(),
+            decode::command(body).err(),
+        ] {
+            let Some((status, shown)) = refused.as_ref().map(sdlc) else { continue };
+            prop_assert_eq!(status, 400);
+            prop_assert!(shown["error"].is_string());
         }
     }
 }

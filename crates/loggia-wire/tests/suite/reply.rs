@@ -6,7 +6,7 @@ use serde_json::json;
 
 #[test]
 fn a_direct_answer_without_a_task() {
-    let shown = reply::message(Dialect::A2a03, &"s1".into(), "m1", "Hello");
+    let shown = reply::message(Dialect::A2a03, &"s1".into(), "m1", "Hello", Millis(0));
     assert_eq!(
         shown,
         json!({
@@ -14,7 +14,7 @@ fn a_direct_answer_without_a_task() {
             "parts": [{ "kind": "text", "text": "Hello" }],
         })
     );
-    let shown = reply::message(Dialect::A2a1, &"s1".into(), "m1", "Hello");
+    let shown = reply::message(Dialect::A2a1, &"s1".into(), "m1", "Hello", Millis(0));
     assert_eq!(
         shown,
         json!({ "message": {

@@ -92,6 +92,15 @@ impl Script {
         self.prompt_to(TaskChoice::New, text).expect("a new task is never refused")
     }
 
+    /// A whole message of somebody.
+    pub fn prompt_as(&mut self, principal: &str, task: TaskChoice, content: Content) {
+        self.wait(1000);
+        let origin =
+            Origin { principal: Some(principal.into()), ..Origin::new(Surface::Legacy, "service") };
+        let prompt = "prompt-1".into();
+        self.submit(origin, Command::Prompt { prompt, task, content }).expect("accepted");
+    }
+
     pub fn report(&mut self, report: Report) -> Result<Vec<Event>, Refusal> {
         let turn = self.session.turn().ok_or(Refusal::StaleTurn)?.id.clone();
         self.submit(Origin::agent(), Command::Report { turn, report })

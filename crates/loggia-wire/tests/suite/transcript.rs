@@ -19,6 +19,9 @@ pub fn name(view: View) -> &'static str {
         (Dialect::A2a03, Extension::Off) => "a2a03-plain",
         (Dialect::A2a1, Extension::On) => "a2a1-devtool",
         (Dialect::A2a1, Extension::Off) => "a2a1-plain",
+        (Dialect::Legacy, _) => "tasks",
+        (Dialect::Sdlc, _) => "sdlc-documented",
+        (Dialect::Coder, _) => "sdlc-shipped",
     }
 }
 

@@ -13,6 +13,7 @@ use loggia_tui::ShareFacts;
 use super::chat;
 use super::chat::host::{self, Around, ChatHost};
 use crate::compose::App;
+use crate::config::Flags;
 use crate::exit::Usage;
 use crate::remote::{Address, RemoteClient};
 
@@ -21,7 +22,7 @@ const TOKEN_LIMIT: u64 = 16 * 1024;
 
 #[derive(Args)]
 pub struct AttachArgs {
-    /// Where the session is shared: `http://localhost:1234`, or `localhost:1234`
+    /// Where the session is shared: `http://localhost:1234`, `localhost:1234`, `https://box.example`
     #[arg(value_name = "URL")]
     pub url: String,
     /// The session to attach to, where many are served
@@ -43,6 +44,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         let why = "there is no terminal to show the session in";
         return Err(Usage(why.into()).into());
     }
+    let keys = app.load_config(&Flags::default())?.config.keys;
     let address = Address {
         url: args.url.clone(),
         token: args.token_file.as_deref().map(read_token).transpose()?,
@@ -56,7 +58,8 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         trouble: client.trouble(),
     };
     let host = Arc::new(ChatHost::new(app, None, around));
-    let start = chat::start(app, client.you.clone(), client.head, args.fullscreen, host.as_ref());
+    let look = chat::Look { fullscreen: args.fullscreen, keys };
+    let start = chat::start(app, client.you.clone(), client.head, look, host.as_ref());
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
     Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))
 }

@@ -15,6 +15,7 @@ use loggia_tui::{Exit, ShareFacts, Start};
 
 use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
+use crate::config::Keys;
 use crate::exit::{FAILED, TERMINATED, Usage};
 use host::{Around, ChatHost};
 
@@ -104,7 +105,8 @@ impl Shown {
         }
         let host = Arc::new(ChatHost::new(app, Some(setup.store.clone()), around));
         let (me, head) = (self.origin.clone(), self.handle.head());
-        let start = start(app, me, head, self.fullscreen, host.as_ref());
+        let look = Look { fullscreen: self.fullscreen, keys: setup.config.keys };
+        let start = start(app, me, head, look, host.as_ref());
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = loggia_tui::run(client, host, start).await;
         // The person has left.
@@ -115,14 +117,21 @@ impl Shown {
     }
 }
 
+/// How the person wants the screen.
+pub(super) struct Look {
+    pub fullscreen: bool,
+    pub keys: Keys,
+}
+
 /// How the screen begins.
-pub(super) fn start(app: &App, me: Origin, head: Seq, fullscreen: bool, host: &ChatHost) -> Start {
+pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHost) -> Start {
     Start {
         me,
         head,
         opened: now(),
         history: loggia_tui::Host::history(host),
-        fullscreen,
+        fullscreen: look.fullscreen,
+        vim: look.keys == Keys::Vim,
         size: (80, 24),
         reflows: reflows(app),
         theme: theme(app),
@@ -149,10 +158,17 @@ fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
     ShareFacts {
         urls: vec![format!("{public}/.well-known/agent-card.json"), format!("{socket}/ws")],
         code: Some(public),
-        token: args.token_file.as_ref().map(|path| {
-            let who = if args.require_token { "Clients need" } else { "Other users' clients need" };
-            format!("{who} a token from {}.", path.display())
-        }),
+        token: match (&args.token_file, args.dev_credentials) {
+            (_, true) => Some(format!("WARNING: {}.", serve::DEV_CREDENTIALS)),
+            (Some(path), false) => {
+                let who =
+                    if args.require_token { "Clients need" } else { "Other users' clients need" };
+                Some(format!("{who} a token from {}.", path.display()))
+            }
+            (None, false) => args
+                .require_token
+                .then(|| "Clients need a token for their secret: see `loggia clients`.".to_owned()),
+        },
     }
 }
 

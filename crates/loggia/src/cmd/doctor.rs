@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::compose::App;
+use crate::config::clones::keep_text;
 use crate::config::{self, Config, Flags};
 use crate::exit;
 use crate::style::{Format, Style, one_line};
@@ -82,6 +83,9 @@ pub async fn run(args: DoctorArgs, app: &App) -> anyhow::Result<ExitCode> {
     let programs = program::Programs::new(&app.environment, &pass);
     checks.push(program::git(&programs).await);
     checks.push(program::shell(&programs, shell.as_deref()).await);
+    if let Ok(loaded) = &loaded {
+        checks.push(copies(&loaded.config, app));
+    }
     let isolation = isolation::find(&programs).await;
     checks.extend(isolation.checks);
     checks.push(terminal(app));
@@ -145,6 +149,29 @@ async fn model(config: &Config, app: &App) -> Check {
         Ok(Ok(())) => Check::works("model", format!("{} can be opened", config.model)),
         Ok(Err(error)) => Check::broken("model", error.to_string(), "See `loggia config`."),
         Err(error) => Check::broken("model", error.to_string(), ""),
+    }
+}
+
+/// Repositories that sessions work in copies of.
+fn copies(config: &Config, app: &App) -> Check {
+    let directory = app.clones_directory(config);
+    let schemes = config.clones.sources.schemes.iter().map(|scheme| scheme.name());
+    let schemes = schemes.collect::<Vec<_>>().join(", ");
+    match loggia_agent::clone::copies(&directory) {
+        Ok(copies) => Check::works(
+            "clones",
+            format!(
+                "{} of at most {} in {}, from {schemes}; kept: {}",
+                copies.len(),
+                config.clones.limits.count,
+                directory.display(),
+                keep_text(config.clones.keep)
+            ),
+        ),
+        Err(error) => {
+            let text = format!("{} can not be read: {error}", directory.display());
+            Check::limited("clones", text, "No session can work in a copy of a repository.")
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
-use loggia_server::auth::{AuthOptions, Authenticator, TokenFile};
+use loggia_server::auth::{AuthOptions, Authenticator, OAuth, SampleClient, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort, StreamLimits};
 use loggia_server::http;
 use loggia_server::presence::Presence;
@@ -23,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::cli::Pass;
+use crate::clones;
 use crate::compose::{self, App};
 use crate::config::{Config, Flags, ServerLimits};
 use crate::exit::Usage;
@@ -58,9 +59,15 @@ pub struct ShareArgs {
     /// Bearer tokens, one a line, `name:token` or `token`; only you may read the file
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Local clients need a token, too
-    #[arg(long, requires = "token_file")]
+    /// Local clients need a token, too: one of --token-file, or of `loggia clients`
+    #[arg(long)]
     pub require_token: bool,
+    /// Let in the published sample client a2a-claude-client-123; on this machine only
+    #[arg(long)]
+    pub dev_credentials: bool,
+    /// Let clients open sessions in which nothing asks (autoExecute)
+    #[arg(long)]
+    pub allow_auto_execute: bool,
     /// What passes without a question
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<Pass>,
@@ -103,7 +110,29 @@ pub async fn share(
 
 pub(super) fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
+    if args.dev_credentials {
+        only_here(args, address)?;
+    }
     serve::bind(Listen { address, port, authenticated: args.require_token }).map_err(usage)
+}
+
+/// A secret that everybody can read must not be good for anything that others can reach.
+fn only_here(args: &ShareArgs, address: ListenAddress) -> anyhow::Result<()> {
+    let loopback = match address {
+        ListenAddress::Localhost => true,
+        ListenAddress::Ip(address) => address.is_loopback(),
+    };
+    let named = args.allowed_hosts.iter().chain(&public_host(args)).any(|host| {
+        let host = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+        !["localhost", "127.0.0.1", "[::1]"].contains(&host)
+    });
+    if loopback && !named {
+        return Ok(());
+    }
+    Err(usage(
+        "--dev-credentials lets everybody in who can reach this server: listen on localhost, under \
+         no other name, or register a client with `loggia clients add`",
+    ))
 }
 
 fn usage(error: impl std::fmt::Display) -> anyhow::Error {
@@ -120,6 +149,7 @@ pub(super) struct Setup {
     pub store: Arc<SqliteStore>,
     pub hub: Arc<Hub>,
     pub config: Config,
+    oauth: Arc<OAuth>,
 }
 
 impl Setup {
@@ -133,8 +163,9 @@ impl Setup {
         let config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
         loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
         let store = app.open_store()?;
+        let oauth = oauth(args, store.clone()).await?;
         let hub = Arc::new(app.hub(store.clone(), &config, program));
-        Ok(Self { store, hub, config })
+        Ok(Self { store, hub, config, oauth })
     }
 
     /// What a crash cut short is recorded as such before anybody asks.
@@ -196,21 +227,27 @@ impl Setup {
             workspace: app.workspace.clone(),
             roots,
             agent: AgentName("loggia".into()),
-            tools: app.tool_names(&self.config),
-            auto_execute: false,
+            tools: app.tool_facts(&self.config),
+            auto_execute: args.allow_auto_execute,
         };
         let facts = facts(&bound, args, app.tool_skills(&self.config));
         let (limits, clients) = limits(&self.config.server);
         let hook = app.prompt_hook(&self.config);
         let push = PushOptions { own_ports: vec![bound.port()], ..PushOptions::default() };
         let server = Server::new(self.hub.clone(), shape, defaults, facts);
-        let server = Arc::new(server.limiting(clients).with_hook(hook).with_push(push));
+        let server = server.limiting(clients).with_hook(hook).with_push(push);
+        let server = server.cloning(app.clone_policy(&self.config));
+        let server = Arc::new(server.with_oauth(self.oauth.clone()));
+        let (directory, keep) = (app.clones_directory(&self.config), self.config.clones.keep);
+        clones::sweep(self.store.as_ref(), &directory, keep, Duration::ZERO).await?;
+        let tended = tokio::spawn(clones::tend(self.store.clone(), directory, keep));
         let resumed = tokio::spawn({
             let server = server.clone();
             async move { server.resume_push().await }
         });
         let guard = Guard::new(bound.addresses(), guard_options(args)?);
-        let door = Door::new(guard, authenticator(args)?).rendering(http::refusal);
+        let door =
+            Door::new(guard, authenticator(args, self.oauth.clone())?).rendering(http::refusal);
         let shutdown = Shutdown::default();
         let connections = tokio::runtime::Builder::new_multi_thread()
             .thread_name("connections")
@@ -218,7 +255,8 @@ impl Setup {
             .build()?;
         let routes = door.around(http::router(server.clone()));
         let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
-        Ok(Serving { server, connections: Some(connections), listening, resumed, shutdown })
+        let connections = Some(connections);
+        Ok(Serving { server, connections, listening, resumed, tended, shutdown })
     }
 }
 
@@ -251,6 +289,8 @@ pub struct Serving {
     connections: Option<Runtime>,
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
+    /// Looks after copies of repositories; stopped when the server goes.
+    tended: JoinHandle<()>,
     shutdown: Shutdown,
 }
 
@@ -304,6 +344,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
+        self.tended.abort();
         if let Some(connections) = self.connections.take() {
             connections.shutdown_background();
         }
@@ -330,18 +371,53 @@ fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
         HostPort::parse(text)
             .ok_or_else(|| usage(format!("`{text}` is no host: --allowed-host name:port")))
     };
-    let public = args.public_url.as_deref().and_then(|url| url.split_once("://"));
-    let public = public.map(|(_, rest)| rest.split('/').next().unwrap_or(rest).to_owned());
-    let hosts = args.allowed_hosts.iter().chain(&public).map(host).collect::<Result<_, _>>()?;
+    let public = public_host(args);
+    let allowed_hosts =
+        args.allowed_hosts.iter().chain(&public).map(host).collect::<Result<_, _>>()?;
     let allowed_origins = args.allowed_origins.clone();
-    Ok(GuardOptions { allowed_hosts: hosts, allowed_origins, ..GuardOptions::default() })
+    let forms = vec![http::TOKEN.to_owned()];
+    Ok(GuardOptions { allowed_hosts, allowed_origins, forms, ..GuardOptions::default() })
 }
 
-fn authenticator(args: &ShareArgs) -> anyhow::Result<Authenticator> {
-    let public = http::PUBLIC.iter().map(|path| (*path).to_owned()).collect();
-    let options =
-        AuthOptions { public, require_token: args.require_token, ..AuthOptions::default() };
-    let authenticator = Authenticator::new(options);
+/// The host of the public URL, and its port if it names one.
+fn public_host(args: &ShareArgs) -> Option<String> {
+    let (_, rest) = args.public_url.as_deref()?.split_once("://")?;
+    Some(rest.split('/').next().unwrap_or(rest).to_owned())
+}
+
+async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<OAuth>> {
+    let sample = match args.dev_credentials {
+        true => SampleClient::On,
+        false => SampleClient::Off,
+    };
+    let made = tokio::task::spawn_blocking(move || OAuth::new(store, sample)).await?;
+    let oauth = Arc::new(made?);
+    if args.require_token && args.token_file.is_none() && !oauth.has_clients().await? {
+        return Err(usage(
+            "--require-token needs somebody who has one: name a --token-file, or register a client \
+             with `loggia clients add NAME`",
+        ));
+    }
+    if args.dev_credentials {
+        eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
+    }
+    Ok(oauth)
+}
+
+/// On every screen that such a server has.
+pub(super) const DEV_CREDENTIALS: &str = "--dev-credentials: the published sample client \
+     a2a-claude-client-123 is let in; everything of your user on this machine can use it";
+
+fn authenticator(args: &ShareArgs, oauth: Arc<OAuth>) -> anyhow::Result<Authenticator> {
+    let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
+    let options = AuthOptions {
+        public: paths(http::PUBLIC),
+        proving: paths(&[http::TOKEN]),
+        token_always: paths(http::TOKEN_ALWAYS),
+        require_token: args.require_token,
+        ..AuthOptions::default()
+    };
+    let authenticator = Authenticator::new(options).with(oauth);
     Ok(match &args.token_file {
         Some(path) => authenticator.with(TokenFile::read(path).map_err(usage)?),
         None => authenticator,
@@ -365,7 +441,7 @@ fn facts(bound: &Bound, args: &ShareArgs, tools: Vec<Skill>) -> CardFacts {
         output_modes: text(&["text/plain", "application/json"]),
         skills: vec![Skill {
             id: "code_generation".into(),
-            name: "Code generation".into(),
+            name: "Code Generation".into(),
             description:
                 "Reads, writes and runs code in one workspace, asking before it changes anything."
                     .into(),

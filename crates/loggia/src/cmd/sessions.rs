@@ -14,6 +14,7 @@ use loggia_session::{Hub, Store, StoreError, hub};
 use serde_json::json;
 
 use crate::cli::{ExportFormat, SessionsCommand};
+use crate::clones;
 use crate::compose::{self, App};
 use crate::config::Flags;
 use crate::exit::{FAILED, Usage};
@@ -37,7 +38,11 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             let config = app.load_config(&Flags::default())?.config;
             let hub: Hub = app.hub(store, &config, "loggia sessions delete");
             for session in sessions {
-                hub.delete(&SessionId::from(session.as_str())).await?;
+                let id = SessionId::from(session.as_str());
+                let copy = clones::copy_of(hub.store().as_ref(), &id).await;
+                hub.delete(&id).await?;
+                let removed = clones::remove(copy).await;
+                removed.context("the session is deleted, its copy of the repository is not")?;
                 println!("deleted {session}");
             }
         }

@@ -20,6 +20,8 @@ use super::nearest::nearest;
 const MAX_BYTES: u64 = 1024 * 1024;
 /// In a workspace.
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
+/// Tables in tables.
+const NESTED: &[&str] = &["server.clones"];
 const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks"];
 
 /// One thing that a file says, and where.
@@ -140,7 +142,12 @@ impl Reading<'_> {
     fn table(&mut self, table: &str, keys: &DeTable<'_>) -> Result<(), ConfigError> {
         keys.iter().try_for_each(|(name, value)| {
             let line = self.line(name);
-            self.key(line, name.get_ref(), table, value)
+            let full = format!("{table}.{}", name.get_ref());
+            match (NESTED.iter().find(|nested| **nested == full), value.get_ref()) {
+                (Some(nested), DeValue::Table(keys)) => self.table(nested, keys),
+                (Some(nested), _) => Err(self.wrong(line, nested, "a table of keys", value)),
+                (None, _) => self.key(line, name.get_ref(), table, value),
+            }
         })
     }
 
@@ -236,6 +243,7 @@ fn suggest(name: &str, table: &str) -> Option<String> {
         let names = KEYS.iter().filter(|key| !key.name.contains('.')).map(|key| key.name);
         return nearest(name, names.chain(TABLES.iter().copied()));
     }
-    let siblings = KEYS.iter().filter(|key| key.name.starts_with(&format!("{table}.")));
+    let own = |key: &&Key| key.name == format!("{table}.{}", key.last_name());
+    let siblings = KEYS.iter().filter(own);
     nearest(name, siblings.map(Key::last_name)).map(|near| format!("{table}.{near}"))
 }

@@ -6,10 +6,11 @@ use std::path::Path;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 
+use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Loaded, Origin, Paths, ServerLimits};
+use super::{Config, Environment, Hooks, Keys, Loaded, Origin, Paths, ServerLimits};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -34,9 +35,11 @@ impl Draft {
                 rules: Vec::new(),
                 limits: Limits::default(),
                 server: ServerLimits::default(),
+                clones: ClonesConfig::default(),
                 pass_env: Vec::new(),
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
+                keys: Keys::default(),
             },
             origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
             notices: Vec::new(),
@@ -70,7 +73,15 @@ impl Draft {
                 config.hooks.prompt_submit = Some(words);
                 key.name.to_owned()
             }
+            Setting::Keys(keys) => {
+                config.keys = keys;
+                key.name.to_owned()
+            }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
+            Setting::Clones(setting) => match config.clones.put(setting) {
+                None => key.name.to_owned(),
+                Some(element) => format!("{}.{element}", key.name),
+            },
             Setting::PassEnvironment(variable) => {
                 let name = format!("{}.{variable}", key.name);
                 if config.pass_env.contains(&variable) {
@@ -88,11 +99,15 @@ impl Draft {
         match setting {
             Setting::Rule { allow, .. } => !allow,
             Setting::Mode(mode) => freedom(*mode) < freedom(self.config.mode),
+            // The more a remote has to send, the less is allowed.
+            Setting::Limit(Limit::Clones(CloneLimit::StallBytes), _) => false,
             Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
             Setting::Model(_)
             | Setting::Shell(_)
             | Setting::PassEnvironment(_)
-            | Setting::PromptHook(_) => false,
+            | Setting::PromptHook(_)
+            | Setting::Keys(_)
+            | Setting::Clones(_) => false,
         }
     }
 
@@ -104,6 +119,8 @@ impl Draft {
             Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
+            Setting::Keys(keys) => *keys == self.config.keys,
+            Setting::Clones(setting) => self.config.clones.is_already(setting),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),
             Setting::Rule { pattern, allow } => self.config.rules.iter().any(|rule| {
                 rule.allow == *allow && rule.matcher == Matcher::Command(pattern.clone())
@@ -198,14 +215,16 @@ fn limit_of(config: &Config, limit: Limit) -> u64 {
         Limit::RemoteStreams => server.remote_streams,
         Limit::StallSeconds => server.stall_seconds,
         Limit::IdleSeconds => server.idle_seconds,
+        Limit::Clones(limit) => config.clones.limit(limit),
     }
 }
 
 fn set_limit(config: &mut Config, limit: Limit, value: u64) {
     // Reading a limit has checked that it fits.
     let small = u32::try_from(value).unwrap_or(u32::MAX);
-    let Config { limits, server, hooks, .. } = config;
+    let Config { limits, server, hooks, clones, .. } = config;
     match limit {
+        Limit::Clones(limit) => clones.set_limit(limit, value),
         Limit::HookSeconds => hooks.seconds = value,
         Limit::Replies => limits.replies = small,
         Limit::Calls => limits.calls = small,

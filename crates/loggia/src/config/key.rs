@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use loggia_core::Mode;
 use loggia_core::shell::CommandPattern;
 
+use super::Keys;
+use super::clones::{self, CloneLimit, CloneSetting};
 use super::environment::may_be_passed;
 use super::error::shortened;
 
@@ -20,6 +22,8 @@ pub enum Setting {
     Shell(PathBuf),
     PassEnvironment(String),
     PromptHook(Vec<String>),
+    Keys(Keys),
+    Clones(CloneSetting),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +39,7 @@ pub enum Limit {
     RemoteStreams,
     StallSeconds,
     IdleSeconds,
+    Clones(CloneLimit),
 }
 
 impl Limit {
@@ -46,6 +51,7 @@ impl Limit {
             Limit::HookSeconds => 60 * 60,
             Limit::Connections | Limit::Streams | Limit::RemoteStreams => 1 << 20,
             Limit::StallSeconds | Limit::IdleSeconds => 24 * 60 * 60,
+            Limit::Clones(limit) => limit.most(),
         }
     }
 }
@@ -91,10 +97,25 @@ pub const KEYS: &[Key] = &[
     key("server.remote_streams", Form::Number(Limit::RemoteStreams)),
     key("server.stall_seconds", Form::Number(Limit::StallSeconds)),
     key("server.idle_seconds", Form::Number(Limit::IdleSeconds)),
+    key("server.clones.directory", Form::Text(clones::read_directory)),
+    key("server.clones.schemes", Form::List(clones::read_scheme)),
+    key("server.clones.hosts", Form::List(clones::read_host)),
+    key("server.clones.private_hosts", Form::List(clones::read_private_host)),
+    key("server.clones.credentials", Form::List(clones::read_credentials)),
+    key("server.clones.ca_file", Form::Text(clones::read_ca_file)),
+    key("server.clones.keep", Form::Text(clones::read_keep)),
+    key("server.clones.count", Form::Number(Limit::Clones(CloneLimit::Count))),
+    key("server.clones.seconds", Form::Number(Limit::Clones(CloneLimit::Seconds))),
+    key("server.clones.bytes", Form::Number(Limit::Clones(CloneLimit::Bytes))),
+    key("server.clones.files", Form::Number(Limit::Clones(CloneLimit::Files))),
+    key("server.clones.total_bytes", Form::Number(Limit::Clones(CloneLimit::TotalBytes))),
+    key("server.clones.stall_seconds", Form::Number(Limit::Clones(CloneLimit::StallSeconds))),
+    key("server.clones.stall_bytes", Form::Number(Limit::Clones(CloneLimit::StallBytes))),
     key("shell.program", Form::Text(read_program)),
     key("shell.pass_env", Form::List(read_variable)),
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
     key("hooks.seconds", Form::Number(Limit::HookSeconds)),
+    key("tui.keys", Form::Text(read_keys)),
 ];
 
 /// Variables that are no keys.
@@ -161,6 +182,13 @@ fn read_mode(text: &str) -> Result<Setting, String> {
             format!("there is no mode `{text}`: write `ask`, `edits`, `all` or `plan`")
         })?;
     Ok(Setting::Mode(mode))
+}
+
+fn read_keys(text: &str) -> Result<Setting, String> {
+    let keys = Keys::ALL.into_iter().find(|keys| keys.name() == text.trim()).ok_or_else(|| {
+        format!("there are no `{}` keys: write `plain` or `vim`", shortened(text))
+    })?;
+    Ok(Setting::Keys(keys))
 }
 
 fn read_allowed(text: &str) -> Result<Setting, String> {

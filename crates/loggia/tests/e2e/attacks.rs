@@ -1,5 +1,5 @@
 //! Attacks on the real server by other users, other principals and clients that lie: A01, A05, A07,
-//! A12, A13, A15, A17, A18. What a web page or malformed bytes can do is in `refused.rs` and
+//! A12, A15, A17, A18. What a web page or malformed bytes can do is in `refused.rs` and
 //! `floods.rs`.
 
 use std::os::unix::fs::PermissionsExt;
@@ -7,33 +7,24 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use loggia_core::Event;
+use loggia_server::http::TOKEN_ALWAYS;
 use serde_json::{Value, json};
 
 use crate::driver::Machine;
+use crate::isolation::routes;
 use crate::served::{EXTENSION, Served, asked, confirmation, text_message};
 
 const NOBODY: u32 = 65_534;
 const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
-const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
 
 /// What another user of this machine gets, and with which status.
-fn as_nobody(arguments: &[&str]) -> (String, u16) {
+pub fn as_nobody(arguments: &[&str]) -> (String, u16) {
     let mut command = Command::new("curl");
     command.args(["-s", "-m", "10", "-w", "\n%{http_code}"]).args(arguments);
     let output = command.uid(NOBODY).gid(NOBODY).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let (body, status) = text.rsplit_once('\n').unwrap();
     (body.to_owned(), status.parse().unwrap())
-}
-
-/// Every path that the server has a route for, by its own source.
-fn routes() -> Vec<String> {
-    let source = include_str!("../../../loggia-server/src/http.rs");
-    let routes = source.split(".route(\"").skip(1);
-    let routes: Vec<String> =
-        routes.map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
-    assert!(routes.len() >= 9, "{routes:?}");
-    routes
 }
 
 /// A01 and A07: another user gets the card and the health check, and nothing of what is in them.
@@ -50,10 +41,24 @@ async fn another_user_gets_nothing_but_the_card() {
         let send = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": text_message("say x") } });
         let json = ["-H", "Content-Type: application/json", "-d", &send.to_string()];
         let (posted, post_status) = as_nobody(&[&json[..], &[&url]].concat());
-        assert!(posted.contains("other-user") && post_status == 403, "POST {path}: {posted}");
+        match path.as_str() {
+            // Where a secret is given for a token, and wherever one is needed anyway.
+            "/oauth/token" => assert!(posted.contains("invalid_request"), "POST {path}: {posted}"),
+            path if TOKEN_ALWAYS.contains(&path) => assert_eq!(post_status, 401, "{posted}"),
+            path => {
+                assert!(
+                    posted.contains("other-user") && post_status == 403,
+                    "POST {path}: {posted}"
+                );
+            }
+        }
         if path.ends_with("agent-card.json") || path == "/healthz" {
             assert_eq!(status, 200, "{path}: {body}");
             assert!(!body.contains(&session) && !body.contains(&work), "{path}: {body}");
+        } else if path == "/oauth/token" {
+            assert!(body.contains("another user") && status == 403, "GET {path}: {body}");
+        } else if TOKEN_ALWAYS.contains(&path.as_str()) {
+            assert_eq!(status, 401, "GET {path}: {body}");
         } else {
             assert!(body.contains("other-user") && status == 403, "GET {path}: {body}");
         }
@@ -158,96 +163,6 @@ async fn nobody_declares_their_own_privileges() {
     let refused = served.stream(served.tool_stream(moved), usize::MAX).await;
     let error = &refused[0].response["error"];
     assert_eq!(error["data"]["reason"], "workspace-differs", "{task}: {refused:?}");
-}
-
-/// A13: what is somebody else's is not found, on every operation, in the very words that a task
-/// gets which there has never been.
-#[tokio::test]
-async fn another_principals_task_is_not_found() {
-    let machine = Machine::new();
-    let tokens = machine.tokens(&format!("ann:{ANN}\nbob:{BOB}\n"));
-    let served = Served::start(&machine, &["serve", "--port", "0", "--token-file", &tokens]);
-    let say = async |method: &str, params: Value, token: &str| -> Value {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let answer = served.post(&body).bearer_auth(token).send().await.unwrap();
-        let text = answer.text().await.unwrap();
-        // A 0.3 stream says it as an event.
-        serde_json::from_str(text.trim().trim_start_matches("data: ")).expect(&text)
-    };
-    let first = json!({ "message": text_message("run touch x") });
-    let task = say("message/send", first, ANN).await;
-    let (id, context) = (task["result"]["id"].clone(), task["result"]["contextId"].clone());
-    let (id, context) = (id.as_str().unwrap(), context.as_str().unwrap());
-    let none = "0199d3a0-0000-7000-8000-000000000000";
-    let push = json!({ "url": "https://example.com/hook" });
-    let calls = |id: &str| {
-        let named = json!({ "id": id });
-        let mut more = text_message("yes");
-        more["taskId"] = json!(id);
-        let message_1 = json!({ "role": "ROLE_USER", "messageId": "1", "taskId": id, "parts": [{ "text": "yes" }] });
-        let answer = confirmation(&json!(id), &json!("call-1"), "proceed_once");
-        vec![
-            ("GetTask", named.clone()),
-            ("tasks/get", named.clone()),
-            ("CancelTask", named.clone()),
-            ("tasks/cancel", named.clone()),
-            ("SubscribeToTask", named.clone()),
-            ("tasks/resubscribe", named.clone()),
-            ("SendMessage", json!({ "message": message_1 })),
-            ("message/send", json!({ "message": more })),
-            ("message/stream", json!({ "message": more })),
-            ("message/send", json!({ "message": answer })),
-            ("CreateTaskPushNotificationConfig", json!({ "taskId": id, "url": push["url"] })),
-            ("GetTaskPushNotificationConfig", json!({ "taskId": id, "id": "1" })),
-            ("ListTaskPushNotificationConfigs", json!({ "taskId": id })),
-            ("DeleteTaskPushNotificationConfig", json!({ "taskId": id, "id": "1" })),
-            (
-                "tasks/pushNotificationConfig/set",
-                json!({ "taskId": id, "pushNotificationConfig": push }),
-            ),
-            ("tasks/pushNotificationConfig/get", named.clone()),
-            ("tasks/pushNotificationConfig/list", named.clone()),
-            (
-                "tasks/pushNotificationConfig/delete",
-                json!({ "id": id, "pushNotificationConfigId": "1" }),
-            ),
-        ]
-    };
-    for ((method, hers), (_, nobodys)) in calls(id).into_iter().zip(calls(none)) {
-        let foreign = say(method, hers, BOB).await;
-        let missing = say(method, nobodys, BOB).await;
-        assert!(foreign["error"].is_object(), "{method}: {foreign}");
-        assert_eq!(foreign.to_string().replace(id, none), missing.to_string(), "{method}");
-        if !method.to_lowercase().contains("push") {
-            assert_eq!(foreign["error"]["code"], -32001, "{method}: {foreign}");
-        }
-    }
-    let listed = say("ListTasks", json!({}), BOB).await;
-    assert_eq!(listed["result"]["totalSize"], 0, "{listed}");
-    let listed = say("ListTasks", json!({ "contextId": context }), BOB).await;
-    assert_eq!(listed["result"]["totalSize"], 0, "{listed}");
-    let mut intruding = text_message("say x");
-    intruding["contextId"] = json!(context);
-    let refused = say("message/send", json!({ "message": intruding }), BOB).await;
-    assert_eq!(refused["error"]["data"]["reason"], "unknown-context", "{refused}");
-
-    let mut bob = served.socket_with(&format!("?session={context}&after=0"), Some(BOB)).await;
-    let refused = bob.until(|value| value["error"].is_object()).await;
-    assert_eq!(refused["error"]["data"]["reason"], "unknown-context", "{refused}");
-    for (number, context) in [(1, context), (2, none)] {
-        bob.send(number, "session/follow", json!({ "contextId": context, "after": 0 })).await;
-        let refused = bob.until(|value| value["id"] == number).await;
-        assert_eq!(refused["error"]["data"]["reason"], "unknown-context", "{refused}");
-    }
-    assert!(bob.followed().is_empty());
-    // A local client without a token is somebody else, too; she herself finds it all.
-    let local = served.call("GetTask", json!({ "id": id })).await;
-    assert_eq!(local["error"]["code"], -32001, "{local}");
-    let listed = say("ListTasks", json!({}), ANN).await;
-    assert_eq!(listed["result"]["totalSize"], 1, "{listed}");
-    let log = machine.log(context);
-    let answered = |event: &Event| matches!(event, Event::ApprovalAnswered { .. });
-    assert!(!log.iter().any(|envelope| answered(&envelope.event)), "nobody has answered");
 }
 
 /// A15: what a command started gets nothing, not even with a token that it found.

@@ -234,6 +234,57 @@ fn answer_of(machine: &Machine, call: &Value) -> Value {
     answers[0]["origin"].clone()
 }
 
+/// A line behind a `!` is run without a question, at home and from an attached screen, and everybody
+/// sees it: the other screen, and a client of a protocol as a message and a call. The model reads it
+/// in the next turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_of_ones_own_is_run_and_everybody_sees_it() {
+    let machine = Machine::new();
+    let port = free_port();
+    let mut home = at_home(&machine, port, &[]);
+    home.sees(READY);
+    let mut away = attached(&machine, port, "laptop");
+    away.sees(READY);
+    let mut phone = Socket::connect(port, "?name=phone&after=0").await;
+
+    home.types("!echo it is $((40 + 2)) > n.txt; cat n.txt").sees("without a question").types("\r");
+    away.sees("› [TUI] ").sees("!echo it is $((40 + 2))").sees("  it is 42");
+    home.sees("  it is 42").sees(READY);
+    assert_eq!(machine.read("n.txt").as_deref(), Some("it is 42\n"));
+    let has = |text: &'static str| move |value: &Value| value.to_string().contains(text);
+    phone.until(has("!echo it is $((40 + 2)) > n.txt; cat n.txt")).await;
+    phone.until(has("run_shell_command")).await;
+    phone.until(has("it is 42")).await;
+
+    away.types("!rm n.txt && echo from $PWD\r").sees("from /");
+    home.sees("[TUI] laptop").sees("from /");
+    assert_eq!(machine.read("n.txt"), None);
+
+    // The same text from a client of a protocol is a message.
+    phone.send(9, "message/send", json!({ "message": text_message("!touch made.txt") })).await;
+    home.sees("!touch made.txt").sees(READY);
+    assert_eq!(machine.read("made.txt"), None);
+
+    home.types("/compact\r").sees("A summary stands for").sees(READY);
+    let log = serde_json::to_string(&machine.log(&machine.sessions()[0])).unwrap();
+    assert!(!log.contains("approval_asked"), "{log}");
+    let summary = log.split("context_compacted").nth(1).unwrap();
+    assert!(
+        summary.contains("Asked: !echo it is") && summary.contains("Did: run_shell_command"),
+        "{summary}"
+    );
+
+    // Interrupted like any other; and after a kill it is never run again.
+    home.types("!echo begun; sleep 600\r").sees("  begun").types("\x1b").sees("cancelled by");
+    home.sees(READY).types("!echo x >> once.txt; echo waiting; sleep 600\r").sees("  waiting");
+    home.signal(Signal::SIGKILL).sees("code 137");
+    let session = machine.sessions().remove(0);
+    let mut home = at_home(&machine, port, &["--session", &session]);
+    home.sees("interrupted").sees(READY);
+    assert_eq!(machine.read("once.txt").as_deref(), Some("x\n"));
+    home.types("\x04").sees("code 0");
+}
+
 #[test]
 fn an_attached_screen_goes_on_when_the_other_side_was_killed() {
     let machine = Machine::new();

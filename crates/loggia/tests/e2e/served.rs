@@ -116,6 +116,26 @@ impl Served {
         self.client.post(self.url()).json(body).timeout(PATIENCE)
     }
 
+    /// A request of any other kind than a JSON-RPC call.
+    pub fn request(&self, method: impl AsRef<str>, path: &str) -> reqwest::RequestBuilder {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        self.client.request(method.as_ref().parse().unwrap(), url).timeout(PATIENCE)
+    }
+
+    /// One call by somebody with a token. An answer in a stream is its first event.
+    pub async fn call_as(&self, token: &str, path: &str, method: &str, params: Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+        let request = self.request("POST", path).json(&body).bearer_auth(token);
+        let text = request.send().await.unwrap().text().await.unwrap();
+        let first = text.lines().find_map(|line| line.strip_prefix("data: "));
+        serde_json::from_str(first.unwrap_or(&text)).expect(&text)
+    }
+
+    /// How many files the process has open.
+    pub fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
     /// One call, one answer.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });

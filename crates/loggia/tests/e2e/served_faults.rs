@@ -46,6 +46,7 @@ async fn long_session(machine: &Machine, lines: usize) -> String {
         mode: Mode::Ask,
         rules: Vec::new(),
         tools: None,
+        unattended: false,
         limits: Limits::default(),
     };
     let path = machine.work().canonicalize().unwrap().to_str().unwrap().to_owned();

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use loggia_core::Usage;
@@ -25,6 +25,8 @@ const STEPS: u64 = 1_000_000;
 #[serde(deny_unknown_fields)]
 pub struct FileForm {
     pub rule: Vec<Rule>,
+    /// Tokens that the model claims to hold at once.
+    pub window: Option<NonZeroU64>,
 }
 
 #[derive(Deserialize)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::num::NonZeroU64;
 use std::path::Path;
 
 use super::form::FileForm;
@@ -51,7 +52,14 @@ pub fn read(file: &str, path: &Path) -> Result<String, ScriptError> {
     String::from_utf8(bytes).map_err(|_| wrong("the script is not UTF-8 text".to_owned()))
 }
 
-pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, ScriptError> {
+/// What a file says.
+#[derive(Debug)]
+pub struct Script {
+    pub rules: Vec<Rule>,
+    pub window: Option<u64>,
+}
+
+pub fn parse(file: &str, text: &str) -> Result<Script, ScriptError> {
     let wrong = |place, message: String| ScriptError { file: file.to_owned(), place, message };
     let ending = Path::new(file).extension().map(|ending| ending.to_ascii_lowercase());
     let form: FileForm = match ending.as_ref().and_then(|ending| ending.to_str()) {
@@ -68,7 +76,7 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Rule>, ScriptError> {
     if form.rule.is_empty() {
         return Err(wrong(None, "the script has no rule".to_owned()));
     }
-    Ok(form.rule)
+    Ok(Script { rules: form.rule, window: form.window.map(NonZeroU64::get) })
 }
 
 fn place_at(text: &str, offset: usize) -> Place {

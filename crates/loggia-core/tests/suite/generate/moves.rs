@@ -6,6 +6,8 @@ use super::*;
 pub enum Move {
     Open { settings: Settings },
     Prompt { by: u8, id: Pick, task: TaskPick, content: Content },
+    Shell { by: u8, id: Pick, line: &'static str },
+    OpenTask { by: u8, task: Pick },
     Answer(AnswerPick),
     Cancel { by: u8, what: CancelPick },
     Configure { by: u8, settings: Settings },
@@ -99,15 +101,27 @@ pub enum DigestPick {
     Wrong,
 }
 
+#[derive(Debug, Clone, Copy)]
+pub enum LinePick {
+    Exact,
+    OtherLine,
+    OtherTool,
+    OtherDirectory,
+    OtherAccess,
+}
+
 #[derive(Debug, Clone)]
 pub enum ReportPick {
     Text(u8, String),
+    Publish(Artifact),
     Thought(u8, &'static str, String),
     Plan(Vec<Step>),
     Cite(String),
     Usage(Usage),
     Notice(String),
     Propose(CallPick, Proposal),
+    /// What an agent does with a person's own line, or with nearly it.
+    ProposeLine(CallPick, LinePick),
     Invalid(CallPick, Value),
     Output(CallPick, String, u64),
     End(CallPick, CallOutcome),

@@ -84,6 +84,7 @@ impl World {
                     self.tasks.push(task.clone());
                 }
             }
+            Event::TaskOpened { task, .. } => self.tasks.push(task.clone()),
             Event::TurnStarted { turn, .. } => self.turns.push(turn.clone()),
             Event::CallProposed { call, .. } => self.calls.push(call.clone()),
             Event::ApprovalAsked { approval, call, .. } => {
@@ -104,6 +105,16 @@ impl World {
                 let prompt = known(id, &self.prompts).unwrap_or_else(|| PromptId::new(fresh()));
                 let task = self.task_choice(task);
                 (client(*by), Command::Prompt { prompt, task, content: content.clone() })
+            }
+            Move::Shell { by, id, line } => {
+                let fresh = || format!("prompt-{}", self.prompts.len() + 1);
+                let prompt = known(id, &self.prompts).unwrap_or_else(|| PromptId::new(fresh()));
+                (client(*by), Command::Shell { prompt, line: (*line).to_owned() })
+            }
+            Move::OpenTask { by, task } => {
+                let fresh = || TaskId::new(format!("task-{}", self.tasks.len() + 1));
+                let task = known(task, &self.tasks).unwrap_or_else(fresh);
+                (client(*by), Command::OpenTask { task, profile: None })
             }
             Move::Answer(answer) => (client(answer.by), self.answer(answer)),
             Move::Cancel { by, what } => {
@@ -208,6 +219,7 @@ impl World {
             ReportPick::Text(number, text) => {
                 Report::Text { message: message(*number), text: text.clone() }
             }
+            ReportPick::Publish(artifact) => Report::Publish { artifact: artifact.clone() },
             ReportPick::Thought(number, subject, text) => Report::Thought {
                 message: message(*number),
                 subject: (*subject).to_owned(),
@@ -218,11 +230,18 @@ impl World {
                 sources: vec![Source { title: "a source".into(), uri: uri.clone() }],
             },
             ReportPick::Usage(usage) => {
-                Report::Usage { model: ModelName("scripted".into()), usage: *usage }
+                let window = (usage.input_tokens % 2 == 0).then_some(200_000);
+                let model = ModelName("scripted".into());
+                Report::Usage { model, usage: *usage, window }
             }
             ReportPick::Notice(text) => Report::Notice { level: Level::Info, text: text.clone() },
             ReportPick::Propose(call, proposal) => {
                 Report::Propose { call: self.call(call), proposal: proposal.clone() }
+            }
+            ReportPick::ProposeLine(call, pick) => {
+                let typed = self.session.turn().and_then(|turn| turn.line.clone());
+                let proposal = of_line(typed.as_deref().unwrap_or("git log"), *pick);
+                Report::Propose { call: self.call(call), proposal }
             }
             ReportPick::Invalid(call, input) => Report::Invalid {
                 call: self.call(call),
@@ -265,6 +284,28 @@ impl World {
     }
 }
 
+/// A call that runs this line in the workspace, or nearly that.
+fn of_line(line: &str, pick: LinePick) -> Proposal {
+    let command = match pick {
+        LinePick::OtherLine => format!("{line} "),
+        _ => line.to_owned(),
+    };
+    let directory = match pick {
+        LinePick::OtherDirectory => "/work/project/src",
+        _ => "/work/project",
+    };
+    let tool = if matches!(pick, LinePick::OtherTool) { "shell" } else { SHELL_TOOL };
+    let reads = matches!(pick, LinePick::OtherAccess);
+    Proposal {
+        message: "message-0".into(),
+        tool: tool.into(),
+        title: format!("run {line}"),
+        access: if reads { Access::Other } else { Access::Execute },
+        input: json!({ "command": line }),
+        details: Details::Execute { command, directory: directory.into() },
+    }
+}
+
 pub fn client(number: u8) -> Origin {
     match number % 4 {
         0 => Origin::new(Surface::Tui, "tui"),
@@ -288,6 +329,7 @@ pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
         mode,
         rules,
         tools: None,
+        unattended: false,
         limits: Limits::default(),
     }
 }

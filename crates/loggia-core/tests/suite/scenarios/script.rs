@@ -3,8 +3,8 @@
 use loggia_core::{
     Access, AgentName, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Edit,
     Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
-    Proposal, Question, Refusal, Report, Rule, RuleId, Session, Settings, Source, Stamped, Step,
-    Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
+    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, Settings, Source,
+    Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -35,6 +35,10 @@ pub fn browser() -> Origin {
     Origin { principal: Some("grace".into()), ..Origin::new(Surface::Web, "browser-1") }
 }
 
+pub fn service() -> Origin {
+    Origin { principal: Some("client:reports".into()), ..Origin::new(Surface::Legacy, "reports-1") }
+}
+
 pub fn shell(command: &str) -> Proposal {
     Proposal {
         message: "".into(),
@@ -47,6 +51,11 @@ pub fn shell(command: &str) -> Proposal {
             directory: "/work/project".into(),
         },
     }
+}
+
+/// What the agent makes of a person's own line.
+pub fn typed(line: &str) -> Proposal {
+    Proposal { tool: SHELL_TOOL.into(), ..shell(line) }
 }
 
 pub fn edit_of(path: &str, old: &str, new: &str) -> Proposal {
@@ -72,14 +81,18 @@ pub fn to_line(envelope: &Envelope) -> String {
 
 impl Script {
     pub fn open(mode: Mode, rules: Vec<Rule>) -> Self {
+        Self::open_with(tui(), settings(mode, rules))
+    }
+
+    pub fn open_with(origin: Origin, settings: Settings) -> Self {
         let session = Session::default();
         let mut script = Self { session, log: Vec::new(), now: MORNING, seeds: 0 };
         let open = Command::Open {
             workspace: Workspace::Local { path: "/work/project".into() },
-            settings: settings(mode, rules),
+            settings,
             agent: AgentName("native".into()),
         };
-        script.submit(tui(), open);
+        script.submit(origin, open);
         script
     }
 
@@ -148,7 +161,7 @@ impl Script {
 
     pub fn usage(&mut self, input_tokens: u64, output_tokens: u64) {
         let usage = Usage { input_tokens, output_tokens, ..Usage::default() };
-        self.report(Report::Usage { model: ModelName("scripted".into()), usage });
+        self.report(Report::Usage { model: ModelName("scripted".into()), usage, window: None });
     }
 
     pub fn notice(&mut self, level: Level, text: &str) {
@@ -226,12 +239,13 @@ fn answer(call: &str, choice: &str, edit: Option<Edit>) -> Command {
     Command::Answer { to: Question::Call(call.into()), choice, edit, digest: None }
 }
 
-fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
+pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
     Settings {
         model: ModelName("scripted".into()),
         mode,
         rules,
         tools: None,
+        unattended: false,
         limits: Limits::default(),
     }
 }

@@ -3,8 +3,8 @@
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, CallFailure, CallId, CallOutcome, Details, FileDiff, Level, Matcher, MessageId,
-    ModelName, Output, Proposal, Report, Rule, RuleId, Scope, Source, Step, StepState, TurnId,
-    TurnOutcome, Usage,
+    ModelName, Output, Proposal, Report, Rule, RuleId, SHELL_TOOL, Scope, Source, Step, StepState,
+    TurnId, TurnOutcome, Usage,
 };
 use serde_json::json;
 
@@ -154,7 +154,7 @@ impl Agent {
             12 => Report::Revoke { rule: "no-rule".into() },
             _ => {
                 let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };
-                Report::Usage { model: ModelName("scripted".into()), usage }
+                Report::Usage { model: ModelName("scripted".into()), usage, window: None }
             }
         })
     }
@@ -208,7 +208,8 @@ fn proposal(message: MessageId, rng: &mut Rng) -> Proposal {
         }
         _ => (Access::Other, Details::Mcp { server: "a".into(), tool: "b".into() }),
     };
-    let tool = "a.b".to_owned();
+    let runs = matches!(details, Details::Execute { .. });
+    let tool = if runs { SHELL_TOOL } else { "a.b" }.to_owned();
     Proposal { message, tool, title: "a call".into(), access, input: json!({ "a": 1 }), details }
 }
 

@@ -140,11 +140,11 @@ impl Client {
             (2, Some(task)) => TaskChoice::Reopen(task),
             _ => TaskChoice::New,
         };
-        Command::Prompt {
-            prompt: format!("prompt-{number}-{}", self.prompts).as_str().into(),
-            task,
-            content: Content::text("do it"),
+        let prompt = format!("prompt-{number}-{}", self.prompts);
+        if rng.percent(20) {
+            return Command::Shell { prompt: prompt.as_str().into(), line: "git log".into() };
         }
+        Command::Prompt { prompt: prompt.as_str().into(), task, content: Content::text("do it") }
     }
 
     fn cancel(&self, number: usize, rng: &mut Rng) -> Cancel {
@@ -192,5 +192,7 @@ pub fn settings(rng: &mut Rng) -> Settings {
     let rules = (0..rng.below(2)).map(|_| agent::rule(rng)).collect();
     // Nobody else's settings look like these, so an acknowledged change can be found again.
     let limits = Limits { text_bytes: rng.next() >> 16, ..Limits::default() };
-    Settings { model: ModelName("scripted".into()), mode, rules, tools: None, limits }
+    let unattended = rng.percent(10);
+    let model = ModelName("scripted".into());
+    Settings { model, mode, rules, tools: None, unattended, limits }
 }

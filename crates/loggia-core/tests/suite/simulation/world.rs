@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use loggia_core::{
-    AgentName, CallFailure, CallId, CallOutcome, ChoiceId, Command, Details, Durability, Edit,
-    Effect, Envelope, Event, Millis, Origin, Question, Refusal, Seq, Session, Workspace,
+    AgentName, Authority, CallFailure, CallId, CallOutcome, ChoiceId, Command, Details, Durability,
+    Edit, Effect, Envelope, Event, Millis, Origin, Question, Refusal, Seq, Session, Workspace,
 };
 
 use super::Figures;
@@ -285,7 +285,7 @@ impl World {
         self.say(|| format!("  {origin} is told {:?}", reply.result));
         let current = epoch == self.disk.epoch;
         let proof = match (&request.command, &reply.result) {
-            (Command::Prompt { prompt, .. }, Ok(_)) => {
+            (Command::Prompt { prompt, .. } | Command::Shell { prompt, .. }, Ok(_)) => {
                 let accepted = self.witness.prompts.get(prompt);
                 law!(accepted.is_some(), "P1: {prompt} is acknowledged and not in the log");
                 self.figures.retried_prompts += usize::from(reply.result == Ok(None));
@@ -658,6 +658,10 @@ impl World {
             let ran = self.ledger.contains_key(call);
             law!(!ran || known.started.is_some(), "P3: {call} ran without a start");
         }
+        let typed = |event: &Event| {
+            matches!(event, Event::CallStarted { authority: Authority::Typed { .. }, .. })
+        };
+        self.figures.typed += log.iter().filter(|envelope| typed(&envelope.event)).count();
         self.figures.events += log.len();
         self.figures.calls += witness.calls.len();
         Ok(())

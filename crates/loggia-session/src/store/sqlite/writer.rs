@@ -40,6 +40,11 @@ pub enum Job {
         document: Document,
         reply: Reply<()>,
     },
+    Replace {
+        expected: Option<String>,
+        document: Document,
+        reply: Reply<bool>,
+    },
 }
 
 /// An append with its records encoded by the caller, so that the one writer only writes.
@@ -132,7 +137,7 @@ fn run(mut connection: Connection, path: &Path, locks: &Locks, mut inbox: mpsc::
 fn durability(job: &Job) -> Durability {
     match job {
         Job::Append { job, .. } => job.durability,
-        Job::Put { .. } | Job::Delete { .. } => Durability::Decision,
+        Job::Put { .. } | Job::Replace { .. } | Job::Delete { .. } => Durability::Decision,
         // A lost owner or an empty session costs nothing: the first append makes it count.
         Job::Acquire { .. } => Durability::Stream,
     }
@@ -183,6 +188,7 @@ fn commit(
 /// What a job found out; only the reply's own kind is looked at.
 enum Done {
     Lease(Lease),
+    Replaced(bool),
     Nothing,
 }
 
@@ -192,8 +198,13 @@ fn answer(job: Job, result: Result<Done, StoreError>) -> Box<dyn FnOnce()> {
         Job::Acquire { reply, .. } => {
             let _ = reply.send(result.and_then(|done| match done {
                 Done::Lease(lease) => Ok(lease),
-                Done::Nothing => Err(StoreError::Io("no lease was made".into())),
+                Done::Replaced(_) | Done::Nothing => {
+                    Err(StoreError::Io("no lease was made".into()))
+                }
             }));
+        }
+        Job::Replace { reply, .. } => {
+            let _ = reply.send(result.map(|done| matches!(done, Done::Replaced(true))));
         }
         Job::Append { reply, .. } | Job::Delete { reply, .. } | Job::Put { reply, .. } => {
             let _ = reply.send(result.map(|_| ()));
@@ -223,6 +234,18 @@ fn perform(
         Job::Put { document, .. } => {
             put(transaction, document)?;
             Ok(Ok(Done::Nothing))
+        }
+        Job::Replace { expected, document, .. } => {
+            // The transaction is immediate: no other process writes between the look and the change.
+            let found: Option<String> = transaction
+                .prepare_cached("SELECT value FROM documents WHERE collection = ?1 AND key = ?2")?
+                .query_row([&document.collection, &document.key], |row| row.get(0))
+                .optional()?;
+            let fits = found == *expected;
+            if fits {
+                put(transaction, document)?;
+            }
+            Ok(Ok(Done::Replaced(fits)))
         }
     }
 }

@@ -22,7 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// For output that is still in the pipe when the guard has gone.
 const REST: Duration = Duration::from_millis(200);
 
-pub(super) struct Running {
+/// What of a command is heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// What it prints and what it complains about, in one stream.
+    Both,
+    /// What it prints; its complaints are dropped.
+    Output,
+}
+
+pub(crate) struct Running {
     guard: Child,
     leash: Option<ChildStdin>,
     output: Receiver,
@@ -31,11 +40,12 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts `command` in `directory`, which is held by a descriptor: nobody can swap it.
-    pub(super) fn start(
+    pub(crate) fn start(
         guard: &[OsString],
         command: &[OsString],
         environment: &[(OsString, OsString)],
         directory: &OwnedFd,
+        heard: Heard,
     ) -> io::Result<Self> {
         let Some((program, arguments)) = guard.split_first() else {
             return Err(io::Error::other("no guard program is configured"));
@@ -51,8 +61,11 @@ impl Running {
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .current_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()))
             .stdin(Stdio::piped())
-            .stdout(Stdio::from(writer.try_clone()?))
-            .stderr(Stdio::from(writer));
+            .stderr(match heard {
+                Heard::Both => Stdio::from(writer.try_clone()?),
+                Heard::Output => Stdio::null(),
+            })
+            .stdout(Stdio::from(writer));
         let mut guard = process.spawn()?;
         let leash = guard.stdin.take();
         // `process` still holds the writing ends; the pipe must end with the guard.
@@ -62,18 +75,18 @@ impl Running {
     }
 
     /// The next output, or None when there will be no more.
-    pub(super) async fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    pub(crate) async fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let count = self.output.read(&mut self.chunk).await?;
         Ok(self.chunk.get(..count).filter(|bytes| !bytes.is_empty()))
     }
 
     /// After the last output: how the command ended.
-    pub(super) async fn status(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn status(&mut self) -> io::Result<ExitStatus> {
         self.guard.wait().await
     }
 
     /// Ends everything now. What is still printed goes to `rest`.
-    pub(super) async fn end(&mut self, mut rest: impl FnMut(&[u8])) {
+    pub(crate) async fn end(&mut self, mut rest: impl FnMut(&[u8])) {
         self.leash = None;
         let gone = async {
             while let Ok(Some(bytes)) = self.next().await {

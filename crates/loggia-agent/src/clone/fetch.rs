@@ -1,0 +1,379 @@
+//! Fetches a repository into a directory, checks what it would become, and only then becomes it.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use loggia_core::Level;
+use loggia_core::repository::{RepositoryUrl, Revision, Scheme};
+use tokio::time::Instant;
+
+use super::git::{Call, Git, OLDEST, Until, cannot_run};
+use super::hear::Listener;
+use super::{CloneError, Clones, Job, Places, disk, source};
+use crate::child::{Heard, Running};
+use crate::guard;
+
+/// How often the growing copy is measured.
+const LOOK: Duration = Duration::from_millis(250);
+/// Of a short answer.
+const ANSWER: usize = 4096;
+/// Of the list of files; a path may be 4 KiB long.
+const LIST: usize = 256 << 20;
+
+/// What the commit holds.
+struct Tree {
+    files: u64,
+    bytes: u64,
+}
+
+impl Job<'_> {
+    fn until(&self) -> Until<'_> {
+        let late = "the repository could not be cloned in the time that it may take";
+        Until { stop: self.turn.stop(), deadline: self.deadline, late }
+    }
+}
+
+impl Clones {
+    pub(super) async fn fetch(
+        &self,
+        git: &Git,
+        url: &RepositoryUrl,
+        job: &Job<'_>,
+    ) -> Result<(), CloneError> {
+        let until = job.until();
+        self.check_version(git, &until).await?;
+        let remote = until.reached(source::reach(&self.config, url)).await?;
+        let revision = job.repository.named_revision().unwrap_or_default();
+        job.turn.notice(Level::Info, opening(url, job)).await?;
+        self.download(git, url, revision, &remote, job).await?;
+        let new = &job.places.new;
+        let inner = new.join(".git");
+        let wanted = match revision {
+            Some(Revision::Commit(commit)) => format!("{commit}^{{commit}}"),
+            Some(Revision::Name(_)) | None => "HEAD^{commit}".to_owned(),
+        };
+        let call = Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]);
+        let found = git.output(&call.within(&inner, new), new, &until, ANSWER).await?;
+        let commit = found.text();
+        if found.code != 0 || commit.is_empty() {
+            return Err(CloneError::failed("the repository has no commit to work on"));
+        }
+        let tree = self.survey(git, job, &inner, &commit, &until).await?;
+        self.check_out(git, job, &inner, revision, &commit).await?;
+        let bytes = disk::measure(new).await.0;
+        let (places, directory) = (job.places.clone(), job.repository.directory.clone());
+        let named = commit.clone();
+        let settle = move || settle(&places, directory.as_deref(), &named, bytes);
+        let settled = tokio::task::spawn_blocking(settle).await;
+        settled.unwrap_or_else(|_| Err(CloneError::failed("interrupted")))?;
+        let short: String = commit.chars().take(12).collect();
+        let text = format!("Cloned commit {short}: {} files, {}", tree.files, size(bytes));
+        // It is complete, whether somebody still wants to know or not.
+        let _ = job.turn.notice(Level::Info, text).await;
+        Ok(())
+    }
+
+    async fn check_version(&self, git: &Git, until: &Until<'_>) -> Result<(), CloneError> {
+        let directory = &self.config.directory;
+        let said = git.output(&Call::new(["version"]), directory, until, ANSWER).await?.text();
+        let numbers = said.strip_prefix("git version ").unwrap_or_default();
+        let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+        let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        match found >= OLDEST {
+            true => Ok(()),
+            false => Err(CloneError::failed(format!(
+                "a repository can not be cloned here: git must be version {}.{} or newer",
+                OLDEST.0, OLDEST.1
+            ))),
+        }
+    }
+
+    /// Everything that comes from the remote.
+    async fn download(
+        &self,
+        git: &Git,
+        url: &RepositoryUrl,
+        revision: Option<Revision<'_>>,
+        remote: &Call,
+        job: &Job<'_>,
+    ) -> Result<(), CloneError> {
+        let mut clone = remote.clone();
+        let flags = [
+            "clone",
+            "--progress",
+            "--no-checkout",
+            "--no-recurse-submodules",
+            "--template=",
+            "--single-branch",
+            "--no-tags",
+            "--no-local",
+            "--origin=origin",
+        ];
+        clone.arguments.extend(flags.map(Into::into));
+        if job.repository.shallow {
+            clone.arguments.push("--depth=1".into());
+        }
+        if let Some(Revision::Name(name)) = revision {
+            clone.arguments.push(format!("--branch={name}").into());
+        }
+        let place = job.places.new.clone().into_os_string();
+        clone.arguments.extend(["--".into(), url.to_string().into(), place]);
+        self.attend(git, &clone, job, Some(url)).await?;
+        if let Some(Revision::Commit(commit)) = revision {
+            let mut fetch = remote.clone();
+            let flags = ["fetch", "--progress", "--no-tags", "--no-recurse-submodules"];
+            fetch.arguments.extend(flags.map(Into::into));
+            if job.repository.shallow {
+                fetch.arguments.push("--depth=1".into());
+            }
+            fetch.arguments.extend(["--end-of-options", "origin", commit].map(Into::into));
+            let new = &job.places.new;
+            self.attend(git, &fetch.within(&new.join(".git"), new), job, Some(url)).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts what the commit would put on the disk, before it does.
+    async fn survey(
+        &self,
+        git: &Git,
+        job: &Job<'_>,
+        inner: &Path,
+        commit: &str,
+        until: &Until<'_>,
+    ) -> Result<Tree, CloneError> {
+        let call =
+            Call::new(["ls-tree", "-r", "-l", "-z", "--full-tree", "--end-of-options", commit]);
+        let call = call.within(inner, &job.places.new);
+        let started = git.start(&call, &job.places.new, Heard::Output);
+        let mut running = started.map_err(|error| cannot_run(&error))?;
+        let limit = self.config.limits.files;
+        let taken = disk::measure(inner).await.0;
+        let counted = until.reached(count(&mut running, limit, job.bytes.saturating_sub(taken)));
+        let counted = counted.await;
+        running.end(|_| {}).await;
+        counted
+    }
+
+    async fn check_out(
+        &self,
+        git: &Git,
+        job: &Job<'_>,
+        inner: &Path,
+        revision: Option<Revision<'_>>,
+        commit: &str,
+    ) -> Result<(), CloneError> {
+        let mut call = Call::new(["checkout", "--force", "--progress", "--no-recurse-submodules"]);
+        match revision {
+            Some(Revision::Commit(_)) => {
+                call.arguments.extend(["--detach", commit].map(Into::into))
+            }
+            Some(Revision::Name(_)) | None => call.arguments.push("HEAD".into()),
+        }
+        call.arguments.push("--".into());
+        self.attend(git, &call.within(inner, &job.places.new), job, None).await
+    }
+
+    /// Runs one call to its end: tells how far it is, and ends it where it goes too far. `url` is
+    /// that of the remote it waits for, if it does.
+    async fn attend(
+        &self,
+        git: &Git,
+        call: &Call,
+        job: &Job<'_>,
+        url: Option<&RepositoryUrl>,
+    ) -> Result<(), CloneError> {
+        let started = git.start(call, &self.config.directory, Heard::Both);
+        let mut running = started.map_err(|error| cannot_run(&error))?;
+        let mut listener = Listener::new();
+        let until = job.until();
+        let watched = until.reached(async {
+            self.watch(&mut running, &mut listener, job, url).await?;
+            running.status().await.map_err(|error| cannot_run(&error))
+        });
+        let status = match watched.await {
+            Ok(status) => status,
+            Err(error) => {
+                running.end(|_| {}).await;
+                return Err(error);
+            }
+        };
+        match guard::code(status) {
+            0 => Ok(()),
+            _ => Err(CloneError::failed(format!(
+                "the repository could not be cloned: {}",
+                listener.why()
+            ))),
+        }
+    }
+
+    async fn watch(
+        &self,
+        running: &mut Running,
+        listener: &mut Listener,
+        job: &Job<'_>,
+        url: Option<&RepositoryUrl>,
+    ) -> Result<(), CloneError> {
+        let limits = &self.config.limits;
+        let mut pulse = Pulse::new(limits.stall_time);
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                bytes = running.next() => match bytes.map_err(|error| cannot_run(&error))? {
+                    Some(bytes) => listener.hear(bytes),
+                    None => return Ok(()),
+                },
+                _ = look.tick(), if url.is_some() => {
+                    let (bytes, files) = disk::measure(&job.places.new).await;
+                    if bytes > job.bytes {
+                        return Err(too_large(job.bytes));
+                    }
+                    if files > limits.files {
+                        return Err(too_many(limits.files));
+                    }
+                    let least = limits.stall_bytes.saturating_mul(limits.stall_time.as_secs());
+                    let grown = pulse.beat(Instant::now(), bytes.saturating_add(listener.heard));
+                    if listener.waits_for_remote() && grown.is_some_and(|grown| grown < least) {
+                        return Err(CloneError::failed(format!(
+                            "the repository's host is too slow: it sent less than {} bytes a \
+                             second for {} s",
+                            limits.stall_bytes,
+                            limits.stall_time.as_secs()
+                        )));
+                    }
+                }
+            }
+            if let Some(progress) = listener.due(Instant::now()) {
+                job.turn.notice(Level::Info, progress).await?;
+            }
+        }
+    }
+}
+
+/// How much came in the last while.
+struct Pulse {
+    time: Duration,
+    beats: VecDeque<(Instant, u64)>,
+}
+
+impl Pulse {
+    fn new(time: Duration) -> Self {
+        Self { time, beats: VecDeque::new() }
+    }
+
+    /// The growth over the whole time; None while that has not passed yet.
+    fn beat(&mut self, now: Instant, sum: u64) -> Option<u64> {
+        self.beats.push_back((now, sum));
+        let old = now.checked_sub(self.time)?;
+        while self.beats.get(1).is_some_and(|(at, _)| *at <= old) {
+            self.beats.pop_front();
+        }
+        let (at, before) = self.beats.front()?;
+        // What becomes smaller was put together from what had come before.
+        (*at <= old).then(|| sum.saturating_sub(*before))
+    }
+}
+
+async fn count(running: &mut Running, files: u64, bytes: u64) -> Result<Tree, CloneError> {
+    let mut tree = Tree { files: 0, bytes: 0 };
+    let mut entry: Vec<u8> = Vec::new();
+    let mut read = 0;
+    while let Some(more) = running.next().await.map_err(|error| cannot_run(&error))? {
+        read += more.len();
+        for byte in more {
+            if *byte != 0 {
+                entry.push(*byte);
+                continue;
+            }
+            tree.files += 1;
+            tree.bytes = tree.bytes.saturating_add(size_of(&entry));
+            entry.clear();
+        }
+        if tree.files > files || read > LIST {
+            return Err(too_many(files));
+        }
+        if tree.bytes > bytes {
+            return Err(too_large(bytes));
+        }
+    }
+    match guard::code(running.status().await.map_err(|error| cannot_run(&error))?) {
+        0 => Ok(tree),
+        _ => Err(CloneError::failed("the repository is damaged: its files can not be listed")),
+    }
+}
+
+/// `<mode> blob <id> <size>\t<path>`; a submodule's size is a dash.
+fn size_of(entry: &[u8]) -> u64 {
+    let head = entry.split(|byte| *byte == b'\t').next().unwrap_or_default();
+    let size = std::str::from_utf8(head).ok().and_then(|head| head.split(' ').next_back());
+    size.and_then(|size| size.parse().ok()).unwrap_or(0)
+}
+
+fn too_large(limit: u64) -> CloneError {
+    CloneError::failed(format!(
+        "the repository is too large: it takes more than the {} that are left for it",
+        size(limit)
+    ))
+}
+
+fn too_many(limit: u64) -> CloneError {
+    CloneError::failed(format!("the repository has more than {limit} files"))
+}
+
+fn size(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.into_iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{:.1} {name}", bytes as f64 / unit as f64),
+        None => format!("{bytes} bytes"),
+    }
+}
+
+fn opening(url: &RepositoryUrl, job: &Job<'_>) -> String {
+    let from = match url.scheme {
+        // A path of this machine is nobody else's business.
+        Scheme::File => "a repository of this machine".to_owned(),
+        Scheme::Https | Scheme::Ssh | Scheme::Http | Scheme::Git => url.to_string(),
+    };
+    let revision = job.repository.revision.as_ref();
+    let at = revision.map(|name| format!(" at {name}")).unwrap_or_default();
+    format!("Cloning {from}{at}")
+}
+
+/// The last steps, after which the copy is complete. Blocks.
+fn settle(
+    places: &Places,
+    directory: Option<&str>,
+    commit: &str,
+    bytes: u64,
+) -> Result<(), CloneError> {
+    disk::open(&places.new, directory).map(drop)?;
+    let settled = lay_base(places, commit, bytes).and_then(|()| {
+        // The name comes last.
+        fs::rename(&places.new, &places.copy)
+    });
+    settled.map_err(|error| {
+        CloneError::failed(format!("the copy of the repository could not be put in place: {error}"))
+    })
+}
+
+/// A git directory that reads the copy's objects and nothing else of it.
+fn lay_base(places: &Places, commit: &str, bytes: u64) -> io::Result<()> {
+    let base = &places.base;
+    for directory in ["objects/info", "refs"] {
+        fs::create_dir_all(base.join(directory))?;
+    }
+    let config = match commit.len() {
+        64 => "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n",
+        _ => "[core]\n\trepositoryformatversion = 0\n",
+    };
+    let objects = places.copy.join(".git/objects");
+    let objects = objects.to_str().ok_or_else(|| io::Error::other("its path is not UTF-8"))?;
+    fs::write(base.join("config"), config)?;
+    fs::write(base.join("objects/info/alternates"), format!("{objects}\n"))?;
+    fs::write(base.join(disk::SIZE), bytes.to_string())?;
+    fs::write(base.join("HEAD"), format!("{commit}\n"))
+}

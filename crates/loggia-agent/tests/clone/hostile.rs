@@ -1,0 +1,219 @@
+//! A31: repositories and copies that would like to run something.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::stage::{Origin, Stage, git, repository};
+
+/// A program that leaves a mark.
+fn marker(directory: &Path) -> (String, std::path::PathBuf) {
+    let (program, mark) = (directory.join("evil"), directory.join("PWNED"));
+    let script = format!("#!/bin/sh\ntouch {}\ncat\n", mark.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    (program.display().to_string(), mark)
+}
+
+/// Everything that a repository can bring along.
+#[tokio::test]
+async fn nothing_of_a_repository_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let (program, mark) = marker(place.path());
+    let origin = Origin::new();
+    origin.put(
+        ".gitattributes",
+        "* filter=evil diff=evil merge=evil\n*.u working-tree-encoding=UTF-16\n* ident\n",
+    );
+    origin.put(".gitmodules", format!("[submodule \"s\"]\n\tpath = s\n\turl = {}\n", origin.url()));
+    origin.put(".gitconfig", format!("[core]\n\tfsmonitor = {program}\n"));
+    origin.put("hooks/post-checkout", format!("#!/bin/sh\n{program}\n"));
+    origin.put(".lfsconfig", "[lfs]\n\turl = https://evil.example\n");
+    std::os::unix::fs::symlink(".git", origin.path().join("dotgit")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", origin.path().join("passwd")).unwrap();
+    // In the repository that is copied from.
+    for (name, value) in [
+        ("filter.evil.clean", program.as_str()),
+        ("filter.evil.smudge", &program),
+        ("diff.evil.textconv", &program),
+        ("core.fsmonitor", &program),
+        ("uploadpack.packObjectsHook", &program),
+    ] {
+        origin.git(&["config", name, value]);
+    }
+    let hook = origin.path().join(".git/hooks/post-upload-pack");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::copy(&program, &hook).unwrap();
+    let tree = origin.git(&["-c", "core.fsmonitor=", "-c", "filter.evil.clean=cat", "add", "-A"]);
+    assert_eq!(tree, "");
+    let gitlink = format!("160000,{},s", origin.git(&["rev-parse", "HEAD"]));
+    origin.git(&["-c", "core.fsmonitor=", "update-index", "--add", "--cacheinfo", &gitlink]);
+    origin.git(&["-c", "core.fsmonitor=", "commit", "-q", "-m", "evil"]);
+    let _ = std::fs::remove_file(&mark);
+    let stage = Stage::new();
+    let mut session = stage.open(&origin.repository()).await;
+    let ended = session.turn("write a.rs: new\nread passwd\nread dotgit/config").await;
+    assert_eq!(ended.failure, None, "{ended:?}");
+    assert!(!mark.exists(), "the repository ran something");
+    assert!(ended.patch().contains("a.rs"));
+    assert!(!ended.said.contains("root:"), "a link led out: {}", ended.said);
+    assert!(session.path.join("s").read_dir().unwrap().next().is_none(), "no submodules");
+}
+
+/// What a tool has written into the copy's own `.git`.
+#[tokio::test]
+async fn nothing_of_a_changed_copy_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let (program, mark) = marker(place.path());
+    let origin = Origin::new();
+    let stage = Stage::new();
+    let mut session = stage.open(&origin.repository()).await;
+    assert_eq!(session.turn("say there").await.failure, None);
+    for (name, value) in [
+        ("core.fsmonitor", program.as_str()),
+        ("core.sshCommand", &program),
+        ("core.editor", &program),
+        ("core.pager", &program),
+        ("core.hooksPath", "evil-hooks"),
+        ("diff.external", &program),
+        ("diff.evil.textconv", &program),
+        ("diff.evil.command", &program),
+        ("filter.evil.clean", &program),
+        ("filter.evil.process", &program),
+        ("filter.evil.required", "true"),
+        ("core.worktree", "/etc"),
+        ("core.alternateRefsCommand", &program),
+    ] {
+        git(&session.path, &["config", "-f", ".git/config", name, value]);
+    }
+    std::fs::write(session.path.join(".gitattributes"), "* filter=evil diff=evil\n").unwrap();
+    std::fs::create_dir_all(session.path.join(".git/info")).unwrap();
+    std::fs::write(session.path.join(".git/info/attributes"), "* filter=evil diff=evil\n").unwrap();
+    for directory in [".git/hooks", "evil-hooks"] {
+        std::fs::create_dir_all(session.path.join(directory)).unwrap();
+        for hook in ["post-index-change", "pre-commit", "post-checkout", "fsmonitor-watchman"] {
+            std::fs::copy(&program, session.path.join(directory).join(hook)).unwrap();
+        }
+    }
+    // A repository in the repository, with a will of its own.
+    let nested = session.path.join("nested");
+    std::fs::create_dir(&nested).unwrap();
+    git(&nested, &["init", "-q"]);
+    git(&nested, &["commit", "-q", "--allow-empty", "-m", "n"]);
+    git(&nested, &["config", "core.fsmonitor", &program]);
+    std::fs::write(session.path.join("README.md"), "# Changed\n").unwrap();
+    let ended = session.turn("say changed").await;
+    assert!(ended.patch().contains("+# Changed"), "{}", ended.patch());
+    assert!(!mark.exists(), "the copy ran something");
+    // The marks are real: as soon as somebody uses that configuration, there is one.
+    let _ = Command::new("git")
+        .args(["-c", "core.worktree=", "status"])
+        .current_dir(&session.path)
+        .output()
+        .unwrap();
+    assert!(mark.exists(), "the test tests nothing");
+}
+
+/// CVE-2025-48384: the path of a submodule that ends in a carriage return, and other strange ones.
+#[tokio::test]
+async fn submodules_with_strange_paths_do_nothing() {
+    let carriage = "[submodule \"s\"]\n\tpath = \"sub\r\"\n\turl = ../x\n";
+    let name = "[submodule \"../../e\"]\n\tpath = e\n\turl = ../x\n";
+    let url = "[submodule \"s\"]\n\tpath = e\n\turl = -u./payload\n";
+    for (modules, refused) in [(carriage, false), (name, true), (url, true)] {
+        let origin = Origin::new();
+        origin.put(".gitmodules", modules);
+        let mut child = Command::new("git")
+            .args(["update-index", "-z", "--index-info"])
+            .current_dir(origin.path())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let commit = origin.git(&["rev-parse", "HEAD"]);
+        let line = format!("160000 {commit}\tsub\r\0");
+        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success());
+        origin.git(&["add", ".gitmodules"]);
+        origin.git(&["commit", "-q", "-m", "evil"]);
+        let stage = Stage::new();
+        let mut session = stage.open(&origin.repository()).await;
+        let ended = session.turn("say there").await;
+        match refused {
+            // What comes is checked before it is kept.
+            true => {
+                let failure = ended.failure.unwrap();
+                assert!(failure.contains("could not be cloned"), "{failure}");
+                assert_eq!(stage.kept(), Vec::<String>::new());
+            }
+            false => {
+                assert_eq!(ended.failure, None);
+                let empty = |name: &str| session.path.join(name).read_dir().unwrap().count() == 0;
+                assert!(empty("sub\r") && !session.path.join("sub").exists());
+                assert!(!session.path.join(".git/modules").exists());
+            }
+        }
+    }
+}
+
+/// A `.git` in a tree, however it is spelled.
+#[tokio::test]
+async fn a_tree_can_not_bring_its_own_git_directory() {
+    for name in [".git", ".GIT", "git~1", ".g\u{200c}it"] {
+        let origin = Origin::new();
+        let blob = origin.git(&["hash-object", "-w", "README.md"]);
+        let mut child = Command::new("git")
+            .args(["mktree"])
+            .current_dir(origin.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let line = format!("100644 blob {blob}\t{name}\n");
+        child.stdin.take().unwrap().write_all(line.as_bytes()).unwrap();
+        let tree = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+        let commit = origin.git(&["commit-tree", tree.trim(), "-m", "evil"]);
+        origin.git(&["update-ref", "refs/heads/main", &commit]);
+        let stage = Stage::new();
+        let failure = stage.open(&origin.repository()).await.fails("say there").await;
+        assert!(failure.contains("could not be cloned"), "{name}: {failure}");
+        assert_eq!(stage.kept(), Vec::<String>::new());
+    }
+}
+
+/// Whatever reaches the agent is checked again there: a log may be older than what is allowed.
+#[tokio::test]
+async fn hostile_addresses_start_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let mark = place.path().join("PWNED");
+    let stage = Stage::with(|config| config.sources = loggia_core::repository::Sources::default());
+    let mark_text = mark.display();
+    for url in [
+        format!("ext::sh -c touch% {mark_text}"),
+        format!("--upload-pack=touch {mark_text}"),
+        "-oProxyCommand=touch".to_owned(),
+        "ssh://-oProxyCommand=x/y".to_owned(),
+        "file:///etc".to_owned(),
+        "/etc".to_owned(),
+        "git://h/x".to_owned(),
+        "http://h/x".to_owned(),
+        "https://u:p@h/x".to_owned(),
+        "https://h/x\nfoo".to_owned(),
+        "HTTPS::x".to_owned(),
+    ] {
+        let failure = stage.open(&repository(&url)).await.fails("say there").await;
+        assert!(failure.starts_with("the repository's address"), "{url}: {failure}");
+        assert!(!failure.contains("u:p"), "{failure}");
+    }
+    assert!(!mark.exists());
+    assert_eq!(stage.kept(), Vec::<String>::new());
+    // Names of revisions are no options either.
+    let origin = Origin::new();
+    let stage = Stage::new();
+    for revision in ["--upload-pack=x", "-b", "a..b", "main:evil", "x\ny"] {
+        let asked =
+            loggia_core::Repository { revision: Some(revision.to_owned()), ..origin.repository() };
+        let failure = stage.open(&asked).await.fails("say there").await;
+        assert!(failure.starts_with("the repository's revision"), "{revision}: {failure}");
+    }
+}

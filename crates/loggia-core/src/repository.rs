@@ -1,0 +1,383 @@
+//! Where a repository may be copied from: its address, read strictly, and what is allowed.
+//!
+//! Pure. An address that this reads has exactly one meaning to everybody who reads it later: a
+//! scheme of ours, a plain host, no user but ssh's, no option, no other program's transport. What a
+//! name stands for is found out where the connection is made, and put to [`Sources`] there.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::address::is_public;
+use crate::approval::hex;
+use crate::id::SessionId;
+
+const URL_LIMIT: usize = 2048;
+const REVISION_LIMIT: usize = 256;
+/// How the directory of a session begins whose id a client chose.
+const NAMED: &str = "named-";
+
+/// A repository that a session works in a copy of. Checked for shape and for what is allowed where
+/// the session is opened, and again where it is cloned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repository {
+    /// Never with credentials in it.
+    pub url: String,
+    /// A branch, a tag or a commit; None is what the remote calls its head.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// Only the newest commit.
+    #[serde(default)]
+    pub shallow: bool,
+    /// The directory below the root to work in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+}
+
+impl Repository {
+    /// The address, if it is one.
+    pub fn address(&self) -> Result<RepositoryUrl, &'static str> {
+        RepositoryUrl::parse(&self.url)
+    }
+
+    /// The revision, if its name can be one.
+    pub fn named_revision(&self) -> Result<Option<Revision<'_>>, &'static str> {
+        self.revision.as_deref().map(Revision::parse).transpose()
+    }
+}
+
+/// What is asked of the remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revision<'a> {
+    /// A whole commit id.
+    Commit(&'a str),
+    /// A branch or a tag.
+    Name(&'a str),
+}
+
+impl<'a> Revision<'a> {
+    /// The rules of `git check-ref-format`, and nothing that could be an option.
+    pub fn parse(text: &'a str) -> Result<Self, &'static str> {
+        if text.is_empty() || text.len() > REVISION_LIMIT {
+            return Err("must have 1 to 256 bytes");
+        }
+        if text.starts_with('-') {
+            return Err("must not begin with a dash");
+        }
+        let unfit = |letter: char| !letter.is_ascii_graphic() || "~^:?*[\\".contains(letter);
+        let parts_fit = text
+            .split('/')
+            .all(|part| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock"));
+        if text.contains(unfit)
+            || text.contains("..")
+            || text.contains("@{")
+            || text.ends_with('.')
+            || text == "@"
+            || !parts_fit
+        {
+            return Err("must be the name of a branch or a tag, or a whole commit id");
+        }
+        match matches!(text.len(), 40 | 64) && text.bytes().all(is_hex) {
+            true => Ok(Revision::Commit(text)),
+            false => Ok(Revision::Name(text)),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scheme {
+    Https,
+    Ssh,
+    File,
+    /// Of this machine only: nothing protects it on the way.
+    Http,
+    /// The same.
+    Git,
+}
+
+impl Scheme {
+    pub const ALL: [Scheme; 5] =
+        [Scheme::Https, Scheme::Ssh, Scheme::File, Scheme::Http, Scheme::Git];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Scheme::Https => "https",
+            Scheme::Ssh => "ssh",
+            Scheme::File => "file",
+            Scheme::Http => "http",
+            Scheme::Git => "git",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scheme| scheme.name() == text)
+    }
+
+    fn default_port(self) -> u16 {
+        match self {
+            Scheme::Https => 443,
+            Scheme::Ssh => 22,
+            Scheme::Http => 80,
+            Scheme::Git => 9418,
+            Scheme::File => 0,
+        }
+    }
+}
+
+/// An address with one meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepositoryUrl {
+    pub scheme: Scheme,
+    /// Of ssh only.
+    pub user: Option<String>,
+    /// None for a file.
+    pub host: Option<RemoteHost>,
+    port: Option<u16>,
+    /// Begins with a slash.
+    pub path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RemoteHost {
+    Address(IpAddr),
+    /// In lower case.
+    Name(String),
+}
+
+impl RemoteHost {
+    /// True where no name server is needed to know that it is this machine.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            RemoteHost::Address(address) => address.is_loopback(),
+            RemoteHost::Name(name) => name == "localhost",
+        }
+    }
+}
+
+impl fmt::Display for RemoteHost {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RemoteHost::Address(IpAddr::V4(address)) => write!(out, "{address}"),
+            RemoteHost::Address(IpAddr::V6(address)) => write!(out, "[{address}]"),
+            RemoteHost::Name(name) => out.write_str(name),
+        }
+    }
+}
+
+impl RepositoryUrl {
+    /// The sentence of an error goes on after the name of the field.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        if text.is_empty() || text.len() > URL_LIMIT {
+            return Err("must have 1 to 2048 bytes");
+        }
+        if text.starts_with('-') {
+            return Err("must not begin with a dash");
+        }
+        if text.contains(|letter: char| !letter.is_ascii_graphic()) {
+            return Err("must hold no spaces, control characters or letters beyond ASCII");
+        }
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err("must be a URL such as https://host/path");
+        };
+        let Some(scheme) = Scheme::parse(scheme) else {
+            return Err("must begin with https://, or with another scheme that is allowed here");
+        };
+        if rest.contains(['?', '#', '\\', '"', '\'', '<', '>', '`', '{', '}', '|', '^']) {
+            return Err("must hold no query, fragment, quotes or backslashes");
+        }
+        if rest.split('/').any(|part| part == "." || part == "..") {
+            return Err("must hold no `.` or `..` in its path");
+        }
+        if scheme == Scheme::File {
+            return match rest.len() > 1 && rest.starts_with('/') && !rest.contains('%') {
+                true => {
+                    let path = rest.to_owned();
+                    Ok(Self { scheme, user: None, host: None, port: None, path })
+                }
+                false => Err("must be a full path behind file://"),
+            };
+        }
+        let (authority, path) = rest.split_once('/').ok_or("must name a repository on its host")?;
+        if path.is_empty() {
+            return Err("must name a repository on its host");
+        }
+        let (user, place) = match authority.rsplit_once('@') {
+            None => (None, authority),
+            Some((user, place)) if scheme == Scheme::Ssh && is_user(user) => {
+                (Some(user.to_owned()), place)
+            }
+            Some(_) => return Err("must not hold a user name or a password"),
+        };
+        let (host, port) = read_place(place)?;
+        Ok(Self { scheme, user, host: Some(host), port, path: format!("/{path}") })
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port.unwrap_or(self.scheme.default_port())
+    }
+}
+
+impl fmt::Display for RepositoryUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}://", self.scheme.name())?;
+        if let Some(user) = &self.user {
+            write!(out, "{user}@")?;
+        }
+        if let Some(host) = &self.host {
+            write!(out, "{host}")?;
+        }
+        if let Some(port) = self.port {
+            write!(out, ":{port}")?;
+        }
+        out.write_str(&self.path)
+    }
+}
+
+fn is_user(user: &str) -> bool {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+    !user.is_empty() && !user.starts_with(['-', '.']) && user.chars().all(plain)
+}
+
+/// A host and a port. The host is an address as everybody writes one, or a name that can not be
+/// taken for one: `2130706433` and `0x7f.1` are neither.
+fn read_place(place: &str) -> Result<(RemoteHost, Option<u16>), &'static str> {
+    const NO_HOST: &str = "must name a host, as letters and digits or as an address";
+    let (host, port) = match place.strip_prefix('[') {
+        Some(rest) => {
+            let (address, port) = rest.split_once(']').ok_or(NO_HOST)?;
+            let address: Ipv6Addr = address.parse().map_err(|_| NO_HOST)?;
+            let port = match port.strip_prefix(':') {
+                None if port.is_empty() => None,
+                None => return Err(NO_HOST),
+                given => given,
+            };
+            (RemoteHost::Address(address.into()), port)
+        }
+        None => {
+            let (host, port) = match place.split_once(':') {
+                None => (place, None),
+                Some((host, port)) => (host, Some(port)),
+            };
+            (read_name(host).ok_or(NO_HOST)?, port)
+        }
+    };
+    let port = port.map(|port| {
+        let digits = !port.is_empty() && port.chars().all(|letter| letter.is_ascii_digit());
+        let number = digits.then(|| port.parse().ok()).flatten().filter(|port| *port != 0);
+        number.ok_or("must have a port from 1 to 65535")
+    });
+    Ok((host, port.transpose()?))
+}
+
+fn read_name(host: &str) -> Option<RemoteHost> {
+    let last = host.rsplit('.').next()?;
+    if last.starts_with(|first: char| first.is_ascii_digit()) {
+        return host.parse::<Ipv4Addr>().ok().map(|address| RemoteHost::Address(address.into()));
+    }
+    let label = |label: &str| {
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.chars().all(plain)
+    };
+    let fits = host.len() <= 253 && host.split('.').all(label);
+    fits.then(|| RemoteHost::Name(host.to_ascii_lowercase()))
+}
+
+/// What may be cloned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sources {
+    pub schemes: Vec<Scheme>,
+    /// The only hosts, each `host` or `host:port`; empty for all.
+    pub hosts: Vec<String>,
+    /// Hosts that may stand for addresses that are not public.
+    pub private_hosts: Vec<String>,
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self { schemes: vec![Scheme::Https], hosts: Vec::new(), private_hosts: Vec::new() }
+    }
+}
+
+impl Sources {
+    /// Whether an address is allowed, as far as can be told without looking up its name.
+    pub fn admit(&self, url: &RepositoryUrl) -> Result<(), &'static str> {
+        if !self.schemes.contains(&url.scheme) {
+            return Err("has a scheme that is not allowed here");
+        }
+        let Some(host) = &url.host else { return Ok(()) };
+        if matches!(url.scheme, Scheme::Http | Scheme::Git) && !host.is_loopback() {
+            return Err("must begin with https:// for any host but this machine");
+        }
+        if !self.hosts.is_empty() && !is_listed(&self.hosts, host, url.port()) {
+            return Err("names a host that is not on the list of allowed hosts");
+        }
+        match host {
+            RemoteHost::Address(address) => self.admit_address(url, *address),
+            // Whatever a name server says about it.
+            RemoteHost::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
+                self.admit_address(url, Ipv4Addr::LOCALHOST.into())
+            }
+            RemoteHost::Name(_) => Ok(()),
+        }
+    }
+
+    /// Whether a connection may go to this address.
+    pub fn admit_address(&self, url: &RepositoryUrl, address: IpAddr) -> Result<(), &'static str> {
+        let Some(host) = &url.host else { return Ok(()) };
+        let plain = matches!(url.scheme, Scheme::Http | Scheme::Git);
+        let private = is_listed(&self.private_hosts, host, url.port());
+        match address {
+            address if plain && address.is_loopback() => Ok(()),
+            _ if plain => Err("stands for an address that is not this machine's own"),
+            _ if private => Ok(()),
+            address if is_public(address) => Ok(()),
+            _ => Err("stands for an address that is not public"),
+        }
+    }
+}
+
+fn is_listed(list: &[String], host: &RemoteHost, port: u16) -> bool {
+    let host = host.to_string();
+    list.iter().any(|listed| {
+        let listed = listed.to_ascii_lowercase();
+        listed == host || listed == format!("{host}:{port}")
+    })
+}
+
+/// The name of the directory that a session's copy is kept in. A client may choose a session's id,
+/// and an id may hold anything: only one of the form that ids of ours have is taken as it is, and
+/// what any other becomes has another form.
+pub fn clone_name(session: &SessionId) -> String {
+    let id = session.as_str();
+    match is_own_id(id) {
+        true => id.to_owned(),
+        false => format!("{NAMED}{}", hex(&Sha256::digest(id.as_bytes()))),
+    }
+}
+
+/// Whether a directory has a name that [`clone_name`] gives.
+pub fn is_clone_name(name: &str) -> bool {
+    let digest = name.strip_prefix(NAMED);
+    is_own_id(name) || digest.is_some_and(|digest| digest.len() == 64 && digest.bytes().all(is_hex))
+}
+
+fn is_own_id(id: &str) -> bool {
+    id.len() == 36
+        && id.bytes().enumerate().all(|(index, byte)| match index {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => is_hex(byte),
+        })
+}
+
+fn is_hex(byte: u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
+}
+
+#[cfg(test)]
+#[path = "repository_tests.rs"]
+mod tests;

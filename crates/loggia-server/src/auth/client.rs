@@ -1,0 +1,189 @@
+//! Registered clients: who may ask for tokens, and what for. Documents of the store, so that a server
+//! that runs sees every change with its next request, whoever made it.
+//!
+//! Whatever is done to a client gives it a new serial, and a token names the serial it was made
+//! for: a new secret or no client any more, and the old tokens are worth nothing. A change is
+//! made only if nobody else made one since it was looked at, so two processes at once cannot
+//! undo each other's.
+
+use std::sync::Arc;
+
+use loggia_core::Millis;
+use loggia_session::{Document, Store, StoreError};
+use serde::{Deserialize, Serialize};
+
+use super::scope::{Grant, Scopes};
+use super::secret::{NoChance, Secret, SecretHash, serial};
+
+const CLIENTS: &str = "oauth-clients";
+/// More would be something else than people's agents.
+const MOST_CLIENTS: usize = 1_024;
+/// How often a change is tried again that another one came before.
+const ATTEMPTS: usize = 8;
+
+/// The sample that is printed in a public guide: never a real client.
+pub const SAMPLE: (&str, &str) = ("a2a-claude-client-123", "verysecretclientkey");
+
+/// Somebody registered. Has no `Debug`: it holds what is kept of a secret.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Client {
+    /// Also the `client_id`.
+    pub name: String,
+    pub scopes: Scopes,
+    #[serde(default)]
+    pub grant: Grant,
+    pub serial: String,
+    pub created: Millis,
+    /// When the secret was made.
+    pub changed: Millis,
+    pub(super) secret: SecretHash,
+}
+
+/// Why a client was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("a client's name has 1 to 64 letters, digits, `-`, `_` or `.`")]
+    Name,
+    #[error("`{0}` is the sample of a public guide: choose another name")]
+    Sample(String),
+    #[error("there is a client `{0}` already: choose another name, or `loggia clients rotate {0}`")]
+    Taken(String),
+    #[error("there is no client `{0}`: see `loggia clients list`")]
+    Unknown(String),
+    #[error("a client without any scope could do nothing: give it one, such as `--scope read`")]
+    NoScope,
+    #[error("there are {MOST_CLIENTS} clients already: revoke some first")]
+    TooMany,
+    #[error("others change this client all the time: try again")]
+    Contended,
+    #[error(transparent)]
+    NoChance(#[from] NoChance),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What `client_id` may be.
+pub fn is_name(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(plain)
+}
+
+/// All registered clients.
+#[derive(Clone)]
+pub struct Clients {
+    store: Arc<dyn Store>,
+}
+
+impl Clients {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store }
+    }
+
+    /// Registers a client; its secret is known to nobody but who gets it from here.
+    pub async fn add(
+        &self,
+        name: &str,
+        scopes: Scopes,
+        grant: Grant,
+    ) -> Result<Secret, ClientError> {
+        if !is_name(name) {
+            return Err(ClientError::Name);
+        }
+        if name == SAMPLE.0 {
+            return Err(ClientError::Sample(name.to_owned()));
+        }
+        if scopes.is_empty() {
+            return Err(ClientError::NoScope);
+        }
+        if self.list().await?.len() >= MOST_CLIENTS {
+            return Err(ClientError::TooMany);
+        }
+        let (secret, hash) = fresh_secret().await?;
+        let (name, serial, created) = (name.to_owned(), serial()?, now());
+        let changed = created;
+        let client = Client { name, scopes, grant, serial, created, changed, secret: hash };
+        match self.store.replace(None, document(&client.name, Some(&client))?).await? {
+            true => Ok(secret),
+            false => Err(ClientError::Taken(client.name)),
+        }
+    }
+
+    /// A new secret; the old one and every token made with it end here.
+    pub async fn rotate(&self, name: &str) -> Result<Secret, ClientError> {
+        let (secret, hash) = fresh_secret().await?;
+        let serial = serial()?;
+        let renew = |client: Client| {
+            let (serial, secret) = (serial.clone(), hash.clone());
+            Some(Client { serial, secret, changed: now(), ..client })
+        };
+        self.change(name, renew).await?;
+        Ok(secret)
+    }
+
+    /// Its secret and its tokens end here. What it did stays.
+    pub async fn revoke(&self, name: &str) -> Result<(), ClientError> {
+        self.change(name, |_| None).await
+    }
+
+    async fn change(
+        &self,
+        name: &str,
+        to: impl Fn(Client) -> Option<Client>,
+    ) -> Result<(), ClientError> {
+        for _ in 0..ATTEMPTS {
+            let text = self.store.document(CLIENTS, name).await?;
+            let found = text.as_deref().and_then(read);
+            let client = found.ok_or_else(|| ClientError::Unknown(name.to_owned()))?;
+            let changed = document(name, to(client).as_ref())?;
+            if self.store.replace(text, changed).await? {
+                return Ok(());
+            }
+        }
+        Err(ClientError::Contended)
+    }
+
+    pub async fn find(&self, name: &str) -> Result<Option<Client>, StoreError> {
+        let text = self.store.document(CLIENTS, name).await?;
+        Ok(text.as_deref().and_then(read))
+    }
+
+    /// By name.
+    pub async fn list(&self) -> Result<Vec<Client>, StoreError> {
+        let documents = self.store.documents(CLIENTS, "").await?;
+        Ok(documents.iter().filter_map(|(_, text)| read(text)).collect())
+    }
+}
+
+/// Hashing takes a moment: not on the runtime's threads.
+async fn fresh_secret() -> Result<(Secret, SecretHash), ClientError> {
+    let secret = Secret::fresh()?;
+    let hashed = tokio::task::spawn_blocking(move || {
+        let hash = SecretHash::of(&secret)?;
+        Ok((secret, hash))
+    });
+    hashed.await.unwrap_or_else(|error| Err(ClientError::Store(StoreError::Io(error.to_string()))))
+}
+
+fn document(name: &str, client: Option<&Client>) -> Result<Document, StoreError> {
+    let value = client.map(serde_json::to_string).transpose();
+    let value = value.map_err(|error| StoreError::Io(error.to_string()))?;
+    Ok(Document { collection: CLIENTS.to_owned(), key: name.to_owned(), value })
+}
+
+/// None for what another version wrote in another form: it opens nothing here.
+fn read(text: &str) -> Option<Client> {
+    serde_json::from_str(text)
+        .inspect_err(|error| {
+            tracing::warn!(line = error.line(), column = error.column(), "a client is unreadable");
+        })
+        .ok()
+}
+
+pub(super) fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Millis(i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

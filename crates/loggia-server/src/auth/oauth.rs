@@ -1,0 +1,281 @@
+//! OAuth 2.0 client credentials: a registered client's secret for a token, a token for a principal.
+//!
+//! How requests and answers are spelled is not known here (see `http::token`), nor what a principal
+//! may do with which session.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use loggia_session::{Store, StoreError};
+
+use super::access::{self, Fault, Wanted};
+use super::client::{Client, Clients, SAMPLE, is_name, now};
+use super::keys::{KeyError, Keys};
+use super::limiter::{Limiter, Source};
+use super::scheme::{Judged, Scheme};
+use super::scope::{Grant, Scopes};
+use super::secret::{Checker, Crowded, NoChance, Secret, SecretHash, serial};
+use super::tenure::{Roster, Tenure};
+use super::{Principal, bearer};
+use crate::peer::PeerIdentity;
+
+/// Wrong secrets that cost nothing: from one place, and for one client from everywhere.
+const FREE_BY_SOURCE: u32 = 5;
+const FREE_BY_CLIENT: u32 = 20;
+const WINDOW: Duration = Duration::from_secs(60);
+/// How old the answer may be whether there are clients.
+const FRESH: Duration = Duration::from_secs(1);
+/// Remembered places from which a client came with the right secret.
+const MOST_PROVEN: usize = 1_024;
+
+/// What the names of principals begin with that are clients.
+const PREFIX: &str = "client:";
+
+/// Whether the published sample is a client here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleClient {
+    Off,
+    /// For processes of this machine's user.
+    On,
+}
+
+/// The clients, the keys and the guessing at them.
+pub struct OAuth {
+    clients: Clients,
+    keys: Keys,
+    checker: Checker,
+    sample: Option<Client>,
+    roster: Arc<Roster>,
+    by_source: Limiter,
+    by_client: Limiter,
+    /// A lock, not a task: held for a look-up.
+    proven: Mutex<HashSet<(Source, String)>>,
+    /// A lock, not a task: held for a look.
+    in_use: Mutex<Option<(Instant, bool)>>,
+}
+
+/// Who asks for a token, and how.
+pub struct Asked {
+    pub client: String,
+    pub secret: Secret,
+    /// None: everything that the client may.
+    pub scopes: Option<Scopes>,
+}
+
+pub struct Issued {
+    pub token: String,
+    pub life: Duration,
+}
+
+/// Why there is no token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// No such client, or not its secret: which of them is not said.
+    Client,
+    /// More than the client may.
+    Scope,
+    Wait(Duration),
+    Crowded,
+    Storage,
+}
+
+/// Why tokens cannot be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum OAuthError {
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+    #[error(transparent)]
+    NoChance(#[from] NoChance),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl OAuth {
+    /// Hashes the sample's secret where it is on, so not for the runtime's threads.
+    pub fn new(store: Arc<dyn Store>, sample: SampleClient) -> Result<Self, OAuthError> {
+        let clients = Clients::new(store.clone());
+        let sample = match sample {
+            SampleClient::Off => None,
+            SampleClient::On => Some(sample_client()?),
+        };
+        let extra = sample.as_ref().map(|client| (client.name.clone(), client.serial.clone()));
+        Ok(Self {
+            roster: Arc::new(Roster::new(clients.clone(), extra)),
+            clients,
+            keys: Keys::new(store),
+            checker: Checker::new()?,
+            sample,
+            by_source: Limiter::new(FREE_BY_SOURCE, WINDOW),
+            by_client: Limiter::new(FREE_BY_CLIENT, WINDOW),
+            proven: Mutex::default(),
+            in_use: Mutex::default(),
+        })
+    }
+
+    /// Whether anybody could get a token at all.
+    pub async fn has_clients(&self) -> Result<bool, StoreError> {
+        Ok(self.sample.is_some() || !self.clients.list().await?.is_empty())
+    }
+
+    /// The same, as it was a moment ago: everybody may ask, and as often as they like.
+    pub(crate) async fn is_in_use(&self) -> bool {
+        let known = *self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, in_use)) = known.filter(|(read, _)| read.elapsed() < FRESH) {
+            return in_use;
+        }
+        let in_use = self.has_clients().await.unwrap_or_else(|error| {
+            tracing::error!(%error, "the clients cannot be read");
+            known.is_some_and(|(_, in_use)| in_use)
+        });
+        let known = Some((Instant::now(), in_use));
+        *self.in_use.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        in_use
+    }
+
+    /// Whether a principal that was somebody may still be; all but revoked clients may.
+    pub(crate) async fn still_knows(&self, principal: &str) -> Result<bool, StoreError> {
+        match principal.strip_prefix(PREFIX) {
+            Some(name) => Ok(self.find(name).await?.is_some()),
+            None => Ok(true),
+        }
+    }
+
+    /// The limiter comes before the secret is looked at, so nothing sent can get around it.
+    pub(crate) async fn issue(
+        &self,
+        asked: Asked,
+        source: Source,
+        identity: &PeerIdentity,
+    ) -> Result<Issued, Denied> {
+        self.may_try(&asked.client, &source).map_err(Denied::Wait)?;
+        let client = self.find(&asked.client).await.map_err(storage)?;
+        let client = client.filter(|client| may_be(client, identity));
+        let kept = client.as_ref().map(|client| client.secret.clone());
+        let fits = self.checker.fits(kept, asked.secret).await;
+        let Some(client) = client.filter(|_| fits == Ok(true)) else {
+            return Err(match fits {
+                Err(Crowded) => Denied::Crowded,
+                Ok(_) => {
+                    self.failed(asked.client, source);
+                    Denied::Client
+                }
+            });
+        };
+        self.succeeded(&client.name, source);
+        let scopes = asked.scopes.unwrap_or(client.scopes);
+        if !client.scopes.covers(&scopes) || scopes.is_empty() {
+            return Err(Denied::Scope);
+        }
+        let ring = self.keys.current().await.map_err(storage)?;
+        let serial = serial().map_err(storage)?;
+        let wanted = Wanted { client: client.name, generation: client.serial, scopes, serial };
+        let token = access::sign(&ring, wanted, now()).ok_or(Denied::Storage)?;
+        Ok(Issued { token, life: access::LIFETIME })
+    }
+
+    async fn find(&self, name: &str) -> Result<Option<Client>, StoreError> {
+        match &self.sample {
+            Some(sample) if sample.name == name => Ok(Some(sample.clone())),
+            Some(_) | None if is_name(name) => self.clients.find(name).await,
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// By where it comes from, and by the client it is about. A client is not locked out of a place
+    /// where it has been before, however many others try its name.
+    fn may_try(&self, client: &str, source: &Source) -> Result<(), Duration> {
+        let at = Instant::now();
+        self.by_source.check(source, at)?;
+        let known = (source.clone(), client.to_owned());
+        let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner).contains(&known);
+        match is_name(client) && !proven {
+            true => self.by_client.check(&Source::Client(client.to_owned()), at),
+            false => Ok(()),
+        }
+    }
+
+    fn failed(&self, client: String, source: Source) {
+        let at = Instant::now();
+        if is_name(&client) {
+            self.by_client.fail(Source::Client(client.clone()), at);
+        }
+        self.proven
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&(source.clone(), client));
+        self.by_source.fail(source, at);
+    }
+
+    fn succeeded(&self, client: &str, source: Source) {
+        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        if proven.len() >= MOST_PROVEN {
+            proven.clear();
+        }
+        proven.insert((source, client.to_owned()));
+    }
+
+    async fn principal(&self, request: &Parts) -> Judged {
+        let Some(text) = bearer(request) else { return Judged::Nobody };
+        let Some(key) = access::key_of(text) else { return Judged::Nobody };
+        let looked = async {
+            let ring = self.keys.with(key).await?;
+            let at = now();
+            let claims = match access::verify(&ring, text, at) {
+                Ok(claims) => claims,
+                Err(Fault::NotOurs) => return Ok(Judged::Nobody),
+                Err(Fault::NotNow) => return Ok(Judged::Over),
+            };
+            let client = self.find(&claims.sub).await?;
+            let same = |client: &Client| client.serial == claims.generation;
+            let Some(client) = client.filter(same) else { return Ok(Judged::Over) };
+            let (rest, roster) = (claims.rest(at), self.roster.clone());
+            let tenure = Tenure::of(client.name.clone(), client.serial, rest, roster);
+            let principal = Principal::new(format!("{PREFIX}{}", client.name))
+                .may(claims.scope.and(&client.scopes))
+                .granted(client.grant)
+                .during(tenure);
+            Ok::<_, OAuthError>(Judged::Somebody(principal))
+        };
+        looked.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a token cannot be looked at");
+            Judged::Unavailable
+        })
+    }
+}
+
+impl Scheme for Arc<OAuth> {
+    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged> {
+        debug_assert!(request.headers.contains_key(AUTHORIZATION));
+        self.principal(request).boxed()
+    }
+}
+
+/// Everybody has read the sample's secret, so it is for the user's own processes.
+fn may_be(client: &Client, identity: &PeerIdentity) -> bool {
+    let own = matches!(identity, PeerIdentity::Local { .. } | PeerIdentity::Ourselves { .. });
+    client.name != SAMPLE.0 || own
+}
+
+fn sample_client() -> Result<Client, NoChance> {
+    let (name, secret) = SAMPLE;
+    Ok(Client {
+        name: name.to_owned(),
+        scopes: Scopes::REGISTERED,
+        grant: Grant::None,
+        // The same in every process, so that a restart ends no token.
+        serial: "sample".to_owned(),
+        created: now(),
+        changed: now(),
+        secret: SecretHash::of(&Secret::new(secret.to_owned()))?,
+    })
+}
+
+fn storage(error: impl std::fmt::Display) -> Denied {
+    tracing::error!(%error, "no token can be given");
+    Denied::Storage
+}

@@ -1,0 +1,142 @@
+//! What a principal may do, by name: the words of the command line, of `scope` in OAuth and of cards.
+//!
+//! Knows no request. Which intent needs which scope is for `dispatch` to say.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What a principal may do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Scopes {
+    pub read: bool,
+    pub prompt: bool,
+    pub approve: bool,
+    pub admin: bool,
+}
+
+/// Every scope and what it allows, for cards and for people.
+pub const SCOPES: [(&str, &str); 4] = [
+    ("read", "See sessions, their tasks and what happens in them."),
+    ("prompt", "Send messages, run commands, cancel, and register webhooks."),
+    ("approve", "Answer the questions that a session asks."),
+    ("admin", "See and use the sessions of every client."),
+];
+
+/// A word that is no scope.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no scope `{}`: there are read, prompt, approve and admin", .0.escape_debug())]
+pub struct NoScope(String);
+
+impl Scopes {
+    /// The person's own clients: everything except changing how the server works.
+    pub const CLIENT: Self = Self { read: true, prompt: true, approve: true, admin: false };
+    /// The terminal and stdio, where the person sits.
+    pub const ALL: Self = Self { read: true, prompt: true, approve: true, admin: true };
+    /// What a registered client may do unless its registration says otherwise.
+    pub const REGISTERED: Self = Self { read: true, prompt: true, approve: false, admin: false };
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether everything in `other` is in here.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.and(other) == *other
+    }
+
+    /// What both allow.
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            read: self.read && other.read,
+            prompt: self.prompt && other.prompt,
+            approve: self.approve && other.approve,
+            admin: self.admin && other.admin,
+        }
+    }
+}
+
+impl FromStr for Scopes {
+    type Err = NoScope;
+
+    /// Words parted by spaces or commas, in any order.
+    fn from_str(text: &str) -> Result<Self, NoScope> {
+        let mut scopes = Self::default();
+        for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+            match word {
+                "read" => scopes.read = true,
+                "prompt" => scopes.prompt = true,
+                "approve" => scopes.approve = true,
+                "admin" => scopes.admin = true,
+                _ => return Err(NoScope(word.chars().take(64).collect())),
+            }
+        }
+        Ok(scopes)
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = [self.read, self.prompt, self.approve, self.admin];
+        let names = SCOPES.iter().zip(held).filter(|(_, held)| *held).map(|((name, _), _)| *name);
+        out.write_str(&names.collect::<Vec<_>>().join(" "))
+    }
+}
+
+impl TryFrom<String> for Scopes {
+    type Error = NoScope;
+
+    fn try_from(text: String) -> Result<Self, NoScope> {
+        text.parse()
+    }
+}
+
+impl From<Scopes> for String {
+    fn from(scopes: Scopes) -> Self {
+        scopes.to_string()
+    }
+}
+
+/// What passes without a question where a protocol has no way to ask one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// What would ask is refused.
+    #[default]
+    None,
+    /// File edits pass.
+    Edits,
+    All,
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Grant::None => "none",
+            Grant::Edits => "edits",
+            Grant::All => "all",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_read_as_they_are_written() {
+        for bits in 0..16u8 {
+            let bit = |place: u8| bits & (1 << place) != 0;
+            let scopes = Scopes { read: bit(0), prompt: bit(1), approve: bit(2), admin: bit(3) };
+            assert_eq!(scopes.to_string().parse(), Ok(scopes));
+            assert!(Scopes::ALL.covers(&scopes) && scopes.covers(&Scopes::default()));
+            assert_eq!(scopes.covers(&Scopes::ALL), scopes == Scopes::ALL);
+        }
+        assert_eq!("prompt,read  read".parse(), Ok(Scopes::REGISTERED));
+        for wrong in ["write", "Read", "read;prompt", "read\u{a0}prompt"] {
+            assert!(wrong.parse::<Scopes>().is_err(), "{wrong}");
+        }
+    }
+}

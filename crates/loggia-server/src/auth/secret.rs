@@ -1,0 +1,215 @@
+//! Secrets, and what is kept of them: nothing that could be sent again.
+//!
+//! A client's secret is 256 bits of chance, and what is kept of it is its argon2id hash. The cost is
+//! the lowest that is recommended for passwords (19 MiB, two passes): nobody guesses such a secret
+//! at any cost, so what matters more is what a stranger can make this machine spend. Hence only a
+//! few are checked at a time, on threads where nothing else waits, and a line that is too long is
+//! turned away.
+
+use std::sync::Arc;
+
+use argon2::{Algorithm, Argon2, Params, Version};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+/// What is read back may not ask for more than this.
+const MOST_MEMORY_KIB: u32 = 256 * 1024;
+const MOST_PASSES: u32 = 16;
+const HASH: usize = 32;
+
+/// Checked at a time; each needs [`MEMORY_KIB`].
+const AT_A_TIME: usize = 2;
+/// Checked or waiting for it.
+const LINE: usize = 32;
+
+/// A text that must not be shown. It has no `Debug`, `Display`, `Serialize` or `PartialEq`.
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// One that nobody can guess.
+    pub fn fresh() -> Result<Self, NoChance> {
+        Ok(Self(URL_SAFE_NO_PAD.encode(random::<32>()?)))
+    }
+
+    /// For the one time that it is shown to its owner.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn digest(&self) -> [u8; 32] {
+        Sha256::digest(self.0.as_bytes()).into()
+    }
+}
+
+/// The system gave no random numbers.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the system gives no random numbers: {0}")]
+pub struct NoChance(String);
+
+pub(super) fn random<const N: usize>() -> Result<[u8; N], NoChance> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| NoChance(error.to_string()))?;
+    Ok(bytes)
+}
+
+/// A short name that is nobody else's.
+pub(super) fn serial() -> Result<String, NoChance> {
+    Ok(URL_SAFE_NO_PAD.encode(random::<12>()?))
+}
+
+/// What is kept of a secret.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct SecretHash {
+    memory_kib: u32,
+    passes: u32,
+    salt: String,
+    hash: String,
+}
+
+impl SecretHash {
+    /// Takes as long as checking one: not for the runtime's threads.
+    pub fn of(secret: &Secret) -> Result<Self, NoChance> {
+        let salt = random::<16>()?;
+        let mut kept = Self {
+            memory_kib: MEMORY_KIB,
+            passes: PASSES,
+            salt: URL_SAFE_NO_PAD.encode(salt),
+            hash: String::new(),
+        };
+        let hash = kept.compute(secret).ok_or_else(|| NoChance("argon2 failed".into()))?;
+        kept.hash = URL_SAFE_NO_PAD.encode(hash);
+        Ok(kept)
+    }
+
+    /// One that no secret fits, at the same cost: for clients that do not exist.
+    fn decoy() -> Result<Self, NoChance> {
+        let [salt, hash] = [random::<16>()?.to_vec(), random::<HASH>()?.to_vec()];
+        let [salt, hash] = [salt, hash].map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
+        Ok(Self { memory_kib: MEMORY_KIB, passes: PASSES, salt, hash })
+    }
+
+    fn fits(&self, secret: &Secret) -> bool {
+        let Some(computed) = self.compute(secret) else { return false };
+        let Ok(kept) = URL_SAFE_NO_PAD.decode(&self.hash) else { return false };
+        computed.as_slice().ct_eq(&kept).into()
+    }
+
+    fn compute(&self, secret: &Secret) -> Option<[u8; HASH]> {
+        if self.memory_kib > MOST_MEMORY_KIB || self.passes > MOST_PASSES {
+            return None;
+        }
+        let params = Params::new(self.memory_kib, self.passes, 1, Some(HASH)).ok()?;
+        let salt = URL_SAFE_NO_PAD.decode(&self.salt).ok()?;
+        let mut out = [0; HASH];
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
+        argon2.hash_password_into(secret.0.as_bytes(), &salt, &mut out).ok()?;
+        Some(out)
+    }
+}
+
+/// Too many secrets wait to be checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowded;
+
+/// Checks secrets, a few at a time.
+pub struct Checker {
+    line: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+    decoy: SecretHash,
+}
+
+impl Checker {
+    pub fn new() -> Result<Self, NoChance> {
+        let (line, turns) = (Semaphore::new(LINE), Semaphore::new(AT_A_TIME));
+        Ok(Self { line: Arc::new(line), turns: Arc::new(turns), decoy: SecretHash::decoy()? })
+    }
+
+    /// Whether the secret is the one that was kept. Where none was, it takes as long to say no.
+    pub async fn fits(&self, kept: Option<SecretHash>, secret: Secret) -> Result<bool, Crowded> {
+        let place = self.line.clone().try_acquire_owned().map_err(|_| Crowded)?;
+        let turn = self.turns.clone().acquire_owned().await.map_err(|_| Crowded)?;
+        let known = kept.is_some();
+        let kept = kept.unwrap_or_else(|| self.decoy.clone());
+        let checked = tokio::task::spawn_blocking(move || {
+            // Until it is done, also if nobody waits for it any more.
+            let _held = (place, turn);
+            kept.fits(&secret)
+        });
+        // It cannot fail but by a panic, which was reported where it happened.
+        Ok(checked.await.unwrap_or(false) && known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(text: &str) -> Secret {
+        Secret::new(text.to_owned())
+    }
+
+    #[tokio::test]
+    async fn the_right_secret_fits_and_nothing_else() {
+        let (fresh, other) = (Secret::fresh().unwrap(), Secret::fresh().unwrap());
+        assert!(fresh.reveal().len() >= 43 && fresh.reveal() != other.reveal());
+        let kept = SecretHash::of(&fresh).unwrap();
+        let written = serde_json::to_string(&kept).unwrap();
+        assert!(!written.contains(fresh.reveal()), "{written}");
+        let again: SecretHash = serde_json::from_str(&written).unwrap();
+        let checker = Checker::new().unwrap();
+        assert_eq!(checker.fits(Some(again.clone()), secret(fresh.reveal())).await, Ok(true));
+        let longer = format!("{}x", fresh.reveal());
+        for wrong in ["", "x", other.reveal(), &longer] {
+            assert_eq!(checker.fits(Some(again.clone()), secret(wrong)).await, Ok(false));
+        }
+        assert_eq!(checker.fits(None, secret(fresh.reveal())).await, Ok(false));
+        let costly = SecretHash { memory_kib: u32::MAX, ..again };
+        assert_eq!(checker.fits(Some(costly), secret(fresh.reveal())).await, Ok(false));
+    }
+
+    /// A10. A name that is not registered must not answer faster: measured in turns, so that a busy
+    /// machine slows down both.
+    #[test]
+    fn a_client_that_does_not_exist_costs_as_much() {
+        let (kept, decoy) =
+            (SecretHash::of(&Secret::fresh().unwrap()).unwrap(), SecretHash::decoy().unwrap());
+        let near = |text: &str| Secret::new(text.repeat(43));
+        let mut times = [const { Vec::new() }; 3];
+        for _ in 0..9 {
+            let cases = [(&kept, near("x")), (&decoy, near("x")), (&decoy, near("y"))];
+            for ((hash, secret), times) in cases.into_iter().zip(&mut times) {
+                let begun = std::time::Instant::now();
+                assert!(!hash.fits(&secret));
+                times.push(begun.elapsed());
+            }
+        }
+        let median = |times: &mut Vec<std::time::Duration>| {
+            times.sort();
+            times[times.len() / 2].as_secs_f64()
+        };
+        let [known, unknown, other] = times.each_mut().map(median);
+        for ratio in [unknown / known, other / known] {
+            assert!((0.5..2.0).contains(&ratio), "{known} s, {unknown} s, {other} s");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_line_is_turned_away() {
+        let checker = Checker::new().unwrap();
+        let held = checker.line.clone().try_acquire_many_owned(LINE as u32).unwrap();
+        assert_eq!(checker.fits(None, secret("x")).await, Err(Crowded));
+        drop(held);
+        assert_eq!(checker.fits(None, secret("x")).await, Ok(false));
+        assert_eq!(checker.line.available_permits(), LINE, "every place is free again");
+    }
+}

@@ -1,0 +1,237 @@
+//! `POST /oauth/token`: the client credentials grant of RFC 6749, §4.4. Reads the request, spells the
+//! answer; what a secret is worth is [`OAuth`](crate::auth::OAuth)'s to say.
+//!
+//! Strict where leniency would hide a mistake or an attack: a parameter twice, two ways of proving
+//! oneself, parameters in the address.
+
+mod form;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, PRAGMA, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::form::Form;
+use crate::auth::{Asked, Denied, Issued, Scopes, Secret, source};
+use crate::guard::{Rejection, read_body};
+use crate::peer::Peer;
+use crate::state::Server;
+
+/// No honest request is near it.
+const BODY_LIMIT: usize = 8 * 1024;
+const BODY_TIME: Duration = Duration::from_secs(10);
+const BASIC: &str = "Basic realm=\"loggia\", charset=\"UTF-8\"";
+
+/// The standard's words for what is wrong, and a sentence for people.
+struct Mistake {
+    status: StatusCode,
+    error: &'static str,
+    description: &'static str,
+    wait: Option<Duration>,
+}
+
+const fn mistake(status: StatusCode, error: &'static str, description: &'static str) -> Mistake {
+    Mistake { status, error, description, wait: None }
+}
+
+const fn invalid(description: &'static str) -> Mistake {
+    mistake(StatusCode::BAD_REQUEST, "invalid_request", description)
+}
+
+const NO_CLIENT: Mistake = mistake(
+    StatusCode::UNAUTHORIZED,
+    "invalid_client",
+    "The client is unknown or its secret is wrong: send client_id and client_secret.",
+);
+const NO_GRANT: Mistake = mistake(
+    StatusCode::BAD_REQUEST,
+    "unsupported_grant_type",
+    "Tokens are given for grant_type=client_credentials only.",
+);
+const NO_SCOPE: Mistake = mistake(
+    StatusCode::BAD_REQUEST,
+    "invalid_scope",
+    "The client may not have that scope: leave scope out for everything it may have.",
+);
+const UNAVAILABLE: &str = "temporarily_unavailable";
+
+#[derive(Serialize)]
+struct Token<'a> {
+    access_token: &'a str,
+    token_type: &'static str,
+    expires_in: u64,
+    /// Said where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+}
+
+pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
+    // Who uses Basic is told how to use it.
+    let basic = request.headers().contains_key(AUTHORIZATION);
+    let answer = match give(&server, request).await {
+        Ok((issued, scope)) => {
+            let Issued { token, life } = &issued;
+            let expires_in = life.as_secs();
+            let token_type = "Bearer";
+            let body = Token { access_token: token, token_type, expires_in, scope };
+            (StatusCode::OK, axum::Json(body)).into_response()
+        }
+        Err(mistake) => mistake.respond(basic),
+    };
+    private(answer)
+}
+
+async fn give(server: &Server, request: Request) -> Result<(Issued, Option<String>), Mistake> {
+    let Some(oauth) = &server.oauth else { return Err(NO_CLIENT) };
+    let peer = request.extensions().get::<Peer>().cloned().ok_or(NO_CLIENT)?;
+    check_head(request.uri(), request.headers())?;
+    let basic = basic(request.headers())?;
+    let body = read_body(request.into_body(), BODY_LIMIT, BODY_TIME).await;
+    let form = Form::parse(&body.map_err(unreadable)?).map_err(invalid)?;
+    match form.get("grant_type") {
+        None => return Err(invalid("grant_type is missing: send client_credentials.")),
+        Some("client_credentials") => {}
+        Some(_) => return Err(NO_GRANT),
+    }
+    let (client, secret) = credentials(basic, &form)?;
+    let wanted = form.get("scope").map(str::parse::<Scopes>).transpose();
+    // Unknown scopes are told after the secret was looked at: strangers learn nothing.
+    let scopes = match wanted {
+        Ok(scopes) => scopes,
+        Err(_) => Some(Scopes::default()),
+    };
+    let asked = Asked { client, secret: Secret::new(secret), scopes };
+    let identity = peer.identity().await;
+    let issued = oauth.issue(asked, source(&peer, identity), identity).await.map_err(denied)?;
+    Ok((issued, scopes.map(|scopes| scopes.to_string())))
+}
+
+fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Mistake> {
+    if uri.query().is_some() {
+        return Err(invalid("Parameters belong into the body: an address ends up in logs."));
+    }
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let essence = match (types.next(), types.next()) {
+        (Some(only), None) => only.to_str().ok().and_then(|text| text.split(';').next()),
+        _ => None,
+    };
+    let form = essence.is_some_and(|essence| {
+        essence.trim().eq_ignore_ascii_case("application/x-www-form-urlencoded")
+    });
+    match form {
+        true => Ok(()),
+        false => Err(invalid("The body must be application/x-www-form-urlencoded.")),
+    }
+}
+
+/// What `Authorization: Basic` says, if it is there: both halves are form-encoded (§2.3.1).
+fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Mistake> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let value = match (given.next(), given.next()) {
+        (None, _) => return Ok(None),
+        (Some(value), None) => value,
+        (Some(_), Some(_)) => return Err(invalid("There is more than one Authorization header.")),
+    };
+    let read = || {
+        let (scheme, encoded) = value.to_str().ok()?.split_once(' ')?;
+        let decoded = STANDARD.decode(encoded.trim()).ok()?;
+        let text = String::from_utf8(decoded).ok()?;
+        let (client, secret) = text.split_once(':')?;
+        let basic = scheme.eq_ignore_ascii_case("basic");
+        basic.then_some((form::decode(client)?, form::decode(secret)?))
+    };
+    read().map(Some).ok_or(NO_CLIENT)
+}
+
+/// One way of proving oneself. The client may name itself in the body as well, if it is the same.
+fn credentials(basic: Option<(String, String)>, form: &Form) -> Result<(String, String), Mistake> {
+    let (client, secret) = (form.get("client_id"), form.get("client_secret"));
+    match (basic, client, secret) {
+        (Some(_), _, Some(_)) => {
+            Err(invalid("Send the secret in the header or in the body, not in both."))
+        }
+        (Some((named, _)), Some(client), None) if named != client => {
+            Err(invalid("The header and the body name different clients."))
+        }
+        (Some(basic), _, None) => Ok(basic),
+        (None, Some(client), Some(secret)) => Ok((client.to_owned(), secret.to_owned())),
+        (None, _, _) => Err(NO_CLIENT),
+    }
+}
+
+fn denied(denied: Denied) -> Mistake {
+    match denied {
+        Denied::Client => NO_CLIENT,
+        Denied::Scope => NO_SCOPE,
+        Denied::Wait(wait) => Mistake {
+            wait: Some(wait),
+            ..mistake(
+                StatusCode::TOO_MANY_REQUESTS,
+                UNAVAILABLE,
+                "Too many wrong secrets: wait before the next attempt.",
+            )
+        },
+        Denied::Crowded => Mistake {
+            wait: Some(Duration::from_secs(1)),
+            ..mistake(
+                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
+                "Too many clients ask for tokens at once: try again.",
+            )
+        },
+        Denied::Storage => mistake(
+            StatusCode::SERVICE_UNAVAILABLE,
+            UNAVAILABLE,
+            "Tokens cannot be given now: look at the server's log.",
+        ),
+    }
+}
+
+fn unreadable(rejection: Rejection) -> Mistake {
+    mistake(rejection.status, "invalid_request", rejection.message)
+}
+
+/// What the door says on this path, in the standard's form.
+pub(super) fn refusal(rejection: &Rejection) -> Value {
+    let error = match rejection.status {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
+        StatusCode::UNAUTHORIZED => "invalid_client",
+        StatusCode::FORBIDDEN => "unauthorized_client",
+        _ => "invalid_request",
+    };
+    json!({ "error": error, "error_description": rejection.message })
+}
+
+impl Mistake {
+    fn respond(&self, basic: bool) -> Response {
+        let body = json!({ "error": self.error, "error_description": self.description });
+        let mut response = (self.status, axum::Json(body)).into_response();
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED && basic {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(BASIC));
+        }
+        if let Some(wait) = self.wait {
+            let seconds = wait.as_millis().div_ceil(1000).max(1);
+            headers.insert(RETRY_AFTER, u64::try_from(seconds).unwrap_or(u64::MAX).into());
+        }
+        response
+    }
+}
+
+/// Nothing of this may be kept by anybody on the way.
+fn private(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(PRAGMA, HeaderValue::from_static("no-cache"));
+    response
+}

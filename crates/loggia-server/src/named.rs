@@ -1,0 +1,160 @@
+//! Tasks that their clients name: a message under a known name is the same request again, or the
+//! answer to a question, or a mistake, and never a second task.
+//!
+//! Names are found in the store's index like every other task. Two requests under one name meet in
+//! one session, whose writer lets one of them in.
+
+use loggia_core::{Cancel, Command, Exchange, SessionId, TaskChoice, TaskId, TaskState, TaskView};
+use loggia_session::{Ack, SessionHandle};
+use loggia_wire::legacy::{name, request};
+use loggia_wire::{Condition, Dialect, Prompt, Shown, View, Violation, WireError};
+
+use crate::dispatch::{Opening, Reply};
+use crate::state::{Caller, Server, Shape, hub_error};
+
+/// What a message under a client's own name is.
+pub(crate) enum Recognised {
+    /// New, or what a task goes on with.
+    Goes(Prompt),
+    /// It was sent before: here is what became of it.
+    Again(Reply),
+}
+
+impl Server {
+    pub(crate) async fn recognise(
+        &self,
+        prompt: Prompt,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Recognised, WireError> {
+        let TaskChoice::Named(task) = &prompt.task else { return Ok(Recognised::Goes(prompt)) };
+        let task = task.clone();
+        match self.session_of(&task, caller).await {
+            Ok(handle) => self.repeated(&handle, task, prompt, view).await,
+            Err(WireError::Condition(Condition::TaskNotFound)) => Ok(Recognised::Goes(prompt)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A message for a name that is taken.
+    async fn repeated(
+        &self,
+        handle: &SessionHandle,
+        task: TaskId,
+        mut prompt: Prompt,
+        view: View,
+    ) -> Result<Recognised, WireError> {
+        let content = prompt.content.clone();
+        let (state, difference) = self
+            .look_at(handle, view, &task, move |task| {
+                (task.state, differs_from_all(task, &content))
+            })
+            .await?;
+        match (difference, state) {
+            (None, _) => {
+                let head = handle.head();
+                let ack = Ack { after: head, seq: head, task: Some(task.clone()) };
+                let shown = Shown { history: prompt.history, artifacts: true };
+                let (delivery, opening) = (prompt.delivery, Opening::Snapshot);
+                let reply = self.deliver(handle, view, task, &ack, delivery, shown, opening);
+                Ok(Recognised::Again(reply.await?))
+            }
+            (Some(_), TaskState::InputRequired) => {
+                prompt.task = TaskChoice::Continue(task);
+                // The task knows its session.
+                prompt.session = None;
+                Ok(Recognised::Goes(prompt))
+            }
+            (Some(violation), _) => Err(WireError::Invalid(violation)),
+        }
+    }
+
+    /// The answer to a message whose name was taken while it was on its way.
+    pub(crate) async fn lost(
+        &self,
+        handle: &SessionHandle,
+        prompt: Prompt,
+        view: View,
+    ) -> Result<Reply, WireError> {
+        let TaskChoice::Named(task) = prompt.task.clone() else {
+            return Err(Condition::Internal.into());
+        };
+        match self.repeated(handle, task, prompt, view).await? {
+            Recognised::Again(reply) => Ok(reply),
+            // It asks by now, and this is no answer to a question that nobody has read yet.
+            Recognised::Goes(_) => Err(Condition::Busy.into()),
+        }
+    }
+
+    /// The session that a task belongs to, if not the one it was just sent to: two requests with
+    /// one name for two sessions came at once, and the other one was first.
+    pub(crate) async fn overtaken(
+        &self,
+        handle: &SessionHandle,
+        task: &TaskId,
+        caller: &Caller,
+    ) -> Result<Option<SessionHandle>, WireError> {
+        let found = self.hub.locate(task).await.map_err(hub_error)?;
+        let Some(first) = found.filter(|first| first != handle.id()) else { return Ok(None) };
+        let command = Command::Cancel { what: Cancel::Task(task.clone()) };
+        // What is over can not be cancelled, and need not be.
+        let _ = handle.submit(command, caller.origin.clone()).await;
+        Ok(Some(self.session(&first, caller).await?))
+    }
+
+    /// The session a new task belongs into. Where one session is shared, that one; otherwise the one
+    /// the client names, in our words or in its own, or a session of the task's own.
+    pub(crate) async fn session_name(
+        &self,
+        prompt: &Prompt,
+        caller: &Caller,
+    ) -> Result<Option<SessionId>, WireError> {
+        let TaskChoice::Named(task) = &prompt.task else { return Ok(prompt.session.clone()) };
+        match (&self.shape, &prompt.session) {
+            (Shape::Shared(_), _) => Ok(None),
+            (Shape::Many, None) => Ok(Some(task.as_str().into())),
+            (Shape::Many, Some(word)) => match self.session(word, caller).await {
+                Ok(handle) => Ok(Some(handle.id().clone())),
+                Err(WireError::Condition(Condition::UnknownContext)) => {
+                    Ok(Some(name::session(&caller.principal.name, word.as_str())))
+                }
+                Err(error) => Err(error),
+            },
+        }
+    }
+
+    /// What a reader of this view calls a task.
+    pub(crate) async fn name_of(
+        &self,
+        handle: &SessionHandle,
+        view: View,
+        task: &TaskId,
+    ) -> Result<TaskId, WireError> {
+        match view.dialect {
+            Dialect::A2a03 | Dialect::A2a1 | Dialect::Sdlc | Dialect::Coder => Ok(task.clone()),
+            Dialect::Legacy => {
+                let named = |task: &TaskView| {
+                    request::of_task(task).and_then(|sent| sent["id"].as_str().map(TaskId::from))
+                };
+                let named = self.look_at(handle, view, task, named).await?;
+                Ok(named.unwrap_or_else(|| task.clone()))
+            }
+        }
+    }
+
+    pub(crate) async fn has_task(&self, task: &TaskId) -> Result<bool, WireError> {
+        Ok(self.hub.locate(task).await.map_err(hub_error)?.is_some())
+    }
+}
+
+/// How a request differs from everything that was sent to a task; None if it was sent before.
+fn differs_from_all(task: &TaskView, content: &loggia_core::Content) -> Option<Violation> {
+    let mut first = None;
+    for said in &task.history {
+        if let Exchange::Prompt { content: before, .. } = said {
+            let difference = request::difference(before, content)?;
+            first.get_or_insert(difference);
+        }
+    }
+    first
+}

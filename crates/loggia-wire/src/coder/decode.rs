@@ -1,0 +1,74 @@
+//! Answers as clients of the shipped server send them: a data part `{callId, outcome, newContent}`.
+
+use loggia_core::{CallId, ChoiceId, Edit, Question};
+use serde_json::Value;
+
+use crate::devtool::decode::Confirmation;
+use crate::read::{Fields, Read, violation};
+
+/// Whether a data part means to be an answer, well-formed or not.
+pub(crate) fn is_answer(data: &Value) -> bool {
+    let members = ["callId", "outcome"];
+    data.as_object().is_some_and(|map| members.iter().all(|name| map.contains_key(*name)))
+}
+
+/// Read strictly: a member that is not known might be meant to change what is approved.
+pub(crate) fn answer(at: &str, data: &Value) -> Read<Confirmation> {
+    const KNOWN: [&str; 4] = ["callId", "outcome", "newContent", "answers"];
+    let fields = Fields::of(at, data)?;
+    if !fields.names().all(|name| KNOWN.contains(&name.as_str())) {
+        return Err(violation(at, "holds a member that an answer does not have"));
+    }
+    let call = fields.needed_id("callId")?;
+    let outcome = fields.needed_id("outcome")?;
+    let content = fields.owned_text("newContent")?;
+    let words = answers(&fields)?;
+    if outcome == "modify_with_editor" && content.is_none() {
+        let why = "is missing: there is no editor here to modify it with";
+        return Err(violation(fields.path("newContent"), why));
+    }
+    let choice = choice(outcome, words.is_some());
+    let edit = match (words, content) {
+        // That server ignores what comes with a refusal.
+        (_, _) if choice == ChoiceId::CANCEL => None,
+        (Some(_), Some(_)) => {
+            return Err(violation(fields.path("answers"), "and newContent: only one may be there"));
+        }
+        (Some(text), None) => Some(Edit::Text { text }),
+        (None, content) => content.map(|content| Edit::File { content }),
+    };
+    Ok(Confirmation {
+        to: Question::Call(CallId::from(call)),
+        choice: choice.into(),
+        edit,
+        digest: None,
+    })
+}
+
+/// An outcome as a choice of ours. Whole servers and whole tools are not trusted at once: such an
+/// answer reaches as far as "always" does. What is not known is passed on, and refused by name.
+fn choice(outcome: &str, in_words: bool) -> &str {
+    match outcome {
+        "proceed_once" if in_words => ChoiceId::ANSWER,
+        "modify_with_editor" => ChoiceId::PROCEED_ONCE,
+        "proceed_always" | "proceed_always_server" | "proceed_always_tool" => {
+            ChoiceId::PROCEED_ALWAYS
+        }
+        "proceed_always_and_save" => ChoiceId::PROCEED_ALWAYS_PROJECT,
+        other => other,
+    }
+}
+
+/// The answers to a question, by its number; ours ask one.
+fn answers(fields: &Fields<'_>) -> Read<Option<String>> {
+    let Some(given) = fields.object("answers")? else { return Ok(None) };
+    let mut texts = Vec::new();
+    for name in given.names() {
+        let text = given.text(name)?;
+        texts.push(text.ok_or_else(|| violation(fields.path("answers"), "must hold strings"))?);
+    }
+    match texts.is_empty() {
+        true => Err(violation(fields.path("answers"), "must hold an answer")),
+        false => Ok(Some(texts.join("\n"))),
+    }
+}

@@ -1,0 +1,51 @@
+//! The names of contexts: a session's id, except where two clients have chosen the same name for
+//! different sessions. The later one's session then has an id of its own, which ends in a mark, and
+//! its client sees the name without it: nobody can tell whether a name is somebody else's.
+//!
+//! Who gets which mark is not known here.
+
+use loggia_core::SessionId;
+
+/// What stands between a name and its mark.
+const SIGN: char = '@';
+const DIGITS: usize = 16;
+
+/// The id of a session that has this name for one client only.
+pub fn apart(name: &SessionId, mark: u64) -> SessionId {
+    SessionId::from(format!("{name}{SIGN}{mark:0DIGITS$x}").as_str())
+}
+
+/// The name as clients see it.
+pub fn shown(session: &SessionId) -> &str {
+    marked(session.as_str()).unwrap_or(session.as_str())
+}
+
+/// Whether a name looks like an id with a mark; such a name needs a mark itself.
+pub fn is_apart(name: &SessionId) -> bool {
+    marked(name.as_str()).is_some()
+}
+
+fn marked(text: &str) -> Option<&str> {
+    let (name, mark) = text.rsplit_once(SIGN)?;
+    let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    (mark.len() == DIGITS && mark.bytes().all(digit)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_shown_as_it_was_given() {
+        for name in ["a", "", "a@b", "a@0123456789abcdeF", "a@0123456789abcdef", "ä@"] {
+            let name = SessionId::from(name);
+            for mark in [0, 7, u64::MAX] {
+                let session = apart(&name, mark);
+                assert!(is_apart(&session) && shown(&session) == name.as_str(), "{session}");
+            }
+        }
+        let plain = SessionId::from("0199d3a0-0000-7000-8000-000000000000");
+        assert!(!is_apart(&plain) && shown(&plain) == plain.as_str());
+        assert!(is_apart(&SessionId::from("a@0123456789abcdef")));
+    }
+}

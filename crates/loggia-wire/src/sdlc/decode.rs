@@ -1,0 +1,178 @@
+//! Bodies of the document's routes to intents.
+//!
+//! The document shows a confirmation and describes the rest in words; so a prompt may come as a
+//! text, as `{text}`, as `{parts}` or as a whole message, and settings beside it or around it.
+
+use loggia_core::{CallId, ChoiceId, Content, Edit, Part, Question, TaskChoice, TaskId};
+use serde_json::{Map, Value};
+
+use crate::a2a03;
+use crate::coder;
+use crate::devtool::decode::{agent_settings, settings, without_servers};
+use crate::dialect::View;
+use crate::intent::{
+    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, OpenTask, Prompt, RunSlash,
+};
+use crate::jsonrpc::value;
+use crate::read::{Fields, Read, violation};
+use crate::send::check_text;
+
+/// As much as the text of a message.
+const ARGUMENTS_LIMIT: usize = 1024 * 1024;
+
+/// `POST /tasks`. Nothing has to be said.
+pub fn open_task(bytes: &[u8]) -> Read<OpenTask> {
+    let body = body(bytes)?;
+    let fields = Fields::of_params(&body)?;
+    Ok(OpenTask {
+        session: fields.id("contextId")?.map(Into::into),
+        settings: settings_beside(&fields)?,
+        profile: Some(coder::PROFILE.to_owned()),
+    })
+}
+
+/// `POST /message/stream`: a prompt, an answer, or nothing more than a task to watch.
+pub fn message(bytes: &[u8]) -> Read<Asked> {
+    let body = body(bytes)?;
+    let fields = Fields::of_params(&body)?;
+    let named = Named {
+        session: fields.id("contextId")?.map(Into::into),
+        task: fields.id("taskId")?.map(TaskId::from),
+    };
+    let given = ["userMessage", "message"].into_iter().find(|name| fields.get(name).is_some());
+    let intent = match (given, named) {
+        (None, Named { task: Some(task), .. }) => Intent::Subscribe { task },
+        (None, Named { task: None, .. }) => return Err(fields.missing("userMessage")),
+        (Some(given), named) => said(&fields, given, named)?,
+    };
+    Ok(Asked { view: View::SDLC, intent })
+}
+
+struct Named {
+    session: Option<loggia_core::SessionId>,
+    task: Option<TaskId>,
+}
+
+fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
+    let around = settings_beside(fields)?;
+    if let Some(Value::String(text)) = fields.get(name) {
+        let content = Content::text(text.as_str());
+        return prompt(content, named, around);
+    }
+    let message = fields.object(name)?.ok_or_else(|| fields.missing(name))?;
+    match message.text("kind")? {
+        Some("tool-call-confirmation") => return confirmation(&message, named),
+        None | Some("message" | "text-content" | "text" | "prompt" | "user-message") => {}
+        Some(_) => {
+            let why = "must be message, text-content or tool-call-confirmation";
+            return Err(violation(message.path("kind"), why));
+        }
+    }
+    let parts = match (message.text("text")?, message.get("parts")) {
+        (Some(text), None) => vec![Part::Text { text: text.to_owned() }],
+        (None, Some(_)) => a2a03::decode::parts(&message)?,
+        (None, None) => return Err(message.missing("text")),
+        (Some(_), Some(_)) => {
+            return Err(violation(message.path("text"), "and parts: only one may be there"));
+        }
+    };
+    let metadata = message.metadata("metadata")?;
+    let inside = match settings_beside(&message)? {
+        None => settings(&message.path("metadata"), metadata.as_ref())?,
+        given => given,
+    };
+    let content = Content {
+        parts,
+        message: message.id("messageId")?.map(str::to_owned),
+        metadata: metadata.map(without_servers),
+        profile: None,
+    };
+    prompt(content, named, inside.or(around))
+}
+
+fn prompt(content: Content, named: Named, settings: Option<AgentSettings>) -> Read<Intent> {
+    check_text(&content.parts)?;
+    Ok(Intent::Prompt(Box::new(Prompt {
+        session: named.session,
+        task: named.task.map_or(TaskChoice::New, TaskChoice::Reopen),
+        content,
+        settings,
+        delivery: Delivery::Stream,
+        push: None,
+        history: HistoryLength::All,
+        output_modes: Vec::new(),
+        references: Vec::new(),
+    })))
+}
+
+/// Read strictly: a member that is not known might be meant to change what is approved.
+fn confirmation(message: &Fields<'_>, named: Named) -> Read<Intent> {
+    const KNOWN: [&str; 5] = ["kind", "toolCallId", "approved", "answer", "newContent"];
+    if !message.names().all(|name| KNOWN.contains(&name.as_str())) {
+        let why = "holds a member that a confirmation does not have";
+        return Err(violation("userMessage", why));
+    }
+    let call = message.needed_id("toolCallId")?;
+    let approved = message.flag("approved")?.ok_or_else(|| message.missing("approved"))?;
+    let answer = message.owned_text("answer")?.map(|text| Edit::Text { text });
+    let content = message.owned_text("newContent")?.map(|content| Edit::File { content });
+    let (choice, edit) = match (approved, answer, content) {
+        (false, _, _) => (ChoiceId::CANCEL, None),
+        (true, Some(_), Some(_)) => {
+            return Err(violation(message.path("answer"), "and newContent: only one may be there"));
+        }
+        (true, Some(answer), None) => (ChoiceId::ANSWER, Some(answer)),
+        (true, None, content) => (ChoiceId::PROCEED_ONCE, content),
+    };
+    Ok(Intent::Answer(Box::new(Answer {
+        session: named.session,
+        task: named.task,
+        to: Question::Call(CallId::from(call)),
+        choice: choice.into(),
+        edit,
+        digest: None,
+        delivery: Delivery::Stream,
+        history: HistoryLength::All,
+    })))
+}
+
+/// `POST /executeCommand`: the command by its whole name, its arguments as a list.
+pub fn command(bytes: &[u8]) -> Read<RunSlash> {
+    let body = body(bytes)?;
+    let fields = Fields::of_params(&body)?;
+    let path: Vec<String> = match fields.get("command") {
+        Some(Value::String(name)) => name.split_whitespace().map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    if path.is_empty() {
+        return Err(violation("command", "must be the name of a command"));
+    }
+    let args = match fields.get("args") {
+        None => Vec::new(),
+        Some(Value::Array(_)) => fields.texts("args")?,
+        Some(_) => return Err(violation("args", "must be an array of strings")),
+    };
+    let args = args.join(" ");
+    if args.len() > ARGUMENTS_LIMIT {
+        return Err(violation("args", format!("must have at most {ARGUMENTS_LIMIT} bytes")));
+    }
+    let session = fields.id("contextId")?.map(Into::into);
+    Ok(RunSlash { session, path, args, settings: settings_beside(&fields)? })
+}
+
+fn settings_beside(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
+    for name in ["agentSettings", "settings"] {
+        if let Some(given) = fields.object(name)? {
+            return agent_settings(&given);
+        }
+    }
+    Ok(None)
+}
+
+/// No body is an empty one.
+fn body(bytes: &[u8]) -> Read<Value> {
+    match bytes.trim_ascii().is_empty() {
+        true => Ok(Value::Object(Map::new())),
+        false => value(bytes),
+    }
+}

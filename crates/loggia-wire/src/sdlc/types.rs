@@ -1,0 +1,129 @@
+//! The document's shapes, field for field, in its order and spelling.
+
+use loggia_core::slash;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::a2a03::types::State;
+use crate::devtool::schema::ToolCallStatus;
+
+/// What the server publishes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Event {
+    ToolCallConfirmation {
+        tool_call_id: String,
+        tool_name: String,
+        input_parameters: Value,
+        confirmation_request: ConfirmationRequest,
+    },
+    ToolCallUpdate {
+        tool_call_id: String,
+        tool_name: String,
+        status: ToolCallStatus,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        input_parameters: Option<Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    TextContent {
+        text: String,
+        /// Pieces of one reply have one id.
+        message_id: String,
+    },
+    StateChange {
+        task_state: State,
+        task_id: String,
+        context_id: String,
+        timestamp: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    AgentSettings {
+        workspace_path: String,
+        auto_execute: bool,
+    },
+    Thought {
+        subject: String,
+        description: String,
+    },
+    Citation {
+        title: String,
+        uri: String,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ConfirmationRequest {
+    pub title: String,
+    pub prompt: String,
+    #[serde(rename = "type")]
+    pub kind: Weight,
+}
+
+/// How carefully a person should look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    Info,
+    Warning,
+    Danger,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskMetadata {
+    pub id: String,
+    pub context_id: String,
+    pub task_state: State,
+    pub model: String,
+    pub mcp_servers: Vec<Value>,
+    /// Until [`super::metadata`] puts the tools here: the names of those given, or null for all.
+    pub available_tools: Option<Vec<String>>,
+}
+
+/// A tool as the server was told of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of its input.
+    pub parameters: Value,
+}
+
+impl Tool {
+    pub fn shown(&self) -> Value {
+        json!({
+            "name": self.name,
+            "description": self.description,
+            "parameterSchema": self.parameters,
+        })
+    }
+}
+
+/// The answer to `GET /listCommands`: every command with its whole name.
+pub fn commands() -> Value {
+    json!({ "commands": tree("", slash::COMMANDS) })
+}
+
+fn tree(above: &str, commands: &[slash::SlashCommand]) -> Vec<Value> {
+    let command = |command: &slash::SlashCommand| {
+        let name = format!("{above}{}", command.name);
+        let arguments = command.arguments.iter().map(|argument| {
+            json!({
+                "name": argument.name,
+                "description": argument.description,
+                "isRequired": argument.required,
+            })
+        });
+        json!({
+            "name": name,
+            "description": command.description,
+            "arguments": arguments.collect::<Vec<Value>>(),
+            "subCommands": tree(&format!("{name} "), command.sub_commands),
+        })
+    };
+    commands.iter().map(command).collect()
+}

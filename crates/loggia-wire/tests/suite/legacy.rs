@@ -1,0 +1,444 @@
+//! The task service: what its requests mean, and that its answers are the guide's, field for field.
+
+use loggia_core::{Content, Part, Repository, TaskChoice, TaskId};
+use loggia_wire::legacy::{self, Names, Service, name, request};
+use loggia_wire::{
+    Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector, Prompt, Shown,
+    View, WireError, decode as decode_others, dialect_of, refuse,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::refused::anything;
+use super::script::Script;
+
+const OWNER: &str = "client:ann";
+const SERVICE: Service<'static> = Service { names: Names::Of(OWNER), send: Delivery::AtOnce };
+const VIEW: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
+
+fn ask(method: &str, params: Value) -> Result<Asked, WireError> {
+    legacy::decode(&Call { id: Id::NULL, method: method.into(), params }, SERVICE)
+}
+
+fn prompt(method: &str, params: Value) -> Prompt {
+    match ask(method, params).unwrap().intent {
+        Intent::Prompt(prompt) => *prompt,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The guide's own request.
+fn example() -> Value {
+    json!({
+        "id": "unique-task-id-001",
+        "message": {
+            "role": "user",
+            "parts": [{ "text": "Write a Python script that lists all files in a directory." }],
+        },
+        "context": {
+            "repositoryUrl": "https://github.com/someuser/somerepo",
+            "targetDirectory": "src/utils",
+        },
+    })
+}
+
+fn saying(text: &str) -> Value {
+    json!({ "id": "t", "message": { "role": "user", "parts": [{ "text": text }] } })
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut params = saying("hi");
+    params[name] = value;
+    params
+}
+
+#[test]
+fn the_guides_request() {
+    let prompt = prompt("tasks/send", example());
+    assert_eq!(prompt.task, TaskChoice::Named(name::task(OWNER, "unique-task-id-001")));
+    assert_eq!(
+        prompt.content.to_text(),
+        "Write a Python script that lists all files in a directory."
+    );
+    assert_eq!(request::of_content(&prompt.content), Some(&example()));
+    assert_eq!((prompt.delivery, prompt.history), (Delivery::AtOnce, HistoryLength::Last(0)));
+    let settings = prompt.settings.unwrap();
+    assert!(settings.unattended);
+    let repository = Repository {
+        url: "https://github.com/someuser/somerepo".into(),
+        revision: None,
+        shallow: false,
+        directory: Some("src/utils".into()),
+    };
+    assert_eq!(settings.repository, Some(repository));
+}
+
+#[test]
+fn methods() {
+    let task = name::task(OWNER, "t");
+    let id = json!({ "id": "t" });
+    assert_eq!(prompt("tasks/sendSubscribe", saying("hi")).delivery, Delivery::Stream);
+    assert_eq!(prompt("tasks/stream", saying("hi")).delivery, Delivery::Stream);
+    let history = HistoryLength::Last(2);
+    for (method, params, wanted) in [
+        (
+            "tasks/get",
+            json!({ "id": "t", "historyLength": 2 }),
+            Intent::GetTask { task: task.clone(), history },
+        ),
+        ("tasks/cancel", id.clone(), Intent::Cancel { task: task.clone() }),
+        ("tasks/resubscribe", id.clone(), Intent::Subscribe { task: task.clone() }),
+        ("tasks/pushNotification/get", id.clone(), Intent::GetPush { task, config: None }),
+    ] {
+        assert_eq!(ask(method, params).unwrap().intent, wanted, "{method}");
+    }
+    for method in ["message/send", "SendMessage", "tasks/list", "tasks/pushNotificationConfig/set"]
+    {
+        assert_eq!(ask(method, saying("hi")), Err(WireError::MethodNotFound), "{method}");
+    }
+    for method in ["tasks/send", "tasks/sendSubscribe", "tasks/stream"] {
+        assert_eq!(dialect_of(method), Some(Dialect::Legacy));
+        let call = Call { id: Id::NULL, method: method.into(), params: saying("hi") };
+        let elsewhere = decode_others(&call, Extension::Off);
+        assert_eq!(elsewhere, Err(WireError::MethodNotFound), "names depend on who asks");
+    }
+    assert_eq!(dialect_of("tasks/get"), Some(Dialect::A2a03));
+}
+
+#[test]
+fn parts_of_every_age() {
+    let parts = |message: Value| {
+        prompt("tasks/send", json!({ "id": "t", "message": message })).content.parts
+    };
+    let hi = vec![Part::Text { text: "hi".into() }];
+    for message in [
+        json!({ "role": "user", "parts": [{ "text": "hi" }] }),
+        json!({ "role": "user", "parts": [{ "type": "text", "text": "hi" }] }),
+        json!({ "role": "user", "parts": [{ "kind": "text", "text": "hi" }] }),
+        json!({ "parts": [{ "text": "hi" }] }),
+        json!({ "role": "user", "content": { "type": "text", "text": "hi" }, "message_id": "m" }),
+        json!({ "role": "user", "content": { "text": "hi" } }),
+    ] {
+        assert_eq!(parts(message.clone()), hi, "{message}");
+    }
+    let data = vec![Part::Data { data: json!({ "n": 1 }) }];
+    assert_eq!(parts(json!({ "parts": [{ "type": "data", "data": { "n": 1 } }] })), data);
+    assert_eq!(parts(json!({ "parts": [{ "data": { "n": 1 } }] })), data);
+    let called = json!({ "type": "function_call", "name": "f", "parameters": [] });
+    assert_eq!(parts(json!({ "content": called })), vec![Part::Data { data: called }]);
+    let file = json!({ "file": { "name": "a.txt", "mimeType": "text/plain", "bytes": "aGk=" } });
+    let Part::File { name, base64, .. } = parts(json!({ "parts": [file] })).remove(0) else {
+        panic!()
+    };
+    assert_eq!((name.as_deref(), base64.as_deref()), (Some("a.txt"), Some("aGk=")));
+}
+
+/// What is no repository is for the agent to read, and what is one is not.
+#[test]
+fn the_rest_of_the_context_is_told_to_the_agent() {
+    let told =
+        |context: Value| prompt("tasks/send", with("context", context)).content.parts.split_off(1);
+    let data = |pairs: Value| vec![Part::Data { data: json!({ "context": pairs }) }];
+    assert_eq!(told(json!({})), []);
+    assert_eq!(told(json!({ "repositoryUrl": "https://h/x", "branch": "main" })), []);
+    let pairs = told(json!({ "repositoryUrl": "https://h/x", "style": "terse", "limit": 3 }));
+    assert_eq!(pairs, data(json!({ "limit": 3, "style": "terse" })));
+    let alone = json!({ "targetDirectory": "src" });
+    assert_eq!(told(alone.clone()), data(alone));
+}
+
+#[test]
+fn repositories() {
+    let read = |context: Value| prompt("tasks/send", with("context", context)).settings.unwrap();
+    for name in ["branch", "revision", "commit"] {
+        let read =
+            read(json!({ "repositoryUrl": "ssh://git@h/x.git", name: "v1", "shallow": true }));
+        let read = read.repository.unwrap();
+        assert_eq!((read.revision.as_deref(), read.shallow), (Some("v1"), true));
+    }
+    let same = json!({ "repositoryUrl": "https://h:8443/x", "branch": "a", "revision": "a" });
+    assert_eq!(read(same).repository.unwrap().revision.as_deref(), Some("a"));
+    // Where it leads is for the one who clones to see: the task fails, and says why.
+    for directory in ["../..", "/etc", "a/../../b"] {
+        let read = read(json!({ "repositoryUrl": "https://h/x", "targetDirectory": directory }));
+        assert_eq!(read.repository.unwrap().directory.as_deref(), Some(directory));
+    }
+}
+
+#[test]
+fn what_is_refused_and_which_field_is_to_blame() {
+    let context = |context: Value| with("context", context);
+    let url = |url: &str| context(json!({ "repositoryUrl": url }));
+    let long = "x".repeat(2050);
+    let mut cases = vec![
+        ("tasks/send", json!({}), "id"),
+        ("tasks/send", json!({ "id": "" }), "id"),
+        ("tasks/send", json!({ "id": 7 }), "id"),
+        ("tasks/send", json!({ "id": "x".repeat(257) }), "id"),
+        ("tasks/send", json!([1]), "params"),
+        ("tasks/send", json!({ "id": "t" }), "message"),
+        ("tasks/send", json!({ "id": "t", "message": "hi" }), "message"),
+        ("tasks/send", json!({ "id": "t", "message": {} }), "message.parts"),
+        ("tasks/send", json!({ "id": "t", "message": { "parts": [] } }), "message.parts"),
+        ("tasks/send", json!({ "id": "t", "message": { "parts": [7] } }), "message.parts[0]"),
+        ("tasks/send", json!({ "id": "t", "message": { "parts": [{}] } }), "message.parts[0].text"),
+        (
+            "tasks/send",
+            json!({ "id": "t", "message": { "parts": [{ "type": "sound" }] } }),
+            "message.parts[0].type",
+        ),
+        (
+            "tasks/send",
+            json!({ "id": "t", "message": { "parts": [{ "text": 1 }] } }),
+            "message.parts[0].text",
+        ),
+        (
+            "tasks/send",
+            json!({ "id": "t", "message": { "role": "king", "parts": [{ "text": "x" }] } }),
+            "message.role",
+        ),
+        ("tasks/send", json!({ "id": "t", "message": { "content": {} } }), "message.content.text"),
+        ("tasks/send", saying(&"x".repeat(1024 * 1024 + 1)), "message.parts"),
+        ("tasks/send", with("sessionId", json!("")), "sessionId"),
+        ("tasks/send", with("metadata", json!([])), "metadata"),
+        ("tasks/send", with("context", json!("x")), "context"),
+        ("tasks/send", with("context", json!({ "x": "x".repeat(70_000) })), "context"),
+        ("tasks/send", with("historyLength", json!(-1)), "historyLength"),
+        ("tasks/send", with("pushNotification", json!({})), "pushNotification.url"),
+        ("tasks/send", context(json!({ "repositoryUrl": 1 })), "context.repositoryUrl"),
+        (
+            "tasks/send",
+            context(json!({ "repositoryUrl": "https://h/x", "branch": "-x" })),
+            "context.branch",
+        ),
+        (
+            "tasks/send",
+            context(json!({ "repositoryUrl": "https://h/x", "branch": "a", "commit": "b" })),
+            "context.commit",
+        ),
+        (
+            "tasks/send",
+            context(json!({ "repositoryUrl": "https://h/x", "shallow": "yes" })),
+            "context.shallow",
+        ),
+        (
+            "tasks/send",
+            context(json!({ "repositoryUrl": "https://h/x", "targetDirectory": 1 })),
+            "context.targetDirectory",
+        ),
+        ("tasks/get", json!({}), "id"),
+        ("tasks/cancel", json!({ "id": null }), "id"),
+        ("tasks/resubscribe", Value::Null, "id"),
+        ("tasks/pushNotification/set", json!({ "id": "t" }), "pushNotificationConfig"),
+    ];
+    let hostile = [
+        "ext::sh -c touch% PWNED",
+        "--upload-pack=touch PWNED",
+        "-oProxyCommand=touch",
+        "ssh://-oProxyCommand=x/y",
+        "ssh://a:b@h/x",
+        "ssh://-x@h/y",
+        "/etc",
+        "https://u:p@h/x",
+        "https://token@h/x",
+        "https://h/x\nfoo",
+        "HTTPS::x",
+        "https://",
+        "https:///x",
+        "https://h",
+        "https://h/",
+        "javascript://h/x",
+        "",
+        &long,
+    ];
+    cases.extend(hostile.into_iter().map(|bad| ("tasks/send", url(bad), "context.repositoryUrl")));
+    for (method, params, field) in cases {
+        let error = ask(method, params.clone()).unwrap_err();
+        let WireError::Invalid(violation) = &error else { panic!("{error:?}") };
+        assert_eq!(violation.field, field, "{method} {params:.200}");
+        let shown = refuse(&error, Dialect::Legacy);
+        assert_eq!(shown.code, -32602);
+        assert!(shown.message.starts_with(&format!("Invalid params: '{field}' ")), "{shown:?}");
+    }
+}
+
+/// The guide's words.
+#[test]
+fn errors_read_as_the_guide_has_them() {
+    let shown = |error: &WireError| {
+        let shown = refuse(error, Dialect::Legacy);
+        (shown.code, shown.message)
+    };
+    let missing = ask("tasks/get", json!({})).unwrap_err();
+    assert_eq!(shown(&missing), (-32602, "Invalid params: 'id' is required.".into()));
+    assert_eq!(shown(&WireError::MethodNotFound).0, -32601);
+    assert_eq!(
+        shown(&loggia_wire::Condition::TaskNotFound.into()),
+        (-32001, "Task not found".into())
+    );
+    assert_eq!(shown(&loggia_wire::Condition::Internal.into()), (-32603, "Internal error".into()));
+}
+
+#[test]
+fn a_name_belongs_to_whoever_gave_it() {
+    let task = name::task("ann", "1");
+    assert_eq!(task, name::task("ann", "1"));
+    for (owner, word) in [("bob", "1"), ("ann", "2"), ("ann1", ""), ("", "ann1"), ("an", "n1")] {
+        assert_ne!(task, name::task(owner, word), "{owner} {word}");
+    }
+    assert_ne!(task.as_str(), name::session("ann", "1").as_str());
+    // Written into every log: it must never change.
+    let known = name::task("client:reports", "report-7");
+    assert_eq!(known, TaskId::from("aef6ac3b-e438-8e2b-82a9-c4e6c719a143"));
+}
+
+#[test]
+fn a_repetition_is_told_from_a_difference() {
+    let content = |params: Value| prompt("tasks/send", params).content;
+    let field = |before: &Value, now: &Value| {
+        request::difference(&content(before.clone()), &content(now.clone())).map(|it| it.field)
+    };
+    let first = example();
+    let change = |name: &str, value: Value| {
+        let mut params = first.clone();
+        params[name] = value;
+        params
+    };
+    assert_eq!(field(&first, &first), None);
+    let mut again = first.clone();
+    again["message"]["messageId"] = json!("m2");
+    again["historyLength"] = json!(3);
+    again["pushNotification"] = json!({ "url": "https://h/hook", "token": "secret" });
+    again["metadata"] = Value::Null;
+    assert_eq!(field(&first, &again), None);
+    let other = json!({ "role": "user", "parts": [{ "text": "something else" }] });
+    for (name, value) in [
+        ("message", other),
+        ("context", json!({})),
+        ("metadata", json!({ "a": 1 })),
+        ("sessionId", json!("s")),
+    ] {
+        assert_eq!(field(&first, &change(name, value)).as_deref(), Some(name));
+    }
+    let elsewhere = request::difference(&Content::text("hi"), &content(first)).unwrap();
+    assert_eq!(elsewhere.field, "id");
+}
+
+#[test]
+fn a_callbacks_secrets_are_kept_nowhere() {
+    let push = json!({ "url": "https://h/hook", "token": "hush", "authentication": {
+        "schemes": ["Bearer"], "credentials": "hush",
+    } });
+    let prompt = prompt("tasks/send", with("pushNotification", push));
+    assert_eq!(prompt.push.unwrap().token.as_deref(), Some("hush"));
+    assert!(!format!("{:?}", prompt.content).contains("hush"));
+}
+
+/// A session with one task of the service, as it is after `more`.
+fn shown(params: Value, more: impl FnOnce(&mut Script)) -> Value {
+    let mut script = Script::new();
+    let prompt = prompt("tasks/send", params);
+    script.prompt_as(OWNER, prompt.task, prompt.content);
+    more(&mut script);
+    let mut projector = Projector::new("session-1".into(), VIEW);
+    script.log.iter().for_each(|envelope| projector.fold(envelope));
+    let task = projector.tasks().iter().next().unwrap().id.clone();
+    let shown = Shown { history: HistoryLength::Last(0), artifacts: true };
+    projector.snapshot(&task, shown).unwrap()
+}
+
+/// Every member of the guide's answers is there, in its form.
+#[test]
+fn the_guides_answers() {
+    let task = shown(example(), |_| {});
+    assert_eq!(task["id"], "unique-task-id-001");
+    assert_eq!(task["state"], "working");
+    assert_eq!(task["message"]["role"], "agent");
+    let said = task["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(said.starts_with("Task submitted."), "{said}");
+    let task = shown(example(), |script| {
+        script.say("def list_files(directory):\n    pass\n").finish();
+    });
+    assert_eq!(task["state"], "completed");
+    assert_eq!(task["input"], example());
+    assert_eq!(task["context"], example()["context"]);
+    assert_eq!(task["message"]["parts"][0]["text"], "The task is complete.");
+    let artifact = &task["artifacts"][0];
+    assert_eq!(
+        (&artifact["name"], &artifact["mimeType"]),
+        (&json!("response"), &json!("text/plain"))
+    );
+    assert_eq!(artifact["parts"][0]["text"], "def list_files(directory):\n    pass\n");
+    for name in ["createdAt", "updatedAt"] {
+        assert!(loggia_wire::time::parse(task[name].as_str().unwrap()).is_some());
+    }
+    assert_eq!(task["status"]["state"], task["state"], "0.1 reads it there");
+    assert_eq!(task["status"]["message"], task["message"]);
+    assert_eq!(task["sessionId"], "session-1");
+}
+
+#[test]
+fn the_clients_own_session_name_comes_back() {
+    assert_eq!(shown(with("sessionId", json!("mine")), |_| {})["sessionId"], "mine");
+}
+
+/// Metadata that looks like ours makes no name: somebody else's task keeps the one it has.
+#[test]
+fn a_forged_request_is_not_believed() {
+    let mut script = Script::new();
+    let content = prompt("tasks/send", example()).content;
+    script.prompt_as("mallory", TaskChoice::Named("task-1".into()), content);
+    let mut projector = Projector::new("session-1".into(), VIEW);
+    script.log.iter().for_each(|envelope| projector.fold(envelope));
+    let task = projector.snapshot(&"task-1".into(), Shown::default()).unwrap();
+    assert_eq!((&task["id"], task.get("input")), (&json!("task-1"), None));
+}
+
+/// The card's schemas name what is decoded and what is written.
+#[test]
+fn schemas_fit_what_is_spoken() {
+    let methods = legacy::schema::methods();
+    let definitions = legacy::schema::definitions();
+    for method in methods.as_array().unwrap() {
+        let name = method["name"].as_str().unwrap();
+        for required in method["inputSchema"]["required"].as_array().unwrap() {
+            let mut params = example();
+            params.as_object_mut().unwrap().remove(required.as_str().unwrap());
+            assert!(ask(name, params).is_err(), "{name} without {required}");
+        }
+        assert!(ask(name, example()).is_ok(), "{name}");
+        let output = method["outputSchema"]["$ref"].as_str().unwrap();
+        let output = output.strip_prefix("#/definitions/").unwrap();
+        assert!(definitions[output].is_object(), "{output}");
+    }
+    let task = shown(with("metadata", json!({ "a": 1 })), |script| {
+        script.say("x").finish();
+    });
+    let known = definitions["Task"]["properties"].as_object().unwrap();
+    for name in task.as_object().unwrap().keys() {
+        assert!(known.contains_key(name), "{name}");
+    }
+    for required in definitions["Task"]["required"].as_array().unwrap() {
+        assert!(task.get(required.as_str().unwrap()).is_some(), "{required}");
+    }
+    let known = definitions["Artifact"]["properties"].as_object().unwrap();
+    for name in task["artifacts"][0].as_object().unwrap().keys() {
+        assert!(known.contains_key(name), "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    /// Whatever is asked, the answer is an intent or an error that gives nothing away.
+    #[test]
+    fn the_decoder_takes_anything(params in anything()) {
+        for method in ["tasks/send", "tasks/get", "tasks/cancel", "tasks/pushNotification/set"] {
+            if let Err(error) = ask(method, params.clone()) {
+                let shown = refuse(&error, Dialect::Legacy);
+                prop_assert_eq!(shown.code, -32602);
+                prop_assert!(!shown.message.contains("::"), "{}", shown.message);
+            }
+        }
+    }
+}

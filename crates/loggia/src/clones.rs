@@ -1,0 +1,184 @@
+//! Copies of repositories over their lives: who makes them, who may ask for one, when they go.
+//!
+//! A copy belongs to the session whose workspace it is. One that belongs to no session is a leftover,
+//! and one that has been left alone for as long as the configuration says is removed with its name
+//! remaining in the log: the session's next turn makes it anew.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use loggia_agent::clone::{self, CloneConfig, Clones, Keep, SystemLookup};
+use loggia_core::repository::clone_name;
+use loggia_core::{Event, Millis, Seq, SessionId, Workspace};
+use loggia_server::clones::ClonePolicy;
+use loggia_session::{Store, StoreError};
+
+use crate::compose::App;
+use crate::config::Config;
+
+/// How often copies are looked at while a server runs.
+const ROUND: Duration = Duration::from_secs(60 * 60);
+/// A copy that nobody has gone on with for so long is not being made: none may take as long.
+const STALE: Duration = Duration::from_secs(48 * 60 * 60);
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+impl App {
+    pub fn clones_directory(&self, config: &Config) -> PathBuf {
+        config.clones.directory.clone().unwrap_or_else(|| self.paths.state.join("clones"))
+    }
+
+    pub fn clones(&self, config: &Config) -> Arc<Clones> {
+        let clones = &config.clones;
+        Arc::new(Clones::new(CloneConfig {
+            directory: self.clones_directory(config),
+            guard: self.guard(),
+            env: self.environment.child_environment(&[]),
+            sources: clones.sources.clone(),
+            credentials: clones.credentials.clone(),
+            ca_file: clones.ca_file.clone(),
+            limits: clones.limits,
+            keep: clones.keep,
+            lookup: Arc::new(SystemLookup),
+        }))
+    }
+
+    /// What clients may ask for.
+    pub fn clone_policy(&self, config: &Config) -> ClonePolicy {
+        ClonePolicy {
+            directory: self.clones_directory(config),
+            sources: config.clones.sources.clone(),
+            count: config.clones.limits.count,
+        }
+    }
+}
+
+/// Removes what nobody needs any more, once an hour.
+pub async fn tend(store: Arc<dyn Store>, directory: PathBuf, keep: Keep) {
+    loop {
+        tokio::time::sleep(ROUND).await;
+        if let Err(error) = sweep(store.as_ref(), &directory, keep, STALE).await {
+            tracing::warn!(%error, "copies of repositories could not be looked at");
+        }
+    }
+}
+
+/// Removes copies whose session has rested long enough, and halves of copies that are at least so
+/// old; says how many. A whole copy that belongs to none of our sessions may be somebody else's.
+pub async fn sweep(
+    store: &dyn Store,
+    directory: &Path,
+    keep: Keep,
+    stale: Duration,
+) -> Result<usize, StoreError> {
+    let directory = directory.to_owned();
+    let find = move || clone::copies(&directory).unwrap_or_default();
+    let copies = tokio::task::spawn_blocking(find).await.unwrap_or_default();
+    if copies.is_empty() {
+        return Ok(0);
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = Millis(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+    let sessions: HashMap<PathBuf, Use> = store
+        .list(usize::MAX)
+        .await?
+        .into_iter()
+        .map(|listed| {
+            let summary = listed.summary;
+            (summary.workspace.into(), Use { busy: summary.busy, last: summary.updated })
+        })
+        .collect();
+    let remove = move || {
+        let done = copies.iter().filter(|copy| {
+            let left = clone::left_at(copy).map(|left| left.elapsed().unwrap_or_default());
+            is_done(sessions.get(*copy), left, keep, now, stale)
+        });
+        done.filter(|copy| clone::remove_copy(copy).is_ok()).count()
+    };
+    Ok(tokio::task::spawn_blocking(remove).await.unwrap_or(0))
+}
+
+struct Use {
+    busy: bool,
+    last: Millis,
+}
+
+/// `left` is the age of half a copy; None for a whole one.
+fn is_done(
+    session: Option<&Use>,
+    left: Option<Duration>,
+    keep: Keep,
+    now: Millis,
+    stale: Duration,
+) -> bool {
+    let Some(session) = session else { return left.is_some_and(|left| left >= STALE) };
+    if session.busy {
+        return false;
+    }
+    let rested = u64::try_from(now.0.saturating_sub(session.last.0)).unwrap_or(0);
+    match (left, keep) {
+        (Some(left), _) => left >= stale,
+        (None, Keep::Always) => false,
+        (None, Keep::Never) => true,
+        (None, Keep::Days(days)) => rested >= days.saturating_mul(DAY),
+    }
+}
+
+/// The copy that a session works in. Asked before the session is deleted.
+pub async fn copy_of(store: &dyn Store, id: &SessionId) -> Option<PathBuf> {
+    let first = store.read(id, Seq::ZERO, 1).await.ok()?;
+    let Event::SessionOpened { workspace: Workspace::Clone { path, .. }, .. } =
+        &first.first()?.event
+    else {
+        return None;
+    };
+    let path = PathBuf::from(path);
+    // Whatever a log says, only what bears the session's name is removed with it.
+    let own = path.file_name().and_then(|name| name.to_str()) == Some(&clone_name(id));
+    (own && path.is_absolute()).then_some(path)
+}
+
+/// Removes it, if there is one.
+pub async fn remove(copy: Option<PathBuf>) -> std::io::Result<()> {
+    let Some(copy) = copy else { return Ok(()) };
+    let removed = tokio::task::spawn_blocking(move || clone::remove_copy(&copy)).await;
+    removed.unwrap_or_else(|error| Err(std::io::Error::other(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn when_a_copy_is_done_with() {
+        let now = Millis(100 * DAY as i64);
+        let used = |busy: bool, days: i64| Use { busy, last: Millis(now.0 - days * DAY as i64) };
+        let (idle, busy) = (used(false, 0), used(true, 99));
+        let (young, old) = (Some(Duration::from_secs(1)), Some(STALE));
+        let (always, never, week) = (Keep::Always, Keep::Never, Keep::Days(7));
+        let table = [
+            (None, always, Some(&used(false, 99)), false),
+            (None, never, Some(&idle), true),
+            (None, never, Some(&busy), false),
+            (None, week, Some(&used(false, 6)), false),
+            (None, week, Some(&used(false, 7)), true),
+            (None, week, Some(&busy), false),
+            // A clock that was set back.
+            (None, week, Some(&used(false, -8)), false),
+            // Somebody else's.
+            (None, never, None, false),
+            (young, always, None, false),
+            (old, always, None, true),
+            (young, always, Some(&idle), false),
+            (old, always, Some(&idle), true),
+            (old, always, Some(&busy), false),
+        ];
+        for (row, (left, keep, session, done)) in table.into_iter().enumerate() {
+            assert_eq!(is_done(session, left, keep, now, STALE), done, "row {row}");
+        }
+        // Before a server opens its door, nothing can be on its way.
+        assert!(is_done(Some(&idle), young, always, now, Duration::ZERO));
+        assert!(!is_done(None, young, always, now, Duration::ZERO));
+    }
+}

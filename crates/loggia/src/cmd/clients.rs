@@ -1,0 +1,112 @@
+//! `loggia clients`: who may get tokens from a server of this user, and taking it back. A server that
+//! runs sees every change with its next request.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use loggia_core::Millis;
+use loggia_server::auth::{Client, ClientError, Clients, Grant, KeyError, Keys, OldTokens, Secret};
+use serde_json::json;
+
+use crate::cli::{Allow, ClientsCommand};
+use crate::compose::App;
+use crate::exit::Usage;
+
+pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode> {
+    let store = app.open_store()?;
+    let clients = Clients::new(store.clone());
+    match command {
+        ClientsCommand::Add { name, scope, allow, json } => {
+            let scopes = scope.join(" ").parse().map_err(|error| Usage(format!("{error}")))?;
+            let grant = match allow {
+                None => Grant::None,
+                Some(Allow::Edits) => Grant::Edits,
+                Some(Allow::All) => Grant::All,
+            };
+            let secret = clients.add(&name, scopes, grant).await.map_err(explained)?;
+            show(&name, &secret, json)?;
+        }
+        ClientsCommand::Rotate { name, json } => {
+            let secret = clients.rotate(&name).await.map_err(explained)?;
+            show(&name, &secret, json)?;
+        }
+        ClientsCommand::Revoke { name } => {
+            clients.revoke(&name).await.map_err(explained)?;
+            println!("revoked: {name}; its tokens are worth nothing any more");
+        }
+        ClientsCommand::List { json } => list(&clients.list().await?, json)?,
+        ClientsCommand::RotateKeys { at_once } => {
+            let old = if at_once { OldTokens::End } else { OldTokens::Stay };
+            Keys::new(store).rotate(old).await.map_err(keys_explained)?;
+            println!(
+                "{}",
+                match old {
+                    OldTokens::Stay => "a new key signs from now on; tokens live to their end",
+                    OldTokens::End => "a new key signs from now on; every older token has ended",
+                }
+            );
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The only time that anybody sees the secret.
+fn show(name: &str, secret: &Secret, json: bool) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let secret = secret.reveal();
+    if json {
+        return writeln!(out, "{}", json!({ "client_id": name, "client_secret": secret }));
+    }
+    writeln!(out, "client_id:     {name}")?;
+    writeln!(out, "client_secret: {secret}")?;
+    eprintln!("Keep the secret: it is not shown again.");
+    Ok(())
+}
+
+fn list(clients: &[Client], json: bool) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    if clients.is_empty() && !json {
+        eprintln!("There are no clients: register one with `loggia clients add NAME`.");
+    }
+    let width = clients.iter().map(|client| client.name.len()).max().unwrap_or_default();
+    for Client { name, scopes, grant, created, changed, .. } in clients {
+        if json {
+            let (created, changed) = (time(*created), time(*changed));
+            let line = json!({
+                "client_id": name, "scope": scopes.to_string(), "allow": grant.to_string(),
+                "created": created, "secret_since": changed,
+            });
+            writeln!(out, "{line}")?;
+        } else {
+            let since = time(*changed);
+            writeln!(out, "{name:width$}  {scopes}  allow {grant}  secret since {since}")?;
+        }
+    }
+    Ok(())
+}
+
+fn time(at: Millis) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map(|time| time.to_string()).unwrap_or_default()
+}
+
+/// What the user can put right is a mistake of usage; the rest is a failure.
+fn explained(error: ClientError) -> anyhow::Error {
+    match error {
+        ClientError::Store(error) => error.into(),
+        ClientError::NoChance(_) | ClientError::Contended => error.into(),
+        ClientError::Name
+        | ClientError::Sample(_)
+        | ClientError::Taken(_)
+        | ClientError::Unknown(_)
+        | ClientError::NoScope
+        | ClientError::TooMany => Usage(error.to_string()).into(),
+    }
+}
+
+fn keys_explained(error: KeyError) -> anyhow::Error {
+    match error {
+        KeyError::Store(error) => error.into(),
+        KeyError::TooMany => Usage(error.to_string()).into(),
+        KeyError::Contended | KeyError::Unreadable | KeyError::NoChance(_) => error.into(),
+    }
+}

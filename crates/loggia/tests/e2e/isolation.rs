@@ -1,0 +1,403 @@
+//! A13: a token of one client never shows another's task, on any route and by any method. What is
+//! somebody else's gets the very answer that something gets which there has never been.
+//!
+//! Two tables: every route of the server, and every method that is spoken. A route or a method that
+//! is missing here fails the test; to add one is a line.
+
+use loggia_core::Event;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::oauth::{Registered, register};
+use crate::served::{Served, Socket, confirmation, text_message};
+
+/// What a stranger tries on a route.
+enum Probe {
+    /// The same for everybody, and nothing of anybody's session in it.
+    Public,
+    /// Every method of JSON-RPC.
+    Rpc,
+    /// The methods, and following a session, on both subprotocols.
+    Socket,
+    /// Requests: method, path, body. `{task}` and `{context}` stand for somebody else's ids.
+    #[expect(dead_code, reason = "for routes that name tasks in their path")]
+    Requests(&'static [(&'static str, &'static str, &'static str)]),
+}
+
+const ROUTES: &[(&str, Probe)] = &[
+    ("/", Probe::Rpc),
+    ("/a2a", Probe::Rpc),
+    ("/a2a/1.0", Probe::Rpc),
+    ("/a2a/0.3", Probe::Rpc),
+    ("/ws", Probe::Socket),
+    ("/oauth/token", Probe::Public),
+    ("/.well-known/agent-card.json", Probe::Public),
+    ("/a2a/1.0/.well-known/agent-card.json", Probe::Public),
+    ("/a2a/0.3/.well-known/agent-card.json", Probe::Public),
+    ("/healthz", Probe::Public),
+];
+
+/// Every method with what a stranger might ask it for. `{task}` and `{context}` are somebody else's.
+fn methods() -> Vec<(&'static str, Value)> {
+    let named = json!({ "id": "{task}" });
+    let push = json!({ "url": "https://example.com/hook" });
+    let mut more = text_message("yes");
+    more["taskId"] = json!("{task}");
+    let mut both = more.clone();
+    both["contextId"] = json!("{context}");
+    let mut fresh = text_message("say x");
+    fresh["contextId"] = json!("{context}");
+    let answer = confirmation(&json!("{task}"), &json!("call-1"), "proceed_once");
+    let mut elsewhere = answer.clone();
+    elsewhere["taskId"].take();
+    elsewhere["contextId"] = json!("{context}");
+    let of_1 = |task: Option<&str>, context: Option<&str>| {
+        let mut message =
+            json!({ "role": "ROLE_USER", "messageId": "1", "parts": [{ "text": "say x" }] });
+        task.map(|task| message["taskId"] = json!(task));
+        context.map(|context| message["contextId"] = json!(context));
+        json!({ "message": message })
+    };
+    let message = |message: &Value| json!({ "message": message });
+    vec![
+        ("message/send", message(&more)),
+        ("message/send", message(&both)),
+        ("message/send", message(&fresh)),
+        ("message/send", message(&answer)),
+        ("message/send", message(&elsewhere)),
+        ("message/stream", message(&more)),
+        ("message/stream", message(&answer)),
+        ("tasks/get", named.clone()),
+        ("tasks/cancel", named.clone()),
+        ("tasks/resubscribe", named.clone()),
+        (
+            "tasks/pushNotificationConfig/set",
+            json!({ "taskId": "{task}", "pushNotificationConfig": push }),
+        ),
+        ("tasks/pushNotificationConfig/get", named.clone()),
+        ("tasks/pushNotificationConfig/list", named.clone()),
+        (
+            "tasks/pushNotificationConfig/delete",
+            json!({ "id": "{task}", "pushNotificationConfigId": "1" }),
+        ),
+        ("agent/getAuthenticatedExtendedCard", json!({})),
+        ("SendMessage", of_1(Some("{task}"), None)),
+        ("SendMessage", of_1(Some("{task}"), Some("{context}"))),
+        ("SendMessage", of_1(None, Some("{context}"))),
+        ("SendStreamingMessage", of_1(Some("{task}"), None)),
+        ("GetTask", named.clone()),
+        ("ListTasks", json!({ "contextId": "{context}" })),
+        ("CancelTask", named.clone()),
+        ("SubscribeToTask", named.clone()),
+        ("CreateTaskPushNotificationConfig", json!({ "taskId": "{task}", "url": push["url"] })),
+        ("GetTaskPushNotificationConfig", json!({ "taskId": "{task}", "id": "1" })),
+        ("ListTaskPushNotificationConfigs", json!({ "taskId": "{task}" })),
+        ("DeleteTaskPushNotificationConfig", json!({ "taskId": "{task}", "id": "1" })),
+        ("GetExtendedAgentCard", json!({})),
+        ("commands/get", json!({ "contextId": "{context}" })),
+        ("command/execute", json!({ "contextId": "{context}", "commandPath": ["help"] })),
+    ]
+}
+
+/// What only the socket speaks.
+const SOCKET_METHODS: &[&str] = &["session/follow", "session/unfollow", "stream/cancel"];
+
+/// Every path that the server has a route for, by its own source.
+pub fn routes() -> Vec<String> {
+    let mut routes = Vec::new();
+    let source = format!("{}/../loggia-server/src", env!("CARGO_MANIFEST_DIR"));
+    let mut directories = vec![std::path::PathBuf::from(source)];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for way in [".nest(", ".route_service(", ".fallback("] {
+                assert!(!text.contains(way), "{}: {way} hides routes from here", path.display());
+            }
+            for rest in text.split(".route(").skip(1) {
+                let literal = rest.trim_start().strip_prefix('"');
+                let literal = literal.unwrap_or_else(|| {
+                    panic!("{}: a route's path must be readable here", path.display())
+                });
+                routes.push(literal.split('"').next().unwrap().to_owned());
+            }
+        }
+    }
+    assert!(routes.len() >= 10, "{routes:?}");
+    routes
+}
+
+#[test]
+fn every_route_and_every_method_is_in_the_tables() {
+    let mut listed: Vec<&str> = ROUTES.iter().map(|(path, _)| *path).collect();
+    let mut found = routes();
+    listed.sort_unstable();
+    found.sort();
+    assert_eq!(listed, found, "a route that nobody tries to look through");
+    let known: Vec<&str> = loggia_wire::methods().collect();
+    let tried: Vec<&str> = methods().iter().map(|(method, _)| *method).collect();
+    for method in &known {
+        assert!(tried.contains(method), "nobody tries {method}");
+    }
+    for method in tried {
+        assert!(known.contains(&method), "there is no method {method}");
+    }
+    let socket = include_str!("../../../loggia-server/src/http/ws.rs");
+    let spoken = Regex::new("\"((?:session|stream)/[a-z]+)\" =>").unwrap();
+    for method in spoken.captures_iter(socket).map(|found| found[1].to_owned()) {
+        assert!(SOCKET_METHODS.contains(&method.as_str()), "nobody tries {method}");
+    }
+}
+
+/// Somebody's ids.
+struct Ids {
+    task: String,
+    context: String,
+}
+
+impl Ids {
+    fn fill(&self, text: &str) -> String {
+        text.replace("{task}", &self.task).replace("{context}", &self.context)
+    }
+
+    /// An answer without what differs from one to the next anyway.
+    fn plain(&self, text: &str) -> String {
+        let text = text.replace(&self.task, "TASK").replace(&self.context, "CONTEXT");
+        let id = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").unwrap();
+        let text = id.replace_all(&text, "ID");
+        let time = Regex::new(r"\d{4}-\d\d-\d\dT[0-9:.]+Z").unwrap();
+        time.replace_all(&text, "TIME").into_owned()
+    }
+}
+
+struct Stage {
+    served: Served,
+    hers: Ids,
+    /// Which there have never been. The stranger does with these what they do with hers, so that what
+    /// they have opened under a name they have opened under both.
+    nobodys: Ids,
+    stranger: String,
+}
+
+/// Ann has a task that asks something; the stranger has everything but `admin`.
+async fn stage(machine: &Machine) -> (Stage, String) {
+    let ann = register(machine, "ann", &["--scope", "read,prompt,approve"]);
+    let bob = register(machine, "bob", &["--scope", "read,prompt,approve"]);
+    let served = Served::start(machine, &["serve", "--port", "0"]);
+    let token = async |client: &Registered| client.token(&served).await;
+    let (ann, bob) = (token(&ann).await, token(&bob).await);
+    let first = json!({ "message": text_message("run touch her-file") });
+    let task = served.call_as(&ann, "/", "message/send", first).await["result"].take();
+    let id = |name: &str| task[name].as_str().unwrap().to_owned();
+    let hers = Ids { task: id("id"), context: id("contextId") };
+    let id = || uuid::Uuid::now_v7().to_string();
+    let nobodys = Ids { task: id(), context: id() };
+    (Stage { served, hers, nobodys, stranger: bob }, ann)
+}
+
+#[tokio::test]
+async fn another_principals_task_is_not_found() {
+    let machine = Machine::new();
+    let (stage, ann) = stage(&machine).await;
+    for (path, probe) in ROUTES {
+        match probe {
+            Probe::Public => stage.public(path).await,
+            Probe::Rpc => stage.rpc(path).await,
+            Probe::Socket => {}
+            Probe::Requests(requests) => stage.requests(requests).await,
+        }
+    }
+    stage.untouched(&machine, &ann).await;
+}
+
+/// The same on sockets, for a stranger who has not opened anything yet: what is followed there would
+/// be their own.
+#[tokio::test]
+async fn another_principals_task_is_not_found_on_a_socket() {
+    let machine = Machine::new();
+    let (stage, ann) = stage(&machine).await;
+    assert!(ROUTES.iter().any(|(path, probe)| *path == "/ws" && matches!(probe, Probe::Socket)));
+    stage.socket().await;
+    stage.untouched(&machine, &ann).await;
+}
+
+impl Stage {
+    /// What is hers is as she left it.
+    async fn untouched(&self, machine: &Machine, ann: &str) {
+        let Stage { served, hers, .. } = self;
+        // A local client without a token is somebody else, too; she herself finds it all, as it was.
+        let local = served.call("GetTask", json!({ "id": hers.task })).await;
+        assert_eq!(local["error"]["code"], -32001, "{local}");
+        let found = served.call_as(ann, "/", "ListTasks", json!({})).await;
+        assert_eq!(found["result"]["totalSize"], 1, "{found}");
+        assert_eq!(found["result"]["tasks"][0]["id"], hers.task.as_str());
+        assert_eq!(found["result"]["tasks"][0]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+        let log = machine.log(&hers.context);
+        let prompts = log.iter().filter(|e| matches!(e.event, Event::PromptAccepted { .. }));
+        assert_eq!(prompts.count(), 1, "nobody else has said anything in her session");
+        assert!(!log.iter().any(|e| matches!(e.event, Event::ApprovalAnswered { .. })));
+    }
+
+    /// The answers to the same question about hers and about nobody's.
+    fn compare(&self, what: &str, hers: &str, missing: &str) {
+        assert_eq!(self.hers.plain(hers), self.nobodys.plain(missing), "{what}");
+        let state = ["her-file", "INPUT_REQUIRED", "input-required"];
+        assert!(!state.iter().any(|word| hers.contains(word)), "{what}: {hers}");
+    }
+
+    async fn send(&self, method: &str, path: &str, body: &str) -> String {
+        let request = self.served.request(method, path).bearer_auth(&self.stranger);
+        let request = request.header("Content-Type", "application/json").body(body.to_owned());
+        let answer = request.send().await.unwrap();
+        format!("{} {}", answer.status(), answer.text().await.unwrap())
+    }
+
+    async fn public(&self, path: &str) {
+        let shown = self.send("GET", path, "").await;
+        assert!(!shown.contains(&self.hers.task) && !shown.contains(&self.hers.context), "{shown}");
+    }
+
+    async fn requests(&self, requests: &[(&str, &str, &str)]) {
+        for (method, path, body) in requests {
+            let hers = self.send(method, &self.hers.fill(path), &self.hers.fill(body)).await;
+            let nobodys = &self.nobodys;
+            let missing = self.send(method, &nobodys.fill(path), &nobodys.fill(body)).await;
+            self.compare(&format!("{method} {path}"), &hers, &missing);
+        }
+    }
+
+    async fn rpc(&self, path: &str) {
+        for (method, params) in methods() {
+            let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+            let body = body.to_string();
+            let hers = self.send("POST", path, &self.hers.fill(&body)).await;
+            let missing = self.send("POST", path, &self.nobodys.fill(&body)).await;
+            self.compare(&format!("{path} {method} {params}"), &hers, &missing);
+            let batch = self.send("POST", path, &format!("[{}]", self.hers.fill(&body))).await;
+            let missing = self.send("POST", path, &format!("[{}]", self.nobodys.fill(&body))).await;
+            self.compare(&format!("{path} [{method}]"), &batch, &missing);
+            let about_a_task = body.contains("{task}") && !method.to_lowercase().contains("push");
+            if about_a_task {
+                assert!(hers.contains("-32001"), "{path} {method}: {hers}");
+            }
+        }
+        let listed = self.served.call_as(&self.stranger, path, "ListTasks", json!({})).await;
+        assert!(!listed.to_string().contains(&self.hers.task), "{listed}");
+    }
+
+    async fn socket(&self) {
+        let join = async |ids: &Ids| {
+            let query = format!("?session={}&after=0", ids.context);
+            let mut socket = self.served.socket_with(&query, Some(&self.stranger)).await;
+            let told = socket.until(|value| value["error"].is_object()).await.to_string();
+            (socket, told)
+        };
+        let ((mut hers, told), (mut missing, not_there)) =
+            (join(&self.hers).await, join(&self.nobodys).await);
+        self.compare("joining", &told, &not_there);
+        let followed = SOCKET_METHODS.iter().map(|method| {
+            (*method, json!({ "contextId": "{context}", "after": 0, "id": "{task}" }))
+        });
+        let methods = methods().into_iter().chain(followed);
+        for (number, (method, params)) in (10..).zip(methods) {
+            // What opens a session of the stranger's own would be followed on this socket; the
+            // plain routes have tried it.
+            if params.to_string().contains("say x") || method == "command/execute" {
+                continue;
+            }
+            let ask = async |socket: &mut Socket, ids: &Ids| {
+                let params = serde_json::from_str(&ids.fill(&params.to_string())).unwrap();
+                socket.send(number, method, params).await;
+                socket.until(|value| value["id"] == number).await.to_string()
+            };
+            let told = ask(&mut hers, &self.hers).await;
+            let not_there = ask(&mut missing, &self.nobodys).await;
+            self.compare(&format!("/ws {method}"), &told, &not_there);
+        }
+        assert!(hers.followed().is_empty(), "{:?}", hers.followed());
+        let attach = async |ids: &Ids| {
+            let headers = [
+                ("Authorization", format!("Bearer {}", self.stranger)),
+                ("Sec-WebSocket-Protocol", "loggia".to_owned()),
+            ];
+            let query = format!("?session={}&after=0", ids.context);
+            let mut socket = self.served.upgrade(&query, headers).await.unwrap();
+            socket.until(|value| value["type"] == "failed").await.to_string()
+        };
+        let (told, not_there) = (attach(&self.hers).await, attach(&self.nobodys).await);
+        self.compare("attaching", &told, &not_there);
+    }
+}
+
+/// Two clients may have the same name for different contexts and never notice.
+#[tokio::test]
+async fn a_contexts_name_is_its_clients_own() {
+    let machine = Machine::new();
+    let (stage, ann) = stage(&machine).await;
+    let Stage { served, hers, stranger: bob, .. } = &stage;
+    let say = async |token: &str, text: &str| {
+        let mut message = text_message(text);
+        message["contextId"] = json!(hers.context);
+        let params = json!({ "message": message, "configuration": { "blocking": true } });
+        served.call_as(token, "/", "message/send", params).await
+    };
+    let (first, second) = (say(bob, "say one").await, say(bob, "say two").await);
+    for sent in [&first, &second] {
+        assert_eq!(sent["result"]["contextId"], hers.context.as_str(), "{sent}");
+        assert_eq!(sent["result"]["status"]["state"], "completed", "{sent}");
+    }
+    let listed = async |token: &str, params: Value| {
+        let listed = served.call_as(token, "/", "ListTasks", params).await;
+        let tasks = listed["result"]["tasks"].as_array().unwrap().clone();
+        let id = |task: Value| task["id"].as_str().unwrap().to_owned();
+        let mut tasks: Vec<String> = tasks.into_iter().map(id).collect();
+        tasks.sort();
+        tasks
+    };
+    let his: Vec<String> = [&first, &second]
+        .map(|sent| sent["result"]["id"].as_str().unwrap().to_owned())
+        .into_iter()
+        .collect();
+    let context = json!({ "contextId": hers.context });
+    assert_eq!(listed(bob, context.clone()).await, his, "both are in one session");
+    assert_eq!(listed(bob, json!({})).await, his);
+    assert_eq!(listed(&ann, context).await, [hers.task.as_str()]);
+    assert_eq!(machine.sessions().len(), 2);
+    let mut follow = text_message("say three");
+    follow["contextId"] = json!(hers.context);
+    follow["taskId"] = json!(his[0]);
+    let follow = json!({ "message": follow });
+    let refused = served.call_as(bob, "/", "message/send", follow).await;
+    assert_ne!(refused["error"]["data"]["reason"], "context-mismatch", "{refused}");
+    // He follows his own, under the same name.
+    let query = format!("?session={}&after=0", hers.context);
+    let mut socket = served.socket_with(&query, Some(bob)).await;
+    let frame = socket.until(|value| value["method"] == "session/event").await;
+    assert_eq!(frame["params"]["contextId"], hers.context.as_str(), "{frame}");
+    assert!(his.contains(&frame["params"]["event"]["id"].as_str().unwrap().to_owned()), "{frame}");
+}
+
+/// The one session of `--a2a-port` is everybody's who is let in.
+#[tokio::test]
+async fn a_shared_session_is_shared_with_clients() {
+    let machine = Machine::new();
+    let ann = register(&machine, "ann", &[]);
+    let served = Served::shared(&machine, &[]);
+    let token = ann.token(&served).await;
+    let sent = served.call("message/send", json!({ "message": text_message("say hi") })).await;
+    let task = sent["result"]["id"].clone();
+    let found = served.call_as(&token, "/", "tasks/get", json!({ "id": task })).await;
+    assert_eq!(found["result"]["id"], task, "{found}");
+    let mut socket = served.socket_with("?after=0", Some(&token)).await;
+    socket.until(|value| value["method"] == "session/event").await;
+    let message =
+        json!({ "message": text_message("say ho"), "configuration": { "blocking": true } });
+    let sent = served.call_as(&token, "/", "message/send", message).await;
+    let heard = served.call("tasks/get", json!({ "id": sent["result"]["id"] })).await;
+    assert_eq!(heard["result"]["status"]["state"], "completed", "{heard}");
+}

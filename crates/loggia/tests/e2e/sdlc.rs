@@ -1,0 +1,361 @@
+//! The SDLC agent server as documented, over real sockets: its diagram, its routes, its refusals.
+
+use std::io::{Read, Write};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::served::{Event, Served};
+
+const SCRIPT: &str = r#"
+[[rule]]
+contains = "create"
+steps = [
+  { thought = "I'll create hello.txt.", subject = "Creating a file" },
+  { call = "write_file", input = { path = "hello.txt", content = "hi\n" } },
+  { text = "I've created hello.txt." },
+]
+[[rule]]
+steps = [ { text = "Yes." } ]
+"#;
+
+/// The routes, in short.
+struct Sdlc {
+    machine: Machine,
+    served: Served,
+    model: String,
+}
+
+impl Sdlc {
+    fn start(more: &[&str]) -> Self {
+        let machine = Machine::new();
+        let model = machine.script("sdlc.toml", SCRIPT);
+        let served = Self::serve(&machine, &model, more);
+        Self { machine, served, model }
+    }
+
+    fn serve(machine: &Machine, model: &str, more: &[&str]) -> Served {
+        Served::start(machine, &[&["serve", "--port", "0", "--model", model], more].concat())
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> (StatusCode, Value) {
+        let request = self.served.request(method, path);
+        let request = match body {
+            Some(body) => request.json(&body),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    async fn get(&self, path: &str) -> (StatusCode, Value) {
+        self.send(Method::GET, path, None).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> (StatusCode, Value) {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    async fn open(&self) -> String {
+        let workspace = self.machine.work().canonicalize().unwrap();
+        let settings = json!({ "kind": "agent-settings", "workspacePath": workspace });
+        let (status, task) = self.post("/tasks", json!({ "agentSettings": settings })).await;
+        assert_eq!(status, 201, "{task}");
+        task.as_str().expect("the bare id").to_owned()
+    }
+
+    fn message(&self, body: Value) -> reqwest::RequestBuilder {
+        self.served.request(Method::POST, "/message/stream").json(&body)
+    }
+
+    /// The events of a message's stream, to its end.
+    async fn say(&self, body: Value) -> Vec<Event> {
+        self.served.stream(self.message(body), usize::MAX).await
+    }
+
+    async fn confirm(&self, task: &str, call: &Value, approved: bool) -> Vec<Event> {
+        let message =
+            json!({ "kind": "tool-call-confirmation", "toolCallId": call, "approved": approved });
+        self.say(json!({ "taskId": task, "userMessage": message })).await
+    }
+}
+
+/// An event as the diagram writes it.
+fn line(event: &Event) -> String {
+    let body = &event.response;
+    let kind = body["kind"].as_str().unwrap_or("?");
+    let about = match kind {
+        "state-change" => body["taskState"].as_str(),
+        "thought" => body["description"].as_str(),
+        "text-content" => body["text"].as_str(),
+        "tool-call-update" => body["status"].as_str(),
+        _ => None,
+    };
+    about.map_or_else(|| kind.to_owned(), |about| format!("{kind}: {about}"))
+}
+
+fn lines(events: &[Event]) -> Vec<String> {
+    events.iter().map(line).collect()
+}
+
+fn call_of(events: &[Event]) -> Value {
+    let asked = events.iter().find(|event| event.response["kind"] == "tool-call-confirmation");
+    asked.expect("a question").response["toolCallId"].clone()
+}
+
+/// S2, "Event flow example": a task, a message, a confirmation, line for line.
+#[tokio::test]
+async fn the_event_flow_example_over_the_wire() {
+    let sdlc = Sdlc::start(&[]);
+    let task = sdlc.open().await;
+    let workspace = sdlc.machine.work().canonicalize().unwrap();
+    let settings = json!({ "kind": "agent-settings", "workspacePath": workspace });
+    let first = sdlc
+        .say(json!({ "taskId": task, "userMessage": "create it", "agentSettings": settings }))
+        .await;
+    assert_eq!(
+        lines(&first),
+        [
+            "state-change: working",
+            "thought: I'll create hello.txt.",
+            "tool-call-update: PENDING",
+            "tool-call-confirmation",
+            "state-change: input-required",
+        ]
+    );
+    assert_eq!(first[0].response["taskId"], task);
+    assert_eq!(sdlc.machine.read("hello.txt"), None);
+    let call = call_of(&first);
+    let second = sdlc.confirm(&task, &call, true).await;
+    assert_eq!(
+        lines(&second),
+        [
+            "state-change: working",
+            "tool-call-update: EXECUTING",
+            "tool-call-update: SUCCEEDED",
+            "text-content: I've created hello.txt.",
+            "state-change: completed",
+        ]
+    );
+    assert_eq!(sdlc.machine.read("hello.txt").as_deref(), Some("hi\n"));
+    // The task goes on under its id, and the stream of all of it can be read from any place.
+    let third = sdlc.say(json!({ "taskId": task, "userMessage": { "text": "really?" } })).await;
+    let asked = ["state-change: working", "text-content: Yes.", "state-change: completed"];
+    assert_eq!(lines(&third), asked);
+    let whole = sdlc.say(json!({ "taskId": task })).await;
+    assert_eq!(line(&whole[0]), "state-change: submitted");
+    let mut all = vec![whole[0].clone()];
+    all.extend([first, second, third].concat());
+    assert_eq!(whole, all);
+    for (seen, event) in whole.iter().enumerate() {
+        let resumed = sdlc.message(json!({ "taskId": task })).header("Last-Event-ID", &event.id);
+        assert_eq!(sdlc.served.stream(resumed, usize::MAX).await, whole[seen + 1..]);
+    }
+}
+
+/// A task without a message is there, submitted, also after a crash; and its message finds it.
+#[tokio::test]
+async fn a_task_that_waits_for_its_message_survives_a_crash() {
+    let mut sdlc = Sdlc::start(&[]);
+    assert_eq!(sdlc.get("/tasks/metadata").await.0, 204);
+    let task = sdlc.open().await;
+    let path = format!("/tasks/{task}/metadata");
+    let before = sdlc.get(&path).await;
+    sdlc.served.child.kill().unwrap();
+    sdlc.served = Sdlc::serve(&sdlc.machine, &sdlc.model, &[]);
+    assert_eq!(sdlc.get(&path).await, before);
+    let (status, listed) = sdlc.get("/tasks/metadata").await;
+    assert_eq!((status.as_u16(), listed.as_array().unwrap().len()), (200, 1));
+    let metadata = &listed[0];
+    assert_eq!(metadata["id"], task.as_str());
+    assert_eq!(metadata["taskState"], "submitted");
+    assert_eq!(metadata["mcpServers"], json!([]));
+    assert_eq!(metadata["model"], sdlc.model.as_str());
+    let tools = metadata["availableTools"].as_array().unwrap();
+    let write = tools.iter().find(|tool| tool["name"] == "write_file").unwrap();
+    assert_eq!(write["parameterSchema"]["type"], "object");
+    assert!(write["parameterSchema"]["properties"]["content"].is_object(), "{write}");
+    // One answer for both: as documented, and wrapped as shipped.
+    let (_, one) = sdlc.get(&path).await;
+    assert_eq!(one["metadata"], *metadata);
+    assert_eq!(one["taskState"], "submitted");
+    let events = sdlc.say(json!({ "taskId": task, "userMessage": "hello?" })).await;
+    assert_eq!(lines(&events).last().unwrap(), "state-change: completed");
+    assert_eq!(sdlc.get(&path).await.1["taskState"], "completed");
+}
+
+/// What a kept connection answers to the same message, said twice.
+fn twice_on_one_connection(served: &Served, body: &Value) -> [String; 2] {
+    let mut stream = served.connect();
+    let body = body.to_string();
+    [(); 2].map(|()| {
+        let head = format!(
+            "POST /message/stream HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            served.port,
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
+        while !answer.ends_with(b"\r\n0\r\n\r\n") {
+            let read = stream.read(&mut piece).unwrap();
+            assert!(read > 0, "the connection was closed");
+            answer.extend_from_slice(&piece[..read]);
+        }
+        let answer = String::from_utf8(answer).unwrap();
+        let data = answer.lines().filter(|line| line.starts_with("data: "));
+        data.collect::<Vec<&str>>().join("\n")
+    })
+}
+
+/// Late, duplicate, foreign and unknown answers, each with its status and who was first.
+#[tokio::test]
+async fn an_answer_that_does_not_count_is_told_why() {
+    let sdlc = Sdlc::start(&[]);
+    let task = sdlc.open().await;
+    let other = sdlc.open().await;
+    let first = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
+    let call = call_of(&first);
+    let confirm = |task: &str, call: &Value, approved: bool| {
+        let message =
+            json!({ "kind": "tool-call-confirmation", "toolCallId": call, "approved": approved });
+        json!({ "taskId": task, "userMessage": message })
+    };
+    for (body, status, reason) in [
+        (confirm(&task, &json!("nope"), true), 404, "unknown-question"),
+        (confirm("nope", &call, true), 404, "unknown-task"),
+        (confirm(&other, &call, true), 404, "unknown-question"),
+        (json!({ "taskId": task, "userMessage": { "kind": "x" } }), 400, "invalid-params"),
+        (json!({ "taskId": "nope", "userMessage": "hi" }), 404, "unknown-task"),
+        (
+            json!({ "taskId": task, "contextId": "nope", "userMessage": "hi" }),
+            409,
+            "context-mismatch",
+        ),
+    ] {
+        let (given, told) = sdlc.post("/message/stream", body.clone()).await;
+        assert_eq!((given.as_u16(), told["reason"].as_str()), (status, Some(reason)), "{body}");
+        assert!(told["error"].is_string(), "{told}");
+    }
+    // The same client says the same once more: it gets the same stream, and not a hang.
+    let twice = confirm(&task, &call, true);
+    let [done, again] = twice_on_one_connection(&sdlc.served, &twice);
+    assert!(done.contains("SUCCEEDED") && done.contains("\"completed\""), "{done}");
+    assert_eq!(again, done);
+    let late = reqwest::Client::new();
+    let url = format!("{}message/stream", sdlc.served.url());
+    let late = late.post(url).json(&confirm(&task, &call, false)).send().await.unwrap();
+    assert_eq!(late.status(), 409);
+    let told: Value = late.json().await.unwrap();
+    assert_eq!(told["reason"], "already-answered");
+    assert_eq!(told["choice"], "proceed_once");
+    assert!(told["by"].as_str().unwrap().starts_with("SDLC:") && told["at"].is_string(), "{told}");
+}
+
+/// Commands answer with what they say; mistakes have a status; nothing without JSON gets through.
+#[tokio::test]
+async fn commands_and_their_mistakes() {
+    let sdlc = Sdlc::start(&[]);
+    let (status, tree) = sdlc.get("/listCommands").await;
+    assert_eq!(status, 200);
+    let names: Vec<&Value> =
+        tree["commands"].as_array().unwrap().iter().map(|command| &command["name"]).collect();
+    assert!(names.contains(&&json!("memory")) && names.contains(&&json!("help")), "{names:?}");
+    let (status, said) =
+        sdlc.post("/executeCommand", json!({ "command": "help", "args": [] })).await;
+    assert_eq!(status, 200, "{said}");
+    assert_eq!(said["name"], "help");
+    assert_eq!(said["taskState"], "completed");
+    assert!(said["data"].as_str().unwrap().contains("/memory"), "{said}");
+    for (body, status) in [
+        (json!({ "command": "nope" }), 404),
+        (json!({ "command": "memory nope" }), 404),
+        (json!({ "command": 7 }), 400),
+        (json!({ "command": "memory add" }), 400),
+        (json!({ "command": "memory", "args": "x" }), 400),
+        (json!([]), 400),
+    ] {
+        let (given, told) = sdlc.post("/executeCommand", body.clone()).await;
+        assert_eq!(given, status, "{body}");
+        assert!(told["error"].is_string(), "{told}");
+    }
+    let text = sdlc.served.request(Method::POST, "/executeCommand").body("command=help");
+    let refused = text.header("Content-Type", "text/plain").send().await.unwrap();
+    assert_eq!(refused.status(), 415);
+    assert!(refused.json::<Value>().await.unwrap()["error"].is_string());
+    assert_eq!(sdlc.send(Method::GET, "/message/stream", None).await.0, 405);
+    assert!(sdlc.served.is_well());
+}
+
+/// The card of the document: the capability and the skill.
+#[tokio::test]
+async fn the_card_says_what_the_document_says() {
+    let sdlc = Sdlc::start(&[]);
+    let (_, card) = sdlc.get("/.well-known/agent-card.json").await;
+    assert_eq!(card["capabilities"]["streaming"], true);
+    assert_eq!(card["capabilities"]["stateTransitionHistory"], true);
+    let skill = &card["skills"][0];
+    assert_eq!(skill["id"], "code_generation");
+    assert_eq!(skill["name"], "Code Generation");
+    assert_eq!(skill["tags"], json!(["code", "development", "programming"]));
+}
+
+/// Everybody sees their own tasks, a page at a time; and not too many wait for a message.
+#[tokio::test]
+async fn lists_are_scoped_and_paged() {
+    const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
+    const BOB: &str = "bob-0123456789abcdef0123456789abcdef";
+    let machine = Machine::new();
+    let model = machine.script("sdlc.toml", SCRIPT);
+    let tokens = machine.tokens(&format!("ann:{ANN}\nbob:{BOB}\n"));
+    let served = Sdlc::serve(&machine, &model, &["--token-file", &tokens]);
+    let ask = async |method: Method, path: &str, token: &str, body: Option<Value>| {
+        let request = served.request(method, path).bearer_auth(token);
+        let request = match body {
+            Some(body) => request.json(&body),
+            None => request,
+        };
+        request.send().await.unwrap()
+    };
+    let mut tasks = Vec::new();
+    for _ in 0..3 {
+        let body = json!({ "contextId": "of-ann" });
+        let opened = ask(Method::POST, "/tasks", ANN, Some(body)).await;
+        assert_eq!(opened.status(), 201);
+        tasks.push(opened.json::<String>().await.unwrap());
+    }
+    let path = format!("/tasks/{}/metadata", tasks[0]);
+    assert_eq!(ask(Method::GET, &path, ANN, None).await.status(), 200);
+    let hidden = ask(Method::GET, &path, BOB, None).await;
+    assert_eq!(hidden.status(), 404);
+    assert_eq!(hidden.json::<Value>().await.unwrap()["error"], "Task not found");
+    assert_eq!(ask(Method::GET, "/tasks/metadata", BOB, None).await.status(), 204);
+    let stranger = json!({ "contextId": "of-ann" });
+    assert_eq!(ask(Method::POST, "/tasks", BOB, Some(stranger)).await.status(), 404);
+    let mut seen = Vec::new();
+    let mut path = "/tasks/metadata?pageSize=2".to_owned();
+    loop {
+        let page = ask(Method::GET, &path, ANN, None).await;
+        let next = page.headers().get("x-next-page-token").cloned();
+        let page: Vec<Value> = page.json().await.unwrap();
+        assert!(page.len() <= 2);
+        seen.extend(page.iter().map(|task| task["id"].as_str().unwrap().to_owned()));
+        let Some(next) = next else { break };
+        path = format!("/tasks/metadata?pageSize=2&pageToken={}", next.to_str().unwrap());
+    }
+    seen.sort();
+    tasks.sort();
+    assert_eq!(seen, tasks);
+    assert_eq!(ask(Method::GET, "/tasks/metadata?pageSize=x", ANN, None).await.status(), 400);
+    for _ in 3..32 {
+        let body = json!({ "contextId": "of-ann" });
+        assert_eq!(ask(Method::POST, "/tasks", ANN, Some(body)).await.status(), 201);
+    }
+    let body = json!({ "contextId": "of-ann" });
+    let full = ask(Method::POST, "/tasks", ANN, Some(body)).await;
+    assert_eq!(full.status(), 503);
+    assert_eq!(full.json::<Value>().await.unwrap()["reason"], "too-many-tasks");
+}

@@ -1,0 +1,110 @@
+//! `loggia attach https://…`: an attached screen behind TLS, as a reverse proxy in front of Loggia makes
+//! it, and what is said where the other side is not believed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::driver::Machine;
+use crate::screen::Screen;
+
+const SIZE: (u16, u16) = (110, 40);
+const READY: &str = "what shall I do?";
+
+/// An authority of the test's own, and a server that ends TLS in front of another port.
+struct Proxy {
+    port: u16,
+    /// What to believe, as a file.
+    authority: PathBuf,
+}
+
+impl Proxy {
+    /// `listener` is bound already, so that Loggia can be told its name before it runs.
+    fn start(listener: TcpListener, behind: u16, machine: &Machine) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let root = params.self_signed(&key).unwrap();
+        let issuer = Issuer::new(params, key);
+        let authority = machine.home().with_file_name("authority.pem");
+        std::fs::write(&authority, root.pem()).unwrap();
+
+        let key = KeyPair::generate().unwrap();
+        let named = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let certificate = named.signed_by(&key, &issuer).unwrap();
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((plain, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    // Whoever does not believe it goes away here.
+                    let Ok(mut outside) = acceptor.accept(plain).await else { return };
+                    let mut inside = TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
+                    let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
+                });
+            }
+        });
+        Self { port, authority }
+    }
+}
+
+/// Everything that a screen says of a connection that is not made.
+fn refused(machine: &Machine, url: &str, authority: &str) -> String {
+    let environment = [("SSL_CERT_FILE", authority)];
+    let mut screen = Screen::sized(machine, &["attach", url], &environment, SIZE);
+    screen.sees("code 1");
+    // As a sentence again, whatever the width of the screen was.
+    screen.shown().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_screen_is_attached_over_tls() {
+    let machine = Machine::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let outside = listener.local_addr().unwrap().port();
+    let inside = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let public = format!("https://localhost:{outside}");
+    let arguments = ["--a2a-port", &inside.to_string(), "--public-url", &public];
+    let mut home = Screen::sized(&machine, &arguments, &[], SIZE);
+    home.sees(READY);
+    let proxy = Proxy::start(listener, inside, &machine);
+    let authority = proxy.authority.to_str().unwrap();
+
+    let environment = [("SSL_CERT_FILE", authority)];
+    let mut away =
+        Screen::sized(&machine, &["attach", &public, "--name", "laptop"], &environment, SIZE);
+    away.sees(READY);
+    home.sees("with TUI:laptop");
+    away.types("write a.txt: hi\r").sees("Allow Loggia to write a.txt?").sees("e change it first");
+    away.types("y").sees("wrote a.txt");
+    home.sees("wrote a.txt");
+    assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
+    away.types("\x04").sees("code 0").is_restored();
+
+    // An authority that it does not know, a name that the certificate does not have, and no TLS.
+    let other = rcgen::generate_simple_self_signed(vec!["elsewhere".to_owned()]).unwrap();
+    let stranger = machine.home().with_file_name("stranger.pem");
+    std::fs::write(&stranger, other.cert.pem()).unwrap();
+    let told = refused(&machine, &public, stranger.to_str().unwrap());
+    assert!(told.contains("certificate is not trusted here"), "{told}");
+    assert!(told.contains("SSL_CERT_FILE"), "{told}");
+    let told = refused(&machine, &format!("wss://127.0.0.1:{}", proxy.port), authority);
+    assert!(told.contains("certificate is not trusted here"), "{told}");
+    let told = refused(&machine, &format!("https://localhost:{inside}"), authority);
+    assert!(told.contains("does not speak TLS there"), "{told}");
+    home.types("\x04").sees("code 0");
+}
