@@ -9,6 +9,8 @@ import os
 import pathlib
 import sys
 
+import requests
+
 from python_a2a import A2AClient, Message, MessageRole, StreamingClient, Task, TaskState, TextContent
 
 from checks import equal, run
@@ -80,6 +82,19 @@ async def the_same_task_again():
     equal((again.id, again.artifacts), (first.id, first.artifacts))
     got = await elsewhere(c.get_task, task.id, 9)
     equal(len(got.history), 2)
+
+
+def tasks():
+    """How many this client has made, in the words of A2A 1.0."""
+    call = {'jsonrpc': '2.0', 'id': 1, 'method': 'ListTasks', 'params': {}}
+    return requests.post(URL, json=call, headers=headers(), timeout=20).json()['result']['totalSize']
+
+
+async def a_task_that_fails_is_done_once():
+    c = await elsewhere(client)
+    before = await elsewhere(tasks)
+    equal(await elsewhere(c.ask, 'fail boom'), 'boom')
+    equal(await elsewhere(tasks), before + 1)
 
 
 async def unknown_task():
@@ -174,6 +189,7 @@ run(
         ask_below_a2a,
         send_and_get,
         the_same_task_again,
+        a_task_that_fails_is_done_once,
         unknown_task,
         cancel,
         nobody_is_asked,

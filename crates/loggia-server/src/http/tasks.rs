@@ -18,7 +18,7 @@ use super::rpc::{self, Envelope};
 use super::sse::Form;
 use crate::state::{Caller, Server};
 
-/// Paths on which only the task service answers, to clients that have proved who they are.
+/// Paths on which only the task service answers.
 pub const PATHS: &[&str] = &[
     "/rpc",
     "/tasks/send",

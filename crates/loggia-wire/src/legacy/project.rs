@@ -28,6 +28,8 @@ fn whole(shape: &Shape<'_>) -> Task {
     let request = request::of_task(shape.view);
     let member = |name: &str| request.and_then(|sent| sent.get(name)).cloned();
     let message = spoken(shape.view, shape.state, shape.said.as_ref());
+    let artifacts = shape.artifacts.as_ref().map(|pieces| artifacts(shape.view, pieces));
+    let artifacts = artifacts.map(|shown| shown_or_said(shown, shape.state, &message));
     let at = rfc3339(shape.at);
     Task {
         id: word(shape.view).to_owned(),
@@ -42,7 +44,7 @@ fn whole(shape: &Shape<'_>) -> Task {
         input: request.cloned(),
         context: member("context"),
         metadata: member("metadata"),
-        artifacts: shape.artifacts.as_ref().map(|pieces| artifacts(shape.view, pieces)),
+        artifacts,
         history: shape.history.as_ref().map(|said| said.iter().map(written).collect()),
         created_at: rfc3339(shape.view.created),
         updated_at: at,
@@ -53,7 +55,8 @@ fn whole(shape: &Shape<'_>) -> Task {
 /// The last one has all artifacts.
 pub(crate) fn status(place: &Place<'_>, view: &TaskView, status: &Status) -> Value {
     let message = spoken(view, status.state, status.said.as_ref());
-    let pieces = status.state.is_over().then(|| pieces(view, Dialect::Legacy));
+    let shown = status.state.is_over().then(|| artifacts(view, &pieces(view, Dialect::Legacy)));
+    let artifacts = shown.map(|shown| shown_or_said(shown, status.state, &message));
     value_of(&TaskStatusUpdateEvent {
         id: word(view).to_owned(),
         session_id: session(view, place.session),
@@ -64,7 +67,7 @@ pub(crate) fn status(place: &Place<'_>, view: &TaskView, status: &Status) -> Val
             timestamp: rfc3339(place.at),
         },
         message,
-        artifacts: pieces.map(|pieces| artifacts(view, &pieces)),
+        artifacts,
         r#final: status.ends.is_some(),
     })
 }
@@ -76,22 +79,37 @@ pub(crate) fn piece(view: &TaskView, piece: &Piece) -> Value {
 
 /// A task that was turned away before it began; the protocol's word for that is failed.
 pub(crate) fn rejected(word: &str, session: &SessionId, why: &Said, at: Millis) -> Value {
-    value_of(&unlogged(word, session, State::Failed, written(why), at))
+    let message = written(why);
+    let artifacts = Some(vec![said("status", &message)]);
+    value_of(&Task { artifacts, ..unlogged(word, session, State::Failed, message, at) })
 }
 
 /// An answer without a task behind it, in the form of a task that is done.
 pub(crate) fn answered(word: &str, session: &SessionId, text: &str, at: Millis) -> Value {
     let message = written(&Said::text("answer", text));
-    let artifact = Artifact {
-        name: "response".into(),
+    let artifact = said("response", &message);
+    let task = unlogged(word, session, State::Completed, message, at);
+    value_of(&Task { artifacts: Some(vec![artifact]), ..task })
+}
+
+/// A task that is over and has nothing to show shows what there is to say about it. There are
+/// clients that take a result without artifacts for no result, and send the task once more.
+fn shown_or_said(shown: Vec<Artifact>, state: TaskState, message: &Message) -> Vec<Artifact> {
+    match shown.is_empty() && state.is_over() {
+        true => vec![said("status", message)],
+        false => shown,
+    }
+}
+
+fn said(name: &str, message: &Message) -> Artifact {
+    Artifact {
+        name: name.into(),
         mime_type: PLAIN.into(),
         parts: message.parts.clone(),
         index: 0,
         append: false,
         last_chunk: true,
-    };
-    let task = unlogged(word, session, State::Completed, message, at);
-    value_of(&Task { artifacts: Some(vec![artifact]), ..task })
+    }
 }
 
 fn unlogged(word: &str, session: &SessionId, state: State, message: Message, at: Millis) -> Task {

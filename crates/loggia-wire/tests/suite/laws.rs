@@ -297,7 +297,9 @@ impl Client {
 
 fn artifacts(task: &Value) -> BTreeMap<String, String> {
     let items = task["artifacts"].as_array().unwrap();
-    items.iter().map(|item| (artifact_id(item), parts_text(&item["parts"]))).collect()
+    // What the task service says where there is nothing to show.
+    let items = items.iter().filter(|item| item["name"] != "status");
+    items.map(|item| (artifact_id(item), parts_text(&item["parts"]))).collect()
 }
 
 /// What pieces of one artifact have in common: an id, or a number.

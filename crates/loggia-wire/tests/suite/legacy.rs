@@ -1,6 +1,6 @@
 //! The task service: what its requests mean, and that its answers are the guide's, field for field.
 
-use loggia_core::{Content, Part, Repository, TaskChoice, TaskId};
+use loggia_core::{Content, Part, Repository, TaskChoice, TaskId, TurnOutcome};
 use loggia_wire::legacy::{self, Names, Reading, name, request};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector, Prompt, Shown,
@@ -431,6 +431,18 @@ fn the_guides_answers() {
     assert_eq!(task["status"]["state"], task["state"], "0.1 reads it there");
     assert_eq!(task["status"]["message"], task["message"]);
     assert_eq!(task["sessionId"], "session-1");
+}
+
+/// A result without artifacts is no result to some clients, and they send the task again.
+#[test]
+fn a_task_that_is_over_always_has_something_to_show() {
+    let failed = |script: &mut Script| {
+        script.finish_as(TurnOutcome::Failed { message: "the model is gone".into() });
+    };
+    let task = shown(saying("hi"), failed);
+    assert_eq!(task["artifacts"][0]["name"], "status");
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "the model is gone");
+    assert_eq!(shown(saying("hi"), |_| {})["artifacts"], json!([]), "not before it is over");
 }
 
 #[test]
