@@ -17,6 +17,7 @@ mod suite {
     mod followers;
     mod hub;
     mod idle;
+    mod kept;
     mod output;
     mod race;
     mod resume;
