@@ -17,7 +17,7 @@ use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose, registry};
 use crate::slash;
 use crate::tool::{Tool, ToolError, Toolbox};
-use crate::workspace::Workspace;
+use crate::workspace::{OpenWorkspaces, Workspace};
 
 /// Attempts at one reply while nothing of it has been said yet.
 const ATTEMPTS: u32 = 5;
@@ -43,11 +43,12 @@ pub struct NativeAgent {
     base: PathBuf,
     /// The user's own notes, given to the model before the workspace's.
     user_memory: Option<PathBuf>,
+    workspaces: Arc<OpenWorkspaces>,
 }
 
 impl NativeAgent {
     pub fn new(tools: Toolbox, base: PathBuf) -> Self {
-        Self { tools, base, user_memory: None }
+        Self { tools, base, user_memory: None, workspaces: Arc::default() }
     }
 
     /// The same agent, which also tells its model what the user wrote in this file.
@@ -63,6 +64,11 @@ impl NativeAgent {
     /// Blocks on the file system.
     pub(crate) fn open_model(&self, name: &str) -> Result<Arc<dyn Model>, TurnOver> {
         registry::open(name, &self.base).map_err(|error| TurnOver::Failed(error.to_string()))
+    }
+
+    pub(crate) fn open_workspace(&self, turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
+        let workspace = self.workspaces.open(turn.context().workspace.path().as_ref());
+        workspace.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
     /// What the user and the workspace want the model to know, as it is now.
@@ -129,7 +135,7 @@ impl NativeAgent {
             Reading::Mistake(error) => return slash::explain(turn, &error).await,
         }
         let model = self.open_model(&context.settings.model.0)?;
-        let workspace = open_workspace(turn)?;
+        let workspace = self.open_workspace(turn)?;
         let mut conversation = conversation(turn).await?;
         for (call, outcome) in self.resume(turn, &workspace).await? {
             conversation.end(&call, outcome);
@@ -332,11 +338,6 @@ impl NativeAgent {
             }
         }
     }
-}
-
-pub(crate) fn open_workspace(turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
-    let workspace = Workspace::open(turn.context().workspace.path().as_ref());
-    workspace.map(Arc::new).map_err(|error| TurnOver::Failed(error.to_string()))
 }
 
 /// What was said before this turn and in it so far.
