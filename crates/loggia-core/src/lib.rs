@@ -40,7 +40,9 @@ pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
 pub use session::effect::{Effect, effects};
 pub use session::stats::Stats;
-pub use session::{Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
+pub use session::{
+    AnsweredQuestion, Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary,
+};
 pub use settings::{AgentName, Limits, ModelName, Repository, Settings, Workspace};
 pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Projector,
-    Prompt, Shown, View, WireError, reply,
+    Answer, Asked as Request, Condition, Delivery, Dialect, End, Extension, FrameId, Intent,
+    Projector, Prompt, Shown, View, WireError, reply,
 };
 use serde_json::Value;
 
@@ -83,22 +83,26 @@ impl TaskFrames {
     }
 }
 
-/// The question that a task waits with.
-struct OpenQuestion {
-    call: loggia_core::CallId,
-    choices: Vec<loggia_core::Choice>,
-    details: loggia_core::Details,
+/// The question that the words of a message to a task may be about.
+enum Asked {
+    Open {
+        call: loggia_core::CallId,
+        choices: Vec<loggia_core::Choice>,
+        details: loggia_core::Details,
+    },
+    /// None is open, and this one was the last.
+    Answered(loggia_core::AnsweredQuestion),
 }
 
 impl Server {
     /// `resume` is the last frame a reconnecting reader has seen.
     pub async fn ask(
         &self,
-        asked: Asked,
+        asked: Request,
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
-        let Asked { view, intent } = asked;
+        let Request { view, intent } = asked;
         let scopes = &caller.principal.scopes;
         let allowed = match &intent {
             Intent::Prompt(_) | Intent::Cancel { .. } | Intent::RunSlash(_) => scopes.prompt,
@@ -115,29 +119,36 @@ impl Server {
         if !allowed {
             return Err(Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into());
         }
+        // Boxed, but for messages: what a request may need is set up for every one of them.
         match intent {
             Intent::Prompt(prompt) => match self.screen(*prompt, view, caller).await? {
                 Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
                 Screened::Answered(reply) => Ok(reply),
             },
-            Intent::Answer(answer) => self.answer(*answer, view, caller).await,
-            Intent::Cancel { task } => self.cancel(&task, view, caller).await,
-            Intent::Subscribe { task } => self.subscribe(task, view, caller, resume).await,
+            Intent::Answer(answer) => Box::pin(self.answer(*answer, view, caller)).await,
+            Intent::Cancel { task } => Box::pin(self.cancel(&task, view, caller)).await,
+            Intent::Subscribe { task } => {
+                Box::pin(self.subscribe(task, view, caller, resume)).await
+            }
             Intent::GetTask { task, history } => {
                 let handle = self.session_of(&task, caller).await?;
                 let shown = Shown { history, artifacts: true };
                 Ok(Reply::Value(self.snapshot(&handle, view, &task, shown, handle.head()).await?))
             }
-            Intent::ListTasks(list) => self.list(list, view, caller).await,
-            Intent::SetPush { task, target } => self.set_push(task, target, view, caller).await,
-            Intent::GetPush { task, config } => self.get_push(task, config, view, caller).await,
-            Intent::ListPush { task } => self.list_push(task, view, caller).await,
-            Intent::DeletePush { task, config } => {
-                self.delete_push(task, config, view, caller).await
+            Intent::ListTasks(list) => Box::pin(self.list(list, view, caller)).await,
+            Intent::SetPush { task, target } => {
+                Box::pin(self.set_push(task, target, view, caller)).await
             }
-            Intent::GetExtendedCard => self.extended_card(view.dialect, caller).await,
-            Intent::ListSlash { session } => self.list_slash(session, caller).await,
-            Intent::RunSlash(run) => self.run_slash(run, view, caller).await,
+            Intent::GetPush { task, config } => {
+                Box::pin(self.get_push(task, config, view, caller)).await
+            }
+            Intent::ListPush { task } => Box::pin(self.list_push(task, view, caller)).await,
+            Intent::DeletePush { task, config } => {
+                Box::pin(self.delete_push(task, config, view, caller)).await
+            }
+            Intent::GetExtendedCard => Box::pin(self.extended_card(view.dialect, caller)).await,
+            Intent::ListSlash { session } => Box::pin(self.list_slash(session, caller)).await,
+            Intent::RunSlash(run) => Box::pin(self.run_slash(run, view, caller)).await,
         }
     }
 
@@ -170,12 +181,17 @@ impl Server {
             if let Some(callback) = callback {
                 callback.start();
             }
-            return self.answer(answer, view, caller).await;
+            return Box::pin(self.answer(answer, view, caller)).await;
         }
         let Prompt { task, content, delivery, history, .. } = prompt;
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
         let origin = caller.origin.clone();
         let ack = match callback {
+            // Whoever waits for the outcome is woken once. A task that goes on has others to tell.
+            None if delivery == Delivery::WhenSettled && named.is_none() => {
+                let settled = handle.submit_until_settled(PATIENCE, command, origin).await;
+                settled.map_err(submit_error)?
+            }
             None => submit(&handle, command, caller).await?,
             Some(callback) => {
                 callback.submit(&handle, command, origin).await.map_err(submit_error)?
@@ -345,21 +361,31 @@ enum Opening {
     Snapshot,
 }
 
-/// The answer that a message to a task with an open question is; None if it is the next prompt.
+/// The answer that a message to a task with a question is; None if it is the next prompt.
 async fn answer_in_words(
     handle: &SessionHandle,
     prompt: &Prompt,
     view: View,
 ) -> Result<Option<Answer>, WireError> {
     let Some(task) = prompt.named_task() else { return Ok(None) };
-    let Some(question) = open_question(handle, task).await? else { return Ok(None) };
-    let words = prompt.answering(&question.call, &question.choices, &question.details);
+    let (choices, words) = match question(handle, task).await? {
+        None => return Ok(None),
+        // Somebody was quicker. With the extension, late answers have a form of their own.
+        Some(Asked::Answered(answered)) => {
+            let off = view.extension == Extension::Off;
+            return Ok(off.then(|| prompt.answering_late(&answered)).flatten());
+        }
+        Some(Asked::Open { call, choices, details }) => {
+            let words = prompt.answering(&call, &choices, &details);
+            (choices, words)
+        }
+    };
     match (words, view.extension) {
         (Some(answer), _) => Ok(Some(answer)),
         // With the extension, answers have a form of their own: words are the next prompt.
         (None, Extension::On) => Ok(None),
         (None, Extension::Off) => {
-            let offered = question.choices.iter().map(|choice| choice.id.0.clone()).collect();
+            let offered = choices.iter().map(|choice| choice.id.0.clone()).collect();
             Err(Refusal::NotAChoice { given: "this message".into(), offered }.into())
         }
     }
@@ -377,19 +403,18 @@ async fn submit(
     submitted.map_err(submit_error)
 }
 
-async fn open_question(
-    handle: &SessionHandle,
-    task: &TaskId,
-) -> Result<Option<OpenQuestion>, WireError> {
+async fn question(handle: &SessionHandle, task: &TaskId) -> Result<Option<Asked>, WireError> {
     let task = task.clone();
     let look = move |session: &Session| {
-        let here = session.turn().is_some_and(|turn| turn.task == task);
-        let (call, approval) = session.open_approvals().next().filter(|_| here)?;
-        Some(OpenQuestion {
-            call: call.id.clone(),
-            choices: approval.choices.clone(),
-            details: call.details.clone(),
-        })
+        let turn = session.turn().filter(|turn| turn.task == task)?;
+        match session.open_approvals().next() {
+            None => turn.answered.clone().map(Asked::Answered),
+            Some((call, approval)) => Some(Asked::Open {
+                call: call.id.clone(),
+                choices: approval.choices.clone(),
+                details: call.details.clone(),
+            }),
+        }
     };
     handle.inspect(look).await.map_err(submit_error)
 }

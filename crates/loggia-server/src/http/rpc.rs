@@ -98,7 +98,7 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
         Err(error) => return failure(&id, dialect, streaming, &error),
     };
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
-        Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
+        Ok(Reply::Value(value)) => json(jsonrpc::response_of(&id, &value)),
         Ok(Reply::Frame(value)) => sse::once(&id, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
             Ok(place) => sse::respond(id, dialect, frames, envelope.stopping, place),
@@ -174,8 +174,8 @@ fn unreadable(rejection: &Rejection) -> Response {
     rejection.respond(serde_json::value::RawValue::from_string(body).ok())
 }
 
-fn json(text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
+fn json(text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
     let value = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, value);
     response
