@@ -88,7 +88,8 @@ struct Row {
 }
 
 fn rows(loaded: &Loaded) -> Vec<Row> {
-    let Config { model, mode, rules, limits, server, pass_env, shell, hooks } = &loaded.config;
+    let Config { model, mode, rules, limits, server, webhook_hosts, pass_env, shell, hooks } =
+        &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
     let mut rows = vec![row("model", json!(model)), row("mode", json!(mode.name()))];
@@ -110,8 +111,12 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         row("server.remote_streams", json!(server.remote_streams)),
         row("server.stall_seconds", json!(server.stall_seconds)),
         row("server.idle_seconds", json!(server.idle_seconds)),
-        row("shell.program", json!(shell.as_ref().map(|path| path.to_string_lossy()))),
     ]);
+    for host in webhook_hosts {
+        let origin = origin(&format!("server.webhook_hosts.{host}"));
+        rows.push(Row { key: "server.webhook_hosts", value: json!(host), origin });
+    }
+    rows.push(row("shell.program", json!(shell.as_ref().map(|path| path.to_string_lossy()))));
     for name in pass_env {
         let origin = origin(&format!("shell.pass_env.{name}"));
         rows.push(Row { key: "shell.pass_env", value: json!(name), origin });

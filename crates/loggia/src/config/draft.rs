@@ -34,6 +34,7 @@ impl Draft {
                 rules: Vec::new(),
                 limits: Limits::default(),
                 server: ServerLimits::default(),
+                webhook_hosts: Vec::new(),
                 pass_env: Vec::new(),
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
@@ -71,6 +72,14 @@ impl Draft {
                 key.name.to_owned()
             }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
+            Setting::WebhookHost(host) => {
+                let name = format!("{}.{host}", key.name);
+                if config.webhook_hosts.contains(&host) {
+                    return;
+                }
+                config.webhook_hosts.push(host);
+                name
+            }
             Setting::PassEnvironment(variable) => {
                 let name = format!("{}.{variable}", key.name);
                 if config.pass_env.contains(&variable) {
@@ -92,6 +101,7 @@ impl Draft {
             Setting::Model(_)
             | Setting::Shell(_)
             | Setting::PassEnvironment(_)
+            | Setting::WebhookHost(_)
             | Setting::PromptHook(_) => false,
         }
     }
@@ -104,6 +114,7 @@ impl Draft {
             Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
+            Setting::WebhookHost(host) => self.config.webhook_hosts.contains(host),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),
             Setting::Rule { pattern, allow } => self.config.rules.iter().any(|rule| {
                 rule.allow == *allow && rule.matcher == Matcher::Command(pattern.clone())
