@@ -21,5 +21,6 @@ mod suite {
     mod output;
     mod race;
     mod resume;
+    mod settled;
     mod sqlite;
 }
