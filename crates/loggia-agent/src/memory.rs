@@ -54,9 +54,8 @@ enum Found {
 impl Memory {
     /// Whether there is no file to read: a look that a turn can afford without waiting.
     pub fn is_absent(workspace: &Workspace, user: Option<&Path>) -> bool {
-        let there = |path: &Path| path.symlink_metadata().is_ok();
-        let own = NAMES.iter().any(|name| there(&workspace.path().join(name)));
-        !own && !user.is_some_and(there)
+        let own = NAMES.iter().any(|name| workspace.holds(name));
+        !own && !user.is_some_and(|path| path.symlink_metadata().is_ok())
     }
 
     pub fn read(workspace: &Workspace, user: Option<&Path>) -> Self {

@@ -20,7 +20,7 @@ use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose, registry};
 use crate::slash;
 use crate::tool::{Tool, ToolError, Toolbox};
-use crate::workspace::Workspace;
+use crate::workspace::{OpenWorkspaces, Workspace};
 
 /// Attempts at one reply while nothing of it has been said yet.
 const ATTEMPTS: u32 = 5;
@@ -48,11 +48,12 @@ pub struct NativeAgent {
     user_memory: Option<PathBuf>,
     /// Who makes copies of repositories.
     clones: Option<Arc<Clones>>,
+    workspaces: Arc<OpenWorkspaces>,
 }
 
 impl NativeAgent {
     pub fn new(tools: Toolbox, base: PathBuf) -> Self {
-        Self { tools, base, user_memory: None, clones: None }
+        Self { tools, base, user_memory: None, clones: None, workspaces: Arc::default() }
     }
 
     /// The same agent, which also tells its model what the user wrote in this file.
@@ -74,6 +75,15 @@ impl NativeAgent {
     /// Blocks on the file system.
     pub(crate) fn open_model(&self, name: &str) -> Result<Arc<dyn Model>, TurnOver> {
         registry::open(name, &self.base).map_err(|error| TurnOver::Failed(error.to_string()))
+    }
+
+    pub(crate) fn open_workspace(&self, turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
+        let workspace = &turn.context().workspace;
+        if let Some(repository) = workspace.repository() {
+            return clone::open(workspace.path(), repository).map(Arc::new);
+        }
+        let opened = self.workspaces.open(workspace.path().as_ref());
+        opened.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
     /// What the user and the workspace want the model to know, as it is now.
@@ -171,7 +181,7 @@ impl NativeAgent {
             }
         }
         let model = self.open_model(&context.settings.model.0)?;
-        let workspace = open_workspace(turn)?;
+        let workspace = self.open_workspace(turn)?;
         let mut conversation = conversation(turn).await?;
         for (call, outcome) in self.resume(turn, &workspace).await? {
             conversation.end(&call, outcome);
@@ -236,7 +246,7 @@ impl NativeAgent {
     /// A person's own command line: run as it stands, and nothing said about it. No model is asked;
     /// the next turn's model reads the line and what came of it.
     async fn own_line(&self, turn: &Turn, line: &str) -> Result<(), TurnOver> {
-        let workspace = open_workspace(turn)?;
+        let workspace = self.open_workspace(turn)?;
         match turn.pending() {
             [] => drop(self.call(turn, &workspace, SHELL_TOOL, json!({ "command": line })).await?),
             _ => drop(self.resume(turn, &workspace).await?),
@@ -385,16 +395,6 @@ impl NativeAgent {
             }
         }
     }
-}
-
-pub(crate) fn open_workspace(turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
-    let workspace = &turn.context().workspace;
-    let opened = match workspace.repository() {
-        None => Workspace::open(workspace.path().as_ref())
-            .map_err(|error| TurnOver::Failed(error.to_string())),
-        Some(repository) => clone::open(workspace.path(), repository),
-    };
-    opened.map(Arc::new)
 }
 
 /// What was said before this turn and in it so far.

@@ -9,6 +9,7 @@
 mod beneath;
 mod error;
 mod place;
+mod shared;
 mod walk;
 mod write;
 
@@ -25,6 +26,7 @@ use rustix::io::Errno;
 use beneath::{Links, Resolver};
 pub use error::{WorkspaceError, WorkspaceErrorKind, shown};
 pub use place::Place;
+pub use shared::OpenWorkspaces;
 pub use walk::{Entry, WalkEnd, WalkLimits, Walked};
 pub use write::{EDIT_LIMIT, Version, digest};
 
@@ -94,7 +96,7 @@ impl Workspace {
     pub fn check(&self) -> Result<(), WorkspaceError> {
         let now = statat(CWD, &self.path, AtFlags::empty());
         let why = match now {
-            Ok(stat) if stat.st_dev == self.device && stat.st_ino == self.inode => return Ok(()),
+            Ok(stat) if self.is(&stat) => return Ok(()),
             Ok(_) => "another directory is in its place",
             Err(Errno::NOENT | Errno::NOTDIR) => "it was deleted or moved",
             Err(_) => "it can not be reached",
@@ -106,6 +108,21 @@ impl Workspace {
                 "the workspace {path} is gone: {why}. Put it back, or start a session elsewhere"
             ),
         ))
+    }
+
+    /// Whether the directory itself has an entry of this name, whatever it is.
+    pub fn holds(&self, name: &str) -> bool {
+        statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// Whether this is what opening the path would give.
+    fn is_at(&self, path: &Path) -> bool {
+        let leads_here = || statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| self.is(&stat));
+        self.given == path && self.check().is_ok() && (self.path == path || leads_here())
+    }
+
+    fn is(&self, stat: &Stat) -> bool {
+        stat.st_dev == self.device && stat.st_ino == self.inode
     }
 
     /// Opens a regular file for reading. Links are followed as long as they stay inside.

@@ -45,7 +45,9 @@ pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
 pub use repository::Repository;
 pub use session::effect::{Effect, effects};
 pub use session::stats::Stats;
-pub use session::{Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
+pub use session::{
+    AnsweredQuestion, Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary,
+};
 pub use settings::{AgentName, Limits, ModelName, Settings, Workspace};
 pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;

@@ -77,6 +77,15 @@ pub struct OpenTurn {
     pub started: Seq,
     /// Calls that have not ended, in the order they were proposed.
     pub calls: Vec<OpenCall>,
+    /// The last question of this turn that somebody answered by naming a choice.
+    pub answered: Option<AnsweredQuestion>,
+}
+
+/// What a late answer in words can be recognised by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnsweredQuestion {
+    pub call: CallId,
+    pub choices: Vec<Choice>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

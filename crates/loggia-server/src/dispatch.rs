@@ -92,11 +92,15 @@ impl TaskFrames {
     }
 }
 
-/// The question that a task waits with.
-struct OpenQuestion {
-    call: loggia_core::CallId,
-    choices: Vec<loggia_core::Choice>,
-    details: loggia_core::Details,
+/// The question that the words of a message to a task may be about.
+enum Matter {
+    Open {
+        call: loggia_core::CallId,
+        choices: Vec<loggia_core::Choice>,
+        details: loggia_core::Details,
+    },
+    /// None is open, and this one was the last.
+    Answered(loggia_core::AnsweredQuestion),
 }
 
 impl Server {
@@ -144,8 +148,9 @@ impl Server {
         if !allowed {
             return Err(out_of_scope());
         }
+        // Boxed, but for messages: what a request may need is set up for every one of them.
         match intent {
-            Intent::OpenTask(open) => self.open_task(open, view, caller).await,
+            Intent::OpenTask(open) => Box::pin(self.open_task(open, view, caller)).await,
             Intent::Prompt(prompt) => {
                 let prompt = match self.recognise(*prompt, view, caller).await? {
                     Recognised::Goes(prompt) => prompt,
@@ -156,24 +161,30 @@ impl Server {
                     Screened::Answered(reply) => Ok(reply),
                 }
             }
-            Intent::Answer(answer) => self.answer(*answer, view, caller).await,
-            Intent::Cancel { task } => self.cancel(&task, view, caller).await,
-            Intent::Subscribe { task } => self.subscribe(task, view, caller, resume).await,
+            Intent::Answer(answer) => Box::pin(self.answer(*answer, view, caller)).await,
+            Intent::Cancel { task } => Box::pin(self.cancel(&task, view, caller)).await,
+            Intent::Subscribe { task } => {
+                Box::pin(self.subscribe(task, view, caller, resume)).await
+            }
             Intent::GetTask { task, history } => {
                 let handle = self.session_of(&task, caller).await?;
                 let shown = Shown { history, artifacts: true };
                 Ok(Reply::Value(self.snapshot(&handle, view, &task, shown, handle.head()).await?))
             }
-            Intent::ListTasks(list) => self.list(list, view, caller).await,
-            Intent::SetPush { task, target } => self.set_push(task, target, view, caller).await,
-            Intent::GetPush { task, config } => self.get_push(task, config, view, caller).await,
-            Intent::ListPush { task } => self.list_push(task, view, caller).await,
-            Intent::DeletePush { task, config } => {
-                self.delete_push(task, config, view, caller).await
+            Intent::ListTasks(list) => Box::pin(self.list(list, view, caller)).await,
+            Intent::SetPush { task, target } => {
+                Box::pin(self.set_push(task, target, view, caller)).await
             }
-            Intent::GetExtendedCard => self.extended_card(view.dialect, caller).await,
-            Intent::ListSlash { session } => self.list_slash(session, view, caller).await,
-            Intent::RunSlash(run) => self.run_slash(run, view, caller).await,
+            Intent::GetPush { task, config } => {
+                Box::pin(self.get_push(task, config, view, caller)).await
+            }
+            Intent::ListPush { task } => Box::pin(self.list_push(task, view, caller)).await,
+            Intent::DeletePush { task, config } => {
+                Box::pin(self.delete_push(task, config, view, caller)).await
+            }
+            Intent::GetExtendedCard => Box::pin(self.extended_card(view.dialect, caller)).await,
+            Intent::ListSlash { session } => Box::pin(self.list_slash(session, view, caller)).await,
+            Intent::RunSlash(run) => Box::pin(self.run_slash(run, view, caller)).await,
         }
     }
 
@@ -246,7 +257,7 @@ impl Server {
             if let Some(callback) = callback {
                 callback.start();
             }
-            return self.answer(answer, view, caller).await;
+            return Box::pin(self.answer(answer, view, caller)).await;
         }
         // Under a name that a client made, somebody else may have been faster.
         let by_client = matches!(prompt.task, TaskChoice::Named(_)).then(|| prompt.clone());
@@ -254,13 +265,18 @@ impl Server {
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
         let origin = caller.origin.clone();
         let submitted = match callback {
+            // Whoever waits for the outcome is woken once. A task that goes on has others to tell.
+            None if delivery == Delivery::WhenSettled && named.is_none() => {
+                let settled = handle.submit_until_settled(PATIENCE, command, origin).await;
+                settled.map_err(submit_error)
+            }
             None => submit(&handle, command, caller).await,
             Some(callback) => callback.submit(&handle, command, origin).await.map_err(submit_error),
         };
         let ack = match (submitted, &by_client) {
             (Ok(ack), _) => ack,
             (Err(WireError::Refused(Refusal::TaskExists)), Some(prompt)) => {
-                return self.late(prompt.clone(), view, caller).await;
+                return Box::pin(self.late(prompt.clone(), view, caller)).await;
             }
             (Err(error), _) => return Err(error),
         };
@@ -492,21 +508,34 @@ fn ended_at(projector: &Projector, task: &TaskId) -> Option<Seq> {
     over.then(|| projector.head())
 }
 
-/// The answer that a message to a task with an open question is; None if it is the next prompt.
+/// The answer that a message to a task with a question is; None if it is the next prompt.
 async fn answer_in_words(
     handle: &SessionHandle,
     prompt: &Prompt,
     view: View,
 ) -> Result<Option<Answer>, WireError> {
     let Some(task) = prompt.named_task() else { return Ok(None) };
-    let Some(question) = open_question(handle, task).await? else { return Ok(None) };
-    let words = prompt.answering(&question.call, &question.choices, &question.details);
-    match (words, view) {
+    // Where answers have a form of their own, words are the next prompt.
+    let form = match view {
+        View { extension: Extension::On, .. } | View::SDLC | View::CODER => true,
+        View { extension: Extension::Off, .. } => false,
+    };
+    let (choices, words) = match question(handle, task).await? {
+        None => return Ok(None),
+        // Somebody was quicker.
+        Some(Matter::Answered(answered)) => {
+            return Ok((!form).then(|| prompt.answering_late(&answered)).flatten());
+        }
+        Some(Matter::Open { call, choices, details }) => {
+            let words = prompt.answering(&call, &choices, &details);
+            (choices, words)
+        }
+    };
+    match (words, form) {
         (Some(answer), _) => Ok(Some(answer)),
-        // Where answers have a form of their own, words are the next prompt.
-        (None, View { extension: Extension::On, .. } | View::SDLC | View::CODER) => Ok(None),
-        (None, View { extension: Extension::Off, .. }) => {
-            let offered = question.choices.iter().map(|choice| choice.id.0.clone()).collect();
+        (None, true) => Ok(None),
+        (None, false) => {
+            let offered = choices.iter().map(|choice| choice.id.0.clone()).collect();
             Err(Refusal::NotAChoice { given: "this message".into(), offered }.into())
         }
     }
@@ -524,19 +553,18 @@ async fn submit(
     submitted.map_err(submit_error)
 }
 
-async fn open_question(
-    handle: &SessionHandle,
-    task: &TaskId,
-) -> Result<Option<OpenQuestion>, WireError> {
+async fn question(handle: &SessionHandle, task: &TaskId) -> Result<Option<Matter>, WireError> {
     let task = task.clone();
     let look = move |session: &Session| {
-        let here = session.turn().is_some_and(|turn| turn.task == task);
-        let (call, approval) = session.open_approvals().next().filter(|_| here)?;
-        Some(OpenQuestion {
-            call: call.id.clone(),
-            choices: approval.choices.clone(),
-            details: call.details.clone(),
-        })
+        let turn = session.turn().filter(|turn| turn.task == task)?;
+        match session.open_approvals().next() {
+            None => turn.answered.clone().map(Matter::Answered),
+            Some((call, approval)) => Some(Matter::Open {
+                call: call.id.clone(),
+                choices: approval.choices.clone(),
+                details: call.details.clone(),
+            }),
+        }
     };
     handle.inspect(look).await.map_err(submit_error)
 }

@@ -12,6 +12,7 @@ pub mod backoff;
 pub mod courier;
 pub mod record;
 pub mod resolver;
+mod sign;
 pub mod target;
 mod worker;
 
@@ -33,7 +34,7 @@ use crate::state::{Shelf, hub_error};
 use courier::Courier;
 use record::{Key, Records, Registration, Start, Version};
 use resolver::{Checked, Lookup, SystemLookup};
-use target::Target;
+use target::Private;
 use worker::Worker;
 
 /// How webhooks are called.
@@ -41,6 +42,8 @@ pub struct PushOptions {
     /// The ports of this server, which is no webhook.
     pub own_ports: Vec<u16>,
     pub lookup: Arc<dyn Lookup>,
+    /// Hosts in a private network that may be called all the same, by name or address.
+    pub private_hosts: Vec<String>,
     /// For one attempt.
     pub time: Duration,
     /// Between the first attempt and the second; twice as much each time.
@@ -59,6 +62,7 @@ impl Default for PushOptions {
         Self {
             own_ports: Vec::new(),
             lookup: Arc::new(SystemLookup),
+            private_hosts: Vec::new(),
             time: Duration::from_secs(10),
             first_delay: Duration::from_secs(1),
             longest_delay: Duration::from_secs(60 * 60),
@@ -139,12 +143,13 @@ struct Wanted {
 
 impl Outbox {
     pub(crate) fn new(hub: Arc<Hub>, shelf: Arc<Shelf>, options: PushOptions) -> Self {
-        let names = Checked::new(options.lookup.clone());
+        let private = Private::new(&options.private_hosts);
+        let names = Checked::new(options.lookup.clone(), private.clone());
         let inner = Inner {
             records: Records::new(hub.store().clone()),
             hub,
             shelf,
-            courier: Courier::new(names, options.own_ports.clone(), options.time),
+            courier: Courier::new(names, options.own_ports.clone(), private, options.time),
             options,
             first_attempts: Semaphore::new(FIRST_ATTEMPTS),
             further_attempts: Semaphore::new(FURTHER_ATTEMPTS),
@@ -198,7 +203,7 @@ impl Outbox {
 
     /// Whether a URL may be called, as far as its text tells.
     fn check(&self, url: &str) -> Result<(), &'static str> {
-        Target::read(url, &self.inner.options.own_ports).map(drop)
+        self.inner.courier.reads(url)
     }
 
     /// Makes a webhook durable. Nothing is sent until it is started.

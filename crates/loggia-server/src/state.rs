@@ -394,10 +394,6 @@ impl Server {
             settings.unattended = true;
             settings.mode = grant::unattended_mode(settings.mode, &caller.principal);
         }
-        if asked.repository.is_some() {
-            let setting = "this server clones no repositories";
-            return Err(Condition::SettingRefused { setting }.into());
-        }
         if asked.auto_execute == Some(true) {
             match self.defaults.auto_execute {
                 true => settings.mode = Mode::All,

@@ -15,6 +15,8 @@ mod delivery;
 mod egress;
 #[path = "push/life.rs"]
 mod life;
+#[path = "push/signed.rs"]
+mod signed;
 #[path = "push/stage.rs"]
 mod stage;
 #[path = "push/tasks.rs"]

@@ -12,14 +12,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures::FutureExt;
 use loggia_core::{
     CallId, CallOutcome, CallState, Command, Effect, Fresh, Level, Millis, Origin, Refusal, Report,
-    Session, SessionId, Stamped, TurnId, TurnOutcome, effects,
+    Session, SessionId, Stamped, TaskId, TaskState, TurnId, TurnOutcome, effects,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::batch::Batch;
-use crate::handle::{Ack, Control, Line, Look, SubmitError};
+use crate::handle::{Ack, Control, Line, Look, Reply, SubmitError, Told};
 use crate::hub::seats::Presence;
 use crate::log::{self, Log, Publisher};
 use crate::ports::{Agent, Lease, Store, StoreError, TurnOver};
@@ -32,7 +32,6 @@ const REPORT_DRAIN: usize = 64;
 /// How long the next turn waits for the last one's agent to leave.
 const AGENT_GRACE: Duration = Duration::from_secs(5);
 
-type Reply = oneshot::Sender<Result<Ack, SubmitError>>;
 type Verdict = Result<Permit, CallOutcome>;
 
 pub(crate) struct Actor {
@@ -54,6 +53,8 @@ pub(crate) struct Actor {
     /// come before the agent asks for it.
     inherited: HashSet<CallId>,
     unclaimed: HashMap<CallId, Verdict>,
+    /// Who waits until a task is over or asks. Bounded by the clients there are.
+    settling: Vec<(TaskId, Reply, Ack)>,
     seeds: u64,
     stopping: bool,
     /// A session that begins with its first command: how it is opened then.
@@ -67,14 +68,26 @@ struct Running {
     stop: CancellationToken,
     /// Stops the agent even if this writer ends in a panic.
     _guard: DropGuard,
-    task: JoinHandle<()>,
+    /// None: its first look was all it needed.
+    task: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Told to go; false if it is still there when its time is up.
+    async fn leave(self) -> bool {
+        self.stop.cancel();
+        match self.task {
+            Some(task) => tokio::time::timeout(AGENT_GRACE, task).await.is_ok(),
+            None => true,
+        }
+    }
 }
 
 /// One drained step before it is durable.
 #[derive(Default)]
 struct Step {
     batch: Batch,
-    replies: Vec<(Reply, Result<Ack, SubmitError>)>,
+    replies: Vec<(Told, Reply, Result<Ack, SubmitError>)>,
     looks: Vec<Look>,
     effects: Vec<Effect>,
 }
@@ -87,13 +100,14 @@ impl Actor {
         store: Arc<dyn Store>,
         agent: Arc<dyn Agent>,
         presence: Presence,
-    ) -> Result<(Line, Self), StoreError> {
+    ) -> Result<(Line, Box<Self>), StoreError> {
         let (id, epoch) = (lease.session.clone(), lease.epoch);
         let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
         // Full: the caller is told busy (handle.rs). Full: the agent waits (turn.rs).
         let (control_sender, control) = mpsc::channel(CONTROL_INBOX);
         let (report_sender, reports) = mpsc::channel(REPORT_INBOX);
-        let mut actor = Actor {
+        // Boxed: it is handed on several times before it runs.
+        let mut actor = Box::new(Actor {
             id: id.clone(),
             session,
             lease,
@@ -108,17 +122,18 @@ impl Actor {
             waiters: HashMap::new(),
             inherited: HashSet::new(),
             unclaimed: HashMap::new(),
+            settling: Vec::new(),
             seeds: uuid::Uuid::now_v7().as_u64_pair().1,
             stopping: false,
             unopened: None,
             presence,
-        };
+        });
         actor.recover().await?;
         Ok((Line { id, epoch, control: control_sender, log }, actor))
     }
 
     /// Opens the session in the step of its first command, not in one of its own.
-    pub fn opening_with(mut self, command: Command, origin: Origin) -> Self {
+    pub fn opening_with(mut self: Box<Self>, command: Command, origin: Origin) -> Box<Self> {
         self.unopened = Some((command, origin));
         self
     }
@@ -148,7 +163,7 @@ impl Actor {
         self.commit(step).await
     }
 
-    pub async fn run(mut self) {
+    pub async fn run(mut self: Box<Self>) {
         while !self.stopping {
             self.presence.rest(self.session.turn().is_none() && self.session.queue().len() == 0);
             let mut step = Step::default();
@@ -204,7 +219,7 @@ impl Actor {
             tracing::error!(session = %self.id, %refusal, "a new session was not opened");
         }
         match message {
-            Control::Submit { command, origin, reply } => {
+            Control::Submit { command, origin, told, reply } => {
                 let prompt = match &command {
                     Command::Prompt { prompt, .. } | Command::Shell { prompt, .. } => {
                         Some(prompt.clone())
@@ -217,7 +232,7 @@ impl Actor {
                     seq: self.session.head(),
                     task: prompt.and_then(|prompt| self.session.task_of(&prompt).cloned()),
                 });
-                step.replies.push((reply, result.map_err(SubmitError::from)));
+                step.replies.push((told, reply, result.map_err(SubmitError::from)));
             }
             Control::Inspect(look) => step.looks.push(look),
             Control::Stop => self.stopping = true,
@@ -289,15 +304,21 @@ impl Actor {
                 self.control.close();
             }
         }
-        for (reply, result) in step.replies {
+        for (told, reply, result) in step.replies {
             let result = match &outcome {
                 Ok(()) => result,
                 Err(error) => Err(SubmitError::Store(error.clone())),
             };
-            // A caller that has gone away does not need its answer.
-            let _ = reply.send(result);
+            match (told, result) {
+                (Told::Settled, Ok(ack @ Ack { task: Some(_), .. })) => {
+                    self.settling.extend(ack.task.clone().map(|task| (task, reply, ack)));
+                }
+                // A caller that has gone away does not need its answer.
+                (Told::Durable | Told::Settled, result) => drop(reply.send(result)),
+            }
         }
         outcome?;
+        self.tell_settled();
         for look in step.looks {
             look(&self.session);
         }
@@ -305,6 +326,20 @@ impl Actor {
             self.act(effect);
         }
         Ok(())
+    }
+
+    /// Answers who waits for a task that needs somebody now.
+    fn tell_settled(&mut self) {
+        let session = &self.session;
+        let settled = |task: &TaskId| {
+            let state = session.task_state(task);
+            state.is_none_or(|state| state.is_over() || state == TaskState::InputRequired)
+        };
+        for (_, reply, ack) in
+            self.settling.extract_if(.., |(task, reply, _)| reply.is_closed() || settled(task))
+        {
+            let _ = reply.send(Ok(ack));
+        }
     }
 
     fn act(&mut self, effect: Effect) {
@@ -374,20 +409,22 @@ impl Actor {
             stop: stop.clone(),
         };
         let previous = self.running.take();
-        let task = tokio::spawn(drive(self.agent.clone(), work, previous));
+        let mut working = Box::pin(drive(self.agent.clone(), work, previous));
+        // A turn that needs to wait for nothing is done here and now, without a task of its own.
+        let waits = working.as_mut().now_or_never().is_none();
+        let task = waits.then(|| tokio::spawn(working));
         let guard = stop.clone().drop_guard();
         self.running = Some(Running { turn: turn.clone(), stop, _guard: guard, task });
     }
 
     /// The log stays as it is; the agent is told to go and given time to leave nothing behind.
-    async fn leave(mut self) {
+    async fn leave(mut self: Box<Self>) {
         self.control.close();
         // Whoever waits for an answer is told now, not when the agent has left.
         while self.control.try_recv().is_ok() {}
         if let Some(running) = self.running.take() {
-            running.stop.cancel();
             self.reports.close();
-            if tokio::time::timeout(AGENT_GRACE, running.task).await.is_err() {
+            if !running.leave().await {
                 tracing::warn!(session = %self.id, "the agent did not stop in time");
             }
         }
@@ -406,12 +443,11 @@ fn pending_call(open: &loggia_core::OpenCall) -> PendingCall {
 /// Runs the agent on one turn and reports how it ended, through the same queue as everything else
 /// it said, so that the end comes last.
 async fn drive(agent: Arc<dyn Agent>, turn: Turn, previous: Option<Running>) {
-    if let Some(previous) = previous {
-        previous.stop.cancel();
-        // A tool of the last turn must be gone before the next turn touches the same files.
-        if tokio::time::timeout(AGENT_GRACE, previous.task).await.is_err() {
-            tracing::warn!("the last turn's agent did not stop in time");
-        }
+    // A tool of the last turn must be gone before the next turn touches the same files.
+    if let Some(previous) = previous
+        && !previous.leave().await
+    {
+        tracing::warn!("the last turn's agent did not stop in time");
     }
     let (id, sender, stop) = (turn.context().turn.clone(), turn.sender.clone(), turn.stop.clone());
     if stop.is_cancelled() {

@@ -13,9 +13,18 @@ use crate::ports::StoreError;
 /// From clients to the writer. Bounded (64): when it is full the caller is told *busy* at once, or
 /// after the time it is willing to wait. Boxed on its way, as what the agent sends.
 pub(crate) enum Control {
-    Submit { command: Command, origin: Origin, reply: oneshot::Sender<Result<Ack, SubmitError>> },
+    Submit { command: Command, origin: Origin, told: Told, reply: Reply },
     Inspect(Look),
     Stop,
+}
+
+pub(crate) type Reply = oneshot::Sender<Result<Ack, SubmitError>>;
+
+/// When whoever submitted a command is told that it was taken. What is refused is said at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    Durable,
+    Settled,
 }
 
 /// A look at the state, run by the writer between two steps.
@@ -111,6 +120,27 @@ impl SessionHandle {
         command: Command,
         origin: Origin,
     ) -> Result<Ack, SubmitError> {
+        self.send(patience, command, origin, Told::Durable).await
+    }
+
+    /// The same for a prompt of which only the outcome is waited for: returns once its task is
+    /// over or asks. The log has all of it by then.
+    pub async fn submit_until_settled(
+        &self,
+        patience: Duration,
+        command: Command,
+        origin: Origin,
+    ) -> Result<Ack, SubmitError> {
+        self.send(patience, command, origin, Told::Settled).await
+    }
+
+    async fn send(
+        &self,
+        patience: Duration,
+        command: Command,
+        origin: Origin,
+        told: Told,
+    ) -> Result<Ack, SubmitError> {
         let place = match self.line.control.try_reserve() {
             Ok(place) => place,
             Err(mpsc::error::TrySendError::Closed(())) => return Err(SubmitError::Stopped),
@@ -124,7 +154,7 @@ impl SessionHandle {
             }
         };
         let (reply, answer) = oneshot::channel();
-        place.send(Box::new(Control::Submit { command, origin, reply }));
+        place.send(Box::new(Control::Submit { command, origin, told, reply }));
         answer.await.map_err(|_| SubmitError::Stopped)?
     }
 

@@ -172,14 +172,18 @@ impl Hub {
         Ok(self.seat(line, actor))
     }
 
-    async fn actor(&self, session: Session, lease: Lease) -> Result<(Line, Actor), StoreError> {
+    async fn actor(
+        &self,
+        session: Session,
+        lease: Lease,
+    ) -> Result<(Line, Box<Actor>), StoreError> {
         let presence = Presence::new(&self.seats, lease.session.clone());
         let (store, agent) = (self.store.clone(), self.agent.clone());
         Actor::start(session, lease, store, agent, presence).await
     }
 
     /// Known first, then running: a writer that rests at once is found at its seat.
-    fn seat(&self, line: Line, actor: Actor) -> SessionHandle {
+    fn seat(&self, line: Line, actor: Box<Actor>) -> SessionHandle {
         let handle = self.seats.sit(line, actor.presence());
         tokio::spawn(actor.run());
         handle

@@ -92,6 +92,11 @@ impl Lease {
     ) -> Self {
         Self { session, epoch, row, begins: None, _guard: guard }
     }
+
+    /// The store's own handle for the session.
+    pub fn row(&self) -> i64 {
+        self.row
+    }
 }
 
 /// Who holds a lease, in words for whoever comes second.

@@ -17,8 +17,10 @@ mod suite {
     mod followers;
     mod hub;
     mod idle;
+    mod kept;
     mod output;
     mod race;
     mod resume;
+    mod settled;
     mod sqlite;
 }

@@ -184,8 +184,8 @@ pub async fn a_stale_epoch_is_refused_and_writes_nothing(store: Arc<dyn Store>) 
     drop(acquire(&*store, &session).await);
     let lease = acquire(&*store, &session).await;
     // A lease as an owner would hold it that was frozen while another took over: the same session
-    // (the first of a fresh store, so the first row), an older epoch, no guard.
-    let stale = Lease::new(session.clone(), lease.epoch - 1, 1, Box::new(()));
+    // and row, an older epoch, no guard.
+    let stale = Lease::new(session.clone(), lease.epoch - 1, lease.row(), Box::new(()));
     let refused = store.append(&stale, step(texts(1, 2))).await;
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
     assert_eq!(store.head(&session).await, Ok(Some(Seq::ZERO)));

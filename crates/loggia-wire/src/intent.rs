@@ -4,8 +4,8 @@
 //! the client may, whether the workspace is allowed is decided where that is known.
 
 use loggia_core::{
-    CallId, Choice, ChoiceId, Content, Details, Edit, Millis, Part, Question, Repository,
-    SessionId, TaskChoice, TaskId, TaskState,
+    AnsweredQuestion, CallId, Choice, ChoiceId, Content, Details, Edit, Millis, Part, Question,
+    Repository, SessionId, TaskChoice, TaskId, TaskState,
 };
 use serde_json::Value;
 
@@ -217,6 +217,13 @@ impl Prompt {
             TaskChoice::New | TaskChoice::Named(_) => None,
             TaskChoice::Continue(task) | TaskChoice::Reopen(task) => Some(task),
         }
+    }
+
+    /// This message read as the answer to a question that somebody else has just answered: words
+    /// that name one of its choices and say nothing else.
+    pub fn answering_late(&self, question: &AnsweredQuestion) -> Option<Answer> {
+        let by_choice = Details::Generic { text: String::new() };
+        self.answering(&question.call, &question.choices, &by_choice)
     }
 
     /// This message read as the answer to an open question: what a client without the extension

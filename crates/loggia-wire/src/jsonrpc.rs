@@ -244,6 +244,18 @@ pub fn response(id: &Id, result: &str) -> String {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", id.as_json())
 }
 
+/// The same for a result that only one client gets.
+pub fn response_of(id: &Id, result: &Value) -> Vec<u8> {
+    let mut text = Vec::with_capacity(512);
+    text.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    text.extend_from_slice(id.as_json().as_bytes());
+    text.extend_from_slice(b",\"result\":");
+    // Writing a value into memory can not fail.
+    let _ = serde_json::to_writer(&mut text, result);
+    text.push(b'}');
+    text
+}
+
 pub fn error_response(id: &Id, error: &ErrorObject) -> String {
     let error = serde_json::to_string(error).unwrap_or_else(|_| INTERNAL.to_owned());
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{error}}}", id.as_json())

@@ -13,7 +13,8 @@ use crate::{a2a1, a2a03, legacy};
 pub fn sent(dialect: Dialect, task: Value) -> Value {
     match dialect {
         Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => task,
-        Dialect::A2a1 => json!({ "task": task }),
+        // Moved, not written anew as the macro would.
+        Dialect::A2a1 => Value::Object(Map::from_iter([("task".to_owned(), task)])),
     }
 }
 

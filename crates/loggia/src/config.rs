@@ -45,6 +45,8 @@ pub struct Config {
     pub limits: Limits,
     pub server: ServerLimits,
     pub clones: ClonesConfig,
+    /// Hosts of a private network that clients may name as webhooks.
+    pub webhook_hosts: Vec<String>,
     /// Variables that commands get beside the few that they always get.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,

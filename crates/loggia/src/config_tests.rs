@@ -179,6 +179,20 @@ fn lists_grow_over_the_layers() {
     assert_eq!(config.pass_env, ["A", "B", "C"]);
 }
 
+/// Only the person may open a private network to webhooks.
+#[test]
+fn private_hosts_are_named_by_the_person() {
+    let machine =
+        Machine::with_environment(&[("LOGGIA_SERVER_WEBHOOK_HOSTS", "Hooks.LAN, fd00::7")])
+            .user("[server]\nwebhook_hosts = ['10.0.0.7', 'hooks.lan']\n")
+            .project("[server]\nwebhook_hosts = ['10.6.6.6']\n");
+    assert_eq!(machine.load().config.webhook_hosts, ["10.0.0.7", "hooks.lan", "fd00::7"]);
+    assert!(machine.notices()[0].contains("`server.webhook_hosts`"), "{:?}", machine.notices());
+    let trusted = machine.trusted();
+    let hosts = trusted.load().config.webhook_hosts;
+    assert_eq!(hosts, ["10.0.0.7", "hooks.lan", "10.6.6.6", "fd00::7"]);
+}
+
 /// Before trust a project may narrow, and nothing else; a flag of the user's still wins.
 #[test]
 fn an_untrusted_project_may_only_restrict() {

@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{conclude, memory, say, survey, warn};
 use crate::memory::AGENTS;
-use crate::native::{NativeAgent, open_workspace};
+use crate::native::NativeAgent;
 use crate::workspace::Workspace;
 
 pub async fn init(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let workspace = open_workspace(turn)?;
+    let workspace = agent.open_workspace(turn)?;
     let after = "Read it and correct it: the model is told what it says.";
     if let Some((_, outcome)) = agent.resume(turn, &workspace).await?.pop() {
         return conclude(turn, outcome, after).await;

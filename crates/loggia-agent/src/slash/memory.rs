@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::{conclude, say};
 use crate::memory::AGENTS;
-use crate::native::{NativeAgent, open_workspace};
+use crate::native::NativeAgent;
 use crate::workspace::Workspace;
 
 pub async fn show(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let memory = agent.memory(&open_workspace(turn)?).await?;
+    let memory = agent.memory(&agent.open_workspace(turn)?).await?;
     let nothing = || {
         format!(
             "Nothing is remembered. `/init` writes a first {AGENTS}, `/memory add TEXT` adds a note."
@@ -21,13 +21,13 @@ pub async fn show(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
 }
 
 pub async fn list(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let memory = agent.memory(&open_workspace(turn)?).await?;
+    let memory = agent.memory(&agent.open_workspace(turn)?).await?;
     let lines: Vec<String> = memory.list().lines().map(|line| format!("- {line}")).collect();
     say(turn, lines.join("\n")).await
 }
 
 pub async fn add(agent: &NativeAgent, turn: &Turn, text: &str) -> Result<(), TurnOver> {
-    let workspace = open_workspace(turn)?;
+    let workspace = agent.open_workspace(turn)?;
     let after = "The model is told from the next message on.";
     if let Some((_, outcome)) = agent.resume(turn, &workspace).await?.pop() {
         return conclude(turn, outcome, after).await;

@@ -47,7 +47,7 @@ fn touches(access: Access) -> &'static str {
 
 pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     let conversation = native::conversation(turn).await?;
-    let memory = agent.memory(&native::open_workspace(turn)?).await?;
+    let memory = agent.memory(&agent.open_workspace(turn)?).await?;
     let instructions = native::instructions(&memory).len();
     let said = conversation.size();
     let bytes = instructions + said;

@@ -159,3 +159,26 @@ fn names_are_shown_on_one_line_and_bounded() {
     assert_eq!(shown("a\nb\u{1b}[2J"), "a\\nb\\u{1b}[2J");
     assert_eq!(shown(&"x".repeat(1000)).chars().count(), 201);
 }
+
+/// Shared is only what the path leads to at that moment.
+#[test]
+fn a_workspace_is_shared_until_something_else_is_in_its_place() {
+    let outside = tempfile::tempdir().unwrap();
+    let (root, link) = (outside.path().join("w"), outside.path().join("link"));
+    fs::create_dir(&root).unwrap();
+    symlink(&root, &link).unwrap();
+    let open = OpenWorkspaces::default();
+    let first = open.open(&root).unwrap();
+    assert!(std::sync::Arc::ptr_eq(&first, &open.open(&root).unwrap()));
+    let linked = open.open(&link).unwrap();
+    assert!(std::sync::Arc::ptr_eq(&linked, &open.open(&link).unwrap()));
+    fs::rename(&root, outside.path().join("away")).unwrap();
+    assert_eq!(kind(open.open(&root)), "workspace_gone");
+    fs::create_dir(&root).unwrap();
+    for path in [&root, &link] {
+        let now = open.open(path).unwrap();
+        assert!(!std::sync::Arc::ptr_eq(&first, &now) && !std::sync::Arc::ptr_eq(&linked, &now));
+        fs::write(path.join("file"), "new").unwrap();
+        assert!(now.holds("file") && !first.holds("file"));
+    }
+}

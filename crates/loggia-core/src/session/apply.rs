@@ -1,12 +1,12 @@
 //! The fold: one event into state. Total: whatever a log holds, folding it does not fail.
 
-use crate::call::CallState;
+use crate::call::{CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{CallId, TaskId};
 use crate::policy::Policy;
 use crate::session::{
-    ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall, OpenTurn, Opened,
-    Queued, RECENT_TURNS, RecentTurn, Session,
+    AnsweredQuestion, ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall,
+    OpenTurn, Opened, Queued, RECENT_TURNS, RecentTurn, Session,
 };
 use crate::task::TaskState;
 
@@ -83,6 +83,7 @@ impl Session {
                     line,
                     started: envelope.seq,
                     calls: Vec::new(),
+                    answered: None,
                 });
             }
             Event::TurnEnded { outcome, .. } => {
@@ -124,13 +125,21 @@ impl Session {
                 }
             }
             Event::ApprovalAnswered { approval, call, choice, edit, details } => {
+                let mut answered = None;
                 if let Some(open) = self.open_call_mut(call) {
-                    open.approval = None;
+                    // Any words answer a question to the user, so none of them can be told late.
+                    let by_choice = !matches!(open.details, Details::Question { .. });
+                    let asked = open.approval.take().filter(|_| by_choice);
+                    answered = asked.map(|asked| asked.choices);
                     open.choice = Some(choice.clone());
                     open.edit = edit.clone();
                     if let Some(details) = details {
                         open.details = details.clone();
                     }
+                }
+                if let Some(turn) = &mut self.turn {
+                    let question = |choices| AnsweredQuestion { call: call.clone(), choices };
+                    turn.answered = answered.map(question);
                 }
                 let how = Closing::Answered {
                     choice: choice.clone(),

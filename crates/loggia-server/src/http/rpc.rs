@@ -132,7 +132,7 @@ async fn respond(
     };
     let form = spoken.form(&id);
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
-        Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
+        Ok(Reply::Value(value)) => json(jsonrpc::response_of(&id, &value)),
         Ok(Reply::Frame(value)) => sse::once(&form, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
             Ok(place) => {
@@ -215,8 +215,8 @@ fn unreadable(rejection: &Rejection, dialect: Dialect) -> Response {
     rejection.respond(serde_json::value::RawValue::from_string(body).ok())
 }
 
-fn json(text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
+fn json(text: impl Into<Body>) -> Response {
+    let mut response = Response::new(text.into());
     let value = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, value);
     response

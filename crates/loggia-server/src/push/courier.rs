@@ -16,7 +16,8 @@ use tokio::sync::OnceCell;
 
 use super::record::{Registration, Version};
 use super::resolver::Checked;
-use super::target::Target;
+use super::sign::Secret;
+use super::target::{Private, Target};
 
 /// Of a reply, so much is read to keep its connection; the rest is not wanted.
 const REPLY_LIMIT: usize = 16 * 1024;
@@ -33,6 +34,7 @@ pub struct Courier {
     secure: OnceCell<Client>,
     names: Checked,
     own_ports: Vec<u16>,
+    private: Private,
     time: Duration,
 }
 
@@ -54,8 +56,18 @@ fn failed(why: impl Into<String>) -> Outcome {
 
 impl Courier {
     /// `time` is for all of it: looking up, connecting, sending, the reply.
-    pub fn new(names: Checked, own_ports: Vec<u16>, time: Duration) -> Self {
-        Self { plain: OnceCell::new(), secure: OnceCell::new(), names, own_ports, time }
+    pub fn new(names: Checked, own_ports: Vec<u16>, private: Private, time: Duration) -> Self {
+        let (plain, secure) = (OnceCell::new(), OnceCell::new());
+        Self { plain, secure, names, own_ports, private, time }
+    }
+
+    /// Whether a URL may be called, as far as its text tells.
+    pub fn reads(&self, url: &str) -> Result<(), &'static str> {
+        Target::read(url, &self.own_ports, &self.private).map(drop)
+    }
+
+    fn target(&self, registration: &Registration) -> Result<Target, &'static str> {
+        Target::read(&registration.url, &self.own_ports, &self.private)
     }
 
     async fn client(&self, target: &Target) -> Option<&Client> {
@@ -90,26 +102,34 @@ impl Courier {
 
     /// The target of a registration, if it may be called and everything can be sent to it.
     pub async fn admits(&self, registration: &Registration) -> Result<Target, &'static str> {
-        let target = Target::read(&registration.url, &self.own_ports)?;
+        let target = self.target(registration)?;
         self.names.admits(&target).await?;
+        secret(registration)?;
         headers(registration).ok_or("its token or credentials cannot be sent in a header")?;
         Ok(target)
     }
 
     /// `id` is the same for every attempt at one notification.
     pub async fn post(&self, registration: &Registration, id: &str, body: Bytes) -> Outcome {
-        let target = match Target::read(&registration.url, &self.own_ports) {
+        let target = match self.target(registration) {
             Ok(target) => target,
             Err(why) => return failed(why),
         };
         let Some(mut headers) = headers(registration) else {
             return failed("its token or credentials cannot be sent in a header");
         };
-        if let Ok(id) = HeaderValue::from_str(id) {
-            headers.insert("webhook-id", id);
-        }
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         headers.insert("webhook-timestamp", HeaderValue::from(now));
+        let signature = match secret(registration) {
+            Ok(secret) => secret.map(|secret| secret.sign(id, now, &body)),
+            Err(why) => return failed(why),
+        };
+        for (name, value) in [("webhook-id", Some(id)), ("webhook-signature", signature.as_deref())]
+        {
+            if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
+                headers.insert(name, value);
+            }
+        }
         let Some(client) = self.client(&target).await else {
             return failed("this machine has no certificates to know it by");
         };
@@ -161,13 +181,20 @@ fn is_about_certificate(error: &reqwest::Error) -> bool {
     false
 }
 
-/// None where a secret cannot be a header.
+/// What notifications are signed with, where the client gave a secret for that.
+fn secret(registration: &Registration) -> Result<Option<Secret>, &'static str> {
+    let given = [&registration.token, &registration.credentials].into_iter().flatten();
+    given.filter_map(|text| Secret::read(text)).next().transpose()
+}
+
+/// None where a secret cannot be a header. One that signs is none: it is not sent.
 fn headers(registration: &Registration) -> Option<HeaderMap> {
     let secret = |text: &str| {
         let mut value = HeaderValue::from_bytes(text.as_bytes()).ok()?;
         value.set_sensitive(true);
         Some(value)
     };
+    let sent = |text: &&String| Secret::read(text).is_none();
     let mut headers = HeaderMap::new();
     let (media, version) = match registration.version {
         Version::V01 => ("application/json", "0.1"),
@@ -176,12 +203,12 @@ fn headers(registration: &Registration) -> Option<HeaderMap> {
     };
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
     headers.insert("a2a-version", HeaderValue::from_static(version));
-    if let Some(token) = &registration.token {
+    if let Some(token) = registration.token.as_ref().filter(sent) {
         for name in NOTIFICATION_TOKENS {
             headers.insert(name, secret(token)?);
         }
     }
-    if let Some(credentials) = &registration.credentials {
+    if let Some(credentials) = registration.credentials.as_ref().filter(sent) {
         let scheme = registration.scheme.as_deref().unwrap_or("Bearer");
         headers.insert(AUTHORIZATION, secret(&format!("{scheme} {credentials}"))?);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::target::{self, Host, Target};
+use super::target::{self, Host, Private, Target};
 
 /// How long a registration waits for a name server.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -33,19 +33,24 @@ impl Lookup for SystemLookup {
 
 /// The client's way to addresses, and the only one.
 #[derive(Clone)]
-pub struct Checked(Arc<dyn Lookup>);
+pub struct Checked {
+    lookup: Arc<dyn Lookup>,
+    private: Private,
+}
 
 impl Checked {
-    pub fn new(lookup: Arc<dyn Lookup>) -> Self {
-        Self(lookup)
+    pub fn new(lookup: Arc<dyn Lookup>, private: Private) -> Self {
+        Self { lookup, private }
     }
 
     /// Whether a target may be registered. A name that nobody can say anything about now is looked
     /// at again for every connection.
     pub async fn admits(&self, target: &Target) -> Result<(), &'static str> {
         let Host::Name(name) = &target.host else { return Ok(()) };
-        match tokio::time::timeout(PATIENCE, self.0.lookup(name)).await {
-            Ok(Ok(addresses)) if !addresses.is_empty() => target::check(name, addresses).map(drop),
+        match tokio::time::timeout(PATIENCE, self.lookup.lookup(name)).await {
+            Ok(Ok(addresses)) if !addresses.is_empty() => {
+                target::check(name, addresses, &self.private).map(drop)
+            }
             Ok(Ok(_) | Err(_)) | Err(_) => Ok(()),
         }
     }
@@ -53,13 +58,14 @@ impl Checked {
 
 impl Resolve for Checked {
     fn resolve(&self, name: Name) -> Resolving {
-        let lookup = self.0.clone();
+        let Self { lookup, private } = self.clone();
         Box::pin(async move {
             let addresses = match name.as_str() {
                 target::LOOPBACK_NAME => Vec::new(),
                 name => lookup.lookup(name).await?,
             };
-            let checked = target::check(name.as_str(), addresses).map_err(io::Error::other)?;
+            let checked = target::check(name.as_str(), addresses, &private);
+            let checked = checked.map_err(io::Error::other)?;
             // The port is the URL's.
             let sockets = checked.into_iter().map(|address| SocketAddr::new(address, 0));
             let addresses: Addrs = Box::new(sockets);

@@ -1,15 +1,21 @@
-//! Where a webhook may be: https anywhere in public, or this very machine's loopback.
+//! Where a webhook may be: https anywhere in public, this very machine's loopback, or a host of a
+//! private network that the operator named.
 //!
 //! Pure. An address is looked at here whoever it comes from: written in a URL, or answered by a name
 //! server a moment before the connection.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use loggia_core::address::is_public;
 use reqwest::Url;
 
 /// The name that means loopback, whatever a name server says.
 pub const LOOPBACK_NAME: &str = "localhost";
+
+/// The same out of the ranges of private networks.
+const METADATA_4: Ipv4Addr = Ipv4Addr::new(100, 100, 100, 200);
+const METADATA_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// A URL that may be called, as far as can be told without looking up its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,15 +27,30 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
     Loopback,
-    /// A public address.
+    /// A public address, or a private one that was named.
     Address(IpAddr),
     /// Has to be looked up for every connection.
     Name(String),
 }
 
+/// Hosts that the operator named: they may be in a private network, and need no certificate.
+#[derive(Debug, Clone, Default)]
+pub struct Private(Arc<[String]>);
+
+impl Private {
+    pub fn new(hosts: &[String]) -> Self {
+        Self(hosts.iter().map(|host| host.to_ascii_lowercase()).collect())
+    }
+
+    /// The whole name or address: nothing below it, nothing that begins like it.
+    fn names(&self, host: &str) -> bool {
+        self.0.iter().any(|named| named == host)
+    }
+}
+
 impl Target {
     /// `own` are the ports that this server listens on: it does not call itself.
-    pub fn read(text: &str, own: &[u16]) -> Result<Self, &'static str> {
+    pub fn read(text: &str, own: &[u16], private: &Private) -> Result<Self, &'static str> {
         let url = Url::parse(text).map_err(|_| "it is no URL")?;
         let secure = match url.scheme() {
             "https" => true,
@@ -39,7 +60,12 @@ impl Target {
         if !url.username().is_empty() || url.password().is_some() {
             return Err("it must not hold a user name or a password");
         }
-        let host = host(&url)?;
+        let host = host(&url, private)?;
+        let named = match &host {
+            Host::Loopback => false,
+            Host::Address(address) => private.names(&address.to_string()),
+            Host::Name(name) => private.names(name),
+        };
         match &host {
             Host::Loopback => {
                 let port = url.port_or_known_default();
@@ -47,27 +73,31 @@ impl Target {
                     return Err("it is this server itself");
                 }
             }
-            Host::Address(_) | Host::Name(_) if !secure => {
+            Host::Address(_) | Host::Name(_) if !secure && !named => {
                 return Err("it must begin with https://, except on localhost");
             }
             Host::Address(_) | Host::Name(_) => {}
         }
         Ok(Self { url, host })
     }
+}
 
-    /// For people and logs: without the path, which may hold a secret.
-    pub fn origin(&self) -> String {
-        self.url.origin().ascii_serialization()
-    }
+/// A URL for people and logs: without the path, which may hold a secret.
+pub fn origin(url: &str) -> String {
+    let url = Url::parse(url);
+    url.map_or_else(|_| "?".to_owned(), |url| url.origin().ascii_serialization())
 }
 
 /// The URL's host as it is going to be connected to: `2130706433` and `0x7f.1` are 127.0.0.1 here.
-fn host(url: &Url) -> Result<Host, &'static str> {
+fn host(url: &Url, private: &Private) -> Result<Host, &'static str> {
     let text = url.host_str().ok_or("it has no host")?;
     let literal = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     match literal {
         Ok(address) if address.is_loopback() => Ok(Host::Loopback),
         Ok(address) if is_public(address) => Ok(Host::Address(address)),
+        Ok(address) if is_private(address) && private.names(&address.to_string()) => {
+            Ok(Host::Address(address))
+        }
         Ok(_) => Err("it is no public address"),
         Err(_) if text == LOOPBACK_NAME => Ok(Host::Loopback),
         Err(_) => Ok(Host::Name(text.to_owned())),
@@ -76,14 +106,32 @@ fn host(url: &Url) -> Result<Host, &'static str> {
 
 /// What a name may stand for. One address that is not public spoils them all: which of them is
 /// connected to is not ours to say.
-pub fn check(name: &str, addresses: Vec<IpAddr>) -> Result<Vec<IpAddr>, &'static str> {
+pub fn check(
+    name: &str,
+    addresses: Vec<IpAddr>,
+    private: &Private,
+) -> Result<Vec<IpAddr>, &'static str> {
     if name == LOOPBACK_NAME {
         return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
     }
-    match addresses.iter().all(|address| is_public(*address)) {
+    let named = private.names(name);
+    let may_be = |address: IpAddr| is_public(address) || (named && is_private(address));
+    match addresses.iter().all(|address| may_be(*address)) {
         _ if addresses.is_empty() => Err("its name has no address"),
         true => Ok(addresses),
         false => Err("its name stands for an address that is not public"),
+    }
+}
+
+/// Addresses that people give their own networks. Not those that mean a machine itself, its
+/// neighbours on a wire or a cloud's metadata: nobody is called there, named or not.
+fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let shared = address.octets()[0] == 100 && address.octets()[1] & 0xc0 == 64;
+            address.is_private() || (shared && address != METADATA_4)
+        }
+        IpAddr::V6(address) => address.is_unique_local() && address != METADATA_6,
     }
 }
 

@@ -79,7 +79,8 @@ fn which_addresses_are_public() {
 
 #[test]
 fn which_urls_may_be_called() {
-    let read = |text: &str| Target::read(text, &[4000]).map(|target| target.host);
+    let read =
+        |text: &str| Target::read(text, &[4000], &Private::default()).map(|target| target.host);
     let name = |name: &str| Ok(Host::Name(name.to_owned()));
     let no_address = Err("it is no public address");
     let insecure = Err("it must begin with https://, except on localhost");
@@ -137,6 +138,7 @@ fn which_urls_may_be_called() {
 
 #[test]
 fn what_a_name_may_stand_for() {
+    let check = |name: &str, addresses| super::check(name, addresses, &Private::default());
     let parse = |texts: &[&str]| -> Vec<IpAddr> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     };
@@ -152,7 +154,32 @@ fn what_a_name_may_stand_for() {
 }
 
 #[test]
+fn a_named_host_may_be_private_and_nothing_worse() {
+    let named = ["Hooks.LAN", "10.1.2.3", "fd00::7", "127.0.0.1", "100.100.100.200"];
+    let private = Private::new(&named.map(str::to_owned));
+    let at = |text: &str| check("hooks.lan", vec![text.parse().unwrap()], &private).is_ok();
+    for text in ["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd00::7", "1.1.1.1"] {
+        assert!(at(text), "{text}");
+        let other = check("other.lan", vec![text.parse().unwrap()], &private);
+        assert_eq!(other.is_ok(), text == "1.1.1.1", "{text}");
+    }
+    for text in ["127.0.0.1", "::1", "169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1"] {
+        assert!(!at(text), "{text}");
+    }
+    for text in ["100.100.100.200", "fd00:ec2::254", "168.63.129.16", "::ffff:10.0.0.1"] {
+        assert!(!at(text), "{text}");
+    }
+    let reads = |text: &str| Target::read(text, &[4000], &private).is_ok();
+    assert!(
+        reads("http://hooks.lan/") && reads("http://10.1.2.3:8080/") && reads("http://[fd00::7]/")
+    );
+    assert!(!reads("http://other.lan/") && !reads("https://10.1.2.4/"));
+    assert!(!reads("https://100.100.100.200/") && !reads("http://127.0.0.1:4000/"));
+}
+
+#[test]
 fn people_are_shown_no_path() {
-    let target = Target::read("https://hooks.example.com/t0ken?key=s3cret#x", &[]).unwrap();
-    assert_eq!(target.origin(), "https://hooks.example.com");
+    let shown = origin("https://hooks.example.com/t0ken?key=s3cret#x");
+    assert_eq!(shown, "https://hooks.example.com");
+    assert_eq!(origin("no address, but a s3cret"), "?");
 }

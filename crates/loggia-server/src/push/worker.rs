@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::courier::Outcome;
 use super::record::{Cursor, Failing, Key, Registration, Version};
-use super::target::Target;
+use super::target;
 use super::{Inner, backoff};
 use crate::projection::{Encoded, Frames, Reading};
 use crate::time::now;
@@ -352,7 +352,6 @@ impl Pass<'_> {
     }
 
     fn origin(&self) -> String {
-        Target::read(&self.registration.url, &[])
-            .map_or_else(|_| "?".into(), |known| known.origin())
+        target::origin(&self.registration.url)
     }
 }

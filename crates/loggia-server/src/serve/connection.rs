@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
-use axum::extract::ConnectInfo;
 use axum::http::{Request, Response, StatusCode};
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
@@ -66,7 +65,6 @@ impl Connection {
     ) -> Result<Response<Answer>, Infallible> {
         let underway = self.clock.begin();
         let extensions = request.extensions_mut();
-        extensions.insert(ConnectInfo(self.peer.address()));
         extensions.insert(self.peer.clone());
         extensions.insert(Stopping(self.entrance.shutdown.graceful.clone()));
         let response = self.entrance.guarded.router().oneshot(request).await?;

@@ -29,6 +29,8 @@ pub enum Answer {
 pub struct Call {
     pub headers: HeaderMap,
     pub body: Value,
+    /// The same, byte for byte.
+    pub raw: Vec<u8>,
     /// What it was told.
     pub status: u16,
 }
@@ -139,8 +141,8 @@ async fn take(
             200
         }
     };
-    let body = serde_json::from_slice(&body).unwrap();
-    let call = Call { headers, body, status };
+    let (raw, body) = (body.to_vec(), serde_json::from_slice(&body).unwrap());
+    let call = Call { headers, body, raw, status };
     calls.send_modify(|calls| calls.push(call));
     if status == 0 {
         std::future::pending::<()>().await;

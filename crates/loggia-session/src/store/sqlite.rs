@@ -5,6 +5,7 @@
 //! stream events commits with `NORMAL`, which survives the process. Records are chained by
 //! checksums, and every read verifies what it returns.
 
+mod kept;
 mod lease;
 mod read;
 mod schema;
@@ -25,9 +26,10 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::index::{TaskPage, TaskQuery};
 use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
+use kept::{Kept, Mark};
 use lease::{FreshRows, Locks};
 use read::{READS, Readers};
-use writer::{Job, Writer};
+use writer::{Job, Places, Writer};
 
 /// How long a statement waits for another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +43,8 @@ pub struct SqliteStore {
     reads: Arc<Semaphore>,
     writer: Writer,
     locks: Locks,
-    rows: FreshRows,
+    rows: Arc<FreshRows>,
+    kept: Kept,
     /// What was wrong with the files when they were opened, in sentences.
     findings: Vec<String>,
 }
@@ -76,9 +79,11 @@ impl SqliteStore {
             copied: AtomicBool::new(false),
             path,
         });
-        let writer = Writer::start(connection, inner.path.clone(), locks.clone())?;
+        let rows = Arc::<FreshRows>::default();
+        let places = Places { locks: locks.clone(), rows: rows.clone() };
+        let writer = Writer::start(connection, inner.path.clone(), places)?;
         let reads = Arc::new(Semaphore::new(READS));
-        Ok(Self { inner, reads, writer, locks, rows: FreshRows::default(), findings })
+        Ok(Self { inner, reads, writer, locks, rows, kept: Kept::default(), findings })
     }
 
     pub fn path(&self) -> &Path {
@@ -214,9 +219,21 @@ impl Store for SqliteStore {
         prefix: &str,
     ) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>> {
         let (collection, prefix) = (collection.to_owned(), prefix.to_owned());
-        Box::pin(self.read_with(move |connection, path| {
-            read::documents(connection, path, &collection, &prefix)
-        }))
+        let mark = Mark::now(&self.locks).filter(|_| kept::is_kept(&collection));
+        if let Some(list) = mark.and_then(|mark| self.kept.get(mark, &collection, &prefix)) {
+            return Box::pin(std::future::ready(Ok(list)));
+        }
+        Box::pin(async move {
+            let wanted = (collection.clone(), prefix.clone());
+            let read = self.read_with(move |connection, path| {
+                read::documents(connection, path, &wanted.0, &wanted.1)
+            });
+            let list = read.await?;
+            if let Some(mark) = mark.filter(|mark| Mark::now(&self.locks) == Some(*mark)) {
+                self.kept.keep(mark, collection, prefix, list.clone());
+            }
+            Ok(list)
+        })
     }
 
     fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -150,7 +150,7 @@ async fn missing_and_moved_records_are_found() {
     check_record(&format!("DELETE FROM events WHERE {FIRST} AND seq > 280"), 281).await;
     check_record(&format!("DELETE FROM events WHERE {FIRST}"), 1).await;
     check_record(&format!("UPDATE events SET seq = 5000 WHERE {FIRST} AND seq = 100"), 100).await;
-    let taken = "SELECT body, sum FROM events WHERE session = 3 AND seq = 5";
+    let taken = "SELECT body, sum FROM events WHERE session = (SELECT row FROM sessions WHERE id = 'third') AND seq = 5";
     check_record(
         &format!("UPDATE events SET (body, sum) = ({taken}) WHERE {FIRST} AND seq = 5"),
         5,

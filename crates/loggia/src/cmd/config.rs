@@ -88,8 +88,19 @@ struct Row {
 }
 
 fn rows(loaded: &Loaded) -> Vec<Row> {
-    let Config { model, mode, rules, limits, server, clones, pass_env, shell, hooks, keys } =
-        &loaded.config;
+    let Config {
+        model,
+        mode,
+        rules,
+        limits,
+        server,
+        webhook_hosts,
+        clones,
+        pass_env,
+        shell,
+        hooks,
+        keys,
+    } = &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
     let mut rows = vec![row("model", json!(model)), row("mode", json!(mode.name()))];
@@ -115,6 +126,10 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
     for (key, element, value) in clones.rows() {
         let name = element.map_or_else(|| key.to_owned(), |element| format!("{key}.{element}"));
         rows.push(Row { key, value, origin: origin(&name) });
+    }
+    for host in webhook_hosts {
+        let origin = origin(&format!("server.webhook_hosts.{host}"));
+        rows.push(Row { key: "server.webhook_hosts", value: json!(host), origin });
     }
     rows.push(row("shell.program", json!(shell.as_ref().map(|path| path.to_string_lossy()))));
     for name in pass_env {

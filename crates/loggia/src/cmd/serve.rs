@@ -234,7 +234,11 @@ impl Setup {
         let facts = facts(&bound, args, app.tool_skills(&self.config));
         let (limits, clients) = limits(&self.config.server);
         let hook = app.prompt_hook(&self.config);
-        let push = PushOptions { own_ports: vec![bound.port()], ..PushOptions::default() };
+        let push = PushOptions {
+            own_ports: vec![bound.port()],
+            private_hosts: self.config.webhook_hosts.clone(),
+            ..PushOptions::default()
+        };
         let server = Server::new(self.hub.clone(), shape, defaults, facts);
         let server = server.limiting(clients).with_hook(hook).with_push(push);
         let server = server.cloning(app.clone_policy(&self.config));

@@ -36,6 +36,7 @@ impl Draft {
                 limits: Limits::default(),
                 server: ServerLimits::default(),
                 clones: ClonesConfig::default(),
+                webhook_hosts: Vec::new(),
                 pass_env: Vec::new(),
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
@@ -82,6 +83,14 @@ impl Draft {
                 None => key.name.to_owned(),
                 Some(element) => format!("{}.{element}", key.name),
             },
+            Setting::WebhookHost(host) => {
+                let name = format!("{}.{host}", key.name);
+                if config.webhook_hosts.contains(&host) {
+                    return;
+                }
+                config.webhook_hosts.push(host);
+                name
+            }
             Setting::PassEnvironment(variable) => {
                 let name = format!("{}.{variable}", key.name);
                 if config.pass_env.contains(&variable) {
@@ -105,6 +114,7 @@ impl Draft {
             Setting::Model(_)
             | Setting::Shell(_)
             | Setting::PassEnvironment(_)
+            | Setting::WebhookHost(_)
             | Setting::PromptHook(_)
             | Setting::Keys(_)
             | Setting::Clones(_) => false,
@@ -121,6 +131,7 @@ impl Draft {
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
             Setting::Keys(keys) => *keys == self.config.keys,
             Setting::Clones(setting) => self.config.clones.is_already(setting),
+            Setting::WebhookHost(host) => self.config.webhook_hosts.contains(host),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),
             Setting::Rule { pattern, allow } => self.config.rules.iter().any(|rule| {
                 rule.allow == *allow && rule.matcher == Matcher::Command(pattern.clone())

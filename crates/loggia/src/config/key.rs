@@ -24,6 +24,7 @@ pub enum Setting {
     PromptHook(Vec<String>),
     Keys(Keys),
     Clones(CloneSetting),
+    WebhookHost(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +112,7 @@ pub const KEYS: &[Key] = &[
     key("server.clones.total_bytes", Form::Number(Limit::Clones(CloneLimit::TotalBytes))),
     key("server.clones.stall_seconds", Form::Number(Limit::Clones(CloneLimit::StallSeconds))),
     key("server.clones.stall_bytes", Form::Number(Limit::Clones(CloneLimit::StallBytes))),
+    key("server.webhook_hosts", Form::List(read_webhook_host)),
     key("shell.program", Form::Text(read_program)),
     key("shell.pass_env", Form::List(read_variable)),
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
@@ -237,6 +239,21 @@ fn read_hook(words: Vec<String>) -> Result<Setting, String> {
         return Err("a zero byte cannot be passed to a program; take it out".into());
     }
     Ok(Setting::PromptHook(words))
+}
+
+/// A name or an address, whole: what stands in a URL, without brackets and port.
+fn read_webhook_host(text: &str) -> Result<Setting, String> {
+    let host = text.to_ascii_lowercase();
+    let name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.';
+    let is_name = !host.is_empty() && host.len() <= 253 && host.chars().all(name);
+    match host.parse::<std::net::IpAddr>() {
+        Ok(address) => Ok(Setting::WebhookHost(address.to_string())),
+        Err(_) if is_name => Ok(Setting::WebhookHost(host)),
+        Err(_) => {
+            let text = shortened(text);
+            Err(format!("`{text}` is no host: write a name or an address, such as `hooks.lan`"))
+        }
+    }
 }
 
 fn read_variable(name: &str) -> Result<Setting, String> {

@@ -95,6 +95,12 @@ fn mistakes_name_their_place_and_a_next_step() {
             2,
             "shell.pass_env: `AWS_*` is not the name of a variable: write each name in full",
         ),
+        (
+            "[server]\nwebhook_hosts = ['hooks.lan:8080']",
+            2,
+            "server.webhook_hosts: `hooks.lan:8080` is no host: write a name or an address, such \
+             as `hooks.lan`",
+        ),
         ("model = 'a'\nmodel = 'b'", 2, "this is not valid TOML: duplicate key"),
         ("model = \"\u{1b}[2J\"", 1, "this is not valid TOML: invalid basic string"),
     ];

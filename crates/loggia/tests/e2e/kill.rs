@@ -300,7 +300,7 @@ steps = [
         let trace = std::fs::read_to_string(machine.home().with_file_name("trace")).unwrap();
         (crate::driver::Ran::from(output), trace)
     };
-    for call in ["pwrite64", "fsync"] {
+    for call in ["pwrite64", "fdatasync"] {
         let whole = Machine::new();
         let (ran, trace) = run(&whole, &["-e", &format!("trace={call}")]);
         assert_eq!(ran.code, 0, "{}", ran.err);

@@ -77,6 +77,49 @@ async fn settings_are_a_request_within_policy() {
     assert_eq!(refused[0].response["error"]["data"]["reason"], "workspace-differs", "{refused:?}");
 }
 
+/// A plain client answers in words. One that comes too late is told so, and its word does not become
+/// the next prompt of the turn that goes on; what is no answer does.
+#[tokio::test]
+async fn a_late_yes_in_words_is_told_who_was_quicker() {
+    let machine = Machine::new();
+    let script = "[[rule]]\nsteps = [ { call = \"write_file\", input = { path = \"x\", content = \"x\" } }, \
+                  { repeat = 100_000, step = { text = \"word \", delay = \"5ms\" } } ]\n";
+    let model = machine.script("late.toml", script);
+    let served = Served::shared(&machine, &["--model", &model]);
+    // Connections of their own: one client that says the same twice is not late.
+    let (first, second) = (reqwest::Client::new(), reqwest::Client::new());
+    let say = async |client: &reqwest::Client, task: &Value, words: &str| -> Value {
+        let mut message = text_message(words);
+        if task.is_string() {
+            message["taskId"] = task.clone();
+        }
+        let params = json!({ "message": message, "configuration": { "blocking": false } });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
+        client.post(served.url()).json(&body).send().await.unwrap().json().await.unwrap()
+    };
+    let mut watch = served.socket("").await;
+    let begun = say(&first, &Value::Null, "go").await;
+    let task = begun["result"]["id"].clone();
+    watch.until(|value| value["params"]["event"]["status"]["state"] == "input-required").await;
+    let answered = say(&first, &task, "yes").await;
+    assert_eq!(answered["result"]["status"]["state"], "working", "{answered}");
+    for words in ["yes", "no", "1", "Always"] {
+        let late = say(&second, &task, words).await;
+        let why = &late["error"]["data"];
+        assert_eq!(why["reason"], "already-answered", "{words}: {late}");
+        assert_eq!(why["choice"], "proceed_once", "{words}: {late}");
+    }
+    let again = say(&first, &task, "yes").await;
+    assert_eq!(again["result"]["id"], task, "{again}");
+    let more = say(&second, &task, "yes, and then tidy up").await;
+    assert_eq!(more["result"]["id"], task, "{more}");
+    served.call("tasks/cancel", json!({ "id": task })).await;
+    let log = machine.log(&machine.sessions()[0]);
+    let accepted =
+        |event: &loggia_core::Event| matches!(event, loggia_core::Event::PromptAccepted { .. });
+    assert_eq!(log.iter().filter(|envelope| accepted(&envelope.event)).count(), 2);
+}
+
 /// S0 §8.2 and §8.5 with two sockets and a stream: everybody sees everything, the first answer wins,
 /// the loser is told.
 #[tokio::test]

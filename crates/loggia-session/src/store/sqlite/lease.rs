@@ -8,7 +8,6 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::errno::Errno;
@@ -78,36 +77,71 @@ impl Locks {
         Ok(Some(Guard { shared: self.shared.clone(), row }))
     }
 
+    /// What is written in the file, and locks of no session, are for [`super::kept`].
+    pub fn file(&self) -> &File {
+        &self.shared.file
+    }
+
+    pub fn explain(&self, error: &std::io::Error) -> StoreError {
+        io(&self.path, error)
+    }
+
     fn locked(&self, outcome: Result<(), Errno>) -> Result<bool, StoreError> {
         match outcome {
             Ok(()) => Ok(true),
             Err(Errno::EAGAIN | Errno::EACCES) => Ok(false),
-            Err(error) => Err(io(&self.path, &error.into())),
+            Err(error) => Err(self.explain(&error.into())),
         }
     }
 }
 
+/// Rows of one block, its own included.
+const BLOCK: i64 = 256;
+
 /// Rows for sessions that are not in the database yet: later ones are larger, so that what is
-/// written together lies together.
+/// written together lies together. They are neighbours, because the kernel keeps locks of
+/// neighbours as one, and looks through all locks of the file whenever one is taken or given back.
 #[derive(Default)]
 pub struct FreshRows {
-    taken: AtomicU64,
+    /// A lock, not a task: held for two system calls at most.
+    block: Mutex<Option<Block>>,
+}
+
+/// The first row is no session's: who holds it may give out the others.
+struct Block {
+    first: Guard,
+    given: i64,
 }
 
 impl FreshRows {
-    /// A row that nobody has, with its lock. A row begins with the time, so it can only be that of
-    /// a session made in this very millisecond; and whoever made that one holds its lock.
+    /// A row that nobody has, with its lock.
     pub fn take(&self, locks: &Locks) -> Result<(i64, Guard), StoreError> {
+        let mut current = self.block.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let random = uuid::Uuid::now_v7();
-            let number = self.taken.fetch_add(1, Ordering::Relaxed);
-            let (time, random) = random.as_u64_pair();
-            // 48 bits of time; of the 15 that are left, some tell processes apart.
-            let low = (number & 0xff) << 7 | (random & 0x7f);
-            let row = (time >> 16) << 15 | low;
-            let row = i64::try_from(row & (i64::MAX as u64)).unwrap_or(i64::MAX);
+            let block = match current.as_mut().filter(|block| block.given + 1 < BLOCK) {
+                Some(block) => block,
+                None => current.insert(Block::take(locks)?),
+            };
+            block.given += 1;
+            let row = block.first.row + block.given;
             if let Some(guard) = locks.take(row)? {
                 return Ok((row, guard));
+            }
+        }
+    }
+}
+
+impl Block {
+    /// A block begins with the time, so it can only be that of somebody who took one in this very
+    /// millisecond and still has it.
+    fn take(locks: &Locks) -> Result<Self, StoreError> {
+        loop {
+            let (time, random) = uuid::Uuid::now_v7().as_u64_pair();
+            // 48 bits of time; of the 15 that are left, seven tell processes apart.
+            let first = (time >> 16) << 15 | (random & 0x7f) << 8;
+            let first = i64::try_from(first & (i64::MAX as u64)).unwrap_or_default();
+            if let Some(first) = locks.take(first)? {
+                return Ok(Self { first, given: 0 });
             }
         }
     }
@@ -117,7 +151,7 @@ fn change(file: &File, kind: i32, offset: i64) -> Result<(), Errno> {
     fcntl(file, FcntlArg::F_OFD_SETLK(&region(kind, offset))).map(drop)
 }
 
-fn region(kind: i32, offset: i64) -> libc::flock {
+pub fn region(kind: i32, offset: i64) -> libc::flock {
     libc::flock {
         l_type: i16::try_from(kind).unwrap_or_default(),
         l_whence: 0, // from the start of the file

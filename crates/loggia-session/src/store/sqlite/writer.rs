@@ -1,13 +1,15 @@
 //! The one thread that writes: takes what is waiting, commits it together, answers everybody.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use loggia_core::{Durability, Millis, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::lease::Locks;
+use super::kept::{self, Changing};
+use super::lease::{FreshRows, Locks};
 use super::{describe, tasks};
 use crate::index::TaskMark;
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
@@ -84,6 +86,16 @@ impl AppendJob {
             documents: append.documents.clone(),
         })
     }
+
+    pub fn documents(&self) -> &[Document] {
+        &self.documents
+    }
+}
+
+/// Where sessions find their row and its lock.
+pub struct Places {
+    pub locks: Locks,
+    pub rows: Arc<FreshRows>,
 }
 
 pub struct Writer {
@@ -93,11 +105,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, path: PathBuf, locks: Locks) -> Result<Self, StoreError> {
+    pub fn start(
+        connection: Connection,
+        path: PathBuf,
+        places: Places,
+    ) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel(INBOX);
         let thread = std::thread::Builder::new()
             .name("loggia-store".into())
-            .spawn(move || run(connection, &path, &locks, inbox))
+            .spawn(move || run(connection, &path, &places, inbox))
             .map_err(|error| StoreError::Io(error.to_string()))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -119,7 +135,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, path: &Path, locks: &Locks, mut inbox: mpsc::Receiver<Job>) {
+fn run(mut connection: Connection, path: &Path, places: &Places, mut inbox: mpsc::Receiver<Job>) {
     let mut synchronous = None;
     let mut group = Vec::with_capacity(GROUP);
     while let Some(first) = inbox.blocking_recv() {
@@ -130,7 +146,7 @@ fn run(mut connection: Connection, path: &Path, locks: &Locks, mut inbox: mpsc::
             group.push(next);
         }
         let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
-        commit(&mut connection, path, locks, &mut group, durability, &mut synchronous);
+        commit(&mut connection, path, places, &mut group, durability, &mut synchronous);
     }
 }
 
@@ -148,11 +164,16 @@ fn durability(job: &Job) -> Durability {
 fn commit(
     connection: &mut Connection,
     path: &Path,
-    locks: &Locks,
+    places: &Places,
     group: &mut Vec<Job>,
     durability: Durability,
     synchronous: &mut Option<Durability>,
 ) {
+    let changing = group.iter().any(kept::changes_kept).then(|| Changing::begin(&places.locks));
+    let changing = match changing.transpose() {
+        Ok(changing) => changing,
+        Err(error) => return fail(group, &error),
+    };
     let mut work = || -> Result<Vec<Box<dyn FnOnce()>>, rusqlite::Error> {
         if *synchronous != Some(durability) {
             let level = match durability {
@@ -166,7 +187,7 @@ fn commit(
         let mut answers: Vec<Box<dyn FnOnce()>> = Vec::with_capacity(group.len());
         let mut results = Vec::with_capacity(group.len());
         for job in group.iter() {
-            results.push(perform(&transaction, path, locks, job)?);
+            results.push(perform(&transaction, path, places, job)?);
         }
         transaction.commit()?;
         for (job, result) in group.drain(..).zip(results) {
@@ -174,14 +195,18 @@ fn commit(
         }
         Ok(answers)
     };
-    match work() {
+    let worked = work();
+    // Before the answers: whoever has one finds everybody reading anew.
+    drop(changing);
+    match worked {
         Ok(answers) => answers.into_iter().for_each(|answer| answer()),
-        Err(error) => {
-            let error = describe(error, path);
-            for job in group.drain(..) {
-                answer(job, Err(error.clone()))();
-            }
-        }
+        Err(error) => fail(group, &describe(error, path)),
+    }
+}
+
+fn fail(group: &mut Vec<Job>, error: &StoreError) {
+    for job in group.drain(..) {
+        answer(job, Err(error.clone()))();
     }
 }
 
@@ -215,11 +240,11 @@ fn answer(job: Job, result: Result<Done, StoreError>) -> Box<dyn FnOnce()> {
 fn perform(
     transaction: &Transaction<'_>,
     path: &Path,
-    locks: &Locks,
+    places: &Places,
     job: &Job,
 ) -> Result<Result<Done, StoreError>, rusqlite::Error> {
     match job {
-        Job::Acquire { session, owner, .. } => acquire(transaction, locks, session, owner),
+        Job::Acquire { session, owner, .. } => acquire(transaction, places, session, owner),
         Job::Append { job, .. } => append(transaction, path, job),
         Job::Delete { row, .. } => {
             for statement in [
@@ -252,28 +277,34 @@ fn perform(
 
 fn acquire(
     transaction: &Transaction<'_>,
-    locks: &Locks,
+    places: &Places,
     session: &SessionId,
     owner: &Owner,
 ) -> Result<Result<Done, StoreError>, rusqlite::Error> {
-    let origin = checksum::origin(session);
-    transaction
-        .prepare_cached("INSERT OR IGNORE INTO sessions (id, sum) VALUES (?1, ?2)")?
-        .execute(params![session.as_str(), origin.as_slice()])?;
-    let (row, last): (i64, Option<String>) = transaction
+    let known: Option<(i64, Option<String>)> = transaction
         .prepare_cached("SELECT row, owner FROM sessions WHERE id = ?1")?
-        .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
     // Should the commit fail, the lease goes with its answer, and the lock with the lease.
-    let guard = match locks.take(row) {
-        Ok(Some(guard)) => guard,
+    let taken = match &known {
+        Some((row, _)) => places.locks.take(*row).map(|guard| guard.map(|guard| (*row, guard))),
+        None => places.rows.take(&places.locks).map(Some),
+    };
+    let (row, guard) = match taken {
+        Ok(Some(taken)) => taken,
         Ok(None) => {
-            let last = last.and_then(|owner| serde_json::from_str(&owner).ok());
+            let last = known.and_then(|(_, owner)| serde_json::from_str(&owner?).ok());
             let unknown = || Owner { pid: 0, program: "unknown".into(), since: Millis(0) };
             let owner = last.unwrap_or_else(unknown);
             return Ok(Err(StoreError::Busy { session: session.clone(), owner }));
         }
         Err(error) => return Ok(Err(error)),
     };
+    if known.is_none() {
+        transaction
+            .prepare_cached("INSERT INTO sessions (row, id, sum) VALUES (?1, ?2, ?3)")?
+            .execute(params![row, session.as_str(), checksum::origin(session).as_slice()])?;
+    }
     let owner = serde_json::to_string(owner).unwrap_or_default();
     let epoch: u64 = transaction
         .prepare_cached(
@@ -290,13 +321,26 @@ fn append(
 ) -> Result<Result<Done, StoreError>, rusqlite::Error> {
     if let Some(owner) = &job.begins {
         let owner = serde_json::to_string(owner).unwrap_or_default();
-        let origin = checksum::origin(&job.session);
-        // Already there: then this is no beginning, and what follows says so.
-        transaction
+        let chained = Chained::new(checksum::origin(&job.session), job);
+        let made = transaction
             .prepare_cached(
-                "INSERT OR IGNORE INTO sessions (row, id, sum, epoch, owner) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT OR IGNORE INTO sessions (row, id, epoch, owner, head, sum, updated, summary)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
-            .execute(params![job.row, job.session.as_str(), origin.as_slice(), job.epoch, owner])?;
+            .execute(params![
+                job.row,
+                job.session.as_str(),
+                job.epoch,
+                owner,
+                chained.head.0,
+                chained.sum.as_slice(),
+                job.updated,
+                job.summary
+            ])?;
+        if made == 1 {
+            return write(transaction, job, &chained);
+        }
+        // Already there: then this is no beginning, and what follows says so.
     }
     let state: Option<(u64, u64, Vec<u8>)> = transaction
         .prepare_cached("SELECT epoch, head, sum FROM sessions WHERE row = ?1 AND id = ?2")?
@@ -311,7 +355,7 @@ fn append(
         let (session, expected) = (job.session.clone(), job.expected);
         return Ok(Err(StoreError::Conflict { session, expected, found: Seq(head) }));
     }
-    let Ok(mut sum) = Sum::try_from(sum) else {
+    let Ok(sum) = Sum::try_from(sum) else {
         return Ok(Err(StoreError::Corrupt {
             session: job.session.clone(),
             seq: Seq(head),
@@ -319,19 +363,52 @@ fn append(
             detail: "the sum of its last event is not readable".into(),
         }));
     };
-    let mut insert = transaction
-        .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?;
-    let mut last = job.expected;
-    for (seq, body) in &job.records {
-        sum = checksum::next(&sum, *seq, body);
-        insert.execute(params![job.row, seq.0, body, sum.as_slice()])?;
-        last = *seq;
-    }
+    let chained = Chained::new(sum, job);
     transaction
         .prepare_cached(
             "UPDATE sessions SET head = ?2, sum = ?3, updated = ?4, summary = ?5 WHERE row = ?1",
         )?
-        .execute(params![job.row, last.0, sum.as_slice(), job.updated, job.summary])?;
+        .execute(params![
+            job.row,
+            chained.head.0,
+            chained.sum.as_slice(),
+            job.updated,
+            job.summary
+        ])?;
+    write(transaction, job, &chained)
+}
+
+/// The records of an append as links of the session's chain.
+struct Chained {
+    sums: Vec<Sum>,
+    /// Of the last record.
+    head: Seq,
+    sum: Sum,
+}
+
+impl Chained {
+    fn new(before: Sum, job: &AppendJob) -> Self {
+        let (mut head, mut sum) = (job.expected, before);
+        let link = |(seq, body): &(Seq, Vec<u8>)| {
+            (head, sum) = (*seq, checksum::next(&sum, *seq, body));
+            sum
+        };
+        let sums = job.records.iter().map(link).collect();
+        Self { sums, head, sum }
+    }
+}
+
+/// Everything of an append but the session's own row.
+fn write(
+    transaction: &Transaction<'_>,
+    job: &AppendJob,
+    chained: &Chained,
+) -> Result<Result<Done, StoreError>, rusqlite::Error> {
+    let mut insert = transaction
+        .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?;
+    for ((seq, body), sum) in job.records.iter().zip(&chained.sums) {
+        insert.execute(params![job.row, seq.0, body, sum.as_slice()])?;
+    }
     for mark in &job.tasks {
         tasks::mark(transaction, job.row, mark)?;
     }
