@@ -6,8 +6,8 @@ use std::time::Duration;
 use loggia_core::{Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskId, TaskState};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, Projector,
-    Prompt, Shown, View, WireError, reply,
+    A2aVersion, Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent,
+    Projector, Prompt, Shown, View, WireError, reply,
 };
 use serde_json::Value;
 
@@ -114,6 +114,9 @@ impl Server {
         };
         if !allowed {
             return Err(Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into());
+        }
+        if streams(&intent) && !self.facts.streaming {
+            return Err(Condition::StreamingNotSupported.into());
         }
         match intent {
             Intent::Prompt(prompt) => match self.screen(*prompt, view, caller).await? {
@@ -262,7 +265,7 @@ impl Server {
             return Ok(Reply::Frames(frames));
         }
         let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
-        if opening.ends == Some(End::Terminal) && view.dialect == Dialect::A2a1 {
+        if opening.ends == Some(End::Terminal) && view.dialect.version() == A2aVersion::V1 {
             return Err(Condition::NothingToFollow.into());
         }
         let opening = Some(Arc::new(opening));
@@ -334,6 +337,25 @@ impl Server {
             return Err(Condition::Restarting.into());
         }
         projection.snapshot(task, shown).ok_or_else(|| Condition::TaskNotFound.into())
+    }
+}
+
+/// Whether the answer would be a stream.
+fn streams(intent: &Intent) -> bool {
+    match intent {
+        Intent::Prompt(prompt) => prompt.delivery == Delivery::Stream,
+        Intent::Answer(answer) => answer.delivery == Delivery::Stream,
+        Intent::Subscribe { .. } => true,
+        Intent::Cancel { .. }
+        | Intent::GetTask { .. }
+        | Intent::ListTasks(_)
+        | Intent::SetPush { .. }
+        | Intent::GetPush { .. }
+        | Intent::ListPush { .. }
+        | Intent::DeletePush { .. }
+        | Intent::GetExtendedCard
+        | Intent::ListSlash { .. }
+        | Intent::RunSlash(_) => false,
     }
 }
 

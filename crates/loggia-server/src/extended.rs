@@ -22,6 +22,7 @@ impl Server {
         };
         let kind = match dialect {
             Dialect::A2a03 => CardKind::A2a03,
+            Dialect::Proto03 => CardKind::Proto03,
             Dialect::A2a1 => CardKind::A2a1,
         };
         Ok(Reply::Value(extended_card(&self.facts, &extended, kind)))

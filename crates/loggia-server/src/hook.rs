@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use loggia_core::{Content, Millis, Origin, Part, SessionId, TaskId};
-use loggia_wire::{Condition, Delivery, Dialect, Extension, Prompt, View, WireError, reply};
+use loggia_wire::{A2aVersion, Condition, Delivery, Extension, Prompt, View, WireError, reply};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -112,9 +112,9 @@ impl Server {
             session: session.clone(),
             task: prompt.named_task().cloned(),
             origin: caller.origin.clone(),
-            version: match view.dialect {
-                Dialect::A2a03 => "0.3",
-                Dialect::A2a1 => "1.0",
+            version: match view.dialect.version() {
+                A2aVersion::V03 => "0.3",
+                A2aVersion::V1 => "1.0",
             },
             extension: view.extension == Extension::On,
         };

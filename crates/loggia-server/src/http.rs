@@ -2,6 +2,7 @@
 
 mod attach;
 pub mod card;
+mod rest;
 pub mod rpc;
 pub mod sse;
 pub mod ws;
@@ -10,13 +11,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
 use axum::routing::{get, post};
 use loggia_core::{Origin, Surface};
-use serde_json::{Value, json};
+use loggia_wire::closed_door_code;
+use serde_json::json;
 
 use crate::auth::Principal;
-use crate::guard::Rejection;
+use crate::grpc;
+use crate::guard::{self, Rejection};
 use crate::peer::Peer;
 use crate::state::{Caller, Server};
 
@@ -42,12 +46,16 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/a2a/1.0/.well-known/agent-card.json", get(card::version_1))
         .route("/a2a/0.3/.well-known/agent-card.json", get(card::version_03))
         .route("/healthz", get(|| async { "ok\n" }))
+        // By name, so that whoever has this path with another method does not hide it.
+        .route("/tasks", get(rest::any))
+        .fallback(rest::any)
+        .merge(grpc::router())
         .with_state(server)
 }
 
 /// Who sends a request, as the guard found out. Clients of one principal are told apart by their
 /// connection, so that a loser of a race is never taken for the winner's retry.
-fn caller(request: &Request) -> Option<Caller> {
+pub(crate) fn caller(request: &Request) -> Option<Caller> {
     let principal = request.extensions().get::<Principal>()?.clone();
     let peer = request.extensions().get::<Peer>()?;
     let mut origin = Origin::new(Surface::A2a, client(&principal.name, peer).as_str());
@@ -60,23 +68,26 @@ fn client(name: &str, peer: &Peer) -> String {
     format!("{name}@{}", peer.address())
 }
 
-/// How a closed door reads where JSON-RPC is spoken.
-pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
-    let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&path);
-    let code = match rejection.status {
-        StatusCode::PAYLOAD_TOO_LARGE => -32600,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => -32005,
-        _ => -32000,
-    };
-    rpc.then(|| {
+/// How a closed door reads on each binding.
+pub fn refusal(rejection: &Rejection, request: &Parts) -> Option<Response> {
+    if guard::is_grpc(request) {
+        return Some(grpc::refusal(rejection));
+    }
+    let rpc = ["/", "/a2a", "/a2a/1.0", "/a2a/0.3"].contains(&request.uri.path());
+    let Rejection { status, reason, message, .. } = rejection;
+    let body = || {
         json!({
             "jsonrpc": "2.0",
             "id": null,
             "error": {
-                "code": code,
-                "message": rejection.message,
-                "data": { "reason": rejection.reason },
+                "code": closed_door_code(status.as_u16()),
+                "message": message,
+                "data": { "reason": reason },
             },
         })
-    })
+    };
+    match rpc {
+        true => Some(rejection.respond(body())),
+        false => rest::refusal(rejection, request),
+    }
 }

@@ -1,18 +1,37 @@
-//! Which protocol a request speaks, told by its method's name, and whether the development-tool
-//! extension is on. `A2A-Version` checks a request; it does not route it.
+//! Which protocol a request speaks, told by its method's name or its path, and whether the
+//! development-tool extension is on. `A2A-Version` checks a request; it does not route it.
 
 use crate::intent::Asked;
 use crate::jsonrpc::Call;
-use crate::refuse::WireError;
-use crate::{a2a1, a2a03, commands, devtool};
+use crate::refuse::{Condition, WireError};
+use crate::{a2a1, a2a03, commands, devtool, proto03};
+use serde_json::Value;
 
 /// A protocol as Loggia speaks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dialect {
     /// A2A 0.3, JSON-RPC: `kind` on everything, `final` on status updates.
     A2a03,
-    /// A2A 1.0, JSON-RPC.
+    /// A2A 0.3, HTTP+JSON and gRPC: the JSON form of its protocol file.
+    Proto03,
+    /// A2A 1.0, on all its bindings.
     A2a1,
+}
+
+/// A version of A2A. What a request means depends on this; how it is written, on the dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum A2aVersion {
+    V03,
+    V1,
+}
+
+impl Dialect {
+    pub fn version(self) -> A2aVersion {
+        match self {
+            Dialect::A2a03 | Dialect::Proto03 => A2aVersion::V03,
+            Dialect::A2a1 => A2aVersion::V1,
+        }
+    }
 }
 
 /// Whether a client speaks the development-tool extension.
@@ -38,15 +57,17 @@ pub struct View {
 }
 
 impl View {
-    pub const ALL: [View; 4] = [
+    pub const ALL: [View; 6] = [
         View { dialect: Dialect::A2a03, extension: Extension::On },
         View { dialect: Dialect::A2a03, extension: Extension::Off },
+        View { dialect: Dialect::Proto03, extension: Extension::On },
+        View { dialect: Dialect::Proto03, extension: Extension::Off },
         View { dialect: Dialect::A2a1, extension: Extension::On },
         View { dialect: Dialect::A2a1, extension: Extension::Off },
     ];
 }
 
-/// The dialect a method belongs to, or None for a method nobody knows.
+/// The dialect a method of JSON-RPC belongs to, or None for a method nobody knows.
 pub fn dialect_of(method: &str) -> Option<Dialect> {
     if a2a03::METHODS.contains(&method) || commands::METHODS.contains(&method) {
         Some(Dialect::A2a03)
@@ -66,9 +87,9 @@ pub fn streams(method: &str) -> bool {
 /// number is never looked at.
 pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
     let given = given.map(str::trim).unwrap_or_default();
-    let fits = match dialect {
-        Dialect::A2a03 => [0, 3],
-        Dialect::A2a1 => [1, 0],
+    let fits = match dialect.version() {
+        A2aVersion::V03 => [0, 3],
+        A2aVersion::V1 => [1, 0],
     };
     match given.is_empty() || major_minor(given) == Some(fits) {
         true => Ok(()),
@@ -105,8 +126,34 @@ pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
         let view = View { dialect, extension: Extension::On };
         return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
     }
+    decode_method(dialect, &call.method, &call.params, extension)
+}
+
+/// The same where a path or a gRPC service has told the dialect.
+pub fn decode_method(
+    dialect: Dialect,
+    method: &str,
+    params: &Value,
+    extension: Extension,
+) -> Result<Asked, WireError> {
     match dialect {
-        Dialect::A2a03 => a2a03::decode::asked(&call.method, &call.params, extension),
-        Dialect::A2a1 => a2a1::decode::asked(&call.method, &call.params, extension),
+        Dialect::A2a03 => a2a03::decode::asked(method, params, extension),
+        Dialect::Proto03 => proto03::decode::asked(method, params, extension),
+        Dialect::A2a1 => a2a1::decode::asked(method, params, extension),
+    }
+}
+
+/// A tenant is a name on the way to an agent, as 1.0 has it: not who asks, and not what they may. A
+/// request names the one of the interface that it uses, or none.
+pub fn check_tenant(
+    served: Option<&str>,
+    dialect: Dialect,
+    params: &Value,
+) -> Result<(), WireError> {
+    match params.get("tenant").and_then(Value::as_str) {
+        _ if dialect.version() == A2aVersion::V03 => Ok(()),
+        None | Some("") => Ok(()),
+        given if given == served => Ok(()),
+        Some(_) => Err(Condition::UnknownTenant.into()),
     }
 }

@@ -24,16 +24,19 @@ pub mod dialect;
 pub mod intent;
 pub mod jsonrpc;
 pub mod project;
+pub mod proto03;
 mod read;
 pub mod refuse;
 pub mod reply;
+pub mod rest;
 mod send;
 pub mod time;
 pub mod words;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
-    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, streams,
+    A2aVersion, Dialect, Extension, View, check_call_version, check_tenant, check_version, decode,
+    decode_method, dialect_of, streams,
 };
 pub use intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, Prompt, PushTarget,
@@ -41,5 +44,8 @@ pub use intent::{
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use project::{End, Frame, FrameId, Projector, Shown};
-pub use refuse::{Condition, ErrorObject, Violation, WireError, refuse};
+pub use refuse::{
+    Condition, ErrorObject, RpcCode, Status, Violation, WireError, closed_door_code, refuse,
+    refused_at_the_door, status,
+};
 pub use words::words_to_choice;

@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
-use crate::{a2a1, a2a03};
+use crate::{a2a1, a2a03, proto03};
 use calls::Calls;
 use update::{Place, Update};
 
@@ -54,7 +54,7 @@ impl FromStr for FrameId {
 pub struct Frame {
     pub id: FrameId,
     pub task: TaskId,
-    /// The `result` of a JSON-RPC response.
+    /// The `result` of a JSON-RPC response, the `data` of an HTTP+JSON stream.
     pub body: Value,
     pub ends: Option<End>,
 }
@@ -215,6 +215,7 @@ impl Projector {
         let shape = self.shape(self.tasks.get(task)?, shown);
         Some(match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
+            Dialect::Proto03 => proto03::project::task(&shape),
             Dialect::A2a1 => a2a1::project::task(&shape),
         })
     }
@@ -230,6 +231,7 @@ impl Projector {
         let shape = self.shape(view, Shown::default());
         match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
+            Dialect::Proto03 => proto03::project::streamed_task(&shape),
             Dialect::A2a1 => a2a1::project::streamed_task(&shape),
         }
     }
@@ -243,8 +245,10 @@ impl Projector {
         match (update, self.view.dialect) {
             (Update::Task, _) => self.tasks.get(task).map_or(Value::Null, |view| self.opened(view)),
             (Update::Status(status), Dialect::A2a03) => a2a03::project::status(&place, status),
+            (Update::Status(status), Dialect::Proto03) => proto03::project::status(&place, status),
             (Update::Status(status), Dialect::A2a1) => a2a1::project::status(&place, status),
             (Update::Piece(piece), Dialect::A2a03) => a2a03::project::piece(&place, piece),
+            (Update::Piece(piece), Dialect::Proto03) => proto03::project::piece(&place, piece),
             (Update::Piece(piece), Dialect::A2a1) => a2a1::project::piece(&place, piece),
         }
     }

@@ -7,13 +7,13 @@ use crate::dialect::Dialect;
 use crate::intent::PushTarget;
 use crate::project::update::{Said, Speaker, value_of};
 use crate::time::rfc3339;
-use crate::{a2a1, a2a03};
+use crate::{a2a1, a2a03, proto03};
 
 /// The result of a send: a task, as [`Projector::snapshot`](crate::Projector::snapshot) gives it.
 pub fn sent(dialect: Dialect, task: Value) -> Value {
     match dialect {
         Dialect::A2a03 => task,
-        Dialect::A2a1 => json!({ "task": task }),
+        Dialect::Proto03 | Dialect::A2a1 => json!({ "task": task }),
     }
 }
 
@@ -24,6 +24,12 @@ pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str) -> V
         Dialect::A2a03 => {
             let message = a2a03::project::message(&said);
             value_of(&a2a03::types::Message { context_id: Some(session.to_string()), ..message })
+        }
+        Dialect::Proto03 => {
+            let message = proto03::project::message(&said);
+            let context_id = Some(session.to_string());
+            let message = proto03::types::Message { context_id, ..message };
+            value_of(&proto03::types::StreamResponse::Message(message))
         }
         Dialect::A2a1 => {
             let message = a2a1::project::message(&said);
@@ -61,6 +67,17 @@ pub fn rejected(
             history: Some(vec![a2a03::project::message(&prompt)]),
             artifacts: None,
         }),
+        Dialect::Proto03 => value_of(&proto03::types::Task {
+            id: task.to_string(),
+            context_id: session.to_string(),
+            status: proto03::types::TaskStatus {
+                state: proto03::types::State::Rejected,
+                message: Some(proto03::project::message(&why)),
+                timestamp: rfc3339(at),
+            },
+            artifacts: None,
+            history: Some(vec![proto03::project::message(&prompt)]),
+        }),
         Dialect::A2a1 => value_of(&a2a1::types::Task {
             id: task.to_string(),
             context_id: session.to_string(),
@@ -75,7 +92,7 @@ pub fn rejected(
     }
 }
 
-/// A page of tasks; 1.0 alone has lists. An empty token says that there is no next page.
+/// A page of tasks; 1.0 alone says how one looks. An empty token says that there is no next page.
 pub fn page(tasks: Vec<Value>, next: Option<String>, page_size: usize, total_size: usize) -> Value {
     let next_page_token = next.unwrap_or_default();
     value_of(&a2a1::types::ListTasksResponse { tasks, next_page_token, page_size, total_size })
@@ -88,6 +105,13 @@ pub fn push(dialect: Dialect, task: &TaskId, target: &PushTarget) -> Value {
             task_id: task.to_string(),
             push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
         }),
+        Dialect::Proto03 => {
+            let config = target.id.as_deref().unwrap_or_default();
+            value_of(&proto03::types::TaskPushNotificationConfig {
+                name: format!("tasks/{task}/pushNotificationConfigs/{config}"),
+                push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
+            })
+        }
         Dialect::A2a1 => {
             value_of(&a2a1::types::TaskPushNotificationConfig::shown(task.as_str(), target))
         }
@@ -98,13 +122,13 @@ pub fn pushes(dialect: Dialect, task: &TaskId, targets: &[PushTarget]) -> Value 
     let configs: Vec<Value> = targets.iter().map(|target| push(dialect, task, target)).collect();
     match dialect {
         Dialect::A2a03 => Value::Array(configs),
-        Dialect::A2a1 => json!({ "configs": configs, "nextPageToken": "" }),
+        Dialect::Proto03 | Dialect::A2a1 => json!({ "configs": configs, "nextPageToken": "" }),
     }
 }
 
 pub fn push_deleted(dialect: Dialect) -> Value {
     match dialect {
         Dialect::A2a03 => Value::Null,
-        Dialect::A2a1 => Value::Object(Map::new()),
+        Dialect::Proto03 | Dialect::A2a1 => Value::Object(Map::new()),
     }
 }

@@ -20,6 +20,7 @@ mod suite {
     mod refuse;
     mod refused;
     mod reply;
+    mod rest;
     mod script;
     mod transcript;
     mod words;

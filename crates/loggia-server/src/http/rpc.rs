@@ -10,26 +10,27 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, check_call_version,
-    decode, devtool, dialect_of, refuse, streams,
+    Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError,
+    check_call_version, check_tenant, decode, devtool, dialect_of, refuse, streams,
 };
 
-use super::{BODY_LIMIT, sse};
+use super::BODY_LIMIT;
+use super::sse::{self, Around};
 use crate::dispatch::Reply;
 use crate::guard::{self, Rejection};
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
 /// How long a body may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(30);
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What a request says outside its body.
-struct Envelope {
-    caller: Caller,
-    version: Option<String>,
-    extension: Extension,
-    resume: Option<FrameId>,
-    stopping: Stopping,
+pub(crate) struct Envelope {
+    pub caller: Caller,
+    pub version: Option<String>,
+    pub extension: Extension,
+    pub resume: Option<FrameId>,
+    pub stopping: Stopping,
 }
 
 pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
@@ -49,7 +50,7 @@ pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Respon
 }
 
 impl Envelope {
-    fn of(request: &Request) -> Option<Self> {
+    pub fn of(request: &Request) -> Option<Self> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let version = asked_version(request);
@@ -88,8 +89,7 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
     let id = call.id.clone();
     let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
     let streaming = streams(&call.method);
-    let asked = check_call_version(envelope.version.as_deref(), &call)
-        .and_then(|()| decode(&call, envelope.extension));
+    let asked = read(server, &call, &envelope);
     let (asked, extension) = match asked {
         Ok(asked) => {
             let extension = asked.view.extension;
@@ -99,9 +99,9 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
     };
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response(&id, &value.to_string())),
-        Ok(Reply::Frame(value)) => sse::once(&id, &value),
+        Ok(Reply::Frame(value)) => sse::once(&Around::Rpc(id), &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
-            Ok(place) => sse::respond(id, dialect, frames, envelope.stopping, place),
+            Ok(place) => sse::respond(Around::Rpc(id), dialect, frames, envelope.stopping, place),
             Err(_) => return failure(&id, dialect, streaming, &Condition::TooManyStreams.into()),
         },
         Err(error) => return failure(&id, dialect, streaming, &error),
@@ -109,8 +109,15 @@ async fn one(server: &Arc<Server>, call: Call, envelope: Envelope) -> Response {
     named_extension(response, extension)
 }
 
+fn read(server: &Server, call: &Call, envelope: &Envelope) -> Result<Asked, WireError> {
+    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+    check_call_version(envelope.version.as_deref(), call)?;
+    check_tenant(server.facts.tenant.as_deref(), dialect, &call.params)?;
+    decode(call, envelope.extension)
+}
+
 /// Tells the client that the extension it asked for is on.
-fn named_extension(mut response: Response, extension: Extension) -> Response {
+pub(crate) fn named_extension(mut response: Response, extension: Extension) -> Response {
     if extension == Extension::On {
         let value = HeaderValue::from_static(devtool::URI);
         for name in ["a2a-extensions", "x-a2a-extensions"] {
@@ -133,9 +140,7 @@ async fn batch(
             }
         };
         let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-        let asked = check_call_version(envelope.version.as_deref(), &call)
-            .and_then(|()| decode(&call, envelope.extension));
-        let answer = match asked {
+        let answer = match read(server, &call, envelope) {
             Ok(asked) => server.ask(asked, &envelope.caller, None).await,
             Err(error) => Err(error),
         };

@@ -8,7 +8,7 @@ use axum::http::header;
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
-use loggia_wire::{Dialect, Id, WireError, refuse};
+use loggia_wire::{Dialect, Id, WireError, refuse, status};
 
 use crate::dispatch::TaskFrames;
 use crate::projection::Encoded;
@@ -20,25 +20,28 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// A stream of responses to one request. `held` lives as long as the stream: its place among the
 /// caller's streams.
 pub fn respond<H: Send + 'static>(
-    id: Id,
+    around: Around,
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
     held: H,
 ) -> Response {
-    let state = State { id, dialect, frames, stopping, over: false, _held: held };
+    let state = State { around, dialect, frames, stopping, over: false, _held: held };
     response(Body::from_stream(events(state)))
 }
 
 /// A stream of one response, which is in no log and so has no place to resume from.
-pub fn once(id: &Id, value: &serde_json::Value) -> Response {
-    let text = loggia_wire::jsonrpc::response(id, &value.to_string());
+pub fn once(around: &Around, value: &serde_json::Value) -> Response {
+    let text = match around {
+        Around::Rpc(id) => loggia_wire::jsonrpc::response(id, &value.to_string()),
+        Around::Nothing => value.to_string(),
+    };
     response(Body::from(format!("data: {text}\n\n")))
 }
 
 /// A request for a stream that failed before it began, in the form of a stream.
 pub fn refusal(id: &Id, dialect: Dialect, error: &WireError) -> Response {
-    response(Body::from(error_event(id, dialect, error)))
+    response(Body::from(error_event(&Around::Rpc(id.clone()), dialect, error)))
 }
 
 fn response(body: Body) -> Response {
@@ -55,8 +58,17 @@ fn response(body: Body) -> Response {
     response
 }
 
+/// What stands around each frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Around {
+    /// A JSON-RPC response to this request.
+    Rpc(Id),
+    /// HTTP+JSON: a frame is an event's data.
+    Nothing,
+}
+
 struct State<H> {
-    id: Id,
+    around: Around,
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
@@ -74,11 +86,11 @@ fn events<H: Send + 'static>(
         let event = tokio::select! {
             biased; // a frame that is there goes out before the stream is ended
             frames = state.frames.next() => match frames {
-                Ok(Some(frames)) => encode(&state.id, &frames),
+                Ok(Some(frames)) => encode(&state.around, &frames),
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    error_event(&state.id, state.dialect, &error)
+                    error_event(&state.around, state.dialect, &error)
                 }
             },
             () = state.stopping.told() => {
@@ -91,25 +103,30 @@ fn events<H: Send + 'static>(
     })
 }
 
-fn encode(id: &Id, frames: &[Arc<Encoded>]) -> Bytes {
-    let size = frames.iter().map(|frame| frame.body.len() + 96 + id.as_json().len()).sum();
+fn encode(around: &Around, frames: &[Arc<Encoded>]) -> Bytes {
+    let (before, after) = match around {
+        Around::Rpc(id) => {
+            (format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.as_json()), "}")
+        }
+        Around::Nothing => (String::new(), ""),
+    };
+    let size = frames.iter().map(|frame| frame.body.len() + 64 + before.len()).sum();
     let mut out = BytesMut::with_capacity(size);
     for frame in frames {
-        out.put_slice(
-            format!(
-                "id: {}\ndata: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":",
-                frame.id,
-                id.as_json()
-            )
-            .as_bytes(),
-        );
+        out.put_slice(format!("id: {}\ndata: {before}", frame.id).as_bytes());
         out.put_slice(&frame.body);
-        out.put_slice(b"}\n\n");
+        out.put_slice(after.as_bytes());
+        out.put_slice(b"\n\n");
     }
     out.freeze()
 }
 
-fn error_event(id: &Id, dialect: Dialect, error: &WireError) -> Bytes {
-    let text = loggia_wire::jsonrpc::error_response(id, &refuse(error, dialect));
-    Bytes::from(format!("data: {text}\n\n"))
+fn error_event(around: &Around, dialect: Dialect, error: &WireError) -> Bytes {
+    Bytes::from(match around {
+        Around::Rpc(id) => {
+            let text = loggia_wire::jsonrpc::error_response(id, &refuse(error, dialect));
+            format!("data: {text}\n\n")
+        }
+        Around::Nothing => format!("event: error\ndata: {}\n\n", status(error, dialect).body),
+    })
 }

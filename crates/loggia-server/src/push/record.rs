@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use loggia_core::{Millis, Seq, SessionId, TaskId, TaskState};
 use loggia_session::{Document, Store, StoreError};
-use loggia_wire::{Dialect, Extension, FrameId, PushTarget, View};
+use loggia_wire::{A2aVersion, Dialect, Extension, FrameId, PushTarget, View};
 use serde::{Deserialize, Serialize};
 
 const REGISTRATIONS: &str = "push";
@@ -125,9 +125,9 @@ impl Registration {
 
 impl Version {
     pub fn of(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::A2a03 => Version::V03,
-            Dialect::A2a1 => Version::V1,
+        match dialect.version() {
+            A2aVersion::V03 => Version::V03,
+            A2aVersion::V1 => Version::V1,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use loggia_core::{Millis, Origin, Refusal, Surface};
 use loggia_wire::refuse::Forbidden;
-use loggia_wire::{Condition, Dialect, Violation, WireError, refuse};
+use loggia_wire::{Condition, Dialect, Violation, WireError, refuse, status};
 use serde_json::json;
 
 fn all() -> Vec<(&'static str, WireError)> {
@@ -73,11 +73,12 @@ fn the_table() {
     for (name, error) in all() {
         text.push_str(&format!("{name}\n"));
         for (dialect, label) in [(Dialect::A2a03, "0.3"), (Dialect::A2a1, "1.0")] {
-            let shown = refuse(&error, dialect);
+            let (shown, status) = (refuse(&error, dialect), status(&error, dialect));
             let body = serde_json::to_value(&shown).unwrap();
             text.push_str(&format!(
-                "  {label}  http {}  {}\n",
-                shown.http,
+                "  {label}  http {}  grpc {}  {}\n",
+                status.http,
+                status.rpc.name(),
                 super::transcript::compact(&body, 16)
             ));
         }

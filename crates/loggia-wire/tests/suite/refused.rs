@@ -1,6 +1,6 @@
 //! Requests that mean nothing: which field is to blame, and that nothing at all can do harm.
 
-use loggia_wire::{Dialect, WireError, dialect_of, refuse};
+use loggia_wire::{Dialect, Extension, WireError, decode_method, dialect_of, refuse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -207,6 +207,16 @@ proptest! {
                     prop_assert_eq!(shown.code, -32602);
                     prop_assert!(!shown.message.contains("::"), "{}", shown.message);
                 }
+            }
+        }
+        let of_the_protocol_file = [
+            "SendMessage", "GetTask", "CancelTask", "CreateTaskPushNotificationConfig",
+            "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfig",
+        ];
+        for method in of_the_protocol_file {
+            let asked = decode_method(Dialect::Proto03, method, &params, Extension::Off);
+            if let Err(error) = asked {
+                prop_assert_eq!(refuse(&error, Dialect::Proto03).code, -32602);
             }
         }
     }

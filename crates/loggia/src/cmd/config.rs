@@ -88,7 +88,8 @@ struct Row {
 }
 
 fn rows(loaded: &Loaded) -> Vec<Row> {
-    let Config { model, mode, rules, limits, server, pass_env, shell, hooks } = &loaded.config;
+    let Config { model, mode, rules, limits, server, offers, pass_env, shell, hooks } =
+        &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
     let mut rows = vec![row("model", json!(model)), row("mode", json!(mode.name()))];
@@ -110,6 +111,9 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         row("server.remote_streams", json!(server.remote_streams)),
         row("server.stall_seconds", json!(server.stall_seconds)),
         row("server.idle_seconds", json!(server.idle_seconds)),
+        row("server.streaming", json!(offers.streaming)),
+        row("server.push", json!(offers.push)),
+        row("server.extended_card", json!(offers.extended_card)),
         row("shell.program", json!(shell.as_ref().map(|path| path.to_string_lossy()))),
     ]);
     for name in pass_env {

@@ -7,9 +7,9 @@ use loggia_core::shell::CommandPattern;
 use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 
 use super::error::shortened;
-use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
+use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Loaded, Origin, Paths, ServerLimits};
+use super::{Config, Environment, Hooks, Loaded, Offers, Origin, Paths, ServerLimits};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -34,6 +34,7 @@ impl Draft {
                 rules: Vec::new(),
                 limits: Limits::default(),
                 server: ServerLimits::default(),
+                offers: Offers::default(),
                 pass_env: Vec::new(),
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
@@ -66,6 +67,10 @@ impl Draft {
                 set_limit(config, limit, value);
                 key.name.to_owned()
             }
+            Setting::Offer(offer, flag) => {
+                *offered(&mut config.offers, offer) = flag;
+                key.name.to_owned()
+            }
             Setting::PromptHook(words) => {
                 config.hooks.prompt_submit = Some(words);
                 key.name.to_owned()
@@ -89,6 +94,7 @@ impl Draft {
             Setting::Rule { allow, .. } => !allow,
             Setting::Mode(mode) => freedom(*mode) < freedom(self.config.mode),
             Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
+            Setting::Offer(_, flag) => !flag,
             Setting::Model(_)
             | Setting::Shell(_)
             | Setting::PassEnvironment(_)
@@ -102,6 +108,9 @@ impl Draft {
             Setting::Model(model) => *model == self.config.model,
             Setting::Mode(mode) => *mode == self.config.mode,
             Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
+            Setting::Offer(offer, flag) => {
+                *offered(&mut self.config.offers.clone(), *offer) == *flag
+            }
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),
@@ -181,6 +190,14 @@ fn freedom(mode: Mode) -> u8 {
         Mode::Ask => 1,
         Mode::Edits => 2,
         Mode::All => 3,
+    }
+}
+
+fn offered(offers: &mut Offers, offer: Offer) -> &mut bool {
+    match offer {
+        Offer::Streaming => &mut offers.streaming,
+        Offer::Push => &mut offers.push,
+        Offer::ExtendedCard => &mut offers.extended_card,
     }
 }
 

@@ -17,9 +17,18 @@ pub enum Setting {
     Mode(Mode),
     Rule { pattern: CommandPattern, allow: bool },
     Limit(Limit, u64),
+    Offer(Offer, bool),
     Shell(PathBuf),
     PassEnvironment(String),
     PromptHook(Vec<String>),
+}
+
+/// What a server may leave out: neither its card nor its answers know it then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    Streaming,
+    Push,
+    ExtendedCard,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +70,7 @@ pub enum Form {
     /// A program and its arguments: one setting, which replaces an earlier one whole.
     Program(ReadWords),
     Number(Limit),
+    Flag(Offer),
 }
 
 #[derive(Debug)]
@@ -91,6 +101,9 @@ pub const KEYS: &[Key] = &[
     key("server.remote_streams", Form::Number(Limit::RemoteStreams)),
     key("server.stall_seconds", Form::Number(Limit::StallSeconds)),
     key("server.idle_seconds", Form::Number(Limit::IdleSeconds)),
+    key("server.streaming", Form::Flag(Offer::Streaming)),
+    key("server.push", Form::Flag(Offer::Push)),
+    key("server.extended_card", Form::Flag(Offer::ExtendedCard)),
     key("shell.program", Form::Text(read_program)),
     key("shell.pass_env", Form::List(read_variable)),
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
@@ -129,6 +142,11 @@ impl Key {
                 let number = text.trim().parse();
                 Ok(vec![limited(limit, number.map_err(|_| not_a_number(limit))?)?])
             }
+            Form::Flag(offer) => match text.trim() {
+                "true" => Ok(vec![Setting::Offer(offer, true)]),
+                "false" => Ok(vec![Setting::Offer(offer, false)]),
+                _ => Err("write `true` or `false`".into()),
+            },
         }
     }
 }
