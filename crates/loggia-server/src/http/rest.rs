@@ -22,6 +22,9 @@ use crate::dispatch::Reply;
 use crate::guard::{self, Rejection};
 use crate::state::Server;
 
+const PLAIN: &str = "application/json";
+const OWN: &str = "application/a2a+json";
+
 const NOTHING_HERE: Rejection =
     Rejection::new(StatusCode::NOT_FOUND, "not-found", "There is nothing at this path.");
 
@@ -40,11 +43,12 @@ pub async fn any(State(server): State<Arc<Server>>, request: Request) -> Respons
         Err(NoRoute::Verb) => return OTHER_VERB.into_response(),
     };
     let media = media_type(route.dialect, request.headers());
+    let (plain, own) = (media.unwrap_or(PLAIN), media.unwrap_or(OWN));
     // On the heap: it would be a part of all that is wrapped around it.
-    match Box::pin(answer(&server, &route, request, media)).await {
+    match Box::pin(answer(&server, &route, request, own)).await {
         Ok(response) => response,
-        Err(Failure::Door(rejection)) => refused(&rejection, route.dialect, media),
-        Err(Failure::Wire(error)) => failed(&status(&error, route.dialect), media),
+        Err(Failure::Door(rejection)) => refused(&rejection, route.dialect, plain),
+        Err(Failure::Wire(error)) => failed(&status(&error, route.dialect), plain),
     }
 }
 
@@ -100,28 +104,22 @@ fn read(
 }
 
 /// 1.0 has a media type of its own, and clients that do not know it yet: each is answered in the one
-/// it uses, and whoever names none in the protocol's. 0.3 is plain JSON.
-fn media_type(dialect: Dialect, headers: &HeaderMap) -> &'static str {
-    const PLAIN: &str = "application/json";
-    const OWN: &str = "application/a2a+json";
-    let names = |name: header::HeaderName, what: &str| {
+/// it uses. Whoever names none gets the protocol's own, and errors as plain JSON, which is what 1.0.0
+/// said and everybody reads. 0.3 is plain JSON.
+fn media_type(dialect: Dialect, headers: &HeaderMap) -> Option<&'static str> {
+    let names = |name: &header::HeaderName, what: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values
             .flat_map(|value| value.split(','))
             .any(|one| one.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(what))
     };
     if dialect == Dialect::Proto03 {
-        return PLAIN;
+        return Some(PLAIN);
     }
-    for name in [header::CONTENT_TYPE, header::ACCEPT] {
-        if names(name.clone(), OWN) {
-            return OWN;
-        }
-        if names(name, PLAIN) {
-            return PLAIN;
-        }
-    }
-    OWN
+    [header::CONTENT_TYPE, header::ACCEPT].iter().find_map(|name| {
+        let named = |what: &&'static str| names(name, what);
+        [OWN, PLAIN].into_iter().find(named)
+    })
 }
 
 fn json(value: &Value, media: &'static str) -> Response {
@@ -150,6 +148,6 @@ fn refused(rejection: &Rejection, dialect: Dialect, media: &'static str) -> Resp
 pub fn refusal(rejection: &Rejection, request: &Parts) -> Option<Response> {
     let version = request.headers.get("a2a-version").and_then(|value| value.to_str().ok());
     let route = rest::route(request.method.as_str(), request.uri.path(), version).ok()?;
-    let media = media_type(route.dialect, &request.headers);
+    let media = media_type(route.dialect, &request.headers).unwrap_or(PLAIN);
     Some(refused(rejection, route.dialect, media))
 }

@@ -263,9 +263,7 @@ fn a_callback_of_0_3_in_three_spellings() {
 
 #[test]
 fn what_0_3_refuses() {
-    let message = |content: Value| {
-        json!({ "message": { "messageId": "m1", "role": "ROLE_USER", "content": content } })
-    };
+    let message = |content: Value| json!({ "message": { "messageId": "m1", "role": "ROLE_USER", "content": content } });
     let cases = [
         ("GetTask", json!({}), "name"),
         ("GetTask", json!({ "name": "t1" }), "name"),
@@ -276,7 +274,11 @@ fn what_0_3_refuses() {
         ("SendMessage", message(json!([])), "message.content"),
         ("SendMessage", message(json!([{}])), "message.content[0].text"),
         ("SendMessage", message(json!([{ "text": "a", "data": {} }])), "message.content[0].text"),
-        ("SendMessage", message(json!([{ "data": { "data": 1 } }])), "message.content[0].data.data"),
+        (
+            "SendMessage",
+            message(json!([{ "data": { "data": 1 } }])),
+            "message.content[0].data.data",
+        ),
         ("SendMessage", message(json!([{ "kind": "text" }])), "message.content[0].text"),
     ];
     for (method, params, field) in cases {
