@@ -53,6 +53,22 @@ const OPERATIONS = [
     'tasks/pushNotificationConfig/set',
     /^POST \/tasks\/[^/]+\/pushNotificationConfigs$/,
   ],
+  [
+    'ListTaskPushNotificationConfigs',
+    'tasks/pushNotificationConfig/list',
+    /^GET \/tasks\/[^/]+\/pushNotificationConfigs$/,
+  ],
+  ['ListTaskPushNotificationConfig', 'tasks/pushNotificationConfig/list', /^never$/],
+  [
+    'GetTaskPushNotificationConfig',
+    'tasks/pushNotificationConfig/get',
+    /^GET \/tasks\/[^/]+\/pushNotificationConfigs\/[^/]+$/,
+  ],
+  [
+    'DeleteTaskPushNotificationConfig',
+    'tasks/pushNotificationConfig/delete',
+    /^DELETE \/tasks\/[^/]+\/pushNotificationConfigs\/[^/]+$/,
+  ],
   ['GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard', /^GET \/extendedAgentCard$/],
   ['GetAgentCard', 'agent/getAuthenticatedExtendedCard', /^GET \/card$/],
   ['TaskSubscription', 'tasks/resubscribe', /^never$/],

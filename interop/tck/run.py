@@ -37,11 +37,16 @@ def passes_of(kit):
     """Which version a checkout tests, and what is run of it."""
     if (kit / 'tests/compatibility').is_dir():
 
-        def one(name, token=False, reduced=False):
-            model = 'model-1.0.toml'
-            return Pass(name, model, True, token, reduced, ['tests/compatibility'], [])
+        def one(name, tests='', token=False, reduced=False):
+            tests = [f'tests/compatibility{tests}']
+            return Pass(name, 'model-1.0.toml', True, token, reduced, tests, [])
 
-        passes = [one('1.0'), one('1.0 reduced', reduced=True)]
+        passes = [
+            one('1.0'),
+            one('1.0 reduced', reduced=True),
+            # All else needs a credential, and the kit has none.
+            one('1.0 with tokens', '/agent_card', token=True),
+        ]
         return '1.0', passes, ['--sut-host', '{url}/a2a/1.0']
     if (kit / 'tests/mandatory').is_dir():
         # What the kit's own runner selects: the first kind is about JSON-RPC alone.

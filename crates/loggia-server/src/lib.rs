@@ -11,7 +11,7 @@ mod alone;
 pub mod auth;
 pub mod dispatch;
 mod extended;
-mod grpc;
+pub mod grpc;
 pub mod guard;
 pub mod hook;
 pub mod http;

@@ -221,7 +221,9 @@ await run(`js 0.3.14 ${BINDING}`, {
   async 'a finished task takes no more messages'() {
     const { client } = await connect();
     const { id } = await client.sendMessage(message('say over'));
-    await refused(client.sendMessage(message('say more', id)), UnsupportedOperationError);
+    // Over gRPC this SDK has a class for it only where a stream is refused.
+    const kind = BINDING === 'GRPC' ? Error : UnsupportedOperationError;
+    await refused(client.sendMessage(message('say more', id)), kind);
   },
 
   async 'unknown task'() {
@@ -252,8 +254,10 @@ await run(`js 0.3.14 ${BINDING}`, {
     const made = await client.setTaskPushNotificationConfig(config);
     assert.equal(calls.at(-1)[0], 'tasks/pushNotificationConfig/set');
     // Secrets are for the webhook alone.
-    const shown = { id: 'mine', url: hook.url, authentication: { schemes: ['Bearer'] } };
-    assert.deepEqual(made, { taskId: id, pushNotificationConfig: shown });
+    const { authentication, token, ...shown } = made.pushNotificationConfig;
+    assert.deepEqual([made.taskId, shown], [id, { id: 'mine', url: hook.url }]);
+    assert.deepEqual(authentication.schemes, ['Bearer']);
+    assert.deepEqual([token ?? '', authentication.credentials ?? ''], ['', '']);
     const which = { id, pushNotificationConfigId: 'mine' };
     assert.deepEqual(await client.getTaskPushNotificationConfig(which), made);
     assert.deepEqual(await client.listTaskPushNotificationConfig({ id }), [made]);

@@ -38,7 +38,7 @@ pub enum RpcCode {
 pub fn status(error: &WireError, dialect: Dialect) -> Status {
     let row = row(error);
     let (message, details) = (error.to_string(), typed_details(error, &row));
-    let rpc = RpcCode::of(&row);
+    let rpc = RpcCode::of(&row, dialect);
     let (http, body) = match dialect.version() {
         A2aVersion::V1 => (row.http, rpc.body(row.http, &message, &details)),
         A2aVersion::V03 => {
@@ -102,9 +102,11 @@ impl RpcCode {
         }
     }
 
-    fn of(row: &Row) -> Self {
+    fn of(row: &Row, dialect: Dialect) -> Self {
         match row.code {
             -32601 => RpcCode::Unimplemented,
+            // Clients of 0.3 know by the code alone what it is.
+            -32003 | -32004 if dialect.version() == A2aVersion::V03 => RpcCode::Unimplemented,
             -32002 | -32003 | -32004 | -32007 | -32008 | -32009 => RpcCode::FailedPrecondition,
             _ => RpcCode::of_http(row.http),
         }
