@@ -23,6 +23,9 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 /// As deep as readers of protocol buffers go. An object inside of an object takes three of them.
 const DEPTH_LIMIT: usize = 100;
 
+/// Levels of JSON that stay below that limit, whatever they are made of.
+const LEVELS: usize = 28;
+
 /// Whole numbers up to here are exact in a double.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -50,19 +53,44 @@ pub fn decode(descriptor: &MessageDescriptor, message: &[u8]) -> Result<Value, W
 
 /// The message of a JSON form.
 pub fn encode(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, WireError> {
+    let failed = match message(descriptor, json) {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
+    };
+    // JSON clients may nest deeper than any reader of protocol buffers goes.
+    let shallow = serde_json::from_slice(json).map(|mut json| {
+        make_shallow(&mut json, 0);
+        message(descriptor, json.to_string().as_bytes())
+    });
+    if let Ok(Ok(message)) = shallow {
+        return Ok(message);
+    }
+    let name = descriptor.full_name();
+    tracing::error!(error = %failed, name, "an answer has no place in the protocol file");
+    Err(Condition::Internal.into())
+}
+
+fn message(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, serde_json::Error> {
     // Cards hold what one form of a version has and the other does not; frames never do.
     let strict = descriptor.name() != "AgentCard";
     let options = DeserializeOptions::new().deny_unknown_fields(strict);
     let mut reader = serde_json::Deserializer::from_slice(json);
     let message =
-        DynamicMessage::deserialize_with_options(descriptor.clone(), &mut reader, &options);
-    match message {
-        Ok(message) => Ok(message.encode_to_vec().into()),
-        Err(error) => {
-            let name = descriptor.full_name();
-            tracing::error!(%error, name, "an answer has no place in the protocol file");
-            Err(Condition::Internal.into())
+        DynamicMessage::deserialize_with_options(descriptor.clone(), &mut reader, &options)?;
+    Ok(message.encode_to_vec().into())
+}
+
+/// What lies below the last level is written as text.
+fn make_shallow(value: &mut Value, level: usize) {
+    if level == LEVELS && (value.is_object() || value.is_array()) {
+        *value = Value::String(value.to_string());
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| make_shallow(item, level + 1)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| make_shallow(member, level + 1));
         }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -91,12 +91,15 @@ proptest! {
 /// Every frame of every log in both views is a message of its protocol file, with nothing left over.
 #[test]
 fn frames_are_messages_of_the_protocol_file() {
-    let logs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../loggia-wire/tests/logs");
+    let logs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../loggia-core/tests/golden");
     let mut frames = 0;
     for path in golden(&logs) {
         let text = std::fs::read_to_string(&path).unwrap();
-        let log: Vec<loggia_core::Envelope> =
-            text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap()).collect();
+        let log: Vec<loggia_core::Envelope> = text
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         for view in loggia_wire::View::ALL {
             let of = match view.dialect {
                 loggia_wire::Dialect::A2a03 => continue,

@@ -14,7 +14,7 @@ use axum::{Extension, Json, Router};
 use loggia_server::auth::{AuthOptions, Authenticator, Principal, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort, Rejection, read_body};
 use loggia_server::serve::{Bound, Door, Guarded, Limits, Listen, Shutdown, Stopping, bind, serve};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::Setup;
 
