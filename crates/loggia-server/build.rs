@@ -13,6 +13,7 @@ const FILES: [&str; 5] = [
     "google/rpc/error_details.proto",
 ];
 
+#[expect(clippy::disallowed_methods, reason = "this is how cargo says where to write")]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=proto");
     let descriptors = protox::compile(FILES, ["proto"])?;
