@@ -58,15 +58,15 @@ pub fn status(error: &WireError, dialect: Dialect) -> Status {
 /// sentence.
 pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dialect) -> Status {
     let rpc = RpcCode::of_http(http);
-    let (reason, domain) = match http {
+    let (named, domain) = match http {
         415 => ("CONTENT_TYPE_NOT_SUPPORTED".to_owned(), "a2a-protocol.org"),
         _ => (reason.to_uppercase().replace('-', "_"), "loggia"),
     };
     let details = json!([{
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": reason,
+        "reason": named,
         "domain": domain,
-        "metadata": {},
+        "metadata": { "cause": reason },
     }]);
     let body = match dialect.version() {
         A2aVersion::V1 => rpc.body(http, message, &details),
