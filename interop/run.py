@@ -70,15 +70,20 @@ def js(name):
     return ['node', directory / 'test.mjs']
 
 
+BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC']
+# What installs a client and gives its command, and the bindings to try it with.
 CLIENTS = {
-    'python-1.3.0': lambda: python('1.3.0', 'test_v1.py'),
-    'python-0.3.26': lambda: python('0.3.26', 'test_v03.py'),
-    'js-1.3.0': lambda: js('v1'),
-    'js-0.3.14': lambda: js('v03'),
-    'gemini-0.61.0': lambda: js('gemini'),
+    'python-1.3.0': (lambda: python('1.3.0', 'test_v1.py'), BINDINGS),
+    'python-0.3.26': (lambda: python('0.3.26', 'test_v03.py'), BINDINGS),
+    'js-1.3.0': (lambda: js('v1'), BINDINGS),
+    'js-0.3.14': (lambda: js('v03'), BINDINGS),
+    'gemini-0.61.0': (lambda: js('gemini'), ['JSONRPC']),
     # Its model and server libraries are not installed: no check loads them.
-    'python-a2a-0.5.10': lambda: python('a2a-0.5.10', 'test_tasks.py', complete=False),
-    'oauth': lambda: python('oauth', 'test_oauth.py'),
+    'python-a2a-0.5.10': (
+        lambda: python('a2a-0.5.10', 'test_tasks.py', complete=False),
+        ['JSONRPC'],
+    ),
+    'oauth': (lambda: python('oauth', 'test_oauth.py'), ['JSONRPC']),
 }
 # What a client needs before its server starts, and flags of that server.
 BEFORE = {'oauth': ['clients', 'add', 'before', '--json']}
@@ -95,7 +100,7 @@ def with_token(root):
     return ['serve', '--port', '0', '--token-file', str(tokens)], token
 
 
-def served(name, binary, root, test):
+def served(name, binary, root, test, binding):
     """Starts a server, runs the test against it; returns the test's lines and exit code."""
     arguments, token = ['--a2a-port', '0', *FLAGS.get(name, [])], ''
     if name in SERVED:
@@ -124,7 +129,7 @@ def served(name, binary, root, test):
             said = (root / 'stderr').read_text()
             return [f'FAIL the server did not start: {line}{said}'], 1
         threading.Thread(target=server.stdout.read, daemon=True).start()
-        command = [*test, where.group(), work]
+        command = [*test, where.group(), work, binding]
         # For checks that prove who they are, and for those that change what the server knows.
         given = {'LOGGIA_TOKEN': token, 'LOGGIA_BINARY': str(binary), 'LOGGIA_HOME': str(home)}
         try:
@@ -157,15 +162,16 @@ def main():
     if unknown := set(arguments.clients) - set(CLIENTS):
         parser.error(f'no such client: {", ".join(unknown)}')
     passed = failed = 0
-    for name in arguments.clients or CLIENTS:
-        test = CLIENTS[name]()
+    chosen = [(name, binding) for name in arguments.clients or CLIENTS for binding in CLIENTS[name][1]]
+    for name, binding in chosen:
+        test = CLIENTS[name][0]()
         with tempfile.TemporaryDirectory(prefix='loggia-interop-') as root:
             binary = arguments.binary.resolve()
-            lines, code = served(name, binary, pathlib.Path(root), test)
+            lines, code = served(name, binary, pathlib.Path(root), test, binding)
         good = sum(line.startswith('ok ') for line in lines)
         bad = sum(line.startswith('FAIL ') for line in lines)
         if bad == 0 and (code != 0 or good == 0):
-            lines.append(f'FAIL {name}: ended with {code} after {good} checks')
+            lines.append(f'FAIL {name} {binding}: ended with {code} after {good} checks')
             bad = 1
         print('\n'.join(lines), flush=True)
         passed, failed = passed + good, failed + bad

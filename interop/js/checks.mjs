@@ -40,15 +40,68 @@ export async function refused(promise, kind) {
   });
 }
 
-/** `fetch`, which notes the method and A2A-Version of every call in `calls`. */
+// What a request is called: in 1.0, in 0.3, and where HTTP+JSON has it.
+const OPERATIONS = [
+  ['SendMessage', 'message/send', /^POST \/message:send$/],
+  ['SendStreamingMessage', 'message/stream', /^POST \/message:stream$/],
+  ['GetTask', 'tasks/get', /^GET \/tasks\/[^/:]+$/],
+  ['ListTasks', 'tasks/list', /^GET \/tasks$/],
+  ['CancelTask', 'tasks/cancel', /^POST \/tasks\/[^/:]+:cancel$/],
+  ['SubscribeToTask', 'tasks/resubscribe', /^(GET|POST) \/tasks\/[^/:]+:subscribe$/],
+  [
+    'CreateTaskPushNotificationConfig',
+    'tasks/pushNotificationConfig/set',
+    /^POST \/tasks\/[^/]+\/pushNotificationConfigs$/,
+  ],
+  [
+    'ListTaskPushNotificationConfigs',
+    'tasks/pushNotificationConfig/list',
+    /^GET \/tasks\/[^/]+\/pushNotificationConfigs$/,
+  ],
+  ['ListTaskPushNotificationConfig', 'tasks/pushNotificationConfig/list', /^never$/],
+  [
+    'GetTaskPushNotificationConfig',
+    'tasks/pushNotificationConfig/get',
+    /^GET \/tasks\/[^/]+\/pushNotificationConfigs\/[^/]+$/,
+  ],
+  [
+    'DeleteTaskPushNotificationConfig',
+    'tasks/pushNotificationConfig/delete',
+    /^DELETE \/tasks\/[^/]+\/pushNotificationConfigs\/[^/]+$/,
+  ],
+  ['GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard', /^GET \/extendedAgentCard$/],
+  ['GetAgentCard', 'agent/getAuthenticatedExtendedCard', /^GET \/card$/],
+  ['TaskSubscription', 'tasks/resubscribe', /^never$/],
+];
+
+/** `fetch`, which notes the operation and A2A-Version of every call in `calls`. */
 export function noting(calls) {
   return (url, init) => {
-    if (init?.method === 'POST') {
-      const version = new Headers(init.headers).get('A2A-Version');
-      calls.push([JSON.parse(init.body).method, version]);
-    }
+    const version = new Headers(init?.headers).get('A2A-Version');
+    const path = decodeURIComponent(new URL(url).pathname);
+    const rpc = init?.method === 'POST' && ['/', '/a2a/1.0', '/a2a/0.3'].includes(path);
+    const old = path.startsWith('/v1/');
+    const place = `${init?.method ?? 'GET'} ${old ? path.slice(3) : path}`;
+    const known = OPERATIONS.find(([, , at]) => at.test(place));
+    if (rpc) calls.push([JSON.parse(init.body).method, version]);
+    else if (known) calls.push([known[old ? 1 : 0], version]);
     return fetch(url, init);
   };
+}
+
+/** Options of a gRPC call that note the same. */
+export function notingCalls(calls, { InterceptingCall }) {
+  const note = (options, next) =>
+    new InterceptingCall(next(options), {
+      start(metadata, listener, forward) {
+        const [path, name] = options.method_definition.path.split('/').slice(1);
+        const known = OPERATIONS.find(([current]) => current === name);
+        const old = path === 'a2a.v1.A2AService';
+        calls.push([old ? known[1] : name, metadata.get('a2a-version')[0] ?? null]);
+        forward(metadata, listener);
+      },
+    });
+  return { interceptors: [note] };
 }
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

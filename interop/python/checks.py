@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import sys
 import traceback
 
@@ -40,6 +41,84 @@ async def refused(awaitable, kind):
     except kind as error:
         return error
     raise AssertionError(f'no {kind.__name__}, but {got!r}')
+
+
+# What a request is called: in 1.0, in 0.3, and where HTTP+JSON has it.
+OPERATIONS = [
+    ('SendMessage', 'message/send', 'POST', r'/message:send'),
+    ('SendStreamingMessage', 'message/stream', 'POST', r'/message:stream'),
+    ('GetTask', 'tasks/get', 'GET', r'/tasks/[^/:]+'),
+    ('ListTasks', 'tasks/list', 'GET', r'/tasks'),
+    ('CancelTask', 'tasks/cancel', 'POST', r'/tasks/[^/:]+:cancel'),
+    ('SubscribeToTask', 'tasks/resubscribe', '(GET|POST)', r'/tasks/[^/:]+:subscribe'),
+    (
+        'CreateTaskPushNotificationConfig',
+        'tasks/pushNotificationConfig/set',
+        'POST',
+        r'/tasks/[^/]+/pushNotificationConfigs',
+    ),
+    (
+        'ListTaskPushNotificationConfigs',
+        'tasks/pushNotificationConfig/list',
+        'GET',
+        r'/tasks/[^/]+/pushNotificationConfigs',
+    ),
+    (
+        'GetTaskPushNotificationConfig',
+        'tasks/pushNotificationConfig/get',
+        'GET',
+        r'/tasks/[^/]+/pushNotificationConfigs/[^/]+',
+    ),
+    (
+        'DeleteTaskPushNotificationConfig',
+        'tasks/pushNotificationConfig/delete',
+        'DELETE',
+        r'/tasks/[^/]+/pushNotificationConfigs/[^/]+',
+    ),
+    ('GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard', 'GET', r'/extendedAgentCard'),
+    ('GetAgentCard', 'agent/getAuthenticatedExtendedCard', 'GET', r'/card'),
+    ('TaskSubscription', 'tasks/resubscribe', 'gRPC', ''),
+]
+
+
+def operation(request):
+    """The name of an HTTP request's operation, whatever the binding; None for the card."""
+    if request.method == 'POST' and request.url.path.rstrip('/') in ('', '/a2a/1.0', '/a2a/0.3'):
+        return json.loads(request.content)['method']
+    old = request.url.path.startswith('/v1/')
+    path = request.url.path.removeprefix('/v1') if old else request.url.path
+    for new_name, old_name, verb, place in OPERATIONS:
+        if re.fullmatch(verb, request.method) and re.fullmatch(place, path):
+            return old_name if old else new_name
+    return None
+
+
+def of_grpc(method):
+    """The same for the path of a gRPC call."""
+    package, name = method.decode().strip('/').rsplit('/', 1)
+    if package == 'lf.a2a.v1.A2AService':
+        return name
+    return next(old for new, old, *_ in OPERATIONS if new == name)
+
+
+def noting_channel(note):
+    """A channel factory; `note(operation, metadata)` is told of each call."""
+    import grpc
+
+    def noted(details):
+        note(of_grpc(details.method), dict(details.metadata or ()))
+
+    class Unary(grpc.aio.UnaryUnaryClientInterceptor):
+        async def intercept_unary_unary(self, continuation, details, request):
+            noted(details)
+            return await continuation(details, request)
+
+    class Streams(grpc.aio.UnaryStreamClientInterceptor):
+        async def intercept_unary_stream(self, continuation, details, request):
+            noted(details)
+            return await continuation(details, request)
+
+    return lambda url: grpc.aio.insecure_channel(url, interceptors=[Unary(), Streams()])
 
 
 class Webhook:

@@ -1,7 +1,6 @@
-"""a2a-sdk 0.3.26 against a running server: test_v03.py URL WORKSPACE."""
+"""a2a-sdk 0.3.26 against a running server: test_v03.py URL WORKSPACE BINDING."""
 
 import asyncio
-import json
 import pathlib
 import sys
 import uuid
@@ -9,7 +8,7 @@ import uuid
 import httpx
 
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
-from a2a.client.errors import A2AClientJSONRPCError
+from a2a.client.errors import A2AClientHTTPError, A2AClientJSONRPCError
 from a2a.types import (
     DataPart,
     GetTaskPushNotificationConfigParams,
@@ -28,9 +27,9 @@ from a2a.types import (
     TextPart,
 )
 
-from checks import Webhook, equal, refused, run
+from checks import Webhook, equal, noting_channel, operation, refused, run
 
-URL, WORKSPACE = sys.argv[1], pathlib.Path(sys.argv[2])
+URL, WORKSPACE, BINDING = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
 NOWHERE = str(uuid.uuid4())
 EXTENSION = (
     'https://github.com/google-gemini/gemini-cli/blob/main/'
@@ -40,19 +39,28 @@ NOT_FOUND, NOT_CANCELABLE, UNSUPPORTED, PARAMS = -32001, -32002, -32004, -32602
 
 
 class Connected:
-    """A client of the card at `path`, and the methods it called."""
+    """A client of the card at `path`, and the operations it called."""
 
     def __init__(self, path='', **config):
         self.path, self.config, self.calls = path, config, []
 
     async def note(self, request):
-        if request.method == 'POST':
-            self.calls.append(json.loads(request.content)['method'])
+        if name := operation(request):
+            self.calls.append(name)
+
+    def note_call(self, name, _metadata):
+        self.calls.append(name)
 
     async def __aenter__(self):
         self.http = httpx.AsyncClient(timeout=20, event_hooks={'request': [self.note]})
         self.card = await A2ACardResolver(self.http, URL + self.path).get_agent_card()
-        config = ClientConfig(httpx_client=self.http, **self.config)
+        config = ClientConfig(
+            httpx_client=self.http,
+            supported_transports=[BINDING],
+            use_client_preference=True,
+            grpc_channel_factory=noting_channel(self.note_call),
+            **self.config,
+        )
         self.client = ClientFactory(config).create(self.card)
         return self
 
@@ -87,8 +95,27 @@ def blocking(path=''):
     return Connected(path, streaming=False)
 
 
-async def refused_with(awaitable, code):
-    equal((await refused(awaitable, A2AClientJSONRPCError)).error.code, code)
+# How an error arrives: JSON-RPC has a code, HTTP a status, gRPC a name.
+ERRORS = {
+    NOT_FOUND: (404, 'NOT_FOUND'),
+    NOT_CANCELABLE: (409, 'FAILED_PRECONDITION'),
+    UNSUPPORTED: (501, 'UNIMPLEMENTED'),
+    PARAMS: (422, 'INVALID_ARGUMENT'),
+}
+
+
+async def refused_with(awaitable, code, status=None):
+    usual, name = ERRORS[code]
+    status = status or usual
+    match BINDING:
+        case 'JSONRPC':
+            equal((await refused(awaitable, A2AClientJSONRPCError)).error.code, code)
+        case 'HTTP+JSON':
+            equal((await refused(awaitable, A2AClientHTTPError)).status_code, status)
+        case 'GRPC':
+            from grpc.aio import AioRpcError
+
+            equal((await refused(awaitable, AioRpcError)).code().name, name)
 
 
 def said(task):
@@ -242,7 +269,8 @@ async def unknown_task():
     async with Connected() as c, blocking() as b:
         await refused_with(c.get(NOWHERE), NOT_FOUND)
         await refused_with(c.cancel(NOWHERE), NOT_FOUND)
-        await refused_with(c.resubscribe(NOWHERE), NOT_FOUND)
+        # Over HTTP this SDK looks at the content type before the status, and calls it 400.
+        await refused_with(c.resubscribe(NOWHERE), NOT_FOUND, status=400)
         await refused_with(b.send('say x', NOWHERE), NOT_FOUND)
         await refused_with(c.events('say x', NOWHERE), NOT_FOUND)
 
@@ -287,8 +315,11 @@ async def push_by_method():
         shown = made.push_notification_config
         equal((made.task_id, shown.id, shown.url), (task.id, task.id, hook.url))
         # Secrets are for the webhook alone.
-        equal((shown.token, shown.authentication.credentials), (None, None))
-        got = await c.client.get_task_callback(GetTaskPushNotificationConfigParams(id=task.id))
+        equal((shown.token or '', shown.authentication.credentials or ''), ('', ''))
+        # Without a name it is the only one; the SDK can say that over JSON-RPC alone.
+        name = None if BINDING == 'JSONRPC' else shown.id
+        which = GetTaskPushNotificationConfigParams(id=task.id, push_notification_config_id=name)
+        got = await c.client.get_task_callback(which)
         equal(got, made)
         await c.send('yes', task.id)
         tasks = told(await hook.until(over))
@@ -332,7 +363,7 @@ async def approval_through_the_extension():
 
 
 run(
-    'python 0.3.26',
+    f'python 0.3.26 {BINDING}',
     [
         card,
         extended_card,

@@ -1,7 +1,6 @@
-"""a2a-sdk 1.3.0 against a running server: test_v1.py URL WORKSPACE."""
+"""a2a-sdk 1.3.0 against a running server: test_v1.py URL WORKSPACE BINDING."""
 
 import asyncio
-import json
 import pathlib
 import sys
 import uuid
@@ -9,6 +8,7 @@ import uuid
 import httpx
 
 from a2a.client import ClientCallContext, ClientConfig, create_client
+from a2a.client.errors import A2AClientError
 from a2a.types import (
     AuthenticationInfo,
     CancelTaskRequest,
@@ -37,9 +37,11 @@ from a2a.utils.errors import (
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 
-from checks import Webhook, equal, refused, run
+from checks import Webhook, equal, noting_channel, operation, refused, run
 
-URL, WORKSPACE = sys.argv[1], pathlib.Path(sys.argv[2])
+URL, WORKSPACE, BINDING = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+# Only JSON-RPC has a code that says so; elsewhere the SDK knows the errors of A2A itself and no other.
+InvalidParams = InvalidParamsError if BINDING == 'JSONRPC' else A2AClientError
 NOWHERE = str(uuid.uuid4())
 EXTENSION = (
     'https://github.com/google-gemini/gemini-cli/blob/main/'
@@ -48,19 +50,27 @@ EXTENSION = (
 
 
 class Connected:
-    """A client of the card at `path`, and the (method, A2A-Version) of each of its calls."""
+    """A client of the card at `path`, and the (operation, A2A-Version) of each of its calls."""
 
     def __init__(self, path='', **config):
         self.path, self.config, self.calls = path, config, []
 
     async def note(self, request):
-        if request.method == 'POST':
-            method = json.loads(request.content)['method']
-            self.calls.append((method, request.headers.get('A2A-Version')))
+        if name := operation(request):
+            self.calls.append((name, request.headers.get('A2A-Version')))
+
+    def note_call(self, name, metadata):
+        self.calls.append((name, metadata.get('a2a-version')))
 
     async def __aenter__(self):
         self.http = httpx.AsyncClient(timeout=20, event_hooks={'request': [self.note]})
-        config = ClientConfig(httpx_client=self.http, **self.config)
+        config = ClientConfig(
+            httpx_client=self.http,
+            supported_protocol_bindings=[BINDING],
+            use_client_preference=True,
+            grpc_channel_factory=noting_channel(self.note_call),
+            **self.config,
+        )
         self.client = await create_client(URL + self.path, config)
         return self
 
@@ -118,8 +128,8 @@ async def card():
         card = c.client._card
         equal(card.name, 'Loggia')
         equal(card.capabilities.streaming, True)
-        first = card.supported_interfaces[0]
-        equal((first.protocol_binding, first.protocol_version), ('JSONRPC', '1.0'))
+        offered = [i for i in card.supported_interfaces if i.protocol_binding == BINDING]
+        equal([i.protocol_version for i in offered], ['1.0'])
         equal([e.required for e in card.capabilities.extensions], [False])
 
 
@@ -262,7 +272,7 @@ async def follow_up_yes():
         if 'yes.txt' not in task.status.message.parts[0].text:
             raise AssertionError(task.status.message)
         equal((WORKSPACE / 'yes.txt').exists(), False)
-        await refused(c.send('perhaps', task.id), InvalidParamsError)
+        await refused(c.send('perhaps', task.id), InvalidParams)
         done = await c.send('yes', task.id)
         equal((done.id, done.context_id), (task.id, task.context_id))
         equal(done.status.state, TaskState.TASK_STATE_COMPLETED)
@@ -367,9 +377,7 @@ async def push_to_a_private_address_is_refused():
         task = await c.send('say x')
         for url in ['http://example.com/hook', 'https://10.0.0.1/', 'https://169.254.169.254/']:
             config = TaskPushNotificationConfig(task_id=task.id, url=url)
-            await refused(
-                c.client.create_task_push_notification_config(config), InvalidParamsError
-            )
+            await refused(c.client.create_task_push_notification_config(config), InvalidParams)
 
 
 async def approval_through_the_extension():
@@ -401,7 +409,7 @@ async def approval_through_the_extension():
 
 
 run(
-    'python 1.3.0',
+    f'python 1.3.0 {BINDING}',
     [
         card,
         extended_card,

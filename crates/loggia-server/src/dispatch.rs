@@ -9,8 +9,8 @@ use loggia_core::{
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent, OpenTask,
-    Projector, Prompt, Shown, View, WireError, coder, context, reply,
+    A2aVersion, Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent,
+    OpenTask, Projector, Prompt, Shown, View, WireError, coder, context, reply,
 };
 use serde_json::Value;
 
@@ -127,10 +127,10 @@ impl Server {
         let Asked { view, intent } = self.as_the_task_was_begun(asked, caller).await?;
         let scopes = &caller.principal.scopes;
         // What comes as a stream shows a task as it goes on; the plain answer is the task alone.
-        let streams = |delivery: Delivery| delivery == Delivery::Stream;
+        let streams = is_stream(&intent);
         let allowed = match &intent {
-            Intent::Prompt(prompt) if streams(prompt.delivery) => scopes.prompt && scopes.read,
-            Intent::Answer(answer) if streams(answer.delivery) => scopes.approve && scopes.read,
+            Intent::Prompt(_) if streams => scopes.prompt && scopes.read,
+            Intent::Answer(_) if streams => scopes.approve && scopes.read,
             Intent::OpenTask(_)
             | Intent::Prompt(_)
             | Intent::Cancel { .. }
@@ -147,6 +147,9 @@ impl Server {
         };
         if !allowed {
             return Err(out_of_scope());
+        }
+        if streams && !self.facts.streaming {
+            return Err(Condition::StreamingNotSupported.into());
         }
         // Boxed, but for messages: what a request may need is set up for every one of them.
         match intent {
@@ -372,7 +375,7 @@ impl Server {
             return Ok(Reply::Frames(frames));
         }
         let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
-        if opening.ends == Some(End::Terminal) && view.dialect == Dialect::A2a1 {
+        if opening.ends == Some(End::Terminal) && view.dialect.version() == A2aVersion::V1 {
             return Err(Condition::NothingToFollow.into());
         }
         let opening = Some(Arc::new(opening));
@@ -489,6 +492,26 @@ impl Server {
 /// What a principal is told whose scopes are too few.
 pub(crate) fn out_of_scope() -> WireError {
     Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into()
+}
+
+/// Whether the answer would be a stream.
+fn is_stream(intent: &Intent) -> bool {
+    match intent {
+        Intent::Prompt(prompt) => prompt.delivery == Delivery::Stream,
+        Intent::Answer(answer) => answer.delivery == Delivery::Stream,
+        Intent::Subscribe { .. } => true,
+        Intent::OpenTask(_)
+        | Intent::Cancel { .. }
+        | Intent::GetTask { .. }
+        | Intent::ListTasks(_)
+        | Intent::SetPush { .. }
+        | Intent::GetPush { .. }
+        | Intent::ListPush { .. }
+        | Intent::DeletePush { .. }
+        | Intent::GetExtendedCard
+        | Intent::ListSlash { .. }
+        | Intent::RunSlash(_) => false,
+    }
 }
 
 /// Where a stream's first `Task` comes from.

@@ -24,6 +24,7 @@ impl Server {
         };
         let kind = match dialect {
             Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => CardKind::A2a03,
+            Dialect::Proto03 => CardKind::Proto03,
             Dialect::A2a1 => CardKind::A2a1,
         };
         Ok(Reply::Value(extended_card(&self.card_facts().await, &extended, kind)))

@@ -17,8 +17,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use http_body_util::Limited;
 
-pub(crate) use body::read_away;
 pub use body::read_body;
+pub(crate) use body::{is_grpc, read_away};
 pub use host::{Host, HostPort};
 pub use rejection::Rejection;
 pub use streams::{StreamLimits, StreamPermit, Streams};

@@ -116,7 +116,7 @@ impl Server {
             task: prompt.named_task().cloned(),
             origin: caller.origin.clone(),
             version: match view.dialect {
-                Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => "0.3",
+                Dialect::A2a03 | Dialect::Proto03 | Dialect::Sdlc | Dialect::Coder => "0.3",
                 Dialect::A2a1 => "1.0",
                 Dialect::Legacy => "0.1",
             },

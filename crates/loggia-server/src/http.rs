@@ -2,6 +2,7 @@
 
 mod attach;
 pub mod card;
+mod rest;
 pub mod rpc;
 mod sdlc;
 pub mod sse;
@@ -13,13 +14,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
 use axum::routing::{get, post};
 use loggia_core::{Origin, Surface};
-use serde_json::{Value, json};
+use loggia_wire::closed_door_code;
+use serde_json::json;
 
 use crate::auth::Principal;
-use crate::guard::Rejection;
+use crate::grpc;
+use crate::guard::{self, Rejection};
 use crate::peer::Peer;
 use crate::state::{Caller, Server};
 
@@ -69,6 +73,10 @@ pub fn router(server: Arc<Server>) -> Router {
         .route("/a2a/agent.json", get(card::legacy))
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(legacy_routes())
+        // By name, so that whoever has this path with another method does not hide it.
+        .route("/tasks", get(rest::any))
+        .fallback(rest::any)
+        .merge(grpc::router())
         .with_state(server)
 }
 
@@ -90,11 +98,11 @@ fn legacy_routes() -> Router<Arc<Server>> {
 
 /// Who sends a request, as the guard found out. Clients of one principal are told apart by their
 /// connection, so that a loser of a race is never taken for the winner's retry.
-fn caller(request: &Request) -> Option<Caller> {
+pub(crate) fn caller(request: &Request) -> Option<Caller> {
     caller_on(request, Surface::A2a)
 }
 
-fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
+pub(crate) fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
     let principal = request.extensions().get::<Principal>()?.clone();
     let peer = request.extensions().get::<Peer>()?;
     let mut origin = Origin::new(surface, client(&principal.name, peer).as_str());
@@ -107,30 +115,33 @@ fn client(name: &str, peer: &Peer) -> String {
     format!("{name}@{}", peer.address())
 }
 
-/// How a closed door reads where JSON-RPC or the SDLC agent server's REST is spoken, and where tokens
-/// are given.
-pub fn refusal(rejection: &Rejection, path: &str) -> Option<Value> {
-    if sdlc::is_route(path) {
-        return Some(json!({ "error": rejection.message, "reason": rejection.reason }));
+/// How a closed door reads on each binding, and where tokens are given.
+pub fn refusal(rejection: &Rejection, request: &Parts) -> Option<Response> {
+    if guard::is_grpc(request) {
+        return Some(grpc::refusal(rejection));
+    }
+    let path = request.uri.path();
+    let Rejection { status, reason, message, .. } = rejection;
+    if sdlc::is_route(&request.method, path) {
+        return Some(rejection.respond(json!({ "error": message, "reason": reason })));
     }
     if path == TOKEN {
-        return Some(token::refusal(rejection));
+        return Some(rejection.respond(token::refusal(rejection)));
     }
     let rpc = RPC.contains(&path) || tasks::PATHS.contains(&path);
-    let code = match rejection.status {
-        StatusCode::PAYLOAD_TOO_LARGE => -32600,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => -32005,
-        _ => -32000,
-    };
-    rpc.then(|| {
+    let body = || {
         json!({
             "jsonrpc": "2.0",
             "id": null,
             "error": {
-                "code": code,
-                "message": rejection.message,
-                "data": { "reason": rejection.reason },
+                "code": closed_door_code(status.as_u16()),
+                "message": message,
+                "data": { "reason": reason },
             },
         })
-    })
+    };
+    match rpc {
+        true => Some(rejection.respond(body())),
+        false => rest::refusal(rejection, request),
+    }
 }

@@ -13,6 +13,7 @@ pub mod clones;
 pub mod dispatch;
 mod extended;
 mod grant;
+pub mod grpc;
 pub mod guard;
 pub mod hook;
 pub mod http;

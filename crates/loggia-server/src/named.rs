@@ -130,7 +130,9 @@ impl Server {
         task: &TaskId,
     ) -> Result<TaskId, WireError> {
         match view.dialect {
-            Dialect::A2a03 | Dialect::A2a1 | Dialect::Sdlc | Dialect::Coder => Ok(task.clone()),
+            Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1 | Dialect::Sdlc | Dialect::Coder => {
+                Ok(task.clone())
+            }
             Dialect::Legacy => {
                 let named = |task: &TaskView| {
                     request::of_task(task).and_then(|sent| sent["id"].as_str().map(TaskId::from))

@@ -8,7 +8,7 @@
 //! has a [`Reading`], and that does.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
@@ -36,6 +36,8 @@ pub struct Encoded {
     /// The frame as a follower of the session gets it on a WebSocket: the same text for all of
     /// them, and the only one in memory; `body` is a piece of it.
     pub followed: Utf8Bytes,
+    /// The frame as gRPC has it, once somebody has asked for that.
+    pub protobuf: OnceLock<Bytes>,
 }
 
 impl Encoded {
@@ -51,7 +53,7 @@ impl Encoded {
         let followed = Utf8Bytes::from(format!("{before}{body}}}}}"));
         let whole = Bytes::from(followed.clone());
         let body = whole.slice(from..whole.len() - 2);
-        Self { id, task, body, ends, followed }
+        Self { id, task, body, ends, followed, protobuf: OnceLock::new() }
     }
 
     fn size(&self) -> usize {

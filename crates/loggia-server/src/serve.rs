@@ -28,6 +28,10 @@ pub use listen::{Bound, Listen, ListenAddress, ServeError, bind};
 use crate::peer::{Inspector, Peer};
 use connection::Connection;
 
+/// How often an HTTP/2 connection with requests under way is asked whether it is still there, and how
+/// long it has to answer.
+const PING: Duration = Duration::from_secs(20);
+
 /// The limits of §2.5 that belong to connections.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -180,6 +184,9 @@ fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
+        // A client that is gone without a word is noticed, and one behind a proxy is not cut off.
+        .keep_alive_interval(Some(PING))
+        .keep_alive_timeout(PING)
         .max_pending_accept_reset_streams(20)
         .max_local_error_reset_streams(256)
         // Times the streams: what one connection may hold back, 16 MiB.

@@ -24,6 +24,10 @@ pub struct CardFacts {
     pub version: String,
     /// Where clients reach the server: scheme, host, port and prefix, without a slash at the end.
     pub public_url: String,
+    /// Where gRPC clients do; None where they can not.
+    pub grpc: Option<GrpcUrls>,
+    /// The name that 1.0 clients put before paths and into requests, if there is one.
+    pub tenant: Option<String>,
     pub documentation_url: Option<String>,
     pub streaming: bool,
     pub push: bool,
@@ -35,6 +39,29 @@ pub struct CardFacts {
     pub skills: Vec<Skill>,
     /// One for each tool, its name as the id; on the extended card only.
     pub tools: Vec<Skill>,
+}
+
+/// `host:port`, which is what clients of both versions want; some ask for a URL in 0.3.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrpcUrls {
+    pub v1: String,
+    pub v03: String,
+}
+
+impl GrpcUrls {
+    /// What follows from where the server is reached. None where that is below a path: gRPC has its
+    /// own paths, and a proxy must be told of them.
+    pub fn of(public_url: &str) -> Option<Self> {
+        let (scheme, rest) = public_url.split_once("://")?;
+        let host = rest.strip_suffix('/').unwrap_or(rest);
+        if host.is_empty() || host.contains('/') {
+            return None;
+        }
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+        let port = if scheme == "https" { 443 } else { 80 };
+        let url = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+        Some(Self { v1: url.clone(), v03: url })
+    }
 }
 
 /// What only a client that may read sessions is told: how they are set up.
@@ -80,6 +107,8 @@ pub enum CardKind {
     Hybrid,
     A2a1,
     A2a03,
+    /// 0.3 with the security schemes of both its JSON and its protocol file.
+    Proto03,
 }
 
 /// Which card the root gives: who says 1.x gets 1.0 pure, everybody else gets both in one.
@@ -94,7 +123,7 @@ pub fn card(facts: &CardFacts, kind: CardKind) -> Value {
     let mut card = of_both(facts);
     match kind {
         CardKind::A2a1 => add_a2a1(&mut card, facts, &[V1]),
-        CardKind::A2a03 => add_a2a03(&mut card, facts, &[WEBSOCKET]),
+        CardKind::A2a03 | CardKind::Proto03 => add_a2a03(&mut card, facts, &[WEBSOCKET]),
         CardKind::Hybrid => {
             // A custom transport among the 0.3 interfaces makes the 0.3 conformance kit refuse the
             // whole card; whoever reads this one finds the WebSocket among the 1.0 interfaces.
@@ -176,12 +205,7 @@ fn of_both(facts: &CardFacts) -> Map<String, Value> {
 }
 
 fn add_a2a1(card: &mut Map<String, Value>, facts: &CardFacts, versions: &[&str]) {
-    let interface = |url: &str, binding: &str, version: &str| json!({ "url": url, "protocolBinding": binding, "protocolVersion": version });
-    let rpc = versions.iter().map(|version| interface(&facts.public_url, "JSONRPC", version));
-    let socket = websocket_url(&facts.public_url);
-    let sockets = versions.iter().map(|version| interface(&socket, WEBSOCKET, version));
-    let interfaces: Vec<Value> = rpc.chain(sockets).collect();
-    card.insert("supportedInterfaces".into(), interfaces.into());
+    card.insert("supportedInterfaces".into(), interfaces(facts, versions).into());
     if !facts.auth.is_empty() {
         // Either one will do.
         let either = facts.auth.iter().map(|scheme| match scheme.name() {
@@ -192,15 +216,45 @@ fn add_a2a1(card: &mut Map<String, Value>, facts: &CardFacts, versions: &[&str])
     }
 }
 
+/// Each binding in each version, the newer one first: a client takes the first that it knows.
+fn interfaces(facts: &CardFacts, versions: &[&str]) -> Vec<Value> {
+    let socket = websocket_url(&facts.public_url);
+    let mut interfaces = Vec::new();
+    for binding in ["JSONRPC", "HTTP+JSON", "GRPC", WEBSOCKET] {
+        for version in versions {
+            let grpc = |urls: &GrpcUrls| match *version {
+                V1 => urls.v1.clone(),
+                _ => urls.v03.clone(),
+            };
+            let url = match binding {
+                "GRPC" => facts.grpc.as_ref().map(grpc),
+                WEBSOCKET => Some(socket.clone()),
+                _ => Some(facts.public_url.clone()),
+            };
+            let Some(url) = url else { continue };
+            let mut interface = Map::new();
+            interface.insert("url".into(), url.into());
+            interface.insert("protocolBinding".into(), binding.into());
+            if let (Some(tenant), V1) = (&facts.tenant, *version) {
+                interface.insert("tenant".into(), tenant.as_str().into());
+            }
+            interface.insert("protocolVersion".into(), (*version).into());
+            interfaces.push(Value::Object(interface));
+        }
+    }
+    interfaces
+}
+
 fn add_a2a03(card: &mut Map<String, Value>, facts: &CardFacts, sockets: &[&str]) {
     card.insert("protocolVersion".into(), "0.3.0".into());
     card.insert("url".into(), facts.public_url.as_str().into());
     card.insert("preferredTransport".into(), "JSONRPC".into());
-    let rpc = json!({ "url": facts.public_url, "transport": "JSONRPC" });
-    let sockets = sockets.iter().map(
-        |transport| json!({ "url": websocket_url(&facts.public_url), "transport": transport }),
-    );
-    let interfaces: Vec<Value> = std::iter::once(rpc).chain(sockets).collect();
+    let interface = |url: &str, transport: &str| json!({ "url": url, "transport": transport });
+    let plain = ["JSONRPC", "HTTP+JSON"].map(|transport| interface(&facts.public_url, transport));
+    let grpc = facts.grpc.iter().map(|urls| interface(&urls.v03, "GRPC"));
+    let socket = websocket_url(&facts.public_url);
+    let sockets = sockets.iter().map(|transport| interface(&socket, transport));
+    let interfaces: Vec<Value> = plain.into_iter().chain(grpc).chain(sockets).collect();
     card.insert("additionalInterfaces".into(), interfaces.into());
     card.insert("supportsAuthenticatedExtendedCard".into(), facts.extended_card.into());
     if !facts.auth.is_empty() {
@@ -224,7 +278,7 @@ fn capabilities(facts: &CardFacts, kind: CardKind) -> Value {
         }],
     });
     if let Some(map) = capabilities.as_object_mut() {
-        if kind != CardKind::A2a03 {
+        if matches!(kind, CardKind::A2a1 | CardKind::Hybrid) {
             map.insert("extendedAgentCard".into(), facts.extended_card.into());
         }
         if kind != CardKind::A2a1 {
@@ -274,12 +328,27 @@ impl AuthScheme {
         match (kind, v03, v1) {
             (CardKind::A2a03, v03, _) => v03,
             (CardKind::A2a1, _, v1) => v1,
-            (CardKind::Hybrid, Value::Object(v03), Value::Object(v1)) => {
+            (CardKind::Hybrid | CardKind::Proto03, Value::Object(v03), Value::Object(v1)) => {
                 Value::Object(v03.into_iter().chain(v1).collect())
             }
-            (CardKind::Hybrid, v03, _) => v03,
+            (CardKind::Hybrid | CardKind::Proto03, v03, _) => v03,
         }
     }
+}
+
+/// The extended card of 0.3 as its protocol file has it: there, requirements are wrapped as in 1.0, and
+/// schemes are what they are in 1.0. What the file does not know is left out by whoever encodes it.
+pub fn proto_card(mut card: Value) -> Value {
+    if let Some(requirements) = card.get_mut("security").and_then(Value::as_array_mut) {
+        for requirement in requirements {
+            let Some(schemes) = requirement.as_object_mut() else { continue };
+            let lists = std::mem::take(schemes).into_iter();
+            let lists: Map<String, Value> =
+                lists.map(|(name, scopes)| (name, json!({ "list": scopes }))).collect();
+            schemes.insert("schemes".into(), Value::Object(lists));
+        }
+    }
+    card
 }
 
 /// `http://host` is `ws://host/ws`, `https://host` is `wss://host/ws`.

@@ -1,17 +1,20 @@
-//! Which protocol a request speaks, told by its method's name, and whether the development-tool
-//! extension is on. `A2A-Version` checks a request; it does not route it.
+//! Which protocol a request speaks, told by its method's name or its path, and whether the
+//! development-tool extension is on. `A2A-Version` checks a request; it does not route it.
 
 use crate::intent::Asked;
 use crate::jsonrpc::Call;
-use crate::refuse::WireError;
-use crate::{a2a1, a2a03, commands, devtool, legacy};
+use crate::refuse::{Condition, WireError};
+use crate::{a2a1, a2a03, commands, devtool, legacy, proto03};
+use serde_json::Value;
 
 /// A protocol as Loggia speaks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dialect {
     /// A2A 0.3, JSON-RPC: `kind` on everything, `final` on status updates.
     A2a03,
-    /// A2A 1.0, JSON-RPC.
+    /// A2A 0.3, HTTP+JSON and gRPC: the JSON form of its protocol file.
+    Proto03,
+    /// A2A 1.0, on all its bindings.
     A2a1,
     /// The task service: `tasks/send` of A2A 0.1 and what was built on it. Never with the extension.
     Legacy,
@@ -19,6 +22,26 @@ pub enum Dialect {
     Sdlc,
     /// The same server as it was shipped: A2A 0.3 with records of its own under `coderAgent`.
     Coder,
+}
+
+/// A version of A2A. What a request means depends on this; how it is written, on the dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum A2aVersion {
+    V03,
+    V1,
+}
+
+impl Dialect {
+    pub fn version(self) -> A2aVersion {
+        match self {
+            Dialect::A2a03
+            | Dialect::Proto03
+            | Dialect::Legacy
+            | Dialect::Sdlc
+            | Dialect::Coder => A2aVersion::V03,
+            Dialect::A2a1 => A2aVersion::V1,
+        }
+    }
 }
 
 /// Whether a client speaks the development-tool extension.
@@ -48,19 +71,21 @@ impl View {
     pub const LEGACY: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
     pub const CODER: View = View { dialect: Dialect::Coder, extension: Extension::Off };
     /// The views whose frames are A2A's own, tasks and updates.
-    pub const A2A: [View; 4] = [
+    pub const A2A: [View; 6] = [
         View { dialect: Dialect::A2a03, extension: Extension::On },
         View { dialect: Dialect::A2a03, extension: Extension::Off },
+        View { dialect: Dialect::Proto03, extension: Extension::On },
+        View { dialect: Dialect::Proto03, extension: Extension::Off },
         View { dialect: Dialect::A2a1, extension: Extension::On },
         View { dialect: Dialect::A2a1, extension: Extension::Off },
     ];
-    pub const ALL: [View; 7] = {
-        let [a, b, c, d] = View::A2A;
-        [a, b, c, d, View::SDLC, View::CODER, View::LEGACY]
+    pub const ALL: [View; 9] = {
+        let [a, b, c, d, e, f] = View::A2A;
+        [a, b, c, d, e, f, View::SDLC, View::CODER, View::LEGACY]
     };
 }
 
-/// The dialect a method belongs to, or None for a method nobody knows.
+/// The dialect a method of JSON-RPC belongs to, or None for a method nobody knows.
 pub fn dialect_of(method: &str) -> Option<Dialect> {
     if a2a03::METHODS.contains(&method) || commands::METHODS.contains(&method) {
         Some(Dialect::A2a03)
@@ -87,11 +112,12 @@ pub fn streams(method: &str) -> bool {
 /// number is never looked at.
 pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
     let given = given.map(str::trim).unwrap_or_default();
-    let fits = match dialect {
-        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => [0, 3],
-        Dialect::A2a1 => [1, 0],
-        // Older than the header.
-        Dialect::Legacy => return Ok(()),
+    if dialect == Dialect::Legacy {
+        return Ok(()); // older than the header
+    }
+    let fits = match dialect.version() {
+        A2aVersion::V03 => [0, 3],
+        A2aVersion::V1 => [1, 0],
     };
     match given.is_empty() || major_minor(given) == Some(fits) {
         true => Ok(()),
@@ -131,11 +157,37 @@ pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
         let view = View { dialect, extension: Extension::On };
         return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
     }
+    decode_method(dialect, &call.method, &call.params, extension)
+}
+
+/// The same where a path or a gRPC service has told the dialect.
+pub fn decode_method(
+    dialect: Dialect,
+    method: &str,
+    params: &Value,
+    extension: Extension,
+) -> Result<Asked, WireError> {
     match dialect {
         Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => {
-            a2a03::decode::asked(&call.method, &call.params, extension)
+            a2a03::decode::asked(method, params, extension)
         }
-        Dialect::A2a1 => a2a1::decode::asked(&call.method, &call.params, extension),
         Dialect::Legacy => Err(WireError::MethodNotFound),
+        Dialect::Proto03 => proto03::decode::asked(method, params, extension),
+        Dialect::A2a1 => a2a1::decode::asked(method, params, extension),
+    }
+}
+
+/// A tenant is a name on the way to an agent, as 1.0 has it: not who asks, and not what they may. A
+/// request names the one of the interface that it uses, or none.
+pub fn check_tenant(
+    served: Option<&str>,
+    dialect: Dialect,
+    params: &Value,
+) -> Result<(), WireError> {
+    match params.get("tenant").and_then(Value::as_str) {
+        _ if dialect.version() == A2aVersion::V03 => Ok(()),
+        None | Some("") => Ok(()),
+        given if given == served => Ok(()),
+        Some(_) => Err(Condition::UnknownTenant.into()),
     }
 }

@@ -4,7 +4,7 @@
 //! and an id is echoed exactly as it came or not at all. The size of a body is for whoever reads
 //! it from the network.
 
-mod scan;
+pub(crate) mod scan;
 
 use std::borrow::Cow;
 use std::fmt;

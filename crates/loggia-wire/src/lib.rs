@@ -27,9 +27,11 @@ pub mod intent;
 pub mod jsonrpc;
 pub mod legacy;
 pub mod project;
+pub mod proto03;
 mod read;
 pub mod refuse;
 pub mod reply;
+pub mod rest;
 pub mod sdlc;
 mod send;
 pub mod time;
@@ -37,8 +39,8 @@ pub mod words;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
-    Dialect, Extension, View, check_call_version, check_version, decode, dialect_of, methods,
-    streams,
+    A2aVersion, Dialect, Extension, View, check_call_version, check_tenant, check_version, decode,
+    decode_method, dialect_of, methods, streams,
 };
 pub use intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
@@ -46,5 +48,8 @@ pub use intent::{
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use project::{End, Frame, FrameId, Projector, Shown};
-pub use refuse::{Condition, ErrorObject, Violation, WireError, refuse};
+pub use refuse::{
+    Condition, ErrorObject, RpcCode, Status, Violation, WireError, closed_door_code, refuse,
+    refused_at_the_door, status,
+};
 pub use words::words_to_choice;

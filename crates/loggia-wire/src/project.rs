@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::context;
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
-use crate::{a2a1, a2a03, coder, legacy, sdlc};
+use crate::{a2a1, a2a03, coder, legacy, proto03, sdlc};
 use calls::Calls;
 use update::{Place, Update};
 
@@ -55,7 +55,7 @@ impl FromStr for FrameId {
 pub struct Frame {
     pub id: FrameId,
     pub task: TaskId,
-    /// The `result` of a JSON-RPC response.
+    /// The `result` of a JSON-RPC response, the `data` of an HTTP+JSON stream.
     pub body: Value,
     pub ends: Option<End>,
 }
@@ -237,6 +237,7 @@ impl Projector {
         let shape = self.shape(self.tasks.get(task)?, shown);
         Some(match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
+            Dialect::Proto03 => proto03::project::task(&shape),
             Dialect::A2a1 => a2a1::project::task(&shape),
             Dialect::Legacy => legacy::project::task(&shape),
             Dialect::Sdlc => sdlc::project::snapshot(&shape, &self.model, &self.setup),
@@ -255,6 +256,7 @@ impl Projector {
         let shape = self.shape(view, Shown::default());
         match self.view.dialect {
             Dialect::A2a03 => a2a03::project::task(&shape),
+            Dialect::Proto03 => proto03::project::streamed_task(&shape),
             Dialect::A2a1 => a2a1::project::streamed_task(&shape),
             Dialect::Legacy => legacy::project::streamed_task(&shape),
             Dialect::Sdlc => sdlc::project::snapshot(&shape, &self.model, &self.setup),
@@ -279,6 +281,8 @@ impl Projector {
             }
             (Update::Written { body, .. }, _) => body.clone(),
             (Update::Status(status), Dialect::A2a1) => a2a1::project::status(&place, status),
+            (Update::Status(status), Dialect::Proto03) => proto03::project::status(&place, status),
+            (Update::Piece(piece), Dialect::Proto03) => proto03::project::piece(&place, piece),
             (Update::Piece(piece), Dialect::A2a1) => a2a1::project::piece(&place, piece),
             (Update::Status(status), Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder) => {
                 a2a03::project::status(&place, status)
@@ -325,8 +329,11 @@ impl Projector {
             match (self.view.dialect, self.view.extension) {
                 (Dialect::Sdlc, _) => sdlc::project::updates(&mut step),
                 (Dialect::Coder, _) => coder::project::updates(&mut step),
-                (Dialect::A2a03 | Dialect::A2a1, Extension::On) => tool::updates(&mut step),
-                (Dialect::A2a03 | Dialect::A2a1, Extension::Off) | (Dialect::Legacy, _) => {
+                (Dialect::Legacy, _) => plain::updates(&mut step),
+                (Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1, Extension::On) => {
+                    tool::updates(&mut step)
+                }
+                (Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1, Extension::Off) => {
                     plain::updates(&mut step)
                 }
             }

@@ -97,6 +97,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The same, where an empty string is how the protocol's default looks.
+    pub fn optional_id(&self, name: &str) -> Read<Option<&'a str>> {
+        match self.text(name)? {
+            Some("") => Ok(None),
+            Some(_) | None => self.id(name),
+        }
+    }
+
     pub fn needed_id(&self, name: &str) -> Read<&'a str> {
         self.id(name)?.ok_or_else(|| self.missing(name))
     }

@@ -1,15 +1,21 @@
 //! Why not, in the words of each dialect. One table: every way in which a request can fail has one
 //! row here and no other place.
 //!
+//! JSON-RPC has an [`ErrorObject`]; HTTP+JSON and gRPC have a [`Status`].
+//!
 //! A message is a sentence for people. It holds no path, no name of a type, and never more than a
 //! few bytes of what a client sent.
+
+mod status;
 
 use loggia_core::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::dialect::Dialect;
+use crate::dialect::{A2aVersion, Dialect};
 use crate::time::rfc3339;
+
+pub use status::{RpcCode, Status, closed_door_code, refused_at_the_door, status};
 
 /// A request that gets an error. The server's own conditions travel the same way as refusals.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -48,6 +54,8 @@ pub enum Condition {
     TaskNotFound,
     #[error("There is no such context")]
     UnknownContext,
+    #[error("This server has no such tenant")]
+    UnknownTenant,
     #[error("The task belongs to another context")]
     ContextMismatch,
     #[error("This question belongs to another task")]
@@ -117,18 +125,19 @@ pub enum Forbidden {
     Origin,
 }
 
-/// A JSON-RPC error. `http` is the status of the 1.0.1 HTTP binding, for whoever needs one.
+/// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ErrorObject {
     pub code: i32,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+    /// For plain HTTP that has no form of its own for errors.
     #[serde(skip)]
     pub http: u16,
 }
 
-/// One row: the code, what A2A calls it, what exactly it was, and the HTTP status.
+/// One row: the code, what A2A calls it, what exactly it was, and the HTTP status of 1.0.1.
 struct Row {
     code: i32,
     /// None: JSON-RPC's own codes, for which A2A has no name.
@@ -144,26 +153,28 @@ const NOT_PERMITTED: i32 = -32000;
 
 pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
     let row = row(error);
-    let newer_than_03 = matches!(row.code, -32008 | -32009);
-    let code = if dialect != Dialect::A2a1 && newer_than_03 { INTERNAL } else { row.code };
+    let code = code_in(&row, dialect);
     // Who wrote what can not be read may speak either dialect; the code says it all.
     let unread = matches!(
         error,
         WireError::Parse(_) | WireError::InvalidRequest(_) | WireError::MethodNotFound
     );
-    let data = (!unread).then(|| match dialect {
-        Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => free_form(error, &row),
-        Dialect::A2a1 => typed_details(error, &row),
+    let data = (!unread).then(|| match dialect.version() {
+        A2aVersion::V03 => free_form(error, &row),
+        A2aVersion::V1 => typed_details(error, &row),
     });
     let message = match (dialect, error) {
         (Dialect::Legacy, WireError::Invalid(violation)) => violation.quoted(),
         _ => error.to_string(),
     };
-    let http = match dialect {
-        Dialect::Sdlc => conflict(error).unwrap_or(row.http),
-        Dialect::A2a03 | Dialect::A2a1 | Dialect::Coder | Dialect::Legacy => row.http,
-    };
-    ErrorObject { code, message, data, http }
+    let http = if dialect == Dialect::Sdlc { conflict(error) } else { None };
+    ErrorObject { code, message, data, http: http.unwrap_or(row.http) }
+}
+
+/// Codes that 0.3 does not know are internal errors to it.
+fn code_in(row: &Row, dialect: Dialect) -> i32 {
+    let newer = matches!(row.code, -32008 | -32009);
+    if dialect.version() == A2aVersion::V03 && newer { INTERNAL } else { row.code }
 }
 
 impl Violation {
@@ -310,6 +321,7 @@ fn condition_row(condition: &Condition) -> Row {
     match condition {
         Condition::TaskNotFound => named(-32001, "TASK_NOT_FOUND", "unknown-task", 404),
         Condition::UnknownContext => own(PARAMS, "unknown-context", 400),
+        Condition::UnknownTenant => own(PARAMS, "unknown-tenant", 404),
         Condition::ContextMismatch => own(PARAMS, "context-mismatch", 400),
         Condition::QuestionElsewhere => own(PARAMS, "question-elsewhere", 400),
         Condition::NothingToFollow => unsupported("task-over"),

@@ -7,14 +7,16 @@ use crate::dialect::Dialect;
 use crate::intent::PushTarget;
 use crate::project::update::{Said, Speaker, value_of};
 use crate::time::rfc3339;
-use crate::{a2a1, a2a03, legacy};
+use crate::{a2a1, a2a03, legacy, proto03};
 
 /// The result of a send: a task, as [`Projector::snapshot`](crate::Projector::snapshot) gives it.
 pub fn sent(dialect: Dialect, task: Value) -> Value {
     match dialect {
         Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => task,
         // Moved, not written anew as the macro would.
-        Dialect::A2a1 => Value::Object(Map::from_iter([("task".to_owned(), task)])),
+        Dialect::Proto03 | Dialect::A2a1 => {
+            Value::Object(Map::from_iter([("task".to_owned(), task)]))
+        }
     }
 }
 
@@ -29,6 +31,12 @@ pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str, at: 
         Dialect::A2a03 | Dialect::Coder => {
             let message = a2a03::project::message(&said);
             value_of(&a2a03::types::Message { context_id: Some(session.to_string()), ..message })
+        }
+        Dialect::Proto03 => {
+            let message = proto03::project::message(&said);
+            let context_id = Some(session.to_string());
+            let message = proto03::types::Message { context_id, ..message };
+            value_of(&proto03::types::StreamResponse::Message(message))
         }
         Dialect::A2a1 => {
             let message = a2a1::project::message(&said);
@@ -67,6 +75,17 @@ pub fn rejected(
             history: Some(vec![a2a03::project::message(&prompt)]),
             artifacts: None,
         }),
+        Dialect::Proto03 => value_of(&proto03::types::Task {
+            id: task.to_string(),
+            context_id: session.to_string(),
+            status: proto03::types::TaskStatus {
+                state: proto03::types::State::Rejected,
+                message: Some(proto03::project::message(&why)),
+                timestamp: rfc3339(at),
+            },
+            artifacts: None,
+            history: Some(vec![proto03::project::message(&prompt)]),
+        }),
         Dialect::A2a1 => value_of(&a2a1::types::Task {
             id: task.to_string(),
             context_id: session.to_string(),
@@ -85,7 +104,7 @@ pub fn rejected(
     }
 }
 
-/// A page of tasks; 1.0 alone has lists. An empty token says that there is no next page.
+/// A page of tasks; 1.0 alone says how one looks. An empty token says that there is no next page.
 pub fn page(tasks: Vec<Value>, next: Option<String>, page_size: usize, total_size: usize) -> Value {
     let next_page_token = next.unwrap_or_default();
     value_of(&a2a1::types::ListTasksResponse { tasks, next_page_token, page_size, total_size })
@@ -97,6 +116,13 @@ pub fn push(dialect: Dialect, task: &TaskId, target: &PushTarget) -> Value {
         Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => {
             value_of(&a2a03::types::TaskPushNotificationConfig {
                 task_id: task.to_string(),
+                push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
+            })
+        }
+        Dialect::Proto03 => {
+            let config = target.id.as_deref().unwrap_or_default();
+            value_of(&proto03::types::TaskPushNotificationConfig {
+                name: format!("tasks/{task}/pushNotificationConfigs/{config}"),
                 push_notification_config: a2a03::types::PushNotificationConfig::shown(target),
             })
         }
@@ -118,13 +144,13 @@ pub fn pushes(dialect: Dialect, task: &TaskId, targets: &[PushTarget]) -> Value 
     let configs: Vec<Value> = targets.iter().map(|target| push(dialect, task, target)).collect();
     match dialect {
         Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => Value::Array(configs),
-        Dialect::A2a1 => json!({ "configs": configs, "nextPageToken": "" }),
+        Dialect::Proto03 | Dialect::A2a1 => json!({ "configs": configs, "nextPageToken": "" }),
     }
 }
 
 pub fn push_deleted(dialect: Dialect) -> Value {
     match dialect {
         Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => Value::Null,
-        Dialect::A2a1 => Value::Object(Map::new()),
+        Dialect::Proto03 | Dialect::A2a1 => Value::Object(Map::new()),
     }
 }

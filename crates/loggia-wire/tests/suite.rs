@@ -22,6 +22,7 @@ mod suite {
     mod refuse;
     mod refused;
     mod reply;
+    mod rest;
     mod script;
     mod sdlc;
     mod transcript;

@@ -47,6 +47,7 @@ pub struct Config {
     pub clones: ClonesConfig,
     /// Hosts of a private network that clients may name as webhooks.
     pub webhook_hosts: Vec<String>,
+    pub offers: Offers,
     /// Variables that commands get beside the few that they always get.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,
@@ -98,6 +99,20 @@ impl Default for ServerLimits {
     fn default() -> Self {
         let (connections, streams, remote_streams) = (4_096, 4_096, 256);
         Self { connections, streams, remote_streams, stall_seconds: 30, idle_seconds: 75 }
+    }
+}
+
+/// What a server offers beyond what every one must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offers {
+    pub streaming: bool,
+    pub push: bool,
+    pub extended_card: bool,
+}
+
+impl Default for Offers {
+    fn default() -> Self {
+        Self { streaming: true, push: true, extended_card: true }
     }
 }
 

@@ -13,6 +13,8 @@
 mod attach;
 #[path = "e2e/attacks.rs"]
 mod attacks;
+#[path = "e2e/bindings.rs"]
+mod bindings;
 #[path = "e2e/card.rs"]
 mod card;
 #[path = "e2e/catalog.rs"]

@@ -1,17 +1,21 @@
-// @a2a-js/sdk 1.3.0 against a running server: node test.mjs URL WORKSPACE
+// @a2a-js/sdk 1.3.0 against a running server: node test.mjs URL WORKSPACE BINDING
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { ListTasksRequest, Role, SendMessageRequest, StreamResponse, TaskState } from '@a2a-js/sdk';
+import * as grpc from '@grpc/grpc-js';
+
 import {
   ClientFactory,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
+  RestTransportFactory,
   ServiceParameters,
   withA2AExtensions,
 } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import {
   A2A_ERROR_CODE,
   TaskNotCancelableError,
@@ -19,17 +23,33 @@ import {
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
 
-import { EXTENSION, SETUP, all, noting, refused, run, sleep, webhook } from './checks.mjs';
+import {
+  EXTENSION,
+  SETUP,
+  all,
+  noting,
+  notingCalls,
+  refused,
+  run,
+  sleep,
+  webhook,
+} from './checks.mjs';
 
-const [URL_, WORKSPACE] = process.argv.slice(2);
+const [URL_, WORKSPACE, BINDING] = process.argv.slice(2);
 const NOWHERE = randomUUID();
 const { TASK_STATE_CANCELED, TASK_STATE_COMPLETED, TASK_STATE_INPUT_REQUIRED } = TaskState;
 
 async function connect(path = '', legacyCompat = undefined) {
   const calls = [];
   const fetchImpl = noting(calls);
+  const grpcCallOptions = notingCalls(calls, grpc);
+  const transport = {
+    JSONRPC: () => new JsonRpcTransportFactory({ fetchImpl, legacyCompat }),
+    'HTTP+JSON': () => new RestTransportFactory({ fetchImpl, legacyCompat }),
+    GRPC: () => new GrpcTransportFactory({ legacyCompat, grpcCallOptions }),
+  }[BINDING]();
   const factory = new ClientFactory({
-    transports: [new JsonRpcTransportFactory({ fetchImpl, legacyCompat })],
+    transports: [transport],
     cardResolver: new DefaultAgentCardResolver({ fetchImpl, legacyCompat }),
   });
   // The last part of a base address is replaced unless it ends in a slash.
@@ -59,7 +79,7 @@ const file = (name) => join(WORKSPACE, name);
 const over = (body) =>
   (body.statusUpdate ?? body.task)?.status.state === 'TASK_STATE_COMPLETED';
 
-await run('js 1.3.0', {
+await run(`js 1.3.0 ${BINDING}`, {
   async card() {
     const { client } = await connect();
     const card = await client.getAgentCard();
@@ -200,7 +220,10 @@ await run('js 1.3.0', {
     assert.match(text(task.status.message.parts), /yes\.txt/);
     assert.ok(!existsSync(file('yes.txt')));
     await assert.rejects(client.sendMessage(message('perhaps', task.id)), (error) => {
-      assert.equal(error.envelopeCode, A2A_ERROR_CODE.INVALID_PARAMS);
+      // Only JSON-RPC has a code that says so.
+      const said = { JSONRPC: error.envelopeCode, 'HTTP+JSON': error.statusCode, GRPC: error.code };
+      const wanted = { JSONRPC: A2A_ERROR_CODE.INVALID_PARAMS, 'HTTP+JSON': 400, GRPC: 3 };
+      assert.equal(said[BINDING] ?? error.grpcCode ?? error.cause?.code, wanted[BINDING], error);
       return true;
     });
     const done = await client.sendMessage(message('yes', task.id));

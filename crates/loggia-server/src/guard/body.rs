@@ -49,7 +49,8 @@ pub(super) fn check(parts: &Parts, body: &Body, limit: u64) -> Result<(), Reject
 /// What changes something is JSON.
 pub(super) fn check_type(parts: &Parts, body: &Body) -> Result<(), Rejection> {
     let changes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    if changes.contains(&parts.method) && !is_json(&parts.headers, has_body(parts, body)) {
+    let spoken = is_json(&parts.headers, has_body(parts, body)) || is_grpc(parts);
+    if changes.contains(&parts.method) && !spoken {
         return Err(NOT_JSON);
     }
     Ok(())
@@ -86,6 +87,19 @@ fn is_json(headers: &HeaderMap, has_body: bool) -> bool {
                 .any(|json| essence.eq_ignore_ascii_case(json))
         }
     }
+}
+
+/// gRPC is HTTP/2 with a content type of its own, which no page sends without asking first either.
+pub(crate) fn is_grpc(parts: &Parts) -> bool {
+    let mut types = parts.headers.get_all(CONTENT_TYPE).iter();
+    let only = types.next().filter(|_| types.next().is_none());
+    let essence = only.and_then(|value| value.to_str().ok()?.split(';').next());
+    let grpc = |essence: &str| {
+        ["application/grpc", "application/grpc+proto"]
+            .iter()
+            .any(|grpc| essence.trim().eq_ignore_ascii_case(grpc))
+    };
+    parts.version == Version::HTTP_2 && parts.method == Method::POST && essence.is_some_and(grpc)
 }
 
 /// Takes what is on its way of a body that is refused. On HTTP/2 a refusal in the middle of one

@@ -22,17 +22,17 @@ use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
 /// How long a body may take to arrive.
-pub(super) const BODY_TIME: Duration = Duration::from_secs(30);
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// What a request says outside its body.
 #[derive(Clone)]
-pub(super) struct Envelope {
+pub(crate) struct Envelope {
     pub caller: Caller,
     pub version: Option<String>,
     pub extension: Extension,
     pub spoken: Spoken,
-    resume: Option<FrameId>,
-    stopping: Stopping,
+    pub resume: Option<FrameId>,
+    pub stopping: Stopping,
 }
 
 pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
@@ -66,7 +66,7 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoke
 }
 
 impl Envelope {
-    fn of(request: &Request, spoken: Spoken) -> Option<Self> {
+    pub fn of(request: &Request, spoken: Spoken) -> Option<Self> {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let version = asked_version(request);
@@ -147,7 +147,7 @@ async fn respond(
 }
 
 /// Tells the client that the extension it asked for is on.
-fn named_extension(mut response: Response, extension: Extension) -> Response {
+pub(crate) fn named_extension(mut response: Response, extension: Extension) -> Response {
     if extension == Extension::On {
         let value = HeaderValue::from_static(devtool::URI);
         for name in ["a2a-extensions", "x-a2a-extensions"] {

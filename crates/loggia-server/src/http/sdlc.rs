@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use loggia_core::{Surface, TaskId};
@@ -32,11 +32,11 @@ const LONGEST_PAGE: usize = 100;
 const NEXT_PAGE: &str = "x-next-page-token";
 
 /// Whether a path is one of these.
-pub(super) fn is_route(path: &str) -> bool {
-    let fixed =
-        ["/tasks", "/tasks/metadata", "/message/stream", "/executeCommand", "/listCommands"];
+pub(super) fn is_route(method: &Method, path: &str) -> bool {
+    let fixed = ["/tasks/metadata", "/message/stream", "/executeCommand", "/listCommands"];
     let task = path.strip_prefix("/tasks/").and_then(|rest| rest.strip_suffix("/metadata"));
-    fixed.contains(&path) || task.is_some_and(|task| !task.contains('/'))
+    let open = path == "/tasks" && *method == Method::POST;
+    open || fixed.contains(&path) || task.is_some_and(|task| !task.contains('/'))
 }
 
 type Answer = Result<Response, WireError>;

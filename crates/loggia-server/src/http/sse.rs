@@ -9,7 +9,7 @@ use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use futures::future::BoxFuture;
-use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse, sdlc};
+use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse, sdlc, status};
 
 use crate::auth::Tenure;
 use crate::dispatch::TaskFrames;
@@ -50,7 +50,10 @@ impl Form {
                 Bytes::from(format!("event: error\ndata: {why}\n\n"))
             }
             Form::Events => {
-                let (_, body) = sdlc::error(error);
+                let body = match dialect {
+                    Dialect::Sdlc => sdlc::error(error).1,
+                    _ => status(error, dialect).body,
+                };
                 Bytes::from(format!("event: error\ndata: {body}\n\n"))
             }
         }

@@ -10,7 +10,8 @@ use axum::response::Response;
 use loggia_core::Surface;
 use loggia_wire::legacy::{self, Names, Reading};
 use loggia_wire::{
-    Asked, Call, Delivery, Dialect, Id, WireError, check_call_version, decode, dialect_of,
+    Asked, Call, Delivery, Dialect, Id, WireError, check_call_version, check_tenant, decode,
+    dialect_of,
 };
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ pub const PATHS: &[&str] = &[
 
 /// What is understood where a request came in, and how it is answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spoken {
+pub(crate) enum Spoken {
     /// Every dialect, by the method's name.
     Every,
     /// The task service; `tasks/send` is answered at once.
@@ -113,6 +114,7 @@ pub(super) async fn read(
         return (dialect, asked);
     }
     let asked = check_call_version(envelope.version.as_deref(), call)
+        .and_then(|()| check_tenant(server.facts.tenant.as_deref(), dialect, &call.params))
         .and_then(|()| decode(call, envelope.extension));
     (dialect, asked)
 }

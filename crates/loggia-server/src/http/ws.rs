@@ -17,8 +17,8 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, attach, check_version,
-    decode, dialect_of, refuse,
+    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, attach, check_tenant,
+    check_version, decode, dialect_of, refuse,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -391,6 +391,8 @@ fn fault(error: &axum::Error) -> Close {
 }
 
 async fn answer(server: &Server, call: &Call, caller: &Caller) -> Result<Reply, WireError> {
+    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+    check_tenant(server.facts.tenant.as_deref(), dialect, &call.params)?;
     let resume = call.params.get("lastEventId").and_then(Value::as_str).and_then(cursor);
     server.ask(decode(call, Extension::On)?, caller, resume).await
 }

@@ -131,7 +131,7 @@ impl Version {
     pub fn of(dialect: Dialect) -> Self {
         match dialect {
             Dialect::Legacy => Version::V01,
-            Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => Version::V03,
+            Dialect::A2a03 | Dialect::Proto03 | Dialect::Sdlc | Dialect::Coder => Version::V03,
             Dialect::A2a1 => Version::V1,
         }
     }

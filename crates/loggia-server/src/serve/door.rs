@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
 
 use crate::auth::Authenticator;
 use crate::guard::{Guard, Rejection, read_away};
 
-/// The body of a refusal on this path, where it must not be the plain one.
-pub type Render = fn(rejection: &Rejection, path: &str) -> Option<Value>;
+/// A refusal of this request, where it must not be the plain one.
+pub type Render = fn(rejection: &Rejection, request: &Parts) -> Option<Response>;
 
 pub struct Door {
     guard: Guard,
@@ -32,7 +32,7 @@ impl Door {
         Self { guard, authenticator, render: |_, _| None }
     }
 
-    /// Lets RPC endpoints refuse in their own shape; status and headers stay.
+    /// Lets endpoints refuse in their own shape.
     pub fn rendering(mut self, render: Render) -> Self {
         self.render = render;
         self
@@ -56,17 +56,14 @@ impl Door {
             }
             Err(rejection) => {
                 read_away(&parts, body).await;
-                Err(self.refuse(rejection, parts.uri.path()))
+                Err(self.refuse(rejection, &parts))
             }
         }
     }
 
-    fn refuse(&self, rejection: Rejection, path: &str) -> Response {
+    fn refuse(&self, rejection: Rejection, request: &Parts) -> Response {
         tracing::debug!(status = rejection.status.as_u16(), reason = rejection.reason, "refused");
-        match (self.render)(&rejection, path) {
-            Some(body) => rejection.respond(body),
-            None => rejection.into_response(),
-        }
+        (self.render)(&rejection, request).unwrap_or_else(|| rejection.into_response())
     }
 }
 

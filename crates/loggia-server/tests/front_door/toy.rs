@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
@@ -109,10 +110,11 @@ fn door(bound: &Bound, setup: &Setup) -> Guarded {
 }
 
 /// As the JSON-RPC layer is going to do it.
-fn render(rejection: &Rejection, path: &str) -> Option<Value> {
+fn render(rejection: &Rejection, request: &Parts) -> Option<Response> {
     let reason = json!({"reason": rejection.reason});
     let error = json!({"code": -32600, "message": rejection.message, "data": reason});
-    (path == "/rpc").then(|| json!({"jsonrpc": "2.0", "id": null, "error": error}))
+    let body = json!({"jsonrpc": "2.0", "id": null, "error": error});
+    (request.uri.path() == "/rpc").then(|| rejection.respond(body))
 }
 
 fn router(toy: Toy) -> Router {

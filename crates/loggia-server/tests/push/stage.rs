@@ -166,6 +166,8 @@ fn facts() -> CardFacts {
         description: String::new(),
         version: "0".into(),
         public_url: "http://localhost:1".into(),
+        grpc: None,
+        tenant: None,
         documentation_url: None,
         streaming: true,
         push: false,

@@ -43,7 +43,7 @@ fn task(fields: &Fields<'_>) -> Read<TaskId> {
 }
 
 /// Zero means everything, as the comment in the 0.3 protocol file says and its SDKs do.
-fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
+pub(crate) fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
     Ok(match fields.count("historyLength")? {
         None | Some(0) => HistoryLength::All,
         Some(length) => HistoryLength::Last(length),
@@ -65,13 +65,17 @@ fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) 
         extensions: message.texts("extensions")?,
         references: message.ids("referenceTaskIds")?.into_iter().map(TaskId::from).collect(),
         request_metadata: fields.metadata("metadata")?,
-        configuration: configuration(fields, stream)?,
+        configuration: configuration(fields, "pushNotificationConfig", stream)?,
     };
     send::asked(draft, Dialect::A2a03, extension)
 }
 
 /// Without `blocking`, nobody waits: the protocol's own words are "if true, the client will wait".
-fn configuration(fields: &Fields<'_>, stream: Option<Delivery>) -> Read<Configuration> {
+pub(crate) fn configuration(
+    fields: &Fields<'_>,
+    push: &str,
+    stream: Option<Delivery>,
+) -> Read<Configuration> {
     let Some(given) = fields.object("configuration")? else {
         return Ok(Configuration {
             delivery: stream.unwrap_or(Delivery::Unsaid),
@@ -85,7 +89,7 @@ fn configuration(fields: &Fields<'_>, stream: Option<Delivery>) -> Read<Configur
         Some(false) => Delivery::AtOnce,
         None => Delivery::Unsaid,
     };
-    let push = given.object("pushNotificationConfig")?;
+    let push = given.object(push)?;
     Ok(Configuration {
         delivery: stream.unwrap_or(unary),
         push: push.map(|config| push_target(&config)).transpose()?,
@@ -155,10 +159,10 @@ pub(crate) fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
         credentials = given.secret("credentials")?;
     }
     Ok(PushTarget {
-        id: config.id("id")?.map(str::to_owned),
+        id: config.optional_id("id")?.map(str::to_owned),
         url: config.url("url")?,
-        token: config.secret("token")?,
-        scheme,
-        credentials,
+        token: config.secret("token")?.filter(|token| !token.is_empty()),
+        scheme: scheme.filter(|scheme| !scheme.is_empty()),
+        credentials: credentials.filter(|credentials| !credentials.is_empty()),
     })
 }

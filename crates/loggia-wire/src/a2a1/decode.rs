@@ -1,4 +1,5 @@
-//! A2A 1.0 requests to intents. `tenant` routes nothing here and is left alone.
+//! A2A 1.0 requests to intents. `tenant` is checked before ([`crate::check_tenant`]) and says nothing
+//! here.
 
 use loggia_core::{Part, TaskId, TaskState};
 use serde_json::Value;
@@ -48,7 +49,7 @@ fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
     Ok(fields.count("historyLength")?.map_or(HistoryLength::All, HistoryLength::Last))
 }
 
-fn list(fields: &Fields<'_>) -> Read<ListTasks> {
+pub(crate) fn list(fields: &Fields<'_>) -> Read<ListTasks> {
     let page_size = fields.count("pageSize")?.unwrap_or(PAGE);
     if !(1..=LARGEST_PAGE).contains(&page_size) {
         return Err(violation("pageSize", "must be between 1 and 100"));
@@ -92,8 +93,8 @@ fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) 
         _ => return Err(violation(message.path("role"), "must be ROLE_USER or ROLE_AGENT")),
     }
     let draft = Draft {
-        session: optional_id(&message, "contextId")?.map(Into::into),
-        task: optional_id(&message, "taskId")?.map(Into::into),
+        session: message.optional_id("contextId")?.map(Into::into),
+        task: message.optional_id("taskId")?.map(Into::into),
         message: message.needed_id("messageId")?.to_owned(),
         parts: parts(&message)?,
         metadata: message.metadata("metadata")?,
@@ -103,14 +104,6 @@ fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) 
         configuration: configuration(fields, stream)?,
     };
     send::asked(draft, Dialect::A2a1, extension)
-}
-
-/// An empty string is how the protocol's default looks.
-fn optional_id<'a>(fields: &Fields<'a>, name: &str) -> Read<Option<&'a str>> {
-    match fields.text(name)? {
-        Some("") => Ok(None),
-        Some(_) | None => fields.id(name),
-    }
 }
 
 /// A send waits, unless it is told to return immediately.
@@ -177,7 +170,7 @@ fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
         credentials = given.secret("credentials")?;
     }
     Ok(PushTarget {
-        id: optional_id(config, "id")?.map(str::to_owned),
+        id: config.optional_id("id")?.map(str::to_owned),
         url: config.url("url")?,
         token: config.secret("token")?.filter(|token| !token.is_empty()),
         scheme: scheme.filter(|scheme| !scheme.is_empty()),

@@ -1,9 +1,9 @@
 //! The cards: one for everybody, one for each version.
 
 use loggia_core::{Mode, ModelName};
-use loggia_wire::card::{AuthScheme, SETUP, Skill};
+use loggia_wire::card::{AuthScheme, GrpcUrls, SETUP, Skill, proto_card};
 use loggia_wire::{CardFacts, CardKind, Extended, card, card_kind, extended_card, legacy};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn tool(name: &str) -> Skill {
     Skill {
@@ -32,6 +32,8 @@ fn facts() -> CardFacts {
         description: "A coding agent whose session many clients share.".into(),
         version: "0.1.0".into(),
         public_url: "https://example.org/loggia".into(),
+        grpc: Some(GrpcUrls { v1: "example.org:443".into(), v03: "example.org:443".into() }),
+        tenant: None,
         documentation_url: None,
         streaming: true,
         push: true,
@@ -151,7 +153,9 @@ fn the_hybrid_is_both() {
     assert_eq!(hybrid["url"], v03["url"]);
     assert_eq!(hybrid["supportedInterfaces"][0], v1["supportedInterfaces"][0]);
     // The 0.3 conformance kit refuses a card with a transport it does not know.
-    assert_eq!(hybrid["additionalInterfaces"].as_array().unwrap().len(), 1);
+    let transports = hybrid["additionalInterfaces"].as_array().unwrap().iter();
+    let transports: Vec<&Value> = transports.map(|interface| &interface["transport"]).collect();
+    assert_eq!(transports, ["JSONRPC", "HTTP+JSON", "GRPC"]);
     for shown in [&hybrid, &v1, &v03] {
         let extension = &shown["capabilities"]["extensions"][0];
         assert_eq!(extension["uri"], loggia_wire::devtool::URI);
@@ -179,7 +183,42 @@ fn the_same_facts_give_the_same_bytes() {
     assert!(shown.get("securitySchemes").is_none() && shown.get("security").is_none());
     let local = CardFacts { public_url: "http://127.0.0.1:41242".into(), ..facts() };
     let shown = card(&local, CardKind::A2a1);
-    assert_eq!(shown["supportedInterfaces"][1]["url"], "ws://127.0.0.1:41242/ws");
+    assert_eq!(shown["supportedInterfaces"][3]["url"], "ws://127.0.0.1:41242/ws");
+}
+
+#[test]
+fn where_grpc_is() {
+    let cases = [
+        ("http://localhost:41242", Some("localhost:41242")),
+        ("http://[::1]:41242", Some("[::1]:41242")),
+        ("https://example.org", Some("example.org:443")),
+        ("http://example.org/", Some("example.org:80")),
+        ("https://[2001:db8::1]", Some("[2001:db8::1]:443")),
+        ("https://example.org/loggia", None),
+        ("example.org", None),
+        ("http://", None),
+    ];
+    for (url, expected) in cases {
+        assert_eq!(GrpcUrls::of(url).map(|urls| urls.v1).as_deref(), expected, "{url}");
+    }
+    let none = CardFacts { grpc: None, tenant: Some("acme".into()), ..facts() };
+    let shown = card(&none, CardKind::Hybrid);
+    assert!(!shown.to_string().contains("GRPC"), "what can not be reached is not named");
+    for interface in shown["supportedInterfaces"].as_array().unwrap() {
+        let tenant = (interface["protocolVersion"] == "1.0").then_some("acme");
+        assert_eq!(interface["tenant"].as_str(), tenant, "only 1.0 has tenants");
+    }
+}
+
+/// The protocol file of 0.3 wraps what its JSON writes plainly.
+#[test]
+fn the_card_of_the_0_3_protocol_file() {
+    let shown = proto_card(card(&facts(), CardKind::Proto03));
+    assert_eq!(shown["security"][0], json!({ "schemes": { "bearer": { "list": [] } } }));
+    assert_eq!(shown["security"][1], json!({ "schemes": { "oauth": { "list": ["read"] } } }));
+    let bearer = &shown["securitySchemes"]["bearer"];
+    assert_eq!(bearer["httpAuthSecurityScheme"]["scheme"], "bearer");
+    assert_eq!(bearer["type"], "http", "for those who read it as JSON");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use loggia_core::{Envelope, Event, Session, TaskId, TaskState, Tasks};
-use loggia_wire::{Dialect, End, Extension, Frame, FrameId, Projector, Shown, View};
+use loggia_wire::{A2aVersion, Dialect, End, Extension, Frame, FrameId, Projector, Shown, View};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -240,11 +240,13 @@ fn opening_of_all(projector: &Projector) -> Vec<Option<Frame>> {
 }
 
 fn check_end(view: View, frame: &Frame, event: &Value) -> Result<(), TestCaseError> {
-    if view.dialect != Dialect::A2a1 && inner(frame).0 == "status-update" {
+    let (kind, of_03) = (inner(frame).0, view.dialect.version() == A2aVersion::V03);
+    if of_03 && ["status-update", "statusUpdate"].contains(&kind) {
         prop_assert_eq!(&event["final"], frame.ends.is_some());
     }
     let state = event["status"]["state"].as_str().unwrap_or_default().to_lowercase();
-    let over = ["completed", "failed", "canceled"].iter().any(|name| state.ends_with(name));
+    let over =
+        ["completed", "failed", "canceled", "cancelled"].iter().any(|name| state.ends_with(name));
     match frame.ends {
         Some(End::Terminal) => prop_assert!(over),
         Some(End::InputRequired) => {

@@ -2,7 +2,7 @@
 
 use loggia_core::{Millis, Origin, Refusal, Surface};
 use loggia_wire::refuse::Forbidden;
-use loggia_wire::{Condition, Dialect, Violation, WireError, refuse};
+use loggia_wire::{Condition, Dialect, Violation, WireError, refuse, status};
 use serde_json::json;
 
 fn all() -> Vec<(&'static str, WireError)> {
@@ -82,11 +82,12 @@ fn the_table() {
             (Dialect::Legacy, "0.1"),
             (Dialect::Sdlc, "sdlc"),
         ] {
-            let shown = refuse(&error, dialect);
+            let (shown, status) = (refuse(&error, dialect), status(&error, dialect));
             let body = serde_json::to_value(&shown).unwrap();
             text.push_str(&format!(
-                "  {label}  http {}  {}\n",
+                "  {label}  http {}  grpc {}  {}\n",
                 shown.http,
+                status.rpc.name(),
                 super::transcript::compact(&body, 16)
             ));
         }

@@ -1,6 +1,6 @@
 //! Requests that mean nothing: which field is to blame, and that nothing at all can do harm.
 
-use loggia_wire::{Dialect, WireError, dialect_of, refuse};
+use loggia_wire::{Dialect, Extension, WireError, decode_method, dialect_of, refuse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -229,6 +229,16 @@ proptest! {
             let Some((status, shown)) = refused.as_ref().map(sdlc) else { continue };
             prop_assert_eq!(status, 400);
             prop_assert!(shown["error"].is_string());
+        }
+        let of_the_protocol_file = [
+            "SendMessage", "GetTask", "CancelTask", "CreateTaskPushNotificationConfig",
+            "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfig",
+        ];
+        for method in of_the_protocol_file {
+            let asked = decode_method(Dialect::Proto03, method, &params, Extension::Off);
+            if let Err(error) = asked {
+                prop_assert_eq!(refuse(&error, Dialect::Proto03).code, -32602);
+            }
         }
     }
 }

@@ -17,6 +17,8 @@ pub fn name(view: View) -> &'static str {
     match (view.dialect, view.extension) {
         (Dialect::A2a03, Extension::On) => "a2a03-devtool",
         (Dialect::A2a03, Extension::Off) => "a2a03-plain",
+        (Dialect::Proto03, Extension::On) => "proto03-devtool",
+        (Dialect::Proto03, Extension::Off) => "proto03-plain",
         (Dialect::A2a1, Extension::On) => "a2a1-devtool",
         (Dialect::A2a1, Extension::Off) => "a2a1-plain",
         (Dialect::Legacy, _) => "tasks",

@@ -94,6 +94,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         rules,
         limits,
         server,
+        offers,
         webhook_hosts,
         clones,
         pass_env,
@@ -122,6 +123,9 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         row("server.remote_streams", json!(server.remote_streams)),
         row("server.stall_seconds", json!(server.stall_seconds)),
         row("server.idle_seconds", json!(server.idle_seconds)),
+        row("server.streaming", json!(offers.streaming)),
+        row("server.push", json!(offers.push)),
+        row("server.extended_card", json!(offers.extended_card)),
     ]);
     for (key, element, value) in clones.rows() {
         let name = element.map_or_else(|| key.to_owned(), |element| format!("{key}.{element}"));

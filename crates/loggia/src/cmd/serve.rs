@@ -17,7 +17,7 @@ use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shu
 use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
 use loggia_session::{Hub, SessionHandle, SqliteStore, StoreError};
 use loggia_wire::CardFacts;
-use loggia_wire::card::{AuthScheme, Skill};
+use loggia_wire::card::{AuthScheme, GrpcUrls, Skill};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use crate::cli::Pass;
 use crate::clones;
 use crate::compose::{self, App};
-use crate::config::{Config, Flags, ServerLimits};
+use crate::config::{Config, Flags, Offers, ServerLimits};
 use crate::exit::Usage;
 
 #[derive(Args)]
@@ -50,6 +50,15 @@ pub struct ShareArgs {
     /// How clients reach this server, where that is not where it listens
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
+    /// How gRPC clients reach it, `host:port`, where that is not where HTTP clients do
+    #[arg(long, value_name = "ADDRESS")]
+    pub grpc_url: Option<String>,
+    /// The same for A2A 0.3, some of whose clients want `http://host:port`
+    #[arg(long = "grpc-url-0.3", value_name = "ADDRESS")]
+    pub grpc_url_03: Option<String>,
+    /// The tenant that the card names; clients put it into their requests
+    #[arg(long, value_name = "NAME")]
+    pub tenant: Option<String>,
     /// A further name for this server in requests, `name` or `name:port`
     #[arg(long = "allowed-host", value_name = "HOST")]
     pub allowed_hosts: Vec<String>,
@@ -231,7 +240,8 @@ impl Setup {
             tools: app.tool_facts(&self.config),
             auto_execute: args.allow_auto_execute,
         };
-        let facts = facts(&bound, args, app.tool_skills(&self.config));
+        let offers = self.config.offers;
+        let facts = facts(&bound, args, offers, app.tool_skills(&self.config));
         let (limits, clients) = limits(&self.config.server);
         let hook = app.prompt_hook(&self.config);
         let push = PushOptions {
@@ -240,7 +250,8 @@ impl Setup {
             ..PushOptions::default()
         };
         let server = Server::new(self.hub.clone(), shape, defaults, facts);
-        let server = server.limiting(clients).with_hook(hook).with_push(push);
+        let server = server.limiting(clients).with_hook(hook);
+        let server = if offers.push { server.with_push(push) } else { server };
         let server = server.cloning(app.clone_policy(&self.config));
         let server = Arc::new(server.with_oauth(self.oauth.clone()));
         let (directory, keep) = (app.clones_directory(&self.config), self.config.clones.keep);
@@ -426,18 +437,21 @@ fn authenticator(args: &ShareArgs, oauth: Arc<OAuth>) -> anyhow::Result<Authenti
     })
 }
 
-fn facts(bound: &Bound, args: &ShareArgs, tools: Vec<Skill>) -> CardFacts {
+fn facts(bound: &Bound, args: &ShareArgs, offers: Offers, tools: Vec<Skill>) -> CardFacts {
     let own = format!("http://localhost:{}", bound.port());
+    let public_url = args.public_url.clone().unwrap_or(own).trim_end_matches('/').to_owned();
     let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     CardFacts {
         name: "Loggia".into(),
         description: "A coding agent whose one live session is open on every side.".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        public_url: args.public_url.clone().unwrap_or(own).trim_end_matches('/').to_owned(),
+        grpc: grpc_urls(args, &public_url),
+        public_url,
+        tenant: args.tenant.clone().filter(|tenant| !tenant.is_empty()),
         documentation_url: None,
-        streaming: true,
+        streaming: offers.streaming,
         push: false,
-        extended_card: true,
+        extended_card: offers.extended_card,
         auth: if args.require_token { vec![AuthScheme::Bearer] } else { Vec::new() },
         input_modes: text(&["text/plain"]),
         output_modes: text(&["text/plain", "application/json"]),
@@ -452,4 +466,11 @@ fn facts(bound: &Bound, args: &ShareArgs, tools: Vec<Skill>) -> CardFacts {
         }],
         tools,
     }
+}
+
+/// As told, or as it follows from how HTTP clients reach the server.
+fn grpc_urls(args: &ShareArgs, public_url: &str) -> Option<GrpcUrls> {
+    let own = GrpcUrls::of(public_url);
+    let v1 = args.grpc_url.clone().or_else(|| own.map(|own| own.v1))?;
+    Some(GrpcUrls { v03: args.grpc_url_03.clone().unwrap_or_else(|| v1.clone()), v1 })
 }

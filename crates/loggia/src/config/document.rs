@@ -178,6 +178,10 @@ impl Reading<'_> {
                 let setting = key::limited(limit, number).map_err(|reason| at(line, reason))?;
                 self.entries.push(Entry { line, found: Ok((key, setting)) });
             }
+            (Form::Flag(offer), DeValue::Boolean(flag)) => {
+                let setting = Setting::Offer(offer, *flag);
+                self.entries.push(Entry { line, found: Ok((key, setting)) });
+            }
             (Form::List(read), DeValue::Array(items)) => {
                 for item in items {
                     let line = self.line(item);
@@ -231,6 +235,7 @@ fn wanted(form: Form) -> &'static str {
         Form::List(_) => "a list such as [\"one\", \"two\"]",
         Form::Program(_) => "a program and its arguments as a list of texts",
         Form::Number(_) => "a whole number",
+        Form::Flag(_) => "true or false",
     }
 }
 

@@ -8,9 +8,9 @@ use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 
 use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
-use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Setting};
+use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Keys, Loaded, Origin, Paths, ServerLimits};
+use super::{Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -37,6 +37,7 @@ impl Draft {
                 server: ServerLimits::default(),
                 clones: ClonesConfig::default(),
                 webhook_hosts: Vec::new(),
+                offers: Offers::default(),
                 pass_env: Vec::new(),
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
@@ -68,6 +69,10 @@ impl Draft {
             }
             Setting::Limit(limit, value) => {
                 set_limit(config, limit, value);
+                key.name.to_owned()
+            }
+            Setting::Offer(offer, flag) => {
+                *offered(&mut config.offers, offer) = flag;
                 key.name.to_owned()
             }
             Setting::PromptHook(words) => {
@@ -111,6 +116,7 @@ impl Draft {
             // The more a remote has to send, the less is allowed.
             Setting::Limit(Limit::Clones(CloneLimit::StallBytes), _) => false,
             Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
+            Setting::Offer(_, flag) => !flag,
             Setting::Model(_)
             | Setting::Shell(_)
             | Setting::PassEnvironment(_)
@@ -127,6 +133,9 @@ impl Draft {
             Setting::Model(model) => *model == self.config.model,
             Setting::Mode(mode) => *mode == self.config.mode,
             Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
+            Setting::Offer(offer, flag) => {
+                *offered(&mut self.config.offers.clone(), *offer) == *flag
+            }
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
             Setting::Keys(keys) => *keys == self.config.keys,
@@ -209,6 +218,14 @@ fn freedom(mode: Mode) -> u8 {
         Mode::Ask => 1,
         Mode::Edits => 2,
         Mode::All => 3,
+    }
+}
+
+fn offered(offers: &mut Offers, offer: Offer) -> &mut bool {
+    match offer {
+        Offer::Streaming => &mut offers.streaming,
+        Offer::Push => &mut offers.push,
+        Offer::ExtendedCard => &mut offers.extended_card,
     }
 }
 

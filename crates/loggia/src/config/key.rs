@@ -19,12 +19,21 @@ pub enum Setting {
     Mode(Mode),
     Rule { pattern: CommandPattern, allow: bool },
     Limit(Limit, u64),
+    Offer(Offer, bool),
     Shell(PathBuf),
     PassEnvironment(String),
     PromptHook(Vec<String>),
     Keys(Keys),
     Clones(CloneSetting),
     WebhookHost(String),
+}
+
+/// What a server may leave out: neither its card nor its answers know it then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offer {
+    Streaming,
+    Push,
+    ExtendedCard,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +77,7 @@ pub enum Form {
     /// A program and its arguments: one setting, which replaces an earlier one whole.
     Program(ReadWords),
     Number(Limit),
+    Flag(Offer),
 }
 
 #[derive(Debug)]
@@ -113,6 +123,9 @@ pub const KEYS: &[Key] = &[
     key("server.clones.stall_seconds", Form::Number(Limit::Clones(CloneLimit::StallSeconds))),
     key("server.clones.stall_bytes", Form::Number(Limit::Clones(CloneLimit::StallBytes))),
     key("server.webhook_hosts", Form::List(read_webhook_host)),
+    key("server.streaming", Form::Flag(Offer::Streaming)),
+    key("server.push", Form::Flag(Offer::Push)),
+    key("server.extended_card", Form::Flag(Offer::ExtendedCard)),
     key("shell.program", Form::Text(read_program)),
     key("shell.pass_env", Form::List(read_variable)),
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
@@ -152,6 +165,11 @@ impl Key {
                 let number = text.trim().parse();
                 Ok(vec![limited(limit, number.map_err(|_| not_a_number(limit))?)?])
             }
+            Form::Flag(offer) => match text.trim() {
+                "true" => Ok(vec![Setting::Offer(offer, true)]),
+                "false" => Ok(vec![Setting::Offer(offer, false)]),
+                _ => Err("write `true` or `false`".into()),
+            },
         }
     }
 }

@@ -34,8 +34,10 @@ async fn another_user_gets_nothing_but_the_card() {
     let served = Served::shared(&machine, &[]);
     let session = machine.sessions().remove(0);
     let work = machine.work().to_str().unwrap().to_owned();
-    let unknown = ["/none".to_owned(), "/metrics".to_owned(), "/ws/x".to_owned()];
-    for path in routes().into_iter().chain(unknown) {
+    let unknown = ["/none", "/metrics", "/ws/x"];
+    let by_pattern = ["/tasks/x", "/v1/tasks/x", "/extendedAgentCard", "/v1/card", "/acme/tasks"];
+    let more = unknown.into_iter().chain(by_pattern).map(str::to_owned);
+    for path in routes().into_iter().chain(more) {
         let url = format!("http://127.0.0.1:{}{path}", served.port);
         let (body, status) = as_nobody(&[&url]);
         let send = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": text_message("say x") } });
@@ -63,6 +65,15 @@ async fn another_user_gets_nothing_but_the_card() {
         } else {
             assert!(body.contains("other-user") && status == 403, "GET {path}: {body}");
         }
+    }
+    let grpc =
+        ["--http2-prior-knowledge", "-D", "-", "-H", "Content-Type: application/grpc", "-d", ""];
+    let asked = ["lf.a2a.v1.A2AService/ListTasks", "a2a.v1.A2AService/GetAgentCard"];
+    let about = ["grpc.health.v1.Health/Check", "grpc.reflection.v1.ServerReflection/Info"];
+    for path in asked.into_iter().chain(about) {
+        let url = format!("http://127.0.0.1:{}/{path}", served.port);
+        let (answer, _) = as_nobody(&[&grpc[..], &[&url]].concat());
+        assert!(answer.contains("grpc-status: 7"), "{path}: {answer}");
     }
     let log = machine.log(&session);
     assert_eq!(log.len(), 1, "nothing but its opening is in the log");

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Served {
     pub child: Child,
     pub port: u16,
-    client: reqwest::Client,
+    pub client: reqwest::Client,
 }
 
 impl Drop for Served {

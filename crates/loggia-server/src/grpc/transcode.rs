@@ -1,0 +1,158 @@
+//! Protocol buffers to JSON and back, by the protocol files alone.
+//!
+//! Limits come before work: depth and values are counted on the wire before anything is built. A
+//! `Struct` knows doubles only; one that is whole comes out as a whole number, because that is what
+//! somebody put in.
+
+use std::sync::LazyLock;
+
+use bytes::{Buf, Bytes};
+use loggia_wire::jsonrpc::VALUES_LIMIT;
+use loggia_wire::{Condition, WireError};
+use prost::Message;
+use prost::encoding::{WireType, decode_key, decode_varint};
+use prost_reflect::{
+    DescriptorPool, DeserializeOptions, DynamicMessage, Kind, MessageDescriptor, MethodDescriptor,
+    SerializeOptions,
+};
+use serde_json::Value;
+
+/// The protocol files, compiled, with all that they import.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// As deep as readers of protocol buffers go. An object inside of an object takes three of them.
+const DEPTH_LIMIT: usize = 100;
+
+/// Levels of JSON that stay below that limit, whatever they are made of.
+const LEVELS: usize = 28;
+
+/// Whole numbers up to here are exact in a double.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A test sees to it that they can be read; empty, there would be no method at all.
+static POOL: LazyLock<DescriptorPool> =
+    LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS).unwrap_or_default());
+
+/// A method by the name of what it belongs to and its own.
+pub fn method(of: &str, name: &str) -> Option<MethodDescriptor> {
+    POOL.get_service_by_name(of)?.methods().find(|method| method.name() == name)
+}
+
+/// The JSON form of a message.
+pub fn decode(descriptor: &MessageDescriptor, message: &[u8]) -> Result<Value, WireError> {
+    let mut values = 0;
+    count(descriptor, message, 0, &mut values).map_err(WireError::InvalidRequest)?;
+    let decoded = DynamicMessage::decode(descriptor.clone(), message)
+        .map_err(|_| WireError::InvalidRequest(MALFORMED))?;
+    let mut json = decoded
+        .serialize_with_options(serde_json::value::Serializer, &SerializeOptions::new())
+        .map_err(|_| WireError::InvalidRequest("it holds a number that is none"))?;
+    make_whole(&mut json);
+    Ok(json)
+}
+
+/// The message of a JSON form.
+pub fn encode(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, WireError> {
+    let failed = match message(descriptor, json) {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
+    };
+    // JSON clients may nest deeper than any reader of protocol buffers goes.
+    let shallow = serde_json::from_slice(json).map(|mut json| {
+        make_shallow(&mut json, 0);
+        message(descriptor, json.to_string().as_bytes())
+    });
+    if let Ok(Ok(message)) = shallow {
+        return Ok(message);
+    }
+    let name = descriptor.full_name();
+    tracing::error!(error = %failed, name, "an answer has no place in the protocol file");
+    Err(Condition::Internal.into())
+}
+
+fn message(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, serde_json::Error> {
+    // Cards hold what one form of a version has and the other does not; frames never do.
+    let strict = descriptor.name() != "AgentCard";
+    let options = DeserializeOptions::new().deny_unknown_fields(strict);
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    let message =
+        DynamicMessage::deserialize_with_options(descriptor.clone(), &mut reader, &options)?;
+    Ok(message.encode_to_vec().into())
+}
+
+/// What lies below the last level is written as text.
+fn make_shallow(value: &mut Value, level: usize) {
+    if level == LEVELS && (value.is_object() || value.is_array()) {
+        *value = Value::String(value.to_string());
+    }
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| make_shallow(item, level + 1)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|member| make_shallow(member, level + 1));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// `google.rpc.Status` of its JSON form.
+pub fn status(json: &Value) -> Option<Bytes> {
+    let descriptor = POOL.get_message_by_name("google.rpc.Status")?;
+    encode(&descriptor, json.to_string().as_bytes()).ok()
+}
+
+const MALFORMED: &str = "it is not a message of this method";
+
+/// Walks a message without building anything of it.
+fn count(
+    descriptor: &MessageDescriptor,
+    mut message: &[u8],
+    depth: usize,
+    values: &mut usize,
+) -> Result<(), &'static str> {
+    if depth > DEPTH_LIMIT {
+        return Err("it is nested too deep");
+    }
+    while message.has_remaining() {
+        *values += 1;
+        if *values > VALUES_LIMIT {
+            return Err("it holds too many values");
+        }
+        let (number, kind) = decode_key(&mut message).map_err(|_| MALFORMED)?;
+        let length = match kind {
+            WireType::Varint => {
+                decode_varint(&mut message).map_err(|_| MALFORMED)?;
+                continue;
+            }
+            WireType::SixtyFourBit => 8,
+            WireType::ThirtyTwoBit => 4,
+            WireType::LengthDelimited => decode_varint(&mut message).map_err(|_| MALFORMED)?,
+            // A form of nesting that these protocol files do not use.
+            WireType::StartGroup | WireType::EndGroup => return Err(MALFORMED),
+        };
+        let length = usize::try_from(length).map_err(|_| MALFORMED)?;
+        let (inner, rest) = message.split_at_checked(length).ok_or(MALFORMED)?;
+        message = rest;
+        let field = descriptor.get_field(number).map(|field| field.kind());
+        if let (WireType::LengthDelimited, Some(Kind::Message(below))) = (kind, field) {
+            count(&below, inner, depth + 1, values)?;
+        }
+    }
+    Ok(())
+}
+
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let double = number.as_f64().filter(|_| number.is_f64());
+            let whole = double.filter(|double| double.fract() == 0.0 && double.abs() <= EXACT);
+            if let Some(whole) = whole {
+                #[expect(clippy::cast_possible_truncation, reason = "whole, and in range")]
+                let whole = whole as i64;
+                *value = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
