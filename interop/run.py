@@ -70,6 +70,23 @@ def js(name):
     return ['node', directory / 'test.mjs']
 
 
+def command_line(version):
+    """The official command line, built once; it has no other form in a registry."""
+
+    def commands(directory):
+        yield [
+            *('cargo', 'install', 'a2a-cli', '--version', version, '--locked', '--debug'),
+            *('--root', directory, '--target-dir', directory / 'build'),
+            *('--config', 'profile.dev.debug=false'),
+        ]
+        # Half a gigabyte that is not needed again.
+        yield ['rm', '-r', directory / 'build']
+
+    script = HERE / 'cli' / 'test_cli.py'
+    directory = install(f'a2acli-{version}', [], commands)
+    return [sys.executable, '-B', script, directory / 'bin/a2acli']
+
+
 BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC']
 # What installs a client and gives its command, and the bindings to try it with.
 CLIENTS = {
@@ -84,6 +101,7 @@ CLIENTS = {
         ['JSONRPC'],
     ),
     'oauth': (lambda: python('oauth', 'test_oauth.py'), ['JSONRPC']),
+    'a2acli-0.4.5': (lambda: command_line('0.4.5'), ['JSONRPC', 'HTTP+JSON']),
 }
 # What a client needs before its server starts, and flags of that server.
 BEFORE = {'oauth': ['clients', 'add', 'before', '--json']}
