@@ -17,8 +17,9 @@ use prost_reflect::{
 };
 use serde_json::Value;
 
-/// The protocol files, compiled, with all that they import.
-pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+/// The protocol files, compiled, with all that they import. Kept beside them, because their compiler
+/// costs more than a minute of every first build; a test sees to it that they say the same.
+pub const DESCRIPTORS: &[u8] = include_bytes!("../../proto/descriptors.bin");
 
 /// As deep as readers of protocol buffers go. An object inside of an object takes three of them.
 const DEPTH_LIMIT: usize = 100;
