@@ -1,6 +1,8 @@
 //! Frames and answers of the task service. A task goes by the name that its client gave it; one
 //! that came another way, by ours.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use loggia_core::{Millis, Part as CorePart, SessionId, TaskArtifact, TaskState, TaskView};
 use serde_json::Value;
 
@@ -198,11 +200,23 @@ fn artifact(view: &TaskView, piece: &Piece) -> Artifact {
     Artifact {
         name: piece.name.clone(),
         mime_type: mime_type(found.map(|(_, artifact)| artifact), piece).to_owned(),
-        parts: piece.parts.iter().map(Into::into).collect(),
+        parts: piece.parts.iter().map(readable).collect(),
         index: found.map_or(0, |(index, _)| index),
         append: piece.append,
         last_chunk: piece.last,
     }
+}
+
+/// Clients of this protocol read texts. What is one comes as one, whatever it is in the log.
+fn readable(part: &CorePart) -> Part {
+    if let CorePart::File { media_type: Some(kind), base64: Some(bytes), .. } = part
+        && kind.starts_with("text/")
+        && let Ok(bytes) = STANDARD.decode(bytes)
+        && let Ok(text) = String::from_utf8(bytes)
+    {
+        return Part::Text { text };
+    }
+    part.into()
 }
 
 const PLAIN: &str = "text/plain";

@@ -215,7 +215,7 @@ fn where_grpc_is() {
 fn the_card_of_the_0_3_protocol_file() {
     let shown = proto_card(card(&facts(), CardKind::Proto03));
     assert_eq!(shown["security"][0], json!({ "schemes": { "bearer": { "list": [] } } }));
-    assert_eq!(shown["security"][1], json!({ "schemes": { "oauth": { "list": ["read"] } } }));
+    assert_eq!(shown["security"][1], json!({ "schemes": { "oauth2": { "list": ["read"] } } }));
     let bearer = &shown["securitySchemes"]["bearer"];
     assert_eq!(bearer["httpAuthSecurityScheme"]["scheme"], "bearer");
     assert_eq!(bearer["type"], "http", "for those who read it as JSON");

@@ -84,12 +84,13 @@ fn the_table() {
         ] {
             let (shown, status) = (refuse(&error, dialect), status(&error, dialect));
             let body = serde_json::to_value(&shown).unwrap();
-            text.push_str(&format!(
-                "  {label}  http {}  grpc {}  {}\n",
-                shown.http,
-                status.rpc.name(),
-                super::transcript::compact(&body, 16)
-            ));
+            let beside = match dialect {
+                // Two documents that know nothing of gRPC.
+                Dialect::Legacy | Dialect::Sdlc => format!("http {}", shown.http),
+                _ => format!("http {}  grpc {}", status.http, status.rpc.name()),
+            };
+            let body = super::transcript::compact(&body, 16);
+            text.push_str(&format!("  {label}  {beside}  {body}\n"));
         }
         text.push('\n');
     }

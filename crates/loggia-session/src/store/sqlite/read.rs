@@ -76,7 +76,9 @@ pub fn head(
     path: &Path,
     session: &SessionId,
 ) -> Result<Option<Seq>, StoreError> {
-    Ok(known(connection, path, session)?.map(|known| known.head))
+    // One state of the file for both looks: the session may be made between them.
+    let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
+    Ok(known(&transaction, path, session)?.map(|known| known.head))
 }
 
 /// One record as it lies in the file.
