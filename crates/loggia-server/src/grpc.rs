@@ -58,9 +58,9 @@ type Messages = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
 
 pub fn router() -> Router<Arc<Server>> {
     Router::new()
-        .route(&format!("/{V1}/{{method}}"), post(version_1))
-        .route(&format!("/{V03}/{{method}}"), post(version_03))
-        .route(&format!("/{}/{{method}}", health::NAME), post(health::call))
+        .route("/lf.a2a.v1.A2AService/{method}", post(version_1))
+        .route("/a2a.v1.A2AService/{method}", post(version_03))
+        .route("/grpc.health.v1.Health/{method}", post(health::call))
         .merge(reflect::router())
 }
 

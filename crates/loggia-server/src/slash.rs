@@ -11,7 +11,7 @@ use loggia_session::{Ack, SessionHandle};
 use loggia_wire::commands::{
     CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
 };
-use loggia_wire::{Condition, FrameId, RunSlash, View, Violation, WireError, sdlc};
+use loggia_wire::{Condition, FrameId, RunSlash, View, Violation, WireError, context, sdlc};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ impl Server {
             Some((text.join("\n\n"), view.state))
         });
         let (text, state) = said.ok_or(Condition::TaskNotFound)?;
-        let context = handle.id().as_str();
+        let context = context::shown(handle.id());
         Ok(Reply::Value(sdlc::executed(name, &text, task.as_str(), context, state)))
     }
 

@@ -39,6 +39,13 @@ pub fn method(of: &str, name: &str) -> Option<MethodDescriptor> {
     POOL.get_service_by_name(of)?.methods().find(|method| method.name() == name)
 }
 
+/// The names of a service's methods.
+pub fn methods(of: &str) -> Vec<String> {
+    let service = POOL.get_service_by_name(of);
+    let methods = service.iter().flat_map(|service| service.methods());
+    methods.map(|method| method.name().to_owned()).collect()
+}
+
 /// The JSON form of a message.
 pub fn decode(descriptor: &MessageDescriptor, message: &[u8]) -> Result<Value, WireError> {
     let mut values = 0;

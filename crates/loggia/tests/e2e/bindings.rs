@@ -11,23 +11,23 @@ use serde_json::{Value, json};
 use crate::driver::Machine;
 use crate::served::{Served, asked, text_message};
 
-const V1: &str = "lf.a2a.v1.A2AService";
-const V03: &str = "a2a.v1.A2AService";
+pub const V1: &str = "lf.a2a.v1.A2AService";
+pub const V03: &str = "a2a.v1.A2AService";
 
 /// A gRPC client that knows nothing but frames.
-struct Grpc {
+pub struct Grpc {
     sender: SendRequest<Full<Bytes>>,
     authority: String,
 }
 
-struct Answered {
-    messages: Vec<Value>,
-    code: i32,
-    headers: HeaderMap,
+pub struct Answered {
+    pub messages: Vec<Value>,
+    pub code: i32,
+    pub headers: HeaderMap,
 }
 
 impl Grpc {
-    async fn connect(port: u16) -> Self {
+    pub async fn connect(port: u16) -> Self {
         let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let (sender, connection) =
             handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
@@ -39,7 +39,7 @@ impl Grpc {
         self.call_with(of, name, params, &[]).await
     }
 
-    async fn call_with(
+    pub async fn call_with(
         &mut self,
         of: &str,
         name: &str,
@@ -51,7 +51,12 @@ impl Grpc {
         self.send(&format!("{of}/{name}"), &message, metadata).await
     }
 
-    async fn send(&mut self, path: &str, message: &[u8], metadata: &[(&str, &str)]) -> Answered {
+    pub async fn send(
+        &mut self,
+        path: &str,
+        message: &[u8],
+        metadata: &[(&str, &str)],
+    ) -> Answered {
         let mut body = BytesMut::new();
         body.put_u8(0);
         body.put_u32(message.len().try_into().unwrap());

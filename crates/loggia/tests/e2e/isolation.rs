@@ -5,37 +5,19 @@
 //! is missing here fails the test; to add one is a line.
 
 use loggia_core::Event;
+use loggia_server::grpc::transcode;
+use loggia_wire::Dialect;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::bindings::{Grpc, V1, V03};
 use crate::driver::Machine;
 use crate::oauth::{Registered, register};
 use crate::served::{Served, Socket, confirmation, text_message};
 
-/// What a stranger tries on a route.
-enum Probe {
-    /// The same for everybody, and nothing of anybody's session in it.
-    Public,
-    /// Every method of JSON-RPC.
-    Rpc,
-    /// The methods, and following a session, on both subprotocols.
-    Socket,
-    /// Requests: method, path, body. `{task}` and `{context}` stand for somebody else's ids.
-    Requests(&'static [(&'static str, &'static str, &'static str)]),
-}
-
-const ROUTES: &[(&str, Probe)] = &[
-    ("/", Probe::Rpc),
-    ("/a2a", Probe::Rpc),
-    ("/a2a/1.0", Probe::Rpc),
-    ("/a2a/0.3", Probe::Rpc),
-    ("/ws", Probe::Socket),
-    ("/oauth/token", Probe::Public),
-    ("/.well-known/agent-card.json", Probe::Public),
-    ("/a2a/1.0/.well-known/agent-card.json", Probe::Public),
-    ("/a2a/0.3/.well-known/agent-card.json", Probe::Public),
-    ("/healthz", Probe::Requests(&[("GET", "/healthz?id={task}&contextId={context}", "")])),
-];
+#[path = "isolation/tables.rs"]
+mod tables;
+use tables::{FALLBACK, HTTP_JSON, Probe, ROUTES, Tried};
 
 /// Every method with what a stranger might ask it for. `{task}` and `{context}` are somebody else's.
 fn methods() -> Vec<(&'static str, Value)> {
@@ -118,9 +100,10 @@ pub fn routes() -> Vec<String> {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();
-            for way in [".nest(", ".route_service(", ".fallback("] {
+            for way in [".nest(", ".route_service("] {
                 assert!(!text.contains(way), "{}: {way} hides routes from here", path.display());
             }
+            routes.extend(text.matches(".fallback(").map(|_| FALLBACK.to_owned()));
             for rest in text.split(".route(").skip(1) {
                 let literal = rest.trim_start().strip_prefix('"');
                 let literal = literal.unwrap_or_else(|| {
@@ -131,15 +114,17 @@ pub fn routes() -> Vec<String> {
         }
     }
     assert!(routes.len() >= 10, "{routes:?}");
+    routes.sort();
+    // One path may have a place for each verb.
+    routes.dedup();
     routes
 }
 
 #[test]
 fn every_route_and_every_method_is_in_the_tables() {
     let mut listed: Vec<&str> = ROUTES.iter().map(|(path, _)| *path).collect();
-    let mut found = routes();
+    let found = routes();
     listed.sort_unstable();
-    found.sort();
     assert_eq!(listed, found, "a route that nobody tries to look through");
     let known: Vec<&str> = loggia_wire::methods().collect();
     let tried: Vec<&str> = methods().iter().map(|(method, _)| *method).collect();
@@ -149,10 +134,32 @@ fn every_route_and_every_method_is_in_the_tables() {
     for method in tried {
         assert!(known.contains(&method), "there is no method {method}");
     }
+    every_method_of_every_binding();
     let socket = include_str!("../../../loggia-server/src/http/ws.rs");
     let spoken = Regex::new("\"((?:session|stream)/[a-z]+)\" =>").unwrap();
     for method in spoken.captures_iter(socket).map(|found| found[1].to_owned()) {
         assert!(SOCKET_METHODS.contains(&method.as_str()), "nobody tries {method}");
+    }
+}
+
+/// What the tables of HTTP+JSON and gRPC leave out would be tried by nobody.
+fn every_method_of_every_binding() {
+    let path = |path: &str| path.split('?').next().unwrap().to_owned();
+    let tried: Vec<(Dialect, &str)> = HTTP_JSON
+        .iter()
+        .map(|(verb, at, _)| {
+            let route = loggia_wire::rest::route(verb, &path(at), None);
+            let route = route.unwrap_or_else(|_| panic!("{verb} {at} leads nowhere"));
+            (route.dialect, route.method)
+        })
+        .collect();
+    for (service, dialect) in [(V1, Dialect::A2a1), (V03, Dialect::Proto03)] {
+        let table = ROUTES.iter().find(|(path, _)| *path == format!("/{service}/{{method}}"));
+        let Some((_, Probe::Grpc(calls))) = table else { panic!("{service} is not in the table") };
+        for method in transcode::methods(service) {
+            assert!(calls.iter().any(|(tried, _)| *tried == method), "{service}/{method}");
+            assert!(tried.contains(&(dialect, method.as_str())), "HTTP+JSON {dialect:?} {method}");
+        }
     }
 }
 
@@ -213,6 +220,8 @@ async fn another_principals_task_is_not_found() {
             Probe::Public => stage.public(path).await,
             Probe::Rpc => stage.rpc(path).await,
             Probe::Socket => {}
+            Probe::Grpc(calls) => stage.grpc(path, calls).await,
+            Probe::About => stage.about(path).await,
             Probe::Requests(requests) => stage.requests(requests).await,
         }
     }
@@ -250,8 +259,12 @@ impl Stage {
     /// The answers to the same question about hers and about nobody's.
     fn compare(&self, what: &str, hers: &str, missing: &str) {
         assert_eq!(self.hers.plain(hers), self.nobodys.plain(missing), "{what}");
+        self.says_nothing_of_hers(what, hers);
+    }
+
+    fn says_nothing_of_hers(&self, what: &str, answer: &str) {
         let state = ["her-file", "INPUT_REQUIRED", "input-required"];
-        assert!(!state.iter().any(|word| hers.contains(word)), "{what}: {hers}");
+        assert!(!state.iter().any(|word| answer.contains(word)), "{what}: {answer}");
     }
 
     async fn send(&self, method: &str, path: &str, body: &str) -> String {
@@ -266,9 +279,41 @@ impl Stage {
         assert!(!shown.contains(&self.hers.task) && !shown.contains(&self.hers.context), "{shown}");
     }
 
-    async fn requests(&self, requests: &[(&str, &str, &str)]) {
+    async fn grpc(&self, path: &str, calls: &[(&str, &str)]) {
+        let service = path.trim_start_matches('/').split('/').next().unwrap();
+        let token = format!("Bearer {}", self.stranger);
+        let mut grpc = Grpc::connect(self.served.port).await;
+        for (method, message) in calls {
+            let mut answers = Vec::new();
+            for ids in [&self.hers, &self.nobodys] {
+                let message = serde_json::from_str(&ids.fill(message)).unwrap();
+                let metadata = [("authorization", token.as_str())];
+                let answer = grpc.call_with(service, method, message, &metadata).await;
+                let said = answer.headers.get("grpc-message").map(|said| said.to_str().unwrap());
+                answers.push(format!("{} {said:?} {:?}", answer.code, answer.messages));
+            }
+            let [hers, missing] = &answers[..] else { unreachable!() };
+            self.compare(&format!("{service}/{method}"), hers, missing);
+        }
+    }
+
+    /// It answers about the server, and there is nobody's session to name.
+    async fn about(&self, path: &str) {
+        let path = path.trim_start_matches('/').replace("{method}", "None");
+        let token = format!("Bearer {}", self.stranger);
+        let mut grpc = Grpc::connect(self.served.port).await;
+        let asked = self.hers.task.as_bytes();
+        let answer = grpc.send(&path, asked, &[("authorization", &token)]).await;
+        assert!(answer.code != 0 && answer.messages.is_empty(), "{path}");
+    }
+
+    async fn requests(&self, requests: &[Tried]) {
         for (method, path, body) in requests {
             let hers = self.send(method, &self.hers.fill(path), &self.hers.fill(body)).await;
+            if !path.contains('{') && !body.contains('{') {
+                self.says_nothing_of_hers(path, &hers);
+                continue;
+            }
             let nobodys = &self.nobodys;
             let missing = self.send(method, &nobodys.fill(path), &nobodys.fill(body)).await;
             self.compare(&format!("{method} {path}"), &hers, &missing);
