@@ -1,11 +1,13 @@
 //! From an intent to the hub and back: a value, or frames. Knows no dialect and no transport.
 
+mod frames;
+mod words;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    Cancel, ChoiceId, Command, Question, Refusal, Seq, Session, SessionId, TaskChoice, TaskId,
-    TaskState, TaskView,
+    Cancel, Command, Question, Refusal, Seq, SessionId, TaskChoice, TaskId, TaskState, TaskView,
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
@@ -17,90 +19,17 @@ use serde_json::Value;
 use crate::alone;
 use crate::hook::Screened;
 use crate::named::Recognised;
-use crate::projection::{Encoded, Frames};
 use crate::state::{Caller, Server, submit_error};
+
+pub use frames::TaskFrames;
+use frames::Until;
+use words::{answer_in_words, asked_now};
 
 pub enum Reply {
     Value(Value),
     /// The only frame of a stream.
     Frame(Value),
     Frames(TaskFrames),
-}
-
-/// The frames of one task, from an opening to the end that the request asked for.
-pub struct TaskFrames {
-    opening: Option<Arc<Encoded>>,
-    frames: Frames,
-    task: TaskId,
-    until: Until,
-    over: bool,
-    /// The task was over already when the reader came: nothing more comes after this event.
-    closes_at: Option<Seq>,
-    /// What ended up to here is past: the task has gone on since, or it is over at `closes_at`.
-    past: Seq,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Until {
-    /// The task is over or asks: the answer opens the next stream.
-    Settled,
-    /// The task is over.
-    Over,
-}
-
-impl TaskFrames {
-    pub fn session(&self) -> &SessionId {
-        self.frames.projection().handle().id()
-    }
-
-    /// The next frames of the task; None at the end. An error ends the stream.
-    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, WireError> {
-        if let Some(opening) = self.opening.take() {
-            self.over = self.ends(&opening);
-            return Ok(Some(vec![opening]));
-        }
-        while !self.over {
-            if self.closes_at.is_some_and(|seq| self.frames.has_all_up_to(seq)) {
-                return Ok(None);
-            }
-            let Ok(batch) = self.frames.next().await else { return Err(Condition::Storage.into()) };
-            let Some(batch) = batch else { return Err(Condition::Restarting.into()) };
-            let mut mine = Vec::new();
-            for frame in batch.into_iter().filter(|frame| frame.task == self.task) {
-                self.over = self.ends(&frame);
-                mine.push(frame);
-                if self.over {
-                    break;
-                }
-            }
-            if !mine.is_empty() {
-                return Ok(Some(mine));
-            }
-        }
-        Ok(None)
-    }
-
-    fn ends(&self, frame: &Encoded) -> bool {
-        if frame.id.seq <= self.past {
-            return false;
-        }
-        match (frame.ends, self.until) {
-            (None, _) | (Some(End::InputRequired), Until::Over) => false,
-            (Some(End::InputRequired | End::Terminal), Until::Settled)
-            | (Some(End::Terminal), Until::Over) => true,
-        }
-    }
-}
-
-/// The question that the words of a message to a task may be about.
-enum Matter {
-    Open {
-        call: loggia_core::CallId,
-        choices: Vec<loggia_core::Choice>,
-        details: loggia_core::Details,
-    },
-    /// None is open, and this one was the last.
-    Answered(loggia_core::AnsweredQuestion),
 }
 
 impl Server {
@@ -531,39 +460,6 @@ fn ended_at(projector: &Projector, task: &TaskId) -> Option<Seq> {
     over.then(|| projector.head())
 }
 
-/// The answer that a message to a task with a question is; None if it is the next prompt.
-async fn answer_in_words(
-    handle: &SessionHandle,
-    prompt: &Prompt,
-    view: View,
-) -> Result<Option<Answer>, WireError> {
-    let Some(task) = prompt.named_task() else { return Ok(None) };
-    // Where answers have a form of their own, words are the next prompt.
-    let form = match view {
-        View { extension: Extension::On, .. } | View::SDLC | View::CODER => true,
-        View { extension: Extension::Off, .. } => false,
-    };
-    let (choices, words) = match question(handle, task).await? {
-        None => return Ok(None),
-        // Somebody was quicker.
-        Some(Matter::Answered(answered)) => {
-            return Ok((!form).then(|| prompt.answering_late(&answered)).flatten());
-        }
-        Some(Matter::Open { call, choices, details }) => {
-            let words = prompt.answering(&call, &choices, &details);
-            (choices, words)
-        }
-    };
-    match (words, form) {
-        (Some(answer), _) => Ok(Some(answer)),
-        (None, true) => Ok(None),
-        (None, false) => {
-            let offered = choices.iter().map(|choice| choice.id.0.clone()).collect();
-            Err(Refusal::NotAChoice { given: "this message".into(), offered }.into())
-        }
-    }
-}
-
 /// How long a command waits where many come at once, before its client is told *busy*.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -574,37 +470,4 @@ async fn submit(
 ) -> Result<Ack, WireError> {
     let submitted = handle.submit_within(PATIENCE, command, caller.origin.clone()).await;
     submitted.map_err(submit_error)
-}
-
-async fn question(handle: &SessionHandle, task: &TaskId) -> Result<Option<Matter>, WireError> {
-    let task = task.clone();
-    let look = move |session: &Session| {
-        let turn = session.turn().filter(|turn| turn.task == task)?;
-        match session.open_approvals().next() {
-            None => turn.answered.clone().map(Matter::Answered),
-            Some((call, approval)) => Some(Matter::Open {
-                call: call.id.clone(),
-                choices: approval.choices.clone(),
-                details: call.details.clone(),
-            }),
-        }
-    };
-    handle.inspect(look).await.map_err(submit_error)
-}
-
-/// The task whose turn asks this question now, and what may be answered.
-async fn asked_now(
-    handle: &SessionHandle,
-    question: &Question,
-) -> Result<Option<(TaskId, Vec<ChoiceId>)>, WireError> {
-    let question = question.clone();
-    let look = move |session: &Session| {
-        let (_, asked) = session.open_approvals().find(|(call, approval)| match &question {
-            Question::Approval(id) => approval.id == *id,
-            Question::Call(id) => call.id == *id,
-        })?;
-        let offered = asked.choices.iter().map(|choice| choice.id.clone()).collect();
-        session.turn().map(|turn| (turn.task.clone(), offered))
-    };
-    handle.inspect(look).await.map_err(submit_error)
 }

@@ -1,0 +1,73 @@
+//! What a reader of one task gets of a session's frames, and where it ends.
+
+use std::sync::Arc;
+
+use loggia_core::{Seq, SessionId, TaskId};
+use loggia_wire::{Condition, End, WireError};
+
+use crate::projection::{Encoded, Frames};
+
+/// The frames of one task, from an opening to the end that the request asked for.
+pub struct TaskFrames {
+    pub(super) opening: Option<Arc<Encoded>>,
+    pub(super) frames: Frames,
+    pub(super) task: TaskId,
+    pub(super) until: Until,
+    pub(super) over: bool,
+    /// The task was over already when the reader came: nothing more comes after this event.
+    pub(super) closes_at: Option<Seq>,
+    /// What ended up to here is past: the task has gone on since, or it is over at `closes_at`.
+    pub(super) past: Seq,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The task is over or asks: the answer opens the next stream.
+    Settled,
+    /// The task is over.
+    Over,
+}
+
+impl TaskFrames {
+    pub fn session(&self) -> &SessionId {
+        self.frames.projection().handle().id()
+    }
+
+    /// The next frames of the task; None at the end. An error ends the stream.
+    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, WireError> {
+        if let Some(opening) = self.opening.take() {
+            self.over = self.ends(&opening);
+            return Ok(Some(vec![opening]));
+        }
+        while !self.over {
+            if self.closes_at.is_some_and(|seq| self.frames.has_all_up_to(seq)) {
+                return Ok(None);
+            }
+            let Ok(batch) = self.frames.next().await else { return Err(Condition::Storage.into()) };
+            let Some(batch) = batch else { return Err(Condition::Restarting.into()) };
+            let mut mine = Vec::new();
+            for frame in batch.into_iter().filter(|frame| frame.task == self.task) {
+                self.over = self.ends(&frame);
+                mine.push(frame);
+                if self.over {
+                    break;
+                }
+            }
+            if !mine.is_empty() {
+                return Ok(Some(mine));
+            }
+        }
+        Ok(None)
+    }
+
+    fn ends(&self, frame: &Encoded) -> bool {
+        if frame.id.seq <= self.past {
+            return false;
+        }
+        match (frame.ends, self.until) {
+            (None, _) | (Some(End::InputRequired), Until::Over) => false,
+            (Some(End::InputRequired | End::Terminal), Until::Settled)
+            | (Some(End::Terminal), Until::Over) => true,
+        }
+    }
+}
