@@ -72,6 +72,8 @@ def passes_of(kit):
             one('quality', [optional + 'quality']),
             one('features', [optional + 'features']),
             one('reduced', ['tests/mandatory'], mandatory, reduced=True),
+            one('reduced, gRPC', ['tests/mandatory'], protocol, over='grpc', reduced=True),
+            one('reduced, HTTP+JSON', ['tests/mandatory'], protocol, over='rest', reduced=True),
             one(
                 'with tokens',
                 [f'{optional}capabilities/{name}' for name in authentication],
