@@ -193,11 +193,9 @@ mod tests {
                 times.push(begun.elapsed());
             }
         }
-        let median = |times: &mut Vec<std::time::Duration>| {
-            times.sort();
-            times[times.len() / 2].as_secs_f64()
-        };
-        let [known, unknown, other] = times.each_mut().map(median);
+        // The quickest: what a busy machine adds is not the hash's.
+        let quickest = |times: Vec<std::time::Duration>| times.iter().min().unwrap().as_secs_f64();
+        let [known, unknown, other] = times.map(quickest);
         for ratio in [unknown / known, other / known] {
             assert!((0.5..2.0).contains(&ratio), "{known} s, {unknown} s, {other} s");
         }
