@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use loggia_core::repository::Sources;
 use loggia_core::{Artifact, Level, Part, Repository};
 use loggia_session::{Turn, TurnOver};
@@ -29,7 +31,6 @@ use tokio::time::Instant;
 pub use disk::{copies, remove_copy};
 pub use source::{Lookup, SystemLookup};
 
-use crate::tool::base64;
 use crate::workspace::Workspace;
 use git::Git;
 
@@ -285,7 +286,7 @@ impl Clones {
                 let part = Part::File {
                     name: Some(CHANGES.to_owned()),
                     media_type: Some("text/x-diff".to_owned()),
-                    base64: Some(base64(&changes.patch)),
+                    base64: Some(STANDARD.encode(&changes.patch)),
                     uri: None,
                 };
                 turn.publish(artifact(CHANGES, part)).await

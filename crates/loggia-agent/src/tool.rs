@@ -27,8 +27,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::workspace::{Workspace, WorkspaceError};
 
-pub(crate) use artifact::base64;
-
 /// What a model is told about a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {

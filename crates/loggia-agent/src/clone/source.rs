@@ -9,12 +9,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
 use loggia_core::repository::{RemoteHost, RepositoryUrl, Scheme};
 
 use super::git::Call;
 use super::{CloneConfig, CloneError};
-use crate::tool::base64;
 
 /// How long a name server is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -148,7 +149,7 @@ async fn authorization(file: &Path) -> Result<String, CloneError> {
     let text = text.map_err(|why| {
         CloneError::failed(format!("the file with credentials for the repository's host {why}"))
     })?;
-    Ok(format!("Authorization: Basic {}", base64(text.as_bytes())))
+    Ok(format!("Authorization: Basic {}", STANDARD.encode(text.as_bytes())))
 }
 
 fn read_private(file: &Path) -> Result<String, &'static str> {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
 use loggia_core::{Access, Artifact, Output, Part};
 use loggia_session::Permit;
@@ -167,7 +169,12 @@ fn text_part(name: &str, media_type: Option<String>, text: &str) -> Part {
 }
 
 fn file_part(name: &str, media_type: Option<String>, bytes: &[u8]) -> Part {
-    Part::File { name: Some(name.to_owned()), media_type, base64: Some(base64(bytes)), uri: None }
+    Part::File {
+        name: Some(name.to_owned()),
+        media_type,
+        base64: Some(STANDARD.encode(bytes)),
+        uri: None,
+    }
 }
 
 fn guessed(path: &str) -> Option<&'static str> {
@@ -190,41 +197,4 @@ fn guessed(path: &str) -> Option<&'static str> {
         "svg" => "image/svg+xml",
         _ => return None,
     })
-}
-
-/// RFC 4648, with padding.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk.iter().fold(0, |group, byte| group << 8 | usize::from(*byte));
-        let group = group << (8 * (3 - chunk.len()));
-        for index in 0..4 {
-            let digit = ALPHABET[group >> (18 - 6 * index) & 63];
-            text.push(if index <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::base64;
-
-    #[test]
-    fn base64_is_that_of_the_rfc() {
-        let table = [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("fooba", "Zm9vYmE="),
-            ("foobar", "Zm9vYmFy"),
-        ];
-        for (plain, encoded) in table {
-            assert_eq!(base64(plain.as_bytes()), encoded);
-        }
-        assert_eq!(base64(&[0xfb, 0xff, 0xfe]), "+//+");
-    }
 }
