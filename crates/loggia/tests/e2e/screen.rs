@@ -143,19 +143,19 @@ impl Screen {
     /// The picture in which all these texts are, whole and without what is different every time.
     pub fn picture(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
-        crate::stills::text(self.parser.screen())
+        crate::stills::text(self.parser.screen_mut())
     }
 
     /// The same with every style spelled out.
     pub fn styled_picture(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
-        crate::stills::styled(self.parser.screen())
+        crate::stills::styled(self.parser.screen_mut())
     }
 
     /// The same as an image.
     pub fn image(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
-        crate::svg::draw(&crate::stills::cells(self.parser.screen()))
+        crate::svg::draw(&crate::stills::filled(self.parser.screen_mut()))
     }
 
     /// Waits until a text is there in a colour: code is coloured when the grammars are loaded.

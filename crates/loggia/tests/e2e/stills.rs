@@ -85,7 +85,19 @@ const VOLATILE: &[(&str, &str)] = &[
     (r"(just now|\d+ (second|minute)s? ago|\d\d:\d\d(:\d\d)?|\d{4}-\d\d-\d\d)", "today"),
 ];
 
-pub fn cells(screen: &vt100::Screen) -> Vec<Vec<Cell>> {
+/// The window as it is when it is full: where rows at the bottom are free, those that went up into
+/// the scrollback come down. How far the window was scrolled depends on how high the part that
+/// lives ever was, and that on which pictures were drawn: what is shown does not.
+pub fn filled(screen: &mut vt100::Screen) -> Vec<Vec<Cell>> {
+    let blank = |row: &Vec<Cell>| row.iter().all(|cell| cell.text.trim().is_empty());
+    let free = cells(screen).iter().rev().take_while(|row| blank(row)).count();
+    screen.set_scrollback(free);
+    let rows = cells(screen);
+    screen.set_scrollback(0);
+    rows
+}
+
+fn cells(screen: &vt100::Screen) -> Vec<Vec<Cell>> {
     let (rows, columns) = screen.size();
     let volatile: Vec<(Regex, &str)> =
         VOLATILE.iter().map(|(from, to)| (Regex::new(from).unwrap(), *to)).collect();
@@ -144,16 +156,16 @@ fn hide_code(cells: &mut [Cell]) {
     }
 }
 
-pub fn text(screen: &vt100::Screen) -> String {
+pub fn text(screen: &mut vt100::Screen) -> String {
     let line = |row: Vec<Cell>| {
         let line: String = row.iter().map(|cell| cell.text.as_str()).collect();
         line.trim_end().to_owned()
     };
-    joined(cells(screen).into_iter().map(line))
+    joined(filled(screen).into_iter().map(line))
 }
 
 /// `⟨bold 2:text⟩`: the look of every piece that is not plain.
-pub fn styled(screen: &vt100::Screen) -> String {
+pub fn styled(screen: &mut vt100::Screen) -> String {
     let line = |row: Vec<Cell>| {
         let mut line = String::new();
         for piece in row.chunk_by(|one, next| one.look == next.look) {
@@ -165,7 +177,7 @@ pub fn styled(screen: &vt100::Screen) -> String {
         }
         line.trim_end().to_owned()
     };
-    joined(cells(screen).into_iter().map(line))
+    joined(filled(screen).into_iter().map(line))
 }
 
 /// Whether this text is somewhere, from its first to its last letter in one colour.
