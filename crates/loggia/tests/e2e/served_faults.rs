@@ -418,7 +418,7 @@ async fn stopping_ends_streams_in_order_and_keeps_questions() {
     assert!(served.ended(Duration::from_secs(10)).success());
     println!("stopped after {:?}", begun.elapsed());
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(processes_with(&marker), 0, "the command is gone");
+    gone(&marker).await;
 
     // The question is open as before, under the same ids.
     let served = Served::start(&machine, &["serve", "--port", "0"]);
@@ -456,9 +456,16 @@ async fn the_second_signal_ends_it_at_once() {
     let begun = Instant::now();
     assert!(served.ended(Duration::from_secs(10)).success());
     println!("stopped after {:?}", begun.elapsed());
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-    while processes_with(&marker) > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(5), "the command is still there");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    gone(&marker).await;
+}
+
+/// Waits until a command has followed the process that ran it: its guard sees that it is alone, and
+/// kills it.
+async fn gone(marker: &str) {
+    let begun = Instant::now();
+    while processes_with(marker) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the command is still there");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
