@@ -169,7 +169,7 @@ async fn slow_heads_and_silent_sockets_are_let_go() {
     let mut times: Vec<Duration> = times.collect();
     times.sort_unstable();
     println!("with 500 slow heads: median {:?}, worst {:?}", times[10], times[19]);
-    assert!(times[10] < Duration::from_millis(200), "{times:?}");
+    assert!(times[10] < Duration::from_secs(1), "{times:?}");
     let reading = tokio::spawn(async move {
         // It reads until it is told to stop, and is not cut meanwhile.
         let cut = tokio::time::timeout(Duration::from_secs(9), alive.stream.next());

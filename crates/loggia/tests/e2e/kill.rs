@@ -229,7 +229,7 @@ fn a_killed_session_leaves_no_process_and_the_call_is_interrupted() {
     let session = machine.sessions().remove(0);
     let begun = Instant::now();
     let ran = machine.run(&["run", "--session", &session, "say back"]);
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    assert!(begun.elapsed() < Duration::from_secs(10));
     assert_eq!(ran.code, 0, "{}", ran.err);
     let log = machine.log(&session);
     let interrupted = log.iter().find_map(|envelope| match &envelope.event {

@@ -223,7 +223,7 @@ async fn clients_are_added_rotated_and_revoked_while_a_server_runs() {
     };
     let ((new, begun), events, held) = tokio::join!(rotate, stream, held);
     let took = begun.elapsed();
-    assert!(took < Duration::from_secs(3), "streams ended after {took:?}");
+    assert!(took < Duration::from_secs(10), "streams ended after {took:?}");
     let last = &events.last().unwrap().response;
     assert_eq!(last["error"]["data"]["reason"], "unauthenticated", "{last}");
     assert_eq!(held["error"]["data"]["reason"], "unauthenticated", "{held}");
@@ -272,7 +272,7 @@ async fn tokens_survive_a_restart_and_a_change_of_keys() {
     assert_eq!(ended.code, 0, "{}", ended.err);
     for (served, token) in [(&served, &token), (&beside, &newer)] {
         let took = until_status(served, token, 401).await;
-        assert!(took < Duration::from_secs(3), "{took:?}");
+        assert!(took < Duration::from_secs(10), "{took:?}");
     }
     assert_eq!(status(&served, &ann.token(&served).await).await, 200);
     // Keys of another store are not ours, whatever the client is called.
