@@ -84,8 +84,8 @@ const TOOL_DESCENDANT: Rejection = Rejection::new(
     "A process that an agent's call started may not speak for the person.",
 );
 
-const CHALLENGE: &str = "Bearer";
-const WRONG: &str = "Bearer error=\"invalid_token\"";
+const CHALLENGE: &str = "Bearer realm=\"loggia\"";
+const WRONG: &str = "Bearer realm=\"loggia\", error=\"invalid_token\"";
 
 const TOKEN_NEEDED: Rejection = Rejection::new(
     StatusCode::UNAUTHORIZED,

@@ -12,7 +12,7 @@ use loggia_core::{
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
     A2aVersion, Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent,
-    OpenTask, Projector, Prompt, Shown, View, WireError, coder, context, reply,
+    OpenTask, Projector, Prompt, Shown, View, WireError, coder, context, devtool, reply,
 };
 use serde_json::Value;
 
@@ -57,25 +57,27 @@ impl Server {
         let scopes = &caller.principal.scopes;
         // What comes as a stream shows a task as it goes on; the plain answer is the task alone.
         let streams = is_stream(&intent);
-        let allowed = match &intent {
-            Intent::Prompt(_) if streams => scopes.prompt && scopes.read,
-            Intent::Answer(_) if streams => scopes.approve && scopes.read,
+        let (read, prompt, approve) =
+            ((scopes.read, "read"), (scopes.prompt, "prompt"), (scopes.approve, "approve"));
+        let needed = match &intent {
+            Intent::Prompt(_) if streams => [prompt, read],
+            Intent::Answer(_) if streams => [approve, read],
             Intent::OpenTask(_)
             | Intent::Prompt(_)
             | Intent::Cancel { .. }
-            | Intent::RunSlash(_) => scopes.prompt,
-            Intent::Answer(_) => scopes.approve,
-            Intent::SetPush { .. } | Intent::DeletePush { .. } => scopes.prompt,
+            | Intent::RunSlash(_) => [prompt; 2],
+            Intent::Answer(_) => [approve; 2],
+            Intent::SetPush { .. } | Intent::DeletePush { .. } => [prompt; 2],
             Intent::Subscribe { .. }
             | Intent::GetTask { .. }
             | Intent::ListTasks(_)
             | Intent::GetPush { .. }
             | Intent::ListPush { .. }
             | Intent::GetExtendedCard
-            | Intent::ListSlash { .. } => scopes.read,
+            | Intent::ListSlash { .. } => [read; 2],
         };
-        if !allowed {
-            return Err(out_of_scope());
+        if let Some((_, scope)) = needed.into_iter().find(|(given, _)| !given) {
+            return Err(out_of_scope(scope));
         }
         if streams && !self.facts.streaming {
             return Err(Condition::StreamingNotSupported.into());
@@ -127,14 +129,19 @@ impl Server {
         asked: Asked,
         caller: &Caller,
     ) -> Result<Asked, WireError> {
-        let Some(task) = coder::leaves_open(&asked) else { return Ok(asked) };
+        let (shipped, extended) = (coder::leaves_open(&asked), devtool::leaves_open(&asked));
+        let (may_be_shipped, may_be_extended) = (shipped.is_some(), extended.is_some());
+        let Some(task) = shipped.or(extended) else { return Ok(asked) };
         let Ok(handle) = self.session_of(task, caller).await else { return Ok(asked) };
         let task = task.clone();
-        let profile = handle
-            .inspect(move |session| session.profile_of(&task) == Some(coder::PROFILE))
-            .await
-            .map_err(submit_error)?;
-        Ok(if profile { coder::in_this_dialect(asked) } else { asked })
+        let profile =
+            move |session: &loggia_core::Session| session.profile_of(&task).map(str::to_owned);
+        let profile = handle.inspect(profile).await.map_err(submit_error)?;
+        Ok(match profile.as_deref() {
+            Some(coder::PROFILE) if may_be_shipped => coder::in_this_dialect(asked),
+            Some(devtool::PROFILE) if may_be_extended => devtool::with_extension(asked),
+            _ => asked,
+        })
     }
 
     async fn open_task(
@@ -180,7 +187,7 @@ impl Server {
         let answer = answer_in_words(&handle, &prompt, view).await?;
         // Words are an answer, too, and need the same right.
         if answer.is_some() && !caller.principal.scopes.approve {
-            return Err(out_of_scope());
+            return Err(out_of_scope("approve"));
         }
         let named = prompt.named_task().cloned();
         let target = prompt.push.take();
@@ -419,8 +426,8 @@ impl Server {
 }
 
 /// What a principal is told whose scopes are too few.
-pub(crate) fn out_of_scope() -> WireError {
-    Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope).into()
+pub(crate) fn out_of_scope(missing: &'static str) -> WireError {
+    Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope(missing)).into()
 }
 
 /// Whether the answer would be a stream.

@@ -6,9 +6,11 @@ pub mod decode;
 pub mod schema;
 pub mod version;
 
+use loggia_core::{Part, TaskChoice, TaskId};
 use serde_json::{Map, Value, json};
 
-use crate::dialect::Extension;
+use crate::dialect::{Extension, View};
+use crate::intent::{Asked, Intent};
 use version::{Version, compatible, version_in};
 
 /// The extension's name; its version is part of it.
@@ -18,6 +20,9 @@ pub const URI: &str =
 pub const CODER_AGENT: &str = "coderAgent";
 /// What the card says about it.
 pub const DESCRIPTION: &str = "An extension for interactive development tasks, enabling features like code generation, tool usage, and real-time status updates.";
+
+/// What the log calls a task that was begun with the extension.
+pub const PROFILE: &str = "development-tool";
 
 /// Both spellings of the header that activates extensions, 1.0's first.
 pub const HEADERS: [&str; 2] = ["A2A-Extensions", "X-A2A-Extensions"];
@@ -54,6 +59,39 @@ pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> 
     let keyed =
         metadata.and_then(Value::as_object).is_some_and(|map| map.keys().any(|key| is_ours(key)));
     on_if(listed || keyed)
+}
+
+/// A confirmation is in nobody else's words.
+pub(crate) fn activated_by_parts(parts: &[Part]) -> Extension {
+    let confirms =
+        |part: &Part| matches!(part, Part::Data { data } if decode::is_confirmation(data));
+    on_if(parts.iter().any(confirms))
+}
+
+/// The task that a message goes on in without a word about the extension. Its first message alone
+/// has to name it (S1 §3.2), so the task may have been begun with it.
+pub fn leaves_open(asked: &Asked) -> Option<&TaskId> {
+    match &asked.intent {
+        Intent::Prompt(prompt) if is_plain(asked.view) => prompt.named_task(),
+        _ => None,
+    }
+}
+
+fn is_plain(view: View) -> bool {
+    view.extension == Extension::Off && View::A2A.contains(&view)
+}
+
+/// The same message with the extension on.
+#[must_use]
+pub fn with_extension(asked: Asked) -> Asked {
+    let Asked { view, mut intent } = asked;
+    if let Intent::Prompt(prompt) = &mut intent {
+        prompt.content.profile = Some(PROFILE.to_owned());
+        if let TaskChoice::Continue(task) = &prompt.task {
+            prompt.task = TaskChoice::Reopen(task.clone());
+        }
+    }
+    Asked { view: View { extension: Extension::On, ..view }, intent }
 }
 
 fn on_if(active: bool) -> Extension {

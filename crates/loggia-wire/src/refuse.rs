@@ -119,8 +119,9 @@ pub enum Forbidden {
     ToolDescendant,
     #[error("this connection belongs to another user")]
     OtherUser,
-    #[error("the credentials do not reach this far")]
-    Scope,
+    /// The one that is missing.
+    #[error("the token has not the scope `{0}`")]
+    Scope(&'static str),
     #[error("requests from other origins are refused")]
     Origin,
 }
@@ -335,7 +336,7 @@ fn condition_row(condition: &Condition) -> Row {
             own(NOT_PERMITTED, "tool-descendant", 403)
         }
         Condition::Forbidden(Forbidden::OtherUser) => own(NOT_PERMITTED, "other-user", 403),
-        Condition::Forbidden(Forbidden::Scope) => own(NOT_PERMITTED, "scope", 403),
+        Condition::Forbidden(Forbidden::Scope(_)) => own(NOT_PERMITTED, "scope", 403),
         Condition::Forbidden(Forbidden::Origin) => own(NOT_PERMITTED, "origin", 403),
         Condition::BodyTooLarge { .. } => own(-32600, "body-too-large", 413),
         Condition::NotJson => named(-32005, "CONTENT_TYPE_NOT_SUPPORTED", "not-json", 415),

@@ -42,7 +42,8 @@ pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Rea
     let metadata = draft.metadata.as_ref();
     let extension = extension
         .or(devtool::activated_by_message(&draft.extensions, metadata))
-        .or(devtool::activated_by_message(&[], draft.request_metadata.as_ref()));
+        .or(devtool::activated_by_message(&[], draft.request_metadata.as_ref()))
+        .or(devtool::activated_by_parts(&draft.parts));
     let view = spoken(&draft, dialect, extension);
     let intent = match confirmation(&draft, dialect)? {
         Some(confirmation) => Intent::Answer(Box::new(answer(draft, confirmation))),
@@ -131,7 +132,7 @@ fn prompt(draft: Draft, extension: Extension, settings: Option<AgentSettings>) -
             parts: draft.parts,
             message: Some(draft.message),
             metadata: draft.metadata.map(devtool::decode::without_servers),
-            profile: None,
+            profile: (extension == Extension::On).then(|| devtool::PROFILE.to_owned()),
         },
         settings,
         delivery,

@@ -16,14 +16,14 @@ use crate::cmd;
   loggia                                             a session in this terminal
   loggia run \"write hello.txt: hi\"                  one turn, asking before it writes
   loggia run --approve edits \"write hello.txt: hi\"  file edits pass without a question
-  git diff | loggia run -                            the prompt from standard input
+  git diff | loggia run \"review this\"                what is piped in is part of the prompt
   loggia run --continue \"run cargo test\"            go on where you left off
   loggia --a2a-port 1234                             the same, shared on localhost
   loggia attach localhost:1234                       that session, in another terminal
   loggia doctor                                      what works on this machine
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask,
-130 interrupted, 143 terminated. More in docs/configuration.md."
+130 interrupted, 141 output closed, 143 terminated. More in docs/configuration.md."
 )]
 pub struct Cli {
     /// Work in this directory instead of the current one
@@ -76,7 +76,7 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// What to do; `-` or nothing reads it from standard input, `/help` shows the commands
+    /// What to do; what is piped in goes below it, `-` or nothing waits for that; `/help` shows the commands
     pub prompt: Vec<String>,
     /// What passes without a question
     #[arg(long, value_enum, value_name = "WHAT")]

@@ -9,20 +9,43 @@ pub const USAGE: u8 = 2;
 pub const NEEDS_APPROVAL: u8 = 3;
 pub const INTERRUPTED: u8 = 130;
 pub const TERMINATED: u8 = 143;
+/// Nobody reads any more: `loggia sessions list | head`.
+const UNREAD: u8 = 141;
 
 /// A mistake in what the user typed.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
+/// Says what is wrong with the command line. Other agents take a prompt as their first word: who tries
+/// that is told how it is done here.
+pub fn misspelt(error: &clap::Error) -> ExitCode {
+    use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
+    // Not shown: there is nobody to show it to.
+    let _ = error.print();
+    if matches!(error.kind(), InvalidSubcommand | UnknownArgument) {
+        eprintln!("\nA prompt is given as: loggia run \"what to do\"");
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
+}
+
 /// Prints what went wrong and what to do, and picks the exit code.
 pub fn explain(error: &anyhow::Error) -> ExitCode {
+    if is_unread(error) {
+        return ExitCode::from(UNREAD);
+    }
     eprintln!("loggia: {}", crate::style::printable(&format!("{error:#}")));
     if let Some(hint) = store_error(error).and_then(hint) {
         eprintln!("        {hint}");
     }
     let usage = error.is::<Usage>() || error.is::<crate::config::ConfigError>();
     ExitCode::from(if usage { USAGE } else { FAILED })
+}
+
+/// Whether standard output was closed. Sockets and pipes of our own fail inside of other errors.
+fn is_unread(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<std::io::Error>();
+    cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 fn store_error(error: &anyhow::Error) -> Option<&StoreError> {
@@ -38,7 +61,8 @@ fn store_error(error: &anyhow::Error) -> Option<&StoreError> {
 fn hint(error: &StoreError) -> Option<String> {
     Some(match error {
         StoreError::Busy { owner, .. } => format!(
-            "Wait until it is done, or stop it (`kill {}`); nothing was changed.",
+            "Join it with `loggia attach ADDRESS` if it is shared (--a2a-port; `/share` shows the \
+             address), wait until it is done, or stop it (`kill {}`); nothing was changed.",
             owner.pid
         ),
         StoreError::Unknown(_) => "`loggia sessions list` shows the sessions there are.".into(),

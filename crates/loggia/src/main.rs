@@ -27,7 +27,10 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == "guard") {
         return loggia_agent::guard::main(arguments);
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::misspelt(&error),
+    };
     match start(cli) {
         Ok(code) => code,
         Err(error) => exit::explain(&error),

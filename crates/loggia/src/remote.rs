@@ -410,12 +410,20 @@ fn endpoint(address: &Address, after: Seq) -> Result<String, AttachError> {
         ("name", address.name.as_deref()),
     ] {
         if let Some(value) = value {
-            let plain: String =
-                value.chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).collect();
-            url.push_str(&format!("&{name}={plain}"));
+            url.push_str(&format!("&{name}={}", encoded(value)));
         }
     }
     Ok(url)
+}
+
+/// A text as it may stand in an address.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let letter = |byte: u8| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(letter).collect()
 }
 
 #[cfg(test)]

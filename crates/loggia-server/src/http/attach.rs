@@ -137,13 +137,16 @@ async fn read(
     }
 }
 
-fn allows(scopes: Scopes, wish: &Wish) -> bool {
-    match wish {
-        Wish::Prompt { .. } | Wish::Cancel { .. } => scopes.prompt,
-        Wish::Answer { .. } => scopes.approve,
+/// The scope that a wish lacks.
+fn missing(scopes: Scopes, wish: &Wish) -> Option<&'static str> {
+    let (prompt, approve) = ((scopes.prompt, "prompt"), (scopes.approve, "approve"));
+    let needed = match wish {
+        Wish::Prompt { .. } | Wish::Cancel { .. } => [prompt; 2],
+        Wish::Answer { .. } => [approve; 2],
         // Whoever may not let a command run may not run one.
-        Wish::Shell { .. } => scopes.prompt && scopes.approve,
-    }
+        Wish::Shell { .. } => [prompt, approve],
+    };
+    needed.into_iter().find(|(given, _)| !given).map(|(_, scope)| scope)
 }
 
 async fn take(wanted: Wanted, handle: &SessionHandle, caller: &Caller) -> Update {
@@ -153,8 +156,8 @@ async fn take(wanted: Wanted, handle: &SessionHandle, caller: &Caller) -> Update
         Wish::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
         Wish::Answer { .. } | Wish::Cancel { .. } => true,
     };
-    if !allows(caller.principal.scopes, &wish) {
-        let message = refuse(&out_of_scope(), Dialect::A2a03).message;
+    if let Some(scope) = missing(caller.principal.scopes, &wish) {
+        let message = refuse(&out_of_scope(scope), Dialect::A2a03).message;
         return Update::Failed { id: Some(id), message };
     }
     if !fits {
@@ -199,7 +202,8 @@ mod tests {
             (cancel, [false, true, false, true]),
         ];
         for (wish, wanted) in table {
-            let may = [nothing, prompts, approves, Scopes::CLIENT].map(|it| allows(it, &wish));
+            let may =
+                [nothing, prompts, approves, Scopes::CLIENT].map(|it| missing(it, &wish).is_none());
             assert_eq!(may, wanted, "{wish:?}");
         }
     }

@@ -6,6 +6,8 @@
 
 mod form;
 
+pub(super) use form::decode;
+
 use std::sync::Arc;
 use std::time::Duration;
 

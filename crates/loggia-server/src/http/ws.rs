@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
@@ -17,8 +17,8 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, WireError, attach, check_tenant,
-    check_version, decode, dialect_of, refuse,
+    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, Violation, WireError, attach,
+    check_tenant, check_version, decode, dialect_of, refuse,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -59,7 +59,10 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
     let mut query = Query::of(request.uri().query().unwrap_or_default());
     query.version = super::rpc::asked_version(&request);
     if !DIALECTS.iter().any(|dialect| query.speaks(*dialect).is_ok()) {
-        return no_such_version();
+        return bad_request(&WireError::VersionNotSupported, Dialect::A2a1);
+    }
+    if query.lost {
+        return bad_request(&no_place("after"), Dialect::A2a03);
     }
     if let (Some(name), Some(peer)) = (&query.name, request.extensions().get::<Peer>()) {
         caller.origin.client = super::client(name, peer).as_str().into();
@@ -97,7 +100,7 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         if attaches {
             caller.origin.surface = Surface::Tui;
             let session = match query.wanted(&server) {
-                _ if !caller.principal.scopes.read => Err(out_of_scope()),
+                _ if !caller.principal.scopes.read => Err(out_of_scope("read")),
                 Some(id) => server.session(&id, &caller).await,
                 None => Err(Condition::UnknownContext.into()),
             };
@@ -112,6 +115,8 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
 #[derive(Default)]
 struct Query {
     after: Option<FrameId>,
+    /// `after` is there and says nothing: what would be missed is not known.
+    lost: bool,
     session: Option<SessionId>,
     name: Option<String>,
     /// What the header, or `?A2A-Version=`, says that will be spoken here; None: either.
@@ -127,9 +132,12 @@ impl Query {
         let mut query = Self::default();
         for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
             match name {
-                "after" => query.after = cursor(value),
-                "session" => query.session = Some(SessionId::from(value)),
-                "name" => query.name = Some(value.chars().take(64).collect()),
+                "after" => match cursor(value) {
+                    Some(after) => query.after = Some(after),
+                    None => query.lost = true,
+                },
+                "session" => query.session = Some(SessionId::from(spelled(value).as_str())),
+                "name" => query.name = Some(spelled(value).chars().take(64).collect()),
                 _ => {}
             }
         }
@@ -146,14 +154,25 @@ impl Query {
     }
 }
 
+const IN_USE: &str = "this id is in use: its request is not over yet";
 const DIALECTS: [Dialect; 2] = [Dialect::A2a1, Dialect::A2a03];
 
 /// There is no request yet that an error could answer, so the upgrade is refused with one.
-fn no_such_version() -> Response {
-    let object = refuse(&WireError::VersionNotSupported, Dialect::A2a1);
+fn bad_request(error: &WireError, dialect: Dialect) -> Response {
+    let object = refuse(error, dialect);
     let body = jsonrpc::error_response(&Id::NULL, &object);
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     (axum::http::StatusCode::BAD_REQUEST, json, body).into_response()
+}
+
+fn no_place(field: &str) -> WireError {
+    let why = "is no place in a session: a number, or the id of an event".to_owned();
+    WireError::Invalid(Violation { field: field.to_owned(), why })
+}
+
+/// As it was before it became part of an address.
+fn spelled(value: &str) -> String {
+    super::token::decode(value).unwrap_or_else(|| value.to_owned())
 }
 
 /// A sequence number means "after the whole event", a frame id "after this frame".
@@ -170,6 +189,9 @@ struct Connection {
     outbox: mpsc::Sender<Utf8Bytes>,
     /// Streams by request id, and followed sessions by session id.
     running: HashMap<String, AbortOnDropHandle<()>>,
+    /// Requests by id; those whose end was not handed over yet are alive.
+    open: HashMap<String, Weak<()>>,
+    left: u64,
 }
 
 async fn serve(
@@ -185,7 +207,15 @@ async fn serve(
     let limits = server.limits;
     let query = Arc::new(query);
     let tenure = caller.principal.tenure.clone();
-    let mut connection = Connection { server, caller, query, outbox, running: HashMap::new() };
+    let mut connection = Connection {
+        server,
+        caller,
+        query,
+        outbox,
+        running: HashMap::new(),
+        open: HashMap::new(),
+        left: 0,
+    };
     // Two futures of one task: an answer that waits for the socket does not keep the socket from
     // being emptied, and when either ends, the connection does.
     let close = tokio::select! {
@@ -261,6 +291,7 @@ impl Connection {
                 Message::Close(_) => return None,
             }
             self.running.retain(|_, task| !task.is_finished());
+            self.open.retain(|_, open| open.strong_count() > 0);
         }
     }
 
@@ -287,7 +318,9 @@ impl Connection {
     async fn one(&mut self, call: Call) {
         let outcome = match call.method.as_str() {
             "stream/cancel" => {
-                self.running.remove(&key_of(call.params.get("id").unwrap_or(&Value::Null)));
+                let key = key_of(call.params.get("id").unwrap_or(&Value::Null));
+                self.open.remove(&key);
+                self.running.remove(&key);
                 Ok(json!({}))
             }
             "session/follow" => self.follow_asked(&call.params).await,
@@ -306,9 +339,11 @@ impl Connection {
 
     async fn follow_asked(&mut self, params: &Value) -> Result<Value, WireError> {
         let id = params["contextId"].as_str().ok_or(Condition::UnknownContext)?;
-        let after = params["after"].as_str().and_then(cursor);
-        let after =
-            after.or_else(|| params["after"].as_u64().and_then(|seq| cursor(&seq.to_string())));
+        let after = match &params["after"] {
+            Value::Null => None,
+            Value::String(text) => Some(cursor(text).ok_or_else(|| no_place("params.after"))?),
+            other => Some(cursor(&other.to_string()).ok_or_else(|| no_place("params.after"))?),
+        };
         self.follow(&SessionId::from(id), after).await?;
         Ok(json!({ "contextId": id }))
     }
@@ -316,10 +351,14 @@ impl Connection {
     /// Sends every frame of a session from a cursor on; without one, from now on.
     async fn follow(&mut self, id: &SessionId, after: Option<FrameId>) -> Result<(), WireError> {
         if !self.caller.principal.scopes.read {
-            return Err(out_of_scope());
+            return Err(out_of_scope("read"));
         }
         let handle = self.server.session(id, &self.caller).await?;
         let now = FrameId { seq: handle.head(), k: u32::MAX };
+        if after.is_some_and(|after| after.seq > now.seq) {
+            let why = format!("is behind the end of this session, which is at {}", now.seq);
+            return Err(WireError::Invalid(Violation { field: "after".to_owned(), why }));
+        }
         let projection = self.server.projection(&handle, VIEW);
         let frames = projection.frames(after.unwrap_or(now));
         let (outbox, session) = (self.outbox.clone(), id.clone());
@@ -344,7 +383,18 @@ impl Connection {
         let (server, caller, outbox) =
             (self.server.clone(), self.caller.clone(), self.outbox.clone());
         let (id, query) = (call.id.clone(), self.query.clone());
-        let started = self.run(format!("id {}", id.as_json()), async move {
+        let key = format!("id {}", id.as_json());
+        if self.open.get(&key).is_some_and(|open| open.strong_count() > 0) {
+            return self.refuse(id, &WireError::InvalidRequest(IN_USE)).await;
+        }
+        // Let go before the last frame is handed over: who has that may use the id again.
+        let open = Arc::new(());
+        self.open.insert(key.clone(), Arc::downgrade(&open));
+        if let Some(leaving) = self.running.remove(&key) {
+            self.left += 1;
+            self.running.insert(format!("left {}", self.left), leaving);
+        }
+        let started = self.run(key, async move {
             let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
             let answer = match query.speaks(dialect) {
                 Ok(()) => answer(&server, &call, &caller).await,
@@ -356,11 +406,17 @@ impl Connection {
                     let text = jsonrpc::response(&call.id, &value.to_string());
                     // Closed: nobody reads any more.
                     let _ = outbox.send(text.into()).await;
+                    drop(open);
                     return end(&call.id, &outbox).await;
                 }
-                Ok(Reply::Frames(frames)) => return stream(frames, call.id, dialect, outbox).await,
+                Ok(Reply::Frames(frames)) => {
+                    stream(frames, &call.id, dialect, &outbox).await;
+                    drop(open);
+                    return end(&call.id, &outbox).await;
+                }
                 Err(error) => jsonrpc::error_response(&call.id, &refuse(&error, dialect)),
             };
+            drop(open);
             // Closed: nobody reads any more.
             let _ = outbox.send(text.into()).await;
         });
@@ -397,27 +453,31 @@ async fn answer(server: &Server, call: &Call, caller: &Caller) -> Result<Reply, 
     server.ask(decode(call, Extension::On)?, caller, resume).await
 }
 
-/// The frames of one request, and the word that it is over.
-async fn stream(mut frames: TaskFrames, id: Id, dialect: Dialect, outbox: mpsc::Sender<Utf8Bytes>) {
+/// The frames of one request.
+async fn stream(
+    mut frames: TaskFrames,
+    id: &Id,
+    dialect: Dialect,
+    outbox: &mpsc::Sender<Utf8Bytes>,
+) {
     loop {
         match frames.next().await {
             Ok(Some(batch)) => {
                 for frame in batch {
-                    if outbox.send(result(&id, &frame)).await.is_err() {
+                    if outbox.send(result(id, &frame)).await.is_err() {
                         return;
                     }
                 }
             }
             Ok(None) => break,
             Err(error) => {
-                let text = jsonrpc::error_response(&id, &refuse(&error, dialect));
+                let text = jsonrpc::error_response(id, &refuse(&error, dialect));
                 // Closed: nobody reads any more.
                 let _ = outbox.send(text.into()).await;
                 break;
             }
         }
     }
-    end(&id, &outbox).await;
 }
 
 async fn end(id: &Id, outbox: &mpsc::Sender<Utf8Bytes>) {

@@ -45,7 +45,7 @@ fn a_token_says_who_asks() {
     assert_eq!(server.get_with("/whoami", &page).status, 200, "a page with a token");
     let without = server.get("/whoami");
     assert_eq!((without.status, without.reason()), (401, "token-needed".to_owned()));
-    assert_eq!(without.header("www-authenticate"), Some("Bearer"));
+    assert_eq!(without.header("www-authenticate"), Some("Bearer realm=\"loggia\""));
     assert_eq!(server.get("/there-is-no-such-route").status, 401);
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.get("/healthz/").status, 401, "public is exact");
@@ -74,7 +74,11 @@ fn a_wrong_credential_is_never_somebody() {
             let reply = server.get_with("/whoami", &row);
             assert_eq!((reply.status, reply.reason()), (401, "invalid-token".to_owned()), "{row}");
             let challenge = reply.header("www-authenticate");
-            assert_eq!(challenge, Some("Bearer error=\"invalid_token\""), "{row}");
+            assert_eq!(
+                challenge,
+                Some("Bearer realm=\"loggia\", error=\"invalid_token\""),
+                "{row}"
+            );
         }
     }
     let server = Server::start();

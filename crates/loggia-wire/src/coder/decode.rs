@@ -6,10 +6,11 @@ use serde_json::Value;
 use crate::devtool::decode::Confirmation;
 use crate::read::{Fields, Read, violation};
 
-/// Whether a data part means to be an answer, well-formed or not.
+/// Whether a data part means to be an answer, well-formed or not: either member is enough, so that
+/// half an answer is refused and does not become the next prompt.
 pub(crate) fn is_answer(data: &Value) -> bool {
     let members = ["callId", "outcome"];
-    data.as_object().is_some_and(|map| members.iter().all(|name| map.contains_key(*name)))
+    data.as_object().is_some_and(|map| members.iter().any(|name| map.contains_key(*name)))
 }
 
 /// Read strictly: a member that is not known might be meant to change what is approved.

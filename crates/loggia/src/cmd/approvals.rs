@@ -1,5 +1,6 @@
 //! `loggia approvals`: what this project always allows, and taking it back.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use loggia_session::hub;
@@ -19,7 +20,12 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
         }
         ApprovalsCommand::List => {
             for rule in &rules {
-                println!("{}  {}", rule.id, printable(&rule.matcher.to_string()));
+                writeln!(
+                    std::io::stdout(),
+                    "{}  {}",
+                    rule.id,
+                    printable(&rule.matcher.to_string())
+                )?;
             }
         }
         ApprovalsCommand::Revoke { rules: wanted } => {
@@ -31,7 +37,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
                     return Err(Usage(why).into());
                 };
                 hub::forget_rule(store.as_ref(), &workspace, &id).await?;
-                println!("revoked: {}", printable(&rule.matcher.to_string()));
+                writeln!(std::io::stdout(), "revoked: {}", printable(&rule.matcher.to_string()))?;
             }
         }
     }

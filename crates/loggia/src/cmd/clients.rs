@@ -32,19 +32,20 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
         }
         ClientsCommand::Revoke { name } => {
             clients.revoke(&name).await.map_err(explained)?;
-            println!("revoked: {name}; its tokens are worth nothing any more");
+            writeln!(std::io::stdout(), "revoked: {name}; its tokens are worth nothing any more")?;
         }
         ClientsCommand::List { json } => list(&clients.list().await?, json)?,
         ClientsCommand::RotateKeys { at_once } => {
             let old = if at_once { OldTokens::End } else { OldTokens::Stay };
             Keys::new(store).rotate(old).await.map_err(keys_explained)?;
-            println!(
+            writeln!(
+                std::io::stdout(),
                 "{}",
                 match old {
                     OldTokens::Stay => "a new key signs from now on; tokens live to their end",
                     OldTokens::End => "a new key signs from now on; every older token has ended",
                 }
-            );
+            )?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -69,19 +69,16 @@ fn mode_of(approve: Approve) -> Option<Mode> {
     }
 }
 
-/// The words on the command line, or standard input. None only where a session may go on without.
+/// The words on the command line with what is piped in below them, or either alone. None only where
+/// a session may go on without.
 fn read_prompt(words: &[String], resumes: bool) -> anyhow::Result<Option<String>> {
     let text = words.join(" ");
-    let from_stdin = text == "-" || (text.is_empty() && !std::io::stdin().is_terminal());
-    let text = if from_stdin {
-        let mut read = String::new();
-        let mut input = std::io::stdin().lock().take(PROMPT_LIMIT + 1);
-        input
-            .read_to_string(&mut read)
-            .context("the prompt on standard input is not readable text")?;
-        read
-    } else {
-        text
+    let text = match text.strip_suffix('-').map(str::trim_end) {
+        Some("") => read_input()?,
+        Some(words) if text.ends_with(" -") => below(words, &read_input()?),
+        _ if text.is_empty() && !std::io::stdin().is_terminal() => read_input()?,
+        _ if is_piped() => below(&text, &read_input()?),
+        _ => text,
     };
     if text.len() as u64 > PROMPT_LIMIT {
         return Err(Usage(format!("the prompt is larger than {PROMPT_LIMIT} bytes")).into());
@@ -94,6 +91,37 @@ fn read_prompt(words: &[String], resumes: bool) -> anyhow::Result<Option<String>
                 .into())
         }
     }
+}
+
+fn read_input() -> anyhow::Result<String> {
+    let mut read = String::new();
+    let mut input = std::io::stdin().lock().take(PROMPT_LIMIT + 1);
+    input.read_to_string(&mut read).context("the prompt on standard input is not readable text")?;
+    Ok(read)
+}
+
+fn below(words: &str, piped: &str) -> String {
+    if piped.trim().is_empty() { words.to_owned() } else { format!("{words}\n\n{piped}") }
+}
+
+/// Whether somebody pipes something in: a pipe or a file that has begun to speak, or has ended. What a
+/// script just passes on may be silent for ever, and is not waited for.
+fn is_piped() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::fs::FileType;
+    const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+    let input = std::io::stdin();
+    let kind = rustix::fs::fstat(&input).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
+        return false;
+    }
+    let ready = poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&PATIENCE));
+    if ready == Ok(0) {
+        eprintln!(
+            "loggia: standard input is silent and is not read: end the command with ` -` to wait for it"
+        );
+    }
+    matches!(ready, Ok(1..))
 }
 
 pub(super) async fn same_workspace(handle: &SessionHandle, app: &App) -> anyhow::Result<()> {

@@ -43,7 +43,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
                 hub.delete(&id).await?;
                 let removed = clones::remove(copy).await;
                 removed.context("the session is deleted, its copy of the repository is not")?;
-                println!("deleted {session}");
+                writeln!(std::io::stdout(), "deleted {session}")?;
             }
         }
     }
@@ -67,7 +67,7 @@ async fn list(
         if json {
             let line =
                 json!({ "session": listed.session, "events": listed.head, "summary": summary });
-            println!("{line}");
+            writeln!(std::io::stdout(), "{line}")?;
             continue;
         }
         let state = match (summary.waiting_for_answer, summary.busy) {
@@ -76,14 +76,15 @@ async fn list(
             (false, false) => app.style.dim("idle   "),
         };
         let turns = summary.turns;
-        println!(
+        writeln!(
+            std::io::stdout(),
             "{}  {}  {state}  {turns:>3} turns  {}",
             listed.session,
             time(summary.updated),
             printable(&summary.title)
-        );
+        )?;
         if all {
-            println!("    {}", printable(&summary.workspace));
+            writeln!(std::io::stdout(), "    {}", printable(&summary.workspace))?;
         }
     }
     if shown == 0 && !json {

@@ -87,7 +87,7 @@ async fn a_token_is_given_as_the_guide_writes_it() {
     for path in ["/rpc", "/tasks/send", "/a2a/tasks/send"] {
         let none = served.request("POST", path).json(&json!({})).send().await.unwrap();
         assert_eq!(none.status(), 401, "{path}");
-        assert_eq!(none.headers()["www-authenticate"], "Bearer", "{path}");
+        assert_eq!(none.headers()["www-authenticate"], "Bearer realm=\"loggia\"", "{path}");
         let body: Value = none.json().await.unwrap();
         assert_eq!(body["error"]["data"]["reason"], "token-needed", "{path}: {body}");
         let given = served.request("POST", path).json(&json!({})).bearer_auth(token);

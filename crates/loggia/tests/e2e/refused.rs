@@ -159,6 +159,44 @@ async fn tokens_are_checked_and_never_ignored() {
 }
 
 /// The version that a socket is opened for is kept to; one that is not served opens none.
+/// An id belongs to its request until that is over: a second one under it takes nothing away.
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_its_request_goes_on() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let mut socket = served.socket("").await;
+    socket.send(1, "message/stream", json!({ "message": text_message("ask Which one?") })).await;
+    socket.send(1, "message/stream", json!({ "message": text_message("say second") })).await;
+    let told = socket.until(|value| value["error"].is_object()).await;
+    assert_eq!((&told["id"], &told["error"]["code"]), (&json!(1), &json!(-32600)), "{told}");
+    let over = |value: &Value| value["method"] == "stream/end" && value["params"]["id"] == 1;
+    socket.until(over).await;
+    let asked = |value: &Value| value["result"]["status"]["state"] == "input-required";
+    assert!(socket.seen.iter().any(asked), "{:#?}", socket.seen);
+    // And then it is free.
+    for _ in 0..20 {
+        socket.send(1, "tasks/get", json!({ "id": "none" })).await;
+        let told = socket.until(|value| value["id"] == 1).await;
+        assert_eq!(told["error"]["code"], -32001, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_place_that_is_none_is_refused() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let (status, body) = served.upgrade("?after=xyz", []).await.err().expect("refused");
+    assert_eq!((status, &body["error"]["code"]), (400, &json!(-32602)), "{body}");
+    let mut beyond = served.socket("?after=999999").await;
+    let told = beyond.until(|value| value["error"].is_object()).await;
+    assert!(told["error"]["message"].as_str().unwrap().contains("behind the end"), "{told}");
+    let mut named = served.socket("?name=Ann%20B%C3%BC&after=0").await;
+    named.send(1, "message/send", json!({ "message": text_message("say hi") })).await;
+    named.until(|value| value["id"] == 1).await;
+    let log = machine.log(&machine.sessions()[0]);
+    assert!(log.iter().any(|event| event.origin.client.as_str().starts_with("Ann Bü@")), "{log:?}");
+}
+
 #[tokio::test]
 async fn a_socket_speaks_the_version_it_was_opened_for() {
     let machine = Machine::new();

@@ -20,6 +20,52 @@ fn continue_goes_on_in_the_last_session_of_this_directory() {
     assert!(ran.err.contains("works in"), "{}", ran.err);
 }
 
+/// `loggia sessions list | head` ends without a word.
+#[test]
+fn nobody_reads_and_nothing_is_said() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["run", "say first"]).code, 0);
+    let session = machine.sessions().remove(0);
+    for arguments in [
+        &["sessions", "list"][..],
+        &["sessions", "show", &session],
+        &["sessions", "export", &session],
+        &["config"],
+        &["doctor"],
+        &["completions", "bash"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = machine.command(arguments).stdout(writer).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.as_str()), (Some(141), ""), "{arguments:?}");
+    }
+}
+
+/// What is piped in goes below the words; what is silent is not waited for.
+#[test]
+fn what_is_piped_in_is_part_of_the_prompt() {
+    use std::io::Write;
+    let machine = Machine::new();
+    for (arguments, piped) in [
+        (&["run", "say above"][..], "say below"),
+        (&["run", "say above", "-"], "say below"),
+        (&["run", "-"], "say above\nsay below"),
+        (&["run"], "say above\nsay below"),
+    ] {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(piped.as_bytes()).unwrap();
+        drop(writer);
+        let output = machine.command(arguments).stdin(reader).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("above") && said.contains("below"), "{arguments:?}: {said}");
+    }
+    let (reader, _silent) = std::io::pipe().unwrap();
+    let output = machine.command(&["run", "say alone"]).stdin(reader).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && told.contains("is silent"), "{told}");
+}
+
 #[test]
 fn list_show_export_delete() {
     let machine = Machine::new();

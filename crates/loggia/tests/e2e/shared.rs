@@ -57,13 +57,40 @@ async fn the_exchange_of_appendix_a() {
     assert_eq!(second.last().unwrap(), "STATE_CHANGE completed final");
     assert_eq!(machine.read("hello.txt").as_deref(), Some("hi\n"));
 
-    // It can be continued under the same id; a plain client may not.
+    // It can be continued under the same id; what was begun without the extension can not.
     let mut more = text_message("say more");
     more["taskId"] = task.clone();
     let third = served.stream(served.tool_stream(more.clone()), usize::MAX).await;
     assert_eq!(third[0].response["result"]["id"], task);
-    let plain = served.call("message/send", json!({ "message": more })).await;
-    assert_eq!(plain["error"]["code"], -32004, "{plain}");
+    let plain = json!({ "message": text_message("say x"), "configuration": { "blocking": true } });
+    let plain = served.call("message/send", plain).await;
+    more["taskId"] = plain["result"]["id"].clone();
+    let over = served.call("message/send", json!({ "message": more })).await;
+    assert_eq!(over["error"]["code"], -32004, "{over}");
+}
+
+/// S1 §3.2: only the first message has to name the extension. Later ones, to its task, are meant so.
+#[tokio::test]
+async fn a_task_that_was_begun_with_the_extension_goes_on_with_it() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let plainly = |message: Value| {
+        served.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": { "message": message } }))
+    };
+    let mut message = text_message("write hello.txt: hi");
+    message["metadata"] =
+        json!({ EXTENSION: { "workspace_path": machine.work().canonicalize().unwrap() } });
+    let first = served.stream(plainly(message), usize::MAX).await;
+    assert_eq!(shorts(&first).last().unwrap(), "STATE_CHANGE input-required final");
+    let (task, call) = asked(&first);
+    let answered = plainly(confirmation(&task, &call, "proceed_once"));
+    let answered = shorts(&served.stream(answered, usize::MAX).await);
+    assert_eq!(answered[..2], ["TOOL_CALL_UPDATE EXECUTING", "TOOL_CALL_UPDATE SUCCEEDED"]);
+    let mut more = text_message("say more");
+    more["taskId"] = task.clone();
+    let more = served.stream(plainly(more), usize::MAX).await;
+    assert_eq!(more[0].response["result"]["id"], task);
+    assert!(shorts(&more).contains(&"TEXT_CONTENT more".to_owned()), "{:?}", shorts(&more));
 }
 
 /// A different workspace for a live session is an error.

@@ -33,7 +33,7 @@ impl Form {
 }
 
 /// `+` is a space, `%41` is a byte; None if the text is no such encoding of UTF-8.
-pub(super) fn decode(text: &str) -> Option<String> {
+pub(in crate::http) fn decode(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
