@@ -72,9 +72,16 @@ impl NativeAgent {
         &self.tools
     }
 
-    /// Blocks on the file system.
-    pub(crate) fn open_model(&self, name: &str) -> Result<Arc<dyn Model>, TurnOver> {
-        registry::open(name, &self.base).map_err(|error| TurnOver::Failed(error.to_string()))
+    /// The turn's model. One that is asked outside of this process is had only once the prompt is
+    /// on disk. Blocks on the file system.
+    pub(crate) async fn open_model(&self, turn: &Turn) -> Result<Arc<dyn Model>, TurnOver> {
+        let name = &turn.context().settings.model.0;
+        let model = registry::open(name, &self.base);
+        let model = model.map_err(|error| TurnOver::Failed(error.to_string()))?;
+        if !model.only_computes() {
+            turn.on_disk().await?;
+        }
+        Ok(model)
     }
 
     pub(crate) fn open_workspace(&self, turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
@@ -96,6 +103,12 @@ impl NativeAgent {
 }
 
 impl Agent for NativeAgent {
+    /// Copies of repositories ([`NativeAgent::prepare`]) and models ([`NativeAgent::open_model`]) wait
+    /// for the prompt; everything else that touches anything is a call, and waits for its permit.
+    fn waits_to_act(&self) -> bool {
+        true
+    }
+
     fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
         let agent = self.clone();
         Box::pin(async move {
@@ -154,6 +167,7 @@ impl NativeAgent {
         let clones = self.clones.as_ref().ok_or_else(|| {
             TurnOver::Failed("this program does not work in copies of repositories".to_owned())
         })?;
+        turn.on_disk().await?;
         clones.prepare(turn, workspace.path(), repository).await
     }
 
@@ -180,7 +194,7 @@ impl NativeAgent {
                 return slash::explain(turn, &error).await.map(|()| String::new());
             }
         }
-        let model = self.open_model(&context.settings.model.0)?;
+        let model = self.open_model(turn).await?;
         let workspace = self.open_workspace(turn)?;
         let mut conversation = conversation(turn).await?;
         for (call, outcome) in self.resume(turn, &workspace).await? {

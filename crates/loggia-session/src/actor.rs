@@ -2,35 +2,36 @@
 //!
 //! Each step: wait for a message, drain what else is there, decide, append, publish, answer, act.
 //! In that order, always: durable, then visible, then acted on. A failed append stops the actor;
-//! opening the session again is the repair.
+//! opening the session again is the repair. How the agent is run, and what it may compute before its
+//! prompt is on disk, is in [`work`]; where a writer is that has nothing to do, in [`bed`].
+
+pub mod bed;
+mod work;
 
 use std::collections::{HashMap, HashSet};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use futures::FutureExt;
 use loggia_core::{
-    CallId, CallOutcome, CallState, Command, Effect, Fresh, Level, Millis, Origin, Refusal, Report,
-    Session, SessionId, Stamped, TaskId, TaskState, TurnId, TurnOutcome, effects,
+    CallId, CallOutcome, CallState, Command, Effect, Fresh, Millis, Origin, Refusal, Report,
+    Session, SessionId, Stamped, TaskId, TaskState, effects,
 };
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
-use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::batch::Batch;
 use crate::handle::{Ack, Control, Line, Look, Reply, SubmitError, Told};
 use crate::hub::seats::Presence;
 use crate::log::{self, Log, Publisher};
-use crate::ports::{Agent, Lease, Store, StoreError, TurnOver};
-use crate::turn::{FromAgent, PendingCall, Permit, Turn, TurnContext, Waiter};
+use crate::ports::{Agent, Lease, Store, StoreError};
+use crate::turn::{FromAgent, Permit, Waiter};
+use bed::Bed;
+use work::{Begun, Running};
 
 const CONTROL_INBOX: usize = 64;
 const REPORT_INBOX: usize = 256;
 const CONTROL_DRAIN: usize = 32;
 const REPORT_DRAIN: usize = 64;
-/// How long the next turn waits for the last one's agent to leave.
-const AGENT_GRACE: Duration = Duration::from_secs(5);
 
 type Verdict = Result<Permit, CallOutcome>;
 
@@ -63,26 +64,6 @@ pub(crate) struct Actor {
     presence: Presence,
 }
 
-struct Running {
-    turn: TurnId,
-    stop: CancellationToken,
-    /// Stops the agent even if this writer ends in a panic.
-    _guard: DropGuard,
-    /// None: its first look was all it needed.
-    task: Option<JoinHandle<()>>,
-}
-
-impl Running {
-    /// Told to go; false if it is still there when its time is up.
-    async fn leave(self) -> bool {
-        self.stop.cancel();
-        match self.task {
-            Some(task) => tokio::time::timeout(AGENT_GRACE, task).await.is_ok(),
-            None => true,
-        }
-    }
-}
-
 /// One drained step before it is durable.
 #[derive(Default)]
 struct Step {
@@ -90,6 +71,8 @@ struct Step {
     replies: Vec<(Told, Reply, Result<Ack, SubmitError>)>,
     looks: Vec<Look>,
     effects: Vec<Effect>,
+    /// The turn that this step starts, where its agent has looked at it already and waits.
+    begun: Option<Begun>,
 }
 
 impl Actor {
@@ -99,6 +82,7 @@ impl Actor {
         lease: Lease,
         store: Arc<dyn Store>,
         agent: Arc<dyn Agent>,
+        bed: Arc<Bed>,
         presence: Presence,
     ) -> Result<(Line, Box<Self>), StoreError> {
         let (id, epoch) = (lease.session.clone(), lease.epoch);
@@ -129,7 +113,7 @@ impl Actor {
             presence,
         });
         actor.recover().await?;
-        Ok((Line { id, epoch, control: control_sender, log }, actor))
+        Ok((Line { id, epoch, control: control_sender, log, bed }, actor))
     }
 
     /// Opens the session in the step of its first command, not in one of its own.
@@ -163,41 +147,76 @@ impl Actor {
         self.commit(step).await
     }
 
-    pub async fn run(mut self: Box<Self>) {
-        while !self.stopping {
-            self.presence.rest(self.session.turn().is_none() && self.session.queue().len() == 0);
-            let mut step = Step::default();
-            tokio::select! {
-                biased; // control first: a cancel or an answer must not wait behind a stream
-                message = self.control.recv() => match message {
-                    Some(message) => self.take_control(*message, &mut step),
-                    None => break, // every handle is gone: nobody can reach this session any more
-                },
-                Some(message) = self.reports.recv() => self.take_report(*message, &mut step),
-                () = self.presence.due() => match self.leaves() {
-                    true => break,
-                    false => continue,
-                },
-            }
-            self.drain(&mut step);
-            if let Err(error) = self.commit(step).await {
-                tracing::error!(session = %self.id, %error, "the session stops: its log cannot grow");
-                break;
-            }
-        }
-        self.leave().await;
+    /// Nothing to do, nothing to wait for, and nobody has asked for anything.
+    pub fn is_at_rest(&self) -> bool {
+        let open = self.session.turn().is_some() || self.session.queue().len() > 0;
+        !open && !self.stopping && self.control.is_empty() && self.reports.is_empty()
     }
 
-    /// Closed for being idle, while nobody can come in and nothing waits.
-    fn leaves(&mut self) -> bool {
-        let Self { presence, control, reports, .. } = self;
-        presence.leaves(|| {
-            let quiet = control.is_empty() && reports.is_empty();
-            if quiet {
-                control.close();
+    /// Works until there is nothing to do. None: this opening of the session is over.
+    pub async fn run(mut self: Box<Self>) -> Option<Box<Self>> {
+        while !self.is_at_rest() {
+            let mut step = Step::default();
+            let over = tokio::select! {
+                biased; // control first: a cancel or an answer must not wait behind a stream
+                message = self.control.recv() => match message {
+                    Some(message) => {
+                        self.take_control(*message, &mut step);
+                        false
+                    }
+                    None => true, // every handle is gone: nobody can reach this session any more
+                },
+                Some(message) = self.reports.recv() => {
+                    self.take_report(*message, &mut step);
+                    false
+                }
+            };
+            if over || !self.conclude(step).await {
+                self.leave().await;
+                return None;
             }
-            quiet
-        })
+        }
+        Some(self)
+    }
+
+    /// One step for what is in the inbox. None: this opening of the session is over.
+    pub async fn step(mut self: Box<Self>) -> Option<Box<Self>> {
+        let mut step = Step::default();
+        if let Ok(message) = self.control.try_recv() {
+            self.take_control(*message, &mut step);
+        }
+        match self.conclude(step).await {
+            true => Some(self),
+            false => {
+                self.leave().await;
+                None
+            }
+        }
+    }
+
+    /// The step with what else is there, done. False: the last one.
+    async fn conclude(&mut self, mut step: Step) -> bool {
+        self.drain(&mut step);
+        self.look_ahead(&mut step);
+        if let Err(error) = self.commit(step).await {
+            tracing::error!(session = %self.id, %error, "the session stops: its log cannot grow");
+            return false;
+        }
+        !self.stopping
+    }
+
+    /// Closed for being idle. The session is free when this returns, or when its agent has left.
+    pub fn close(mut self: Box<Self>, home: &Handle) {
+        self.control.close();
+        match self.running.as_ref().is_none_or(Running::has_left) {
+            true => drop(self),
+            false => drop(home.spawn(self.leave())),
+        }
+    }
+
+    /// Nobody can give it anything any more.
+    pub fn shut(&mut self) {
+        self.control.close();
     }
 
     fn drain(&mut self, step: &mut Step) {
@@ -322,8 +341,9 @@ impl Actor {
         for look in step.looks {
             look(&self.session);
         }
+        let mut begun = step.begun;
         for effect in step.effects {
-            self.act(effect);
+            self.act(effect, &mut begun);
         }
         Ok(())
     }
@@ -342,9 +362,9 @@ impl Actor {
         }
     }
 
-    fn act(&mut self, effect: Effect) {
+    fn act(&mut self, effect: Effect, begun: &mut Option<Begun>) {
         match effect {
-            Effect::StartTurn(turn) => self.start_turn(&turn),
+            Effect::StartTurn(turn) => self.start_turn(&turn, begun.take()),
             Effect::Grant(call) => {
                 let Some(running) = &self.running else { return };
                 // Ended again in the same step: the denial follows.
@@ -379,44 +399,6 @@ impl Actor {
         }
     }
 
-    fn start_turn(&mut self, turn: &TurnId) {
-        // A turn that was cancelled in the step that started it needs no agent.
-        let Some(open) = self.session.turn().filter(|open| open.id == *turn) else { return };
-        let Some(opened) = self.session.opened() else { return };
-        let stop = CancellationToken::new();
-        let work = Turn {
-            context: TurnContext {
-                session: self.id.clone(),
-                turn: turn.clone(),
-                task: open.task.clone(),
-                prompt: open.prompt.clone(),
-                content: open.content.clone(),
-                line: open.line.clone(),
-                settings: opened.settings.clone(),
-                workspace: opened.workspace.clone(),
-                summary: self
-                    .session
-                    .compacted()
-                    .map(|compacted| compacted.summary.clone())
-                    .filter(|summary| !summary.is_empty()),
-                rules: self.session.policy().rules.clone(),
-                stats: self.session.stats().clone(),
-            },
-            pending: open.calls.iter().map(pending_call).collect(),
-            recent_from: self.session.recent_from(),
-            log: self.log.clone(),
-            sender: self.report_sender.clone(),
-            stop: stop.clone(),
-        };
-        let previous = self.running.take();
-        let mut working = Box::pin(drive(self.agent.clone(), work, previous));
-        // A turn that needs to wait for nothing is done here and now, without a task of its own.
-        let waits = working.as_mut().now_or_never().is_none();
-        let task = waits.then(|| tokio::spawn(working));
-        let guard = stop.clone().drop_guard();
-        self.running = Some(Running { turn: turn.clone(), stop, _guard: guard, task });
-    }
-
     /// The log stays as it is; the agent is told to go and given time to leave nothing behind.
     async fn leave(mut self: Box<Self>) {
         self.control.close();
@@ -434,51 +416,6 @@ impl Actor {
         self.seeds = self.seeds.wrapping_add(1);
         Fresh::new(self.seeds, at)
     }
-}
-
-fn pending_call(open: &loggia_core::OpenCall) -> PendingCall {
-    PendingCall { call: open.id.clone(), message: open.message.clone(), tool: open.tool.clone() }
-}
-
-/// Runs the agent on one turn and reports how it ended, through the same queue as everything else
-/// it said, so that the end comes last.
-async fn drive(agent: Arc<dyn Agent>, turn: Turn, previous: Option<Running>) {
-    // A tool of the last turn must be gone before the next turn touches the same files.
-    if let Some(previous) = previous
-        && !previous.leave().await
-    {
-        tracing::warn!("the last turn's agent did not stop in time");
-    }
-    let (id, sender, stop) = (turn.context().turn.clone(), turn.sender.clone(), turn.stop.clone());
-    if stop.is_cancelled() {
-        return; // cancelled while the last agent was leaving
-    }
-    let ended = AssertUnwindSafe(async { agent.run(turn).await }).catch_unwind().await;
-    if stop.is_cancelled() {
-        return;
-    }
-    let outcome = match ended {
-        Ok(Ok(())) => TurnOutcome::Completed,
-        Ok(Err(TurnOver::Failed(message))) => TurnOutcome::Failed { message },
-        Ok(Err(TurnOver::Stopped)) => {
-            TurnOutcome::Failed { message: "the agent stopped without a reason".into() }
-        }
-        Err(panic) => {
-            let message = format!("internal error: {}", panic_text(panic.as_ref()));
-            let report = Report::Notice { level: Level::Error, text: message.clone() };
-            let notice = FromAgent::Report { turn: id.clone(), report, waiter: None };
-            // A closed queue means that the session is gone, and with it everybody who could care.
-            let _ = sender.send(Box::new(notice)).await;
-            TurnOutcome::Failed { message }
-        }
-    };
-    let report = Report::Finish { outcome };
-    let _ = sender.send(Box::new(FromAgent::Report { turn: id, report, waiter: None })).await;
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panic".to_owned())
 }
 
 /// The wall clock, for people; order never depends on it.

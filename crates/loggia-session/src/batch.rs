@@ -66,6 +66,20 @@ impl Batch {
         self.events.is_empty()
     }
 
+    /// Nothing in it that a turn begun by it could read, but what the turn is given anyway.
+    pub fn only_begins(&self) -> bool {
+        let begins = |event: &Event| {
+            matches!(
+                event,
+                Event::SessionOpened { .. }
+                    | Event::TaskOpened { .. }
+                    | Event::PromptAccepted { .. }
+                    | Event::TurnStarted { .. }
+            )
+        };
+        self.events.iter().all(|envelope| begins(&envelope.event))
+    }
+
     pub fn into_append(self, session: &Session) -> Append {
         let expected = self
             .events

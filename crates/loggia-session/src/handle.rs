@@ -6,6 +6,7 @@ use std::time::Duration;
 use loggia_core::{Command, Origin, PromptId, Refusal, Seq, Session, SessionId, TaskId};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::actor::bed::Bed;
 use crate::hub::seats::Hold;
 use crate::log::{Follower, Log};
 use crate::ports::StoreError;
@@ -58,6 +59,7 @@ pub(crate) struct Line {
     pub epoch: u64,
     pub control: mpsc::Sender<Box<Control>>,
     pub log: Log,
+    pub bed: Arc<Bed>,
 }
 
 impl Line {
@@ -77,6 +79,7 @@ impl Line {
     pub async fn stop(&self) {
         // Closed already means stopped already.
         let _ = self.control.send(Box::new(Control::Stop)).await;
+        self.bed.rouse();
         self.gone().await;
     }
 }
@@ -155,6 +158,7 @@ impl SessionHandle {
         };
         let (reply, answer) = oneshot::channel();
         place.send(Box::new(Control::Submit { command, origin, told, reply }));
+        self.line.bed.step().await;
         answer.await.map_err(|_| SubmitError::Stopped)?
     }
 
@@ -189,6 +193,7 @@ impl SessionHandle {
             .send(Box::new(Control::Inspect(look)))
             .await
             .map_err(|_| SubmitError::Stopped)?;
+        self.line.bed.step().await;
         answer.await.map_err(|_| SubmitError::Stopped)
     }
 

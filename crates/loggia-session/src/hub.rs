@@ -4,6 +4,7 @@ pub mod seats;
 
 use std::sync::Arc;
 
+use crate::actor::bed::Bed;
 use crate::actor::{Actor, now};
 use crate::batch::{RULES, rule_key};
 use crate::handle::{Line, SessionHandle, SubmitError};
@@ -177,15 +178,17 @@ impl Hub {
         session: Session,
         lease: Lease,
     ) -> Result<(Line, Box<Actor>), StoreError> {
-        let presence = Presence::new(&self.seats, lease.session.clone());
+        let bed = Bed::new();
+        let presence = Presence::new(&self.seats, lease.session.clone(), &bed);
         let (store, agent) = (self.store.clone(), self.agent.clone());
-        Actor::start(session, lease, store, agent, presence).await
+        Actor::start(session, lease, store, agent, bed, presence).await
     }
 
-    /// Known first, then running: a writer that rests at once is found at its seat.
+    /// Known first, then at work or at rest: a writer is found at its seat.
     fn seat(&self, line: Line, actor: Box<Actor>) -> SessionHandle {
-        let handle = self.seats.sit(line, actor.presence());
-        tokio::spawn(actor.run());
+        let bed = line.bed.clone();
+        let handle = self.seats.sit(line);
+        bed.settle(actor);
         handle
     }
 

@@ -77,6 +77,11 @@ impl Log {
         while head.changed().await.is_ok() {}
     }
 
+    /// Waits until the log has come so far; false if it never will.
+    pub(crate) async fn reached(&self, seq: Seq) -> bool {
+        self.head() >= seq || self.head.clone().wait_for(|head| *head >= seq).await.is_ok()
+    }
+
     /// Up to [`BATCH`] events after `after`; empty only at the head.
     pub async fn read(&self, after: Seq) -> Result<Vec<Arc<Envelope>>, StoreError> {
         if after >= self.head() {

@@ -10,6 +10,7 @@
 
 mod suite {
     mod actor;
+    mod ahead;
     mod context;
     mod contract;
     mod damage;

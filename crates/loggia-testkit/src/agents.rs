@@ -10,7 +10,7 @@ use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use crate::journal::{Gate, Journal};
 
 /// One thing an agent does in a turn.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum Act {
     Say(String),
     Think(String, String),
@@ -25,6 +25,10 @@ pub enum Act {
     End(CallOutcome),
     /// Writes a note into the journal.
     Note(String),
+    /// Waits until the prompt is on disk, then writes a note.
+    NoteOnDisk(String),
+    /// Waits, but for nothing.
+    Pause,
     WaitForCancel,
     WaitFor(Gate),
     Fail(String),
@@ -69,12 +73,20 @@ impl Act {
 pub struct ScriptAgent {
     scripts: Arc<Mutex<VecDeque<Vec<Act>>>>,
     journal: Journal,
+    waits_to_act: bool,
 }
 
 impl ScriptAgent {
     pub fn new(journal: Journal, scripts: impl IntoIterator<Item = Vec<Act>>) -> Arc<Self> {
         let scripts = Arc::new(Mutex::new(scripts.into_iter().collect()));
-        Arc::new(Self { scripts, journal })
+        Arc::new(Self { scripts, journal, waits_to_act: false })
+    }
+
+    /// The same agent, which may look at a turn before its prompt is on disk. Its notes of where a
+    /// turn starts and leaves are no acts.
+    #[must_use]
+    pub fn looking_ahead(&self) -> Arc<Self> {
+        Arc::new(Self { waits_to_act: true, ..self.clone() })
     }
 
     /// An agent whose every turn does the same.
@@ -102,6 +114,10 @@ impl ScriptAgent {
 }
 
 impl Agent for ScriptAgent {
+    fn waits_to_act(&self) -> bool {
+        self.waits_to_act
+    }
+
     fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
         let (script, journal) = (self.script(), self.journal.clone());
         Box::pin(async move {
@@ -151,6 +167,11 @@ async fn follow(turn: &Turn, script: Vec<Act>, journal: &Journal) -> Result<(), 
                 }
             }
             Act::Note(text) => journal.note(text),
+            Act::NoteOnDisk(text) => {
+                turn.on_disk().await?;
+                journal.note(text);
+            }
+            Act::Pause => tokio::task::yield_now().await,
             Act::WaitForCancel => match &permit {
                 Some(permit) => permit.stop().cancelled().await,
                 None => turn.stop().cancelled().await,

@@ -59,7 +59,7 @@ impl fmt::Display for Journal {
 }
 
 /// A door: closed until the test opens it, then open for ever.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Gate {
     door: CancellationToken,
 }

@@ -84,6 +84,10 @@ impl Model for ScriptedModel {
         self.window
     }
 
+    fn only_computes(&self) -> bool {
+        true
+    }
+
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         play::stream(self.actions(&request))
     }

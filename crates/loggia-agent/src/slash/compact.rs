@@ -27,7 +27,7 @@ pub async fn compact(
         let since = conversation.summary().map_or("", |_| " since the last summary");
         return say(turn, format!("There is nothing to summarise: no turn{since}.")).await;
     }
-    let model = agent.open_model(&turn.context().settings.model.0)?;
+    let model = agent.open_model(turn).await?;
     let before = conversation.size();
     let mut messages = conversation.messages();
     let wish = focus.map_or(String::new(), |focus| format!(" Above all keep: {focus}"));

@@ -5,20 +5,24 @@
 //! and without waiting prompts that nobody outside the hub holds a handle or a follower of.
 //!
 //! Nobody is ever given a session that is about to close. Handles are given out under the same
-//! lock under which the writer decides to leave, and the writer leaves only while no [`Hold`]
-//! exists and nothing waits in its inbox: a command on its way always has a handle behind it.
+//! lock under which it is decided that a session is closed, and it is only closed while its writer
+//! rests and no [`Hold`] exists: a command on its way always has a handle behind it.
 //!
-//! Nothing here looks around from time to time. The writer says when it comes to rest, the last
-//! hold says when it is let go, and a writer that is idle sleeps until its time has come.
+//! A writer that comes to rest and the last hold that is let go say so, and whoever says it closes
+//! those that are too many. For the others' time there is one sleeper for all of them, which ends
+//! when nobody is idle.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use loggia_core::SessionId;
-use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
+use crate::actor::Actor;
+use crate::actor::bed::Bed;
 use crate::handle::{Line, SessionHandle};
 
 /// When a session that nobody uses is closed.
@@ -48,6 +52,8 @@ struct Table {
     /// The idle sessions, the one that was used longest ago first.
     idle: BTreeMap<u64, SessionId>,
     turns: u64,
+    /// Somebody sleeps until the first of them has had its time.
+    slept_for: bool,
 }
 
 struct Entry {
@@ -62,16 +68,11 @@ impl Default for Entry {
     }
 }
 
-/// One opening of a session. `bell` wakes its writer, and tells this opening from the next.
+/// One opening of a session. Its bed tells it from the next.
 struct Seat {
     line: Line,
-    bell: Arc<Notify>,
     hold: Weak<Hold>,
-    /// The writer has nothing to do.
-    resting: bool,
     idle: Option<Waiting>,
-    /// The writer will look at the time without being woken.
-    armed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -80,18 +81,31 @@ struct Waiting {
     until: Instant,
 }
 
-/// Somebody outside the hub uses the session. Shared by all clones of their handles.
-pub(crate) struct Hold {
+/// Where one opening of a session is known.
+#[derive(Clone)]
+pub(crate) struct Place {
     seats: Weak<Seats>,
     session: SessionId,
-    bell: Arc<Notify>,
+    bed: Weak<Bed>,
+}
+
+impl Place {
+    /// The writer rests, or the last hold is gone: perhaps nobody uses the session any more.
+    pub fn is_resting(&self) {
+        if let Some(seats) = self.seats.upgrade() {
+            seats.lie_down(&self.session, &self.bed);
+        }
+    }
+}
+
+/// Somebody outside the hub uses the session. Shared by all clones of their handles.
+pub(crate) struct Hold {
+    place: Place,
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let Some(seats) = self.seats.upgrade() {
-            seats.let_go(&self.session, &self.bell);
-        }
+        self.place.is_resting();
     }
 }
 
@@ -134,13 +148,6 @@ impl Drop for Door {
     }
 }
 
-/// What a writer that looks at the time finds.
-enum Due {
-    Leave,
-    /// Not yet, or not at all.
-    At(Option<Instant>),
-}
-
 impl Seats {
     pub fn new(limits: Idle) -> Arc<Self> {
         Arc::new(Self { limits, table: Mutex::default() })
@@ -171,19 +178,13 @@ impl Seats {
     }
 
     /// Makes a new opening known. Its writer may begin after this, not before.
-    pub fn sit(self: &Arc<Self>, line: Line, presence: &Presence) -> SessionHandle {
-        let mut seat = Seat {
-            line,
-            bell: presence.bell.clone(),
-            hold: Weak::new(),
-            resting: false,
-            idle: None,
-            armed: false,
-        };
+    pub fn sit(self: &Arc<Self>, line: Line) -> SessionHandle {
+        let session = line.id.clone();
+        let mut seat = Seat { line, hold: Weak::new(), idle: None };
         let mut table = self.table();
         let Table { entries, idle, .. } = &mut *table;
         let handle = seat.take(Arc::downgrade(self), idle);
-        entries.entry(presence.session.clone()).or_default().seat = Some(seat);
+        entries.entry(session).or_default().seat = Some(seat);
         handle
     }
 
@@ -208,55 +209,57 @@ impl Seats {
         self.table().entries.values().filter(|entry| entry.seat.is_some()).count()
     }
 
-    /// The last hold was let go, unless somebody has taken a new one since.
-    fn let_go(&self, session: &SessionId, bell: &Arc<Notify>) {
+    /// Puts a session among the idle ones if it is one, and closes the first of too many.
+    fn lie_down(self: &Arc<Self>, session: &SessionId, bed: &Weak<Bed>) {
         let mut table = self.table();
-        if table.lie_down(session, bell, self.limits).is_none() {
+        let place = table.turns + 1;
+        let Some(seat) = table.seat(session, bed) else { return };
+        let used = seat.hold.strong_count() > 0 || seat.line.is_stopped();
+        if used || seat.idle.is_some() || !seat.line.bed.is_taken() {
             return;
         }
-        if let Some(seat) = table.seat(session, bell)
-            && !std::mem::replace(&mut seat.armed, true)
-        {
-            seat.bell.notify_one();
+        seat.idle = Some(Waiting { place, until: Instant::now() + self.limits.after });
+        let home = seat.line.bed.home().clone();
+        table.turns = place;
+        table.idle.insert(place, session.clone());
+        let mut closing = Vec::new();
+        while table.idle.len() > self.limits.most {
+            closing.extend(table.first_out());
         }
+        if !table.idle.is_empty() && !std::mem::replace(&mut table.slept_for, true) {
+            home.spawn(sleep_for(Arc::downgrade(self)));
+        }
+        // Not under the lock: each gives its seat up by itself.
+        drop(table);
+        closing.into_iter().for_each(|writer| writer.close(&home));
     }
 
-    /// The writer has come to rest, or has something to do. Until when it may stay, if it is idle.
-    fn rest(&self, session: &SessionId, bell: &Arc<Notify>, resting: bool) -> Option<Instant> {
+    /// Closes the idle sessions whose time has come. When to look again, if any are left.
+    fn wake_up(&self, home: &Handle) -> Option<Instant> {
         let mut table = self.table();
-        let seat = table.seat(session, bell)?;
-        seat.resting = resting;
-        let until = match resting {
-            true => table.lie_down(session, bell, self.limits),
-            false => {
-                table.get_up(session, bell);
-                None
+        let mut closing = Vec::new();
+        let next = loop {
+            let first = table.idle.first_key_value().map(|(_, session)| session.clone());
+            let seat = first.and_then(|first| table.entries.get(&first)?.seat.as_ref());
+            let until = seat.and_then(|seat| seat.idle).map(|waiting| waiting.until);
+            match until {
+                Some(until) if Instant::now() < until => break Some(until),
+                _ if table.idle.is_empty() => break None,
+                _ => closing.extend(table.first_out()),
             }
         };
-        table.seat(session, bell)?.armed = until.is_some();
-        until
-    }
-
-    /// The writer's time may have come. `close` closes its inbox, unless something waits there.
-    fn due(&self, session: &SessionId, bell: &Arc<Notify>, close: impl FnOnce() -> bool) -> Due {
-        let mut table = self.table();
-        let Some(seat) = table.seat(session, bell) else { return Due::At(None) };
-        let idle = seat.idle.filter(|_| seat.resting && seat.hold.strong_count() == 0);
-        seat.armed = idle.is_some();
-        let Some(waiting) = idle else { return Due::At(None) };
-        if Instant::now() < waiting.until || !close() {
-            return Due::At(Some(waiting.until));
-        }
-        table.get_up(session, bell);
-        Due::Leave
+        table.slept_for = next.is_some();
+        drop(table);
+        closing.into_iter().for_each(|writer| writer.close(home));
+        next
     }
 
     /// The writer is gone. Whoever opens the session next has a seat of their own.
-    fn leave(&self, session: &SessionId, bell: &Arc<Notify>) {
+    fn leave(&self, session: &SessionId, bed: &Weak<Bed>) {
         let mut table = self.table();
-        table.get_up(session, bell);
-        if table.seat(session, bell).is_none() {
-            return;
+        let Some(seat) = table.seat(session, bed) else { return };
+        if let Some(waiting) = seat.idle.take() {
+            table.idle.remove(&waiting.place);
         }
         if let Some(entry) = table.entries.get_mut(session) {
             entry.seat = None;
@@ -271,46 +274,28 @@ impl Seats {
     }
 }
 
+/// Until nobody is idle, or the hub is gone.
+async fn sleep_for(seats: Weak<Seats>) {
+    let home = Handle::current();
+    while let Some(until) = seats.upgrade().and_then(|seats| seats.wake_up(&home)) {
+        tokio::time::sleep_until(until).await;
+    }
+}
+
 impl Table {
-    fn seat(&mut self, session: &SessionId, bell: &Arc<Notify>) -> Option<&mut Seat> {
+    fn seat(&mut self, session: &SessionId, bed: &Weak<Bed>) -> Option<&mut Seat> {
         let seat = self.entries.get_mut(session)?.seat.as_mut();
-        seat.filter(|seat| Arc::ptr_eq(&seat.bell, bell))
+        seat.filter(|seat| std::ptr::eq(Arc::as_ptr(&seat.line.bed), bed.as_ptr()))
     }
 
-    /// Puts a session among the idle ones if it is one, and sends the first of too many away.
-    fn lie_down(
-        &mut self,
-        session: &SessionId,
-        bell: &Arc<Notify>,
-        limits: Idle,
-    ) -> Option<Instant> {
-        let place = self.turns + 1;
-        let seat = self.seat(session, bell)?;
-        let used = seat.hold.strong_count() > 0 || !seat.resting || seat.line.is_stopped();
-        if used || seat.idle.is_some() {
-            return seat.idle.map(|waiting| waiting.until);
-        }
-        seat.idle = Some(Waiting { place, until: Instant::now() + limits.after });
-        self.turns = place;
-        self.idle.insert(place, session.clone());
-        while self.idle.len() > limits.most {
-            let Some((_, first)) = self.idle.pop_first() else { break };
-            let seat = self.entries.get_mut(&first).and_then(|entry| entry.seat.as_mut());
-            if let Some(seat) = seat
-                && let Some(waiting) = &mut seat.idle
-            {
-                waiting.until = Instant::now();
-                seat.bell.notify_one();
-            }
-        }
-        self.seat(session, bell)?.idle.map(|waiting| waiting.until)
-    }
-
-    fn get_up(&mut self, session: &SessionId, bell: &Arc<Notify>) {
-        let waiting = self.seat(session, bell).and_then(|seat| seat.idle.take());
-        if let Some(waiting) = waiting {
-            self.idle.remove(&waiting.place);
-        }
+    /// The writer of the session that has been idle longest, which nobody can reach any more.
+    fn first_out(&mut self) -> Option<Box<Actor>> {
+        let (_, first) = self.idle.pop_first()?;
+        let seat = self.entries.get_mut(&first)?.seat.as_mut()?;
+        seat.idle = None;
+        let mut writer = seat.line.bed.take()?;
+        writer.shut();
+        Some(writer)
     }
 }
 
@@ -321,8 +306,8 @@ impl Seat {
             idle.remove(&waiting.place);
         }
         let hold = self.hold.upgrade().unwrap_or_else(|| {
-            let (session, bell) = (self.line.id.clone(), self.bell.clone());
-            Arc::new(Hold { seats, session, bell })
+            let (session, bed) = (self.line.id.clone(), Arc::downgrade(&self.line.bed));
+            Arc::new(Hold { place: Place { seats, session, bed } })
         });
         self.hold = Arc::downgrade(&hold);
         SessionHandle { line: self.line.clone(), hold }
@@ -332,57 +317,25 @@ impl Seat {
 /// The writer's side of its seat. Dropped after everything else the writer has, it gives the seat
 /// up.
 pub(crate) struct Presence {
-    seats: Weak<Seats>,
-    session: SessionId,
-    bell: Arc<Notify>,
-    resting: bool,
-    until: Option<Instant>,
+    place: Place,
 }
 
 impl Presence {
-    pub fn new(seats: &Arc<Seats>, session: SessionId) -> Self {
-        let seats = Arc::downgrade(seats);
-        Self { seats, session, bell: Arc::default(), resting: false, until: None }
+    pub fn new(seats: &Arc<Seats>, session: SessionId, bed: &Arc<Bed>) -> Self {
+        let (seats, bed) = (Arc::downgrade(seats), Arc::downgrade(bed));
+        Self { place: Place { seats, session, bed } }
     }
 
-    /// Says whether there is anything to do.
-    pub fn rest(&mut self, resting: bool) {
-        if self.resting != resting {
-            self.resting = resting;
-            let seats = self.seats.upgrade();
-            self.until = seats.and_then(|seats| seats.rest(&self.session, &self.bell, resting));
-        }
-    }
-
-    /// Waits until it is time to look whether to leave.
-    pub async fn due(&self) {
-        match self.until {
-            None => self.bell.notified().await,
-            Some(until) => tokio::select! {
-                () = tokio::time::sleep_until(until) => {}
-                () = self.bell.notified() => {}
-            },
-        }
-    }
-
-    /// Whether the session is to be closed now. `close` closes the inbox, unless something waits
-    /// there; it is called while nobody can be given a handle.
-    pub fn leaves(&mut self, close: impl FnOnce() -> bool) -> bool {
-        let Some(seats) = self.seats.upgrade() else { return false };
-        match seats.due(&self.session, &self.bell, close) {
-            Due::Leave => true,
-            Due::At(until) => {
-                self.until = until;
-                false
-            }
-        }
+    pub fn place(&self) -> Place {
+        self.place.clone()
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        if let Some(seats) = self.seats.upgrade() {
-            seats.leave(&self.session, &self.bell);
+        let Place { seats, session, bed } = &self.place;
+        if let Some(seats) = seats.upgrade() {
+            seats.leave(session, bed);
         }
     }
 }

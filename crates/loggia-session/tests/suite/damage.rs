@@ -21,10 +21,16 @@ fn events(session: &str, count: u64) -> Vec<Arc<Envelope>> {
     (1..=count).map(|seq| text_event(seq, &format!("{session} says {seq} é 日本"))).collect()
 }
 
-async fn fill(store: &SqliteStore, session: &str, count: u64) -> (SessionId, Vec<Arc<Envelope>>) {
+/// A log of appends of `size` events each: a row holds the events of one append.
+async fn fill(
+    store: &SqliteStore,
+    session: &str,
+    count: u64,
+    size: usize,
+) -> (SessionId, Vec<Arc<Envelope>>) {
     let (id, events) = (SessionId::from(session), events(session, count));
     let lease = store.acquire(&id, owner("test")).await.unwrap();
-    for batch in events.chunks(7) {
+    for batch in events.chunks(size) {
         let mut append = step(batch.to_vec());
         append.durability = Durability::Stream; // no fsync: the tests damage it themselves
         store.append(&lease, append).await.unwrap();
@@ -34,12 +40,16 @@ async fn fill(store: &SqliteStore, session: &str, count: u64) -> (SessionId, Vec
 
 /// A closed database: everything in `loggia.db`.
 async fn closed() -> (TempDir, Logs) {
+    closed_after(7).await
+}
+
+async fn closed_after(size: usize) -> (TempDir, Logs) {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let logs = vec![
-        fill(&store, "first", 300).await,
-        fill(&store, "second", 40).await,
-        fill(&store, "third", 400).await,
+        fill(&store, "first", 300, size).await,
+        fill(&store, "second", 40, size).await,
+        fill(&store, "third", 400, size).await,
     ];
     store.put(document("rule", "key", Some("value"))).await.unwrap();
     drop(store);
@@ -51,7 +61,7 @@ async fn closed() -> (TempDir, Logs) {
 async fn killed() -> (TempDir, Logs) {
     let living = client::directory();
     let store = client::sqlite(living.path());
-    let logs = vec![fill(&store, "first", 120).await, fill(&store, "second", 40).await];
+    let logs = vec![fill(&store, "first", 120, 7).await, fill(&store, "second", 40, 7).await];
     let directory = client::directory();
     for file in [DB, WAL, "loggia.db-shm"] {
         std::fs::copy(living.path().join(file), directory.path().join(file)).unwrap();
@@ -79,9 +89,15 @@ fn corrupt_at(error: &StoreError, id: &SessionId, seq: u64) -> bool {
         if session == id && at.0 == seq && file.ends_with(DB))
 }
 
-/// Changes records behind the store's back and expects the damage to be found at `seq`.
+/// Changes records behind the store's back, each a row of its own, and expects the damage to be
+/// found at `seq`.
 async fn check_record(change: &str, seq: u64) {
-    let (directory, logs) = closed().await;
+    check_row(change, 1, seq).await;
+}
+
+/// The same for rows of `size` records.
+async fn check_row(change: &str, size: usize, seq: u64) {
+    let (directory, logs) = closed_after(size).await;
     let (damaged, others) = logs.split_first().unwrap();
     let changed = raw(directory.path()).execute_batch(change);
     changed.unwrap_or_else(|error| panic!("{change}: {error}"));
@@ -158,6 +174,29 @@ async fn missing_and_moved_records_are_found() {
     .await;
 }
 
+/// Rows of seven: 1, 8, … 295; the last holds 295 to 300.
+#[tokio::test]
+async fn damage_inside_a_row_is_found_at_its_record() {
+    let row = |change: &str, seq: u64| {
+        format!("UPDATE events SET {change} WHERE {FIRST} AND seq = {seq}")
+    };
+    let said = |seq: u64| {
+        let body = format!("replace(CAST(body AS TEXT), 'says {seq} ', 'Says {seq} ')");
+        format!("body = CAST({body} AS BLOB)")
+    };
+    for (first, seq) in [(1, 1), (1, 5), (8, 14), (253, 256), (253, 257), (295, 300)] {
+        check_row(&row(&said(seq), first), 7, seq).await;
+    }
+    // The third sum of a row; a sum too few; a line too few; a line too many.
+    let sum = "sum = CAST(substr(sum, 1, 32) || zeroblob(16) || substr(sum, 49) AS BLOB)";
+    check_row(&row(sum, 8), 7, 10).await;
+    check_row(&row("sum = substr(sum, 1, 96)", 8), 7, 14).await;
+    check_row(&row("body = substr(body, 1, 300)", 8), 7, 10).await;
+    check_row(&row("body = CAST(body || x'0a' AS BLOB)", 8), 7, 15).await;
+    check_row(&format!("DELETE FROM events WHERE {FIRST} AND seq = 99"), 7, 99).await;
+    check_row(&row("seq = 100", 99), 7, 99).await;
+}
+
 #[tokio::test]
 async fn a_changed_head_is_found() {
     let head = |head: &str| format!("UPDATE sessions SET head = {head} WHERE id = 'first'");
@@ -212,8 +251,12 @@ async fn a_reader_is_told_of_damage_behind_what_is_good() {
         Reader::new(&handle).until_over().await;
         hub.stop().await;
         let handle = hub.open(handle.id()).await.unwrap();
-        let change = format!("UPDATE events SET body = x'00' WHERE seq = {damaged}");
-        raw(directory.path()).execute_batch(&change).unwrap();
+        // The row that holds it, from its first record on.
+        let row = format!("(SELECT max(seq) FROM events WHERE seq <= {damaged})");
+        let connection = raw(directory.path());
+        let damaged = connection.query_row(&format!("SELECT {row}"), [], |row| row.get(0)).unwrap();
+        let change = format!("UPDATE events SET body = x'00' WHERE seq = {row}");
+        connection.execute_batch(&change).unwrap();
         for _ in 0..2 {
             let mut follower = handle.follow(Seq::ZERO);
             let mut seen = 0;

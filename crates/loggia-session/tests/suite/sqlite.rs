@@ -11,6 +11,7 @@ use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::{owner, step, text_event, texts};
 use loggia_testkit::{Act, ScriptAgent};
 use rusqlite::Connection;
+use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
 
 fn raw(directory: &Path) -> Connection {
@@ -79,10 +80,49 @@ async fn a_newer_format_is_refused_in_a_sentence_and_left_alone() {
     let before = std::fs::read(directory.path().join("loggia.db")).unwrap();
     let Err(error) = SqliteStore::open(directory.path()) else { panic!("it was opened") };
     let file = directory.path().join("loggia.db").display().to_string();
-    let sentence = format!("{file} was written by a newer Loggia (format 99, this one knows 1)");
+    let sentence = format!("{file} was written by a newer Loggia (format 99, this one knows 2)");
     assert_eq!(error.to_string(), sentence);
-    assert_eq!(error, StoreError::Newer { file, found: 99, known: 1 });
+    assert_eq!(error, StoreError::Newer { file, found: 99, known: 2 });
     assert!(std::fs::read(directory.path().join("loggia.db")).unwrap() == before);
+}
+
+/// A database of the first format, in which a row was one record.
+fn first_format(directory: &Path, session: &str, count: u64) {
+    let connection = raw(directory);
+    connection.execute_batch(include_str!("../../migrations/0001_sessions.sql")).unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    let shorten = |digest: &[u8]| digest[..16].to_vec();
+    let mut sum = shorten(&Sha256::digest(session.as_bytes()));
+    for event in texts(1, count) {
+        let (seq, body) = (event.seq.0, serde_json::to_vec(&*event).unwrap());
+        let linked = [&sum[..], &seq.to_le_bytes(), &body].concat();
+        sum = shorten(&Sha256::digest(linked));
+        let insert = "INSERT INTO events (session, seq, body, sum) VALUES (7, ?1, ?2, ?3)";
+        connection.execute(insert, (seq, body, &sum)).unwrap();
+    }
+    let insert = "INSERT INTO sessions (row, id, head, sum, epoch) VALUES (7, ?1, ?2, ?3, 3)";
+    connection.execute(insert, (session, count, &sum)).unwrap();
+    let task = "INSERT INTO tasks VALUES ('task', 7, 'local:1', 'completed', 5)";
+    connection.execute(task, []).unwrap();
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_format_goes_on() {
+    let directory = client::directory();
+    first_format(directory.path(), "one", 600);
+    let store = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    assert_eq!(client::log(&*store, &session).await, texts(1, 600));
+    assert_eq!(store.locate(&"task".into()).await, Ok(Some(session.clone())));
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    assert_eq!(lease.epoch, 4);
+    store.append(&lease, step(texts(601, 5))).await.unwrap();
+    assert_eq!(client::log(&*store, &session).await, texts(1, 605));
+    for after in [0, 1, 599, 600, 601, 603, 605] {
+        let read = store.read(&session, Seq(after), 3).await.unwrap();
+        assert_eq!(read, texts(after + 1, 3.min(605 - after)), "after {after}");
+    }
+    assert_eq!(store.check().await, Ok(()));
 }
 
 #[tokio::test]
@@ -125,8 +165,8 @@ async fn closing_one_store_leaves_the_other_its_locks() {
     // write-ahead log under the feet of this one.
     drop(client::sqlite(directory.path()));
     assert_shared_lock(directory.path());
-    raw(directory.path()).execute("UPDATE events SET body = x'00' WHERE seq = 2", []).unwrap();
-    assert!(first.read(&session, Seq(1), 10).await.is_err());
+    raw(directory.path()).execute("UPDATE events SET body = x'00' WHERE seq = 1", []).unwrap();
+    assert!(first.read(&session, Seq::ZERO, 10).await.is_err());
     assert!(directory.path().join("damaged").exists());
     assert_shared_lock(directory.path());
     first.append(&lease, step(texts(4, 1))).await.unwrap();
@@ -270,11 +310,11 @@ async fn readers_and_the_writer_do_not_wait_for_each_other() {
         reader.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap()
     };
     reader.execute_batch("BEGIN").unwrap();
-    assert_eq!(count(&reader), 10);
+    assert_eq!(count(&reader), 1, "one append");
     store.append(&lease, step(vec![text_event(11, "while somebody reads")])).await.unwrap();
-    assert_eq!(count(&reader), 10, "a reader keeps the moment it began at");
+    assert_eq!(count(&reader), 1, "a reader keeps the moment it began at");
     reader.execute_batch("COMMIT").unwrap();
-    assert_eq!(count(&reader), 11);
+    assert_eq!(count(&reader), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

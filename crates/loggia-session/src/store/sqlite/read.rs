@@ -81,11 +81,23 @@ pub fn head(
     Ok(known(&transaction, path, session)?.map(|known| known.head))
 }
 
+/// Between the records of an append. No record holds one: they are JSON on one line.
+pub const END_OF_RECORD: u8 = b'\n';
+
 /// One record as it lies in the file.
 struct Stored {
     seq: Seq,
     body: Vec<u8>,
     sum: Vec<u8>,
+}
+
+/// The records of one row from `after` on. What is left of a damaged row is for the chain to judge.
+fn records(first: Seq, body: &[u8], sums: &[u8], after: Seq) -> impl Iterator<Item = Stored> {
+    let sums = sums.chunks(size_of::<Sum>()).chain(std::iter::repeat(&[][..]));
+    let lines = body.split(|byte| *byte == END_OF_RECORD).zip(sums).zip(first.0..);
+    lines
+        .skip(usize::try_from(after.0.saturating_sub(first.0)).unwrap_or(usize::MAX))
+        .map(|((body, sum), seq)| Stored { seq: Seq(seq), body: body.to_vec(), sum: sum.to_vec() })
 }
 
 pub fn events(
@@ -115,29 +127,32 @@ pub fn events(
     }
 }
 
-/// The records after `after`, with the one at `after` first: its sum starts the chain. With an
-/// error, they are those before it.
+/// The records after `after`, with the one at `after` first: its sum starts the chain; and a few more
+/// where a row goes on. With an error, they are those before it.
 fn stored(
     connection: &Connection,
     row: i64,
     after: Seq,
     wanted: u64,
 ) -> (Vec<Stored>, Option<rusqlite::Error>) {
-    let mut records = Vec::new();
+    let mut found = Vec::new();
     let mut read = || -> Result<(), rusqlite::Error> {
         let mut statement = connection.prepare_cached(
-            "SELECT seq, body, sum FROM events WHERE session = ?1 AND seq >= ?2 AND seq <= ?3 ORDER BY seq",
+            "SELECT seq, body, sum FROM events
+             WHERE session = ?1 AND seq <= ?3 AND seq >=
+                 coalesce((SELECT max(seq) FROM events WHERE session = ?1 AND seq <= ?2), 0)
+             ORDER BY seq",
         )?;
-        let rows = statement.query_map(params![row, after.0, after.0 + wanted], |row| {
-            Ok(Stored { seq: Seq(row.get(0)?), body: row.get(1)?, sum: row.get(2)? })
-        })?;
-        for record in rows {
-            records.push(record?);
+        let mut rows = statement.query(params![row, after.0, after.0 + wanted])?;
+        while let Some(row) = rows.next()? {
+            let (first, body, sums) = (row.get(0)?, row.get_ref(1)?, row.get_ref(2)?);
+            let (body, sums) = (body.as_blob()?, sums.as_blob()?);
+            found.extend(records(Seq(first), body, sums, after));
         }
         Ok(())
     };
     let failure = read().err();
-    (records, failure)
+    (found, failure)
 }
 
 fn damaged(error: StoreError, session: &SessionId, seq: Seq) -> StoreError {

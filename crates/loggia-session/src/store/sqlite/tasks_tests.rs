@@ -13,7 +13,7 @@ fn plan(connection: &Connection, text: &str, values: Vec<Value>) -> String {
 #[test]
 fn every_list_goes_by_an_index() {
     let connection = Connection::open_in_memory().unwrap();
-    connection.execute_batch(include_str!("../../../migrations/0001_sessions.sql")).unwrap();
+    super::super::schema::STEPS.iter().for_each(|step| connection.execute_batch(step).unwrap());
     let session = || Some(SessionId::from("s"));
     let principal = || Some("local:1000".to_owned());
     let scopes = [

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use loggia_core::{Durability, Millis, Seq, SessionId};
+use loggia_core::{Durability, Envelope, Millis, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::kept::{self, Changing};
 use super::lease::{FreshRows, Locks};
-use super::{describe, tasks};
+use super::{describe, read, tasks};
 use crate::index::TaskMark;
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
 use crate::store::checksum::{self, Sum};
@@ -57,7 +57,7 @@ pub struct AppendJob {
     /// Who owns the session that this append makes.
     begins: Option<Owner>,
     expected: Seq,
-    records: Vec<(Seq, Vec<u8>)>,
+    records: Records,
     durability: Durability,
     updated: i64,
     summary: String,
@@ -68,17 +68,13 @@ pub struct AppendJob {
 impl AppendJob {
     pub fn encode(lease: &Lease, append: &Append) -> Result<Self, StoreError> {
         let encode = |error: serde_json::Error| StoreError::Io(error.to_string());
-        let records = append
-            .events
-            .iter()
-            .map(|envelope| serde_json::to_vec(envelope.as_ref()).map(|body| (envelope.seq, body)));
         Ok(Self {
             row: lease.row,
             epoch: lease.epoch,
             session: lease.session.clone(),
             begins: lease.begins.clone().filter(|_| append.expected == Seq::ZERO),
             expected: append.expected,
-            records: records.collect::<Result<_, _>>().map_err(encode)?,
+            records: Records::encode(&append.events).map_err(encode)?,
             durability: append.durability,
             updated: append.summary.updated.0,
             summary: serde_json::to_string(&append.summary).map_err(encode)?,
@@ -89,6 +85,36 @@ impl AppendJob {
 
     pub fn documents(&self) -> &[Document] {
         &self.documents
+    }
+}
+
+/// The records of an append as they stand in the file: a line each.
+struct Records {
+    body: Vec<u8>,
+    /// The number of each, and where its line ends.
+    ends: Vec<(Seq, usize)>,
+}
+
+impl Records {
+    fn encode(events: &[Arc<Envelope>]) -> Result<Self, serde_json::Error> {
+        let (mut body, mut ends) = (Vec::with_capacity(1024), Vec::with_capacity(events.len()));
+        for envelope in events {
+            if !body.is_empty() {
+                body.push(read::END_OF_RECORD);
+            }
+            serde_json::to_writer(&mut body, envelope.as_ref())?;
+            ends.push((envelope.seq, body.len()));
+        }
+        Ok(Self { body, ends })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (Seq, &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |(seq, end)| {
+            let line = self.body.get(start..*end).unwrap_or_default();
+            start = end + 1;
+            (*seq, line)
+        })
     }
 }
 
@@ -174,7 +200,7 @@ fn commit(
         Ok(changing) => changing,
         Err(error) => return fail(group, &error),
     };
-    let mut work = || -> Result<Vec<Box<dyn FnOnce()>>, rusqlite::Error> {
+    let mut work = || -> Result<Vec<Result<Done, StoreError>>, rusqlite::Error> {
         if *synchronous != Some(durability) {
             let level = match durability {
                 Durability::Decision => "FULL",
@@ -184,29 +210,27 @@ fn commit(
             *synchronous = Some(durability);
         }
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut answers: Vec<Box<dyn FnOnce()>> = Vec::with_capacity(group.len());
         let mut results = Vec::with_capacity(group.len());
         for job in group.iter() {
             results.push(perform(&transaction, path, places, job)?);
         }
         transaction.commit()?;
-        for (job, result) in group.drain(..).zip(results) {
-            answers.push(answer(job, result));
-        }
-        Ok(answers)
+        Ok(results)
     };
     let worked = work();
     // Before the answers: whoever has one finds everybody reading anew.
     drop(changing);
     match worked {
-        Ok(answers) => answers.into_iter().for_each(|answer| answer()),
+        Ok(results) => {
+            group.drain(..).zip(results).for_each(|(job, result)| answer(job, result));
+        }
         Err(error) => fail(group, &describe(error, path)),
     }
 }
 
 fn fail(group: &mut Vec<Job>, error: &StoreError) {
     for job in group.drain(..) {
-        answer(job, Err(error.clone()))();
+        answer(job, Err(error.clone()));
     }
 }
 
@@ -217,9 +241,9 @@ enum Done {
     Nothing,
 }
 
-fn answer(job: Job, result: Result<Done, StoreError>) -> Box<dyn FnOnce()> {
+fn answer(job: Job, result: Result<Done, StoreError>) {
     // Whoever asked may have gone; the work is done all the same.
-    Box::new(move || match job {
+    match job {
         Job::Acquire { reply, .. } => {
             let _ = reply.send(result.and_then(|done| match done {
                 Done::Lease(lease) => Ok(lease),
@@ -234,7 +258,7 @@ fn answer(job: Job, result: Result<Done, StoreError>) -> Box<dyn FnOnce()> {
         Job::Append { reply, .. } | Job::Delete { reply, .. } | Job::Put { reply, .. } => {
             let _ = reply.send(result.map(|_| ()));
         }
-    })
+    }
 }
 
 fn perform(
@@ -380,7 +404,7 @@ fn append(
 
 /// The records of an append as links of the session's chain.
 struct Chained {
-    sums: Vec<Sum>,
+    sums: Vec<u8>,
     /// Of the last record.
     head: Seq,
     sum: Sum,
@@ -388,13 +412,14 @@ struct Chained {
 
 impl Chained {
     fn new(before: Sum, job: &AppendJob) -> Self {
-        let (mut head, mut sum) = (job.expected, before);
-        let link = |(seq, body): &(Seq, Vec<u8>)| {
-            (head, sum) = (*seq, checksum::next(&sum, *seq, body));
-            sum
-        };
-        let sums = job.records.iter().map(link).collect();
-        Self { sums, head, sum }
+        let sums = Vec::with_capacity(job.records.ends.len() * before.len());
+        let mut chained = Self { sums, head: job.expected, sum: before };
+        for (seq, record) in job.records.iter() {
+            chained.head = seq;
+            chained.sum = checksum::next(&chained.sum, seq, record);
+            chained.sums.extend(chained.sum);
+        }
+        chained
     }
 }
 
@@ -404,10 +429,10 @@ fn write(
     job: &AppendJob,
     chained: &Chained,
 ) -> Result<Result<Done, StoreError>, rusqlite::Error> {
-    let mut insert = transaction
-        .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?;
-    for ((seq, body), sum) in job.records.iter().zip(&chained.sums) {
-        insert.execute(params![job.row, seq.0, body, sum.as_slice()])?;
+    if let Some((first, _)) = job.records.ends.first() {
+        transaction
+            .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![job.row, first.0, job.records.body, chained.sums])?;
     }
     for mark in &job.tasks {
         tasks::mark(transaction, job.row, mark)?;
