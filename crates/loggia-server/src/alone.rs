@@ -25,7 +25,7 @@ pub(crate) async fn fold(
     let mut follower = handle.follow(Seq::ZERO);
     loop {
         match follower.next().await {
-            Ok(Some(events)) => events.iter().for_each(|envelope| projector.fold(envelope)),
+            Ok(Some(events)) => events.iter().for_each(|envelope| projector.learn(envelope)),
             Ok(None) => return Err(Condition::Restarting.into()),
             Err(error) => {
                 tracing::error!(%error, "a log cannot be read");

@@ -178,7 +178,7 @@ impl Authenticator {
             };
         }
         let principal = match parts.headers.contains_key(AUTHORIZATION) {
-            true => self.by_credential(parts, &peer, identity).await?,
+            true => Box::pin(self.by_credential(parts, &peer, identity)).await?,
             false => self.by_connection(parts, identity)?,
         };
         Ok(Some(principal))

@@ -27,6 +27,8 @@ use words::{answer_in_words, asked_now};
 
 pub enum Reply {
     Value(Value),
+    /// The same where it is written down already, as JSON.
+    Written(String),
     /// The only frame of a stream.
     Frame(Value),
     Frames(TaskFrames),
@@ -82,7 +84,8 @@ impl Server {
         if streams && !self.facts.streaming {
             return Err(Condition::StreamingNotSupported.into());
         }
-        // Boxed, but for messages: what a request may need is set up for every one of them.
+        // Boxed, but for messages: what a request may need is set up for every one of them. Below the
+        // same holds for whatever a message that begins a task does not need.
         match intent {
             Intent::OpenTask(open) => Box::pin(self.open_task(open, view, caller)).await,
             Intent::Prompt(prompt) => {
@@ -101,9 +104,8 @@ impl Server {
                 Box::pin(self.subscribe(task, view, caller, resume)).await
             }
             Intent::GetTask { task, history } => {
-                let handle = self.session_of(&task, caller).await?;
                 let shown = Shown { history, artifacts: true };
-                Ok(Reply::Value(self.snapshot(&handle, view, &task, shown, handle.head()).await?))
+                Box::pin(self.get_task(&task, shown, view, caller)).await
             }
             Intent::ListTasks(list) => Box::pin(self.list(list, view, caller)).await,
             Intent::SetPush { task, target } => {
@@ -132,7 +134,7 @@ impl Server {
         let (shipped, extended) = (coder::leaves_open(&asked), devtool::leaves_open(&asked));
         let (may_be_shipped, may_be_extended) = (shipped.is_some(), extended.is_some());
         let Some(task) = shipped.or(extended) else { return Ok(asked) };
-        let Ok(handle) = self.session_of(task, caller).await else { return Ok(asked) };
+        let Ok(handle) = Box::pin(self.session_of(task, caller)).await else { return Ok(asked) };
         let task = task.clone();
         let profile =
             move |session: &loggia_core::Session| session.profile_of(&task).map(str::to_owned);
@@ -158,6 +160,17 @@ impl Server {
         Ok(Reply::Value(self.snapshot(&handle, view, &task, Shown::default(), ack.seq).await?))
     }
 
+    async fn get_task(
+        &self,
+        task: &TaskId,
+        shown: Shown,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let handle = self.session_of(task, caller).await?;
+        Ok(Reply::Value(self.snapshot(&handle, view, task, shown, handle.head()).await?))
+    }
+
     async fn prompt(
         &self,
         mut prompt: Prompt,
@@ -167,17 +180,7 @@ impl Server {
         // Taking the message and dropping its callback would leave a client waiting for ever.
         self.check_callback(prompt.push.as_ref())?;
         let handle = match prompt.named_task() {
-            Some(task) => {
-                let handle = self.session_of(task, caller).await?;
-                let names = |session: &SessionId| {
-                    session == handle.id() || session.as_str() == context::shown(handle.id())
-                };
-                if !prompt.session.as_ref().is_none_or(names) {
-                    return Err(Condition::ContextMismatch.into());
-                }
-                self.same_workspace(&handle, prompt.settings.as_ref()).await?;
-                handle
-            }
+            Some(task) => Box::pin(self.session_to_go_on_in(task, &prompt, caller)).await?,
             None => {
                 let (wanted, settings) =
                     (self.session_name(&prompt, caller).await?, prompt.settings.as_ref());
@@ -209,8 +212,11 @@ impl Server {
                 let settled = handle.submit_until_settled(PATIENCE, command, origin).await;
                 settled.map_err(submit_error)
             }
-            None => submit(&handle, command, caller).await,
-            Some(callback) => callback.submit(&handle, command, origin).await.map_err(submit_error),
+            None => Box::pin(submit(&handle, command, caller)).await,
+            Some(callback) => {
+                let submitted = Box::pin(callback.submit(&handle, command, origin)).await;
+                submitted.map_err(submit_error)
+            }
         };
         let ack = match (submitted, &by_client) {
             (Ok(ack), _) => ack,
@@ -224,12 +230,30 @@ impl Server {
         }
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         if let Some(prompt) = by_client.filter(|prompt| prompt.session.is_some())
-            && self.is_second(&handle, &task, caller).await?
+            && Box::pin(self.is_second(&handle, &task, caller)).await?
         {
-            return self.late(prompt, view, caller).await;
+            return Box::pin(self.late(prompt, view, caller)).await;
         }
         let shown = Shown { history, artifacts: true };
         self.deliver(&handle, view, task, &ack, delivery, shown, Opening::InFrames).await
+    }
+
+    /// The session of the task that a message goes on with.
+    async fn session_to_go_on_in(
+        &self,
+        task: &TaskId,
+        prompt: &Prompt,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        let handle = self.session_of(task, caller).await?;
+        let names = |session: &SessionId| {
+            session == handle.id() || session.as_str() == context::shown(handle.id())
+        };
+        if !prompt.session.as_ref().is_none_or(names) {
+            return Err(Condition::ContextMismatch.into());
+        }
+        self.same_workspace(&handle, prompt.settings.as_ref()).await?;
+        Ok(handle)
     }
 
     async fn answer(
@@ -337,7 +361,7 @@ impl Server {
             (said, _) => said,
         };
         if delivery == Delivery::AtOnce {
-            let value = self.snapshot(handle, view, &task, shown, ack.seq).await?;
+            let value = Box::pin(self.snapshot(handle, view, &task, shown, ack.seq)).await?;
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
         }
         if delivery == Delivery::WhenSettled && alone::is_short(handle) {
@@ -347,9 +371,23 @@ impl Server {
                 projector.head() >= ack.seq && (waits || state.is_some_and(TaskState::is_over))
             };
             let projector = alone::fold(handle, view, settled).await?;
-            let value = projector.snapshot(&task, shown).ok_or(Condition::TaskNotFound)?;
-            return Ok(Reply::Value(reply::sent(view.dialect, value)));
+            let sent = projector.sent(&task, shown).ok_or(Condition::TaskNotFound)?;
+            return Ok(Reply::Written(sent));
         }
+        Box::pin(self.deliver_frames(handle, view, task, ack, delivery, shown, opening)).await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what `deliver` leaves to it")]
+    async fn deliver_frames(
+        &self,
+        handle: &SessionHandle,
+        view: View,
+        task: TaskId,
+        ack: &Ack,
+        delivery: Delivery,
+        shown: Shown,
+        opening: Opening,
+    ) -> Result<Reply, WireError> {
         let projection = self.projection(handle, view);
         let mut closes_at = None;
         let (opening, frames) = match opening {

@@ -148,6 +148,7 @@ impl Asking {
             Reply::Frame(value) => {
                 Ok(only(transcode::encode(&output, value.to_string().as_bytes())?))
             }
+            Reply::Written(text) => Ok(only(transcode::encode(&output, text.as_bytes())?)),
             Reply::Frames(frames) => {
                 let place = server.streams.admit(&envelope.caller.principal);
                 let place = place.map_err(|_| WireError::from(Condition::TooManyStreams))?;

@@ -104,7 +104,19 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Screened, WireError> {
-        let Some(hook) = &self.hook else { return Ok(Screened::Goes(prompt)) };
+        match &self.hook {
+            Some(hook) => Box::pin(self.screen_by(hook.as_ref(), prompt, view, caller)).await,
+            None => Ok(Screened::Goes(prompt)),
+        }
+    }
+
+    async fn screen_by(
+        &self,
+        hook: &dyn PromptHook,
+        prompt: Prompt,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Screened, WireError> {
         let session = self.addressed(&prompt, caller).await?;
         let submitted = Submitted {
             event: "prompt_submit",

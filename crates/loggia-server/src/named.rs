@@ -29,6 +29,16 @@ impl Server {
     ) -> Result<Recognised, WireError> {
         let TaskChoice::Named(task) = &prompt.task else { return Ok(Recognised::Goes(prompt)) };
         let task = task.clone();
+        Box::pin(self.recognise_named(task, prompt, view, caller)).await
+    }
+
+    async fn recognise_named(
+        &self,
+        task: TaskId,
+        prompt: Prompt,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Recognised, WireError> {
         match self.session_of(&task, caller).await {
             Ok(handle) => self.repeated(&handle, task, prompt, view).await,
             Err(WireError::Condition(Condition::TaskNotFound)) => Ok(Recognised::Goes(prompt)),
@@ -112,7 +122,7 @@ impl Server {
         match (&self.shape, &prompt.session) {
             (Shape::Shared(_), _) => Ok(None),
             (Shape::Many, None) => Ok(Some(task.as_str().into())),
-            (Shape::Many, Some(word)) => match self.session(word, caller).await {
+            (Shape::Many, Some(word)) => match Box::pin(self.session(word, caller)).await {
                 Ok(handle) => Ok(Some(handle.id().clone())),
                 Err(WireError::Condition(Condition::UnknownContext)) => {
                     Ok(Some(name::session(&caller.principal.name, word.as_str())))

@@ -77,9 +77,11 @@ impl PeerIdentity {
 
 /// One connection's other end; in the extensions of every request. Clones share what was found out.
 #[derive(Clone)]
-pub struct Peer {
+pub struct Peer(Arc<Other>);
+
+struct Other {
     ends: Ends,
-    identity: Arc<OnceCell<PeerIdentity>>,
+    identity: OnceCell<PeerIdentity>,
     inspector: Option<Inspector>,
 }
 
@@ -98,13 +100,15 @@ impl Ends {
 
 impl Peer {
     pub(crate) fn new(ends: Ends, inspector: Inspector) -> Self {
-        Self { ends, identity: Arc::default(), inspector: Some(inspector) }
+        let (identity, inspector) = (OnceCell::new(), Some(inspector));
+        Self(Arc::new(Other { ends, identity, inspector }))
     }
 
     /// A peer that is already known, for routers that are called without a connection.
     pub fn known(address: SocketAddr, identity: PeerIdentity) -> Self {
         let ends = Ends { client: address, server: address };
-        Self { ends, identity: Arc::new(OnceCell::new_with(Some(identity))), inspector: None }
+        let (identity, inspector) = (OnceCell::new_with(Some(identity)), None);
+        Self(Arc::new(Other { ends, identity, inspector }))
     }
 
     pub(crate) fn nobody() -> Self {
@@ -112,19 +116,23 @@ impl Peer {
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.ends.client
+        self.0.ends.client
     }
 
     pub fn is_loopback(&self) -> bool {
-        self.ends.is_loopback()
+        self.0.ends.is_loopback()
     }
 
     /// Found out at the first call, which takes a few milliseconds; then remembered.
     pub async fn identity(&self) -> &PeerIdentity {
-        let find = async || match &self.inspector {
-            Some(inspector) if self.ends.is_loopback() => inspector.inspect(self.ends).await,
+        let Other { ends, identity, inspector } = &*self.0;
+        if let Some(known) = identity.get() {
+            return known;
+        }
+        let find = async || match inspector {
+            Some(inspector) if ends.is_loopback() => inspector.inspect(*ends).await,
             _ => PeerIdentity::Unknown,
         };
-        self.identity.get_or_init(find).await
+        Box::pin(identity.get_or_init(find)).await
     }
 }

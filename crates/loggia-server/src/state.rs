@@ -241,10 +241,10 @@ impl Server {
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
         let existing = match (&self.shape, wanted) {
-            (Shape::Shared(shared), None) => Some(self.session(shared, caller).await?),
-            (Shape::Shared(_), Some(id)) => Some(self.session(id, caller).await?),
+            (Shape::Shared(shared), None) => Some(Box::pin(self.session(shared, caller)).await?),
+            (Shape::Shared(_), Some(id)) => Some(Box::pin(self.session(id, caller)).await?),
             (Shape::Many, None) => None,
-            (Shape::Many, Some(id)) => match self.session(id, caller).await {
+            (Shape::Many, Some(id)) => match Box::pin(self.session(id, caller)).await {
                 Ok(handle) => Some(handle),
                 // A context may be named by its first message.
                 Err(WireError::Condition(Condition::UnknownContext)) => None,
@@ -253,7 +253,7 @@ impl Server {
         };
         match existing {
             Some(handle) => {
-                self.same_workspace(&handle, settings).await?;
+                Box::pin(self.same_workspace(&handle, settings)).await?;
                 Ok(handle)
             }
             None => self.create(wanted, settings, caller).await,
@@ -334,10 +334,10 @@ impl Server {
             let (settings, agent) = (settings.clone(), agent.clone());
             Ok(NewSession { workspace: site.workspace(id)?, settings, agent })
         };
-        match self.create_named(&name, new, caller).await? {
+        match Box::pin(self.create_named(&name, new, caller)).await? {
             Created::Now(handle) => told(handle, notices).await,
             Created::Before(handle) => {
-                self.same_workspace(&handle, asked).await?;
+                Box::pin(self.same_workspace(&handle, asked)).await?;
                 Ok(handle)
             }
         }
@@ -438,7 +438,7 @@ impl Site<'_> {
 async fn told(handle: SessionHandle, notices: Vec<String>) -> Result<SessionHandle, WireError> {
     for text in notices {
         let notice = Command::Notice { level: Level::Warning, text };
-        handle.submit(notice, Origin::system()).await.map_err(submit_error)?;
+        Box::pin(handle.submit(notice, Origin::system())).await.map_err(submit_error)?;
     }
     Ok(handle)
 }

@@ -9,6 +9,7 @@ pub(crate) mod scan;
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -141,8 +142,12 @@ fn one(text: &str) -> Result<Call, Rejected> {
 }
 
 fn as_text(raw: &RawValue) -> Option<Cow<'_, str>> {
-    serde_json::from_str(raw.get()).ok()
+    serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|Text(text)| text)
 }
+
+/// Copied only where it is written with escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn read_id(raw: &RawValue) -> Result<Id, WireError> {
     const SHAPE: WireError =
@@ -186,8 +191,8 @@ fn read_members(text: &str) -> Result<Option<Members<'_>>, serde_json::Error> {
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
             let mut members = Members::default();
-            while let Some(name) = map.next_key::<String>()? {
-                let slot = match name.as_str() {
+            while let Some(Text(name)) = map.next_key()? {
+                let slot = match &*name {
                     "jsonrpc" => &mut members.jsonrpc,
                     "id" => &mut members.id,
                     "method" => &mut members.method,

@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::context;
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
-use crate::{a2a1, a2a03, coder, legacy, proto03, sdlc};
+use crate::{a2a1, a2a03, coder, legacy, proto03, reply, sdlc};
 use calls::Calls;
 use update::{Place, Update};
 
@@ -204,6 +204,16 @@ impl Projector {
         let _ = self.step(envelope);
     }
 
+    /// Folds the next event as far as a task as it is now needs it. Frames are not to be made of a
+    /// fold that left something out.
+    pub fn learn(&mut self, envelope: &Envelope) {
+        self.last = FrameId { seq: envelope.seq, k: 0 };
+        self.fold_session(envelope);
+        self.tasks.apply(envelope);
+        self.calls.apply(envelope);
+        self.calls.forget(envelope);
+    }
+
     /// Folds the next event and gives those of its frames that come after `after`: what a reader
     /// that has seen everything up to there is still to see.
     pub fn resume(&mut self, envelope: &Envelope, after: FrameId) -> Vec<Frame> {
@@ -243,6 +253,23 @@ impl Projector {
             Dialect::Sdlc => sdlc::project::snapshot(&shape, &self.model, &self.setup),
             Dialect::Coder => coder::project::task(&shape, &self.calls),
         })
+    }
+
+    /// The task as it is now, as the result of a send and written down: the same as
+    /// [`reply::sent`] of a snapshot, without a value in between where clients are many.
+    pub fn sent(&self, task: &TaskId, shown: Shown) -> Option<String> {
+        match self.view.dialect {
+            Dialect::A2a1 => {
+                Some(a2a1::project::sent_task(&self.shape(self.tasks.get(task)?, shown)))
+            }
+            Dialect::A2a03
+            | Dialect::Proto03
+            | Dialect::Legacy
+            | Dialect::Sdlc
+            | Dialect::Coder => {
+                Some(reply::sent(self.view.dialect, self.snapshot(task, shown)?).to_string())
+            }
+        }
     }
 
     /// The task as it is now, as the first frame of a stream that goes on with what comes next.
@@ -379,7 +406,10 @@ impl Projector {
             &envelope.event
         {
             self.model.clone_from(&settings.model.0);
-            self.setup.settings = Some(settings.clone());
+            // Told in this dialect alone.
+            if self.view.dialect == Dialect::Sdlc {
+                self.setup.settings = Some(settings.clone());
+            }
         }
         match &envelope.event {
             Event::SessionOpened { workspace, .. } => {

@@ -64,7 +64,10 @@ impl<'a> Fields<'a> {
 
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         let map = self.map?;
-        let by_proto_name = || self.proto_names.then(|| map.get(&proto_name(name))).flatten();
+        let by_proto_name = || match self.proto_names && has_proto_name(name) {
+            true => map.get(&proto_name(name)),
+            false => None,
+        };
         map.get(name).or_else(by_proto_name).filter(|value| !value.is_null())
     }
 
@@ -200,6 +203,11 @@ impl<'a> Fields<'a> {
             Some(_) | None => Err(self.missing(name)),
         }
     }
+}
+
+/// A name of one word is the same there.
+fn has_proto_name(name: &str) -> bool {
+    name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 /// `historyLength` is `history_length` there.

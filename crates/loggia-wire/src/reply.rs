@@ -40,7 +40,8 @@ pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str, at: 
         }
         Dialect::A2a1 => {
             let message = a2a1::project::message(&said);
-            let message = a2a1::types::Message { context_id: Some(session.to_string()), ..message };
+            let context_id = Some(session.as_str());
+            let message = a2a1::types::Message { context_id, ..message };
             value_of(&a2a1::types::StreamResponse::Message(message))
         }
         Dialect::Legacy => legacy::project::answered(id, session, text, at),
@@ -87,15 +88,15 @@ pub fn rejected(
             history: Some(vec![proto03::project::message(&prompt)]),
         }),
         Dialect::A2a1 => value_of(&a2a1::types::Task {
-            id: task.to_string(),
-            context_id: session.to_string(),
+            artifacts: None,
+            context_id: session.as_str(),
+            history: Some(vec![a2a1::project::message(&prompt)]),
+            id: task.as_str(),
             status: a2a1::types::TaskStatus {
-                state: a2a1::types::State::Rejected,
                 message: Some(a2a1::project::message(&why)),
+                state: a2a1::types::State::Rejected,
                 timestamp: rfc3339(at),
             },
-            artifacts: None,
-            history: Some(vec![a2a1::project::message(&prompt)]),
         }),
         Dialect::Legacy => {
             let word = legacy::request::word(content).unwrap_or(task.as_str());

@@ -29,7 +29,7 @@ pub(super) async fn answer_in_words(
         View { extension: Extension::On, .. } | View::SDLC | View::CODER => true,
         View { extension: Extension::Off, .. } => false,
     };
-    let (choices, words) = match question(handle, task).await? {
+    let (choices, words) = match Box::pin(question(handle, task)).await? {
         None => return Ok(None),
         // Somebody was quicker.
         Some(Matter::Answered(answered)) => {

@@ -13,7 +13,6 @@ use loggia_wire::{
     Asked, Condition, Dialect, Status, WireError, check_tenant, check_version, decode_method,
     refused_at_the_door, status,
 };
-use serde_json::Value;
 
 use super::BODY_LIMIT;
 use super::rpc::{BODY_TIME, Envelope, asked_version, named_extension};
@@ -81,7 +80,8 @@ async fn answer(
     let asked = read(server, route, &parts, &bytes, &envelope)?;
     let extension = asked.view.extension;
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await? {
-        Reply::Value(value) => json(&value, media),
+        Reply::Value(value) => json(value.to_string(), media),
+        Reply::Written(text) => json(text, media),
         Reply::Frame(value) => sse::once(&Form::Events, &value),
         Reply::Frames(frames) => {
             let place = server.streams.admit(&envelope.caller.principal);
@@ -125,14 +125,14 @@ fn media_type(dialect: Dialect, headers: &HeaderMap) -> Option<&'static str> {
     })
 }
 
-fn json(value: &Value, media: &'static str) -> Response {
-    let mut response = Response::new(Body::from(value.to_string()));
+fn json(text: String, media: &'static str) -> Response {
+    let mut response = Response::new(Body::from(text));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     response
 }
 
 fn failed(status: &Status, media: &'static str) -> Response {
-    let mut response = json(&status.body, media);
+    let mut response = json(status.body.to_string(), media);
     let code = StatusCode::from_u16(status.http).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     *response.status_mut() = code;
     response

@@ -51,11 +51,11 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoke
     };
     match jsonrpc::parse(&bytes) {
         Ok(Calls::One(call)) => one(server, call, envelope).await,
-        Ok(Calls::Batch(calls)) => batch(server, calls, &envelope).await,
+        Ok(Calls::Batch(calls)) => Box::pin(batch(server, calls, &envelope)).await,
         Err(Rejected { error: WireError::InvalidRequest(_), .. })
             if let Some(asked) = tasks::read_bare(&bytes, &mut envelope) =>
         {
-            respond(server, Id::NULL, dialect, true, asked, envelope).await
+            Box::pin(respond(server, Id::NULL, dialect, true, asked, envelope)).await
         }
         Err(error) => {
             let object =
@@ -133,6 +133,7 @@ async fn respond(
     let form = spoken.form(&id);
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response_of(&id, &value)),
+        Ok(Reply::Written(text)) => json(jsonrpc::response(&id, &text)),
         Ok(Reply::Frame(value)) => sse::once(&form, &value),
         Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
             Ok(place) => {
@@ -177,6 +178,7 @@ async fn batch(
         };
         match answer {
             Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
+            Ok(Reply::Written(text)) => jsonrpc::response(&call.id, &text),
             Ok(Reply::Frame(_) | Reply::Frames(_)) => {
                 jsonrpc::error_response(&call.id, &refuse(&Condition::Internal.into(), dialect))
             }

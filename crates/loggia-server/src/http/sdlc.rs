@@ -138,7 +138,7 @@ pub async fn message(State(server): State<Arc<Server>>, request: Request) -> Res
                 Ok(sse::respond(Form::Events, Dialect::Sdlc, frames, stopping, tenure, place))
             }
             Reply::Frame(value) => Ok(sse::once(&Form::Events, &value)),
-            Reply::Value(_) => Err(Condition::Internal.into()),
+            Reply::Value(_) | Reply::Written(_) => Err(Condition::Internal.into()),
         }
     })
     .await
@@ -175,7 +175,7 @@ async fn ask(server: &Server, intent: Intent, caller: &Caller) -> Result<Value, 
     let asked = Asked { view: View::SDLC, intent };
     match server.ask(asked, caller, None).await? {
         Reply::Value(value) => Ok(value),
-        Reply::Frame(_) | Reply::Frames(_) => Err(Condition::Internal.into()),
+        Reply::Written(_) | Reply::Frame(_) | Reply::Frames(_) => Err(Condition::Internal.into()),
     }
 }
 

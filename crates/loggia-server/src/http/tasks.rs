@@ -110,7 +110,8 @@ pub(super) async fn read(
     };
     if dialect == Dialect::Legacy {
         envelope.caller.origin.surface = Surface::Legacy;
-        let asked = legacy_call(server, call, &envelope.caller, envelope.spoken.send()).await;
+        let send = envelope.spoken.send();
+        let asked = Box::pin(legacy_call(server, call, &envelope.caller, send)).await;
         return (dialect, asked);
     }
     let asked = check_call_version(envelope.version.as_deref(), call)
@@ -136,8 +137,9 @@ async fn meant_by_task(
         return Ok(dialect);
     };
     match (asked.intent.task(), ours.intent.task()) {
-        (Some(named), Some(ours)) if !server.has_task(ours).await? => {
-            Ok(if server.has_task(named).await? { Dialect::Legacy } else { dialect })
+        (Some(named), Some(ours)) if !Box::pin(server.has_task(ours)).await? => {
+            let named = Box::pin(server.has_task(named)).await?;
+            Ok(if named { Dialect::Legacy } else { dialect })
         }
         _ => Ok(dialect),
     }

@@ -402,6 +402,7 @@ impl Connection {
             };
             let text = match answer {
                 Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
+                Ok(Reply::Written(text)) => jsonrpc::response(&call.id, &text),
                 Ok(Reply::Frame(value)) => {
                     let text = jsonrpc::response(&call.id, &value.to_string());
                     // Closed: nobody reads any more.

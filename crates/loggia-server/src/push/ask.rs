@@ -180,7 +180,7 @@ impl Server {
             principal: caller.principal.name.clone(),
             start: Start::After(handle.head()),
         };
-        let registered = outbox.register(wanted).await?;
+        let registered = Box::pin(outbox.register(wanted)).await?;
         Ok(Some(Callback { outbox: outbox.clone(), registered }))
     }
 

@@ -103,6 +103,7 @@ impl Stage {
         };
         match asked {
             Ok(Reply::Value(value)) => Ok(value),
+            Ok(Reply::Written(text)) => Ok(serde_json::from_str(&text).expect("JSON")),
             Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("{method} streams"),
             Err(error) => Err(serde_json::to_value(refuse(&error, Dialect::Legacy)).unwrap()),
         }
@@ -112,6 +113,7 @@ impl Stage {
     pub async fn call(&self, method: &str, params: Value) -> Value {
         match self.ask("ann", method, params).await {
             Ok(Reply::Value(value)) => value,
+            Ok(Reply::Written(text)) => serde_json::from_str(&text).expect("JSON"),
             Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("{method} streams"),
             Err(error) => panic!("{method}: {error}"),
         }

@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use super::types::{
-    Artifact, Message, Part, Role, StreamResponse, Task, TaskArtifactUpdateEvent, TaskStatus,
+    Artifact, Message, Parts, Role, StreamResponse, Task, TaskArtifactUpdateEvent, TaskStatus,
     TaskStatusUpdateEvent,
 };
 use crate::project::snapshot::Shape;
-use crate::project::update::{Piece, Place, Said, Speaker, Status, value_of};
+use crate::project::update::{Piece, Place, Said, Speaker, Status, text_of, value_of};
 use crate::time::rfc3339;
 
 pub(crate) fn task(shape: &Shape<'_>) -> Value {
@@ -19,62 +19,63 @@ pub(crate) fn streamed_task(shape: &Shape<'_>) -> Value {
     value_of(&StreamResponse::Task(whole(shape)))
 }
 
-fn whole(shape: &Shape<'_>) -> Task {
+/// The same, written down.
+pub(crate) fn sent_task(shape: &Shape<'_>) -> String {
+    text_of(&StreamResponse::Task(whole(shape)))
+}
+
+fn whole<'a>(shape: &'a Shape<'_>) -> Task<'a> {
     Task {
-        id: shape.task.to_string(),
-        context_id: shape.session.to_string(),
+        artifacts: shape.artifacts.as_ref().map(|pieces| pieces.iter().map(artifact).collect()),
+        context_id: shape.session.as_str(),
+        history: shape.history.as_ref().map(|said| said.iter().map(message).collect()),
+        id: shape.task.as_str(),
         status: TaskStatus {
-            state: shape.state.into(),
             message: shape.said.as_ref().map(message),
+            state: shape.state.into(),
             timestamp: rfc3339(shape.at),
         },
-        artifacts: shape.artifacts.as_ref().map(|pieces| pieces.iter().map(artifact).collect()),
-        history: shape.history.as_ref().map(|said| said.iter().map(message).collect()),
     }
 }
 
 pub(crate) fn status(place: &Place<'_>, status: &Status) -> Value {
     value_of(&StreamResponse::StatusUpdate(TaskStatusUpdateEvent {
-        task_id: place.task.to_string(),
-        context_id: place.session.to_string(),
+        context_id: place.session.as_str(),
+        metadata: status.metadata(place),
         status: TaskStatus {
-            state: status.state.into(),
             message: status.said.as_ref().map(message),
+            state: status.state.into(),
             timestamp: rfc3339(place.at),
         },
-        metadata: status.metadata(place),
+        task_id: place.task.as_str(),
     }))
 }
 
 pub(crate) fn piece(place: &Place<'_>, piece: &Piece) -> Value {
     value_of(&StreamResponse::ArtifactUpdate(TaskArtifactUpdateEvent {
-        task_id: place.task.to_string(),
-        context_id: place.session.to_string(),
-        artifact: artifact(piece),
         append: piece.append,
+        artifact: artifact(piece),
+        context_id: place.session.as_str(),
         last_chunk: piece.last,
         metadata: None,
+        task_id: place.task.as_str(),
     }))
 }
 
-fn artifact(piece: &Piece) -> Artifact {
-    Artifact {
-        artifact_id: piece.id.clone(),
-        name: piece.name.clone(),
-        parts: piece.parts.iter().map(Part::from).collect(),
-    }
+fn artifact(piece: &Piece) -> Artifact<'_> {
+    Artifact { artifact_id: &piece.id, name: &piece.name, parts: Parts(&piece.parts) }
 }
 
 /// Which task and session it belongs to is said by what is around it.
-pub(crate) fn message(said: &Said) -> Message {
+pub(crate) fn message(said: &Said) -> Message<'_> {
     Message {
-        message_id: said.id.clone(),
         context_id: None,
+        message_id: &said.id,
+        metadata: said.metadata.as_ref(),
+        parts: Parts(&said.parts),
         role: match said.by {
             Speaker::User => Role::User,
             Speaker::Agent => Role::Agent,
         },
-        parts: said.parts.iter().map(Part::from).collect(),
-        metadata: said.metadata.clone(),
     }
 }

@@ -1,29 +1,33 @@
 //! The shapes of A2A 1.0 as its protocol file has them, in their JSON form: camelCase, names of
 //! enums in full, no discriminator but the member itself.
+//!
+//! They borrow what they say. Members stand in the order of their names, so that what is written down
+//! at once reads like what was a value before.
 
-use loggia_core::TaskState;
-use serde::Serialize;
+use loggia_core::{Part, TaskState};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::intent::PushTarget;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Task {
-    pub id: String,
-    pub context_id: String,
-    pub status: TaskStatus,
+pub struct Task<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub artifacts: Option<Vec<Artifact>>,
+    pub artifacts: Option<Vec<Artifact<'a>>>,
+    pub context_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<Vec<Message>>,
+    pub history: Option<Vec<Message<'a>>>,
+    pub id: &'a str,
+    pub status: TaskStatus<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TaskStatus {
-    pub state: State,
+pub struct TaskStatus<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Message>,
+    pub message: Option<Message<'a>>,
+    pub state: State,
     pub timestamp: String,
 }
 
@@ -48,54 +52,54 @@ pub enum State {
 /// Exactly one member: what a stream carries, and what a send gives back.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum StreamResponse {
-    Task(Task),
-    Message(Message),
-    StatusUpdate(TaskStatusUpdateEvent),
-    ArtifactUpdate(TaskArtifactUpdateEvent),
+pub enum StreamResponse<'a> {
+    Task(Task<'a>),
+    Message(Message<'a>),
+    StatusUpdate(TaskStatusUpdateEvent<'a>),
+    ArtifactUpdate(TaskArtifactUpdateEvent<'a>),
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TaskStatusUpdateEvent {
-    pub task_id: String,
-    pub context_id: String,
-    pub status: TaskStatus,
+pub struct TaskStatusUpdateEvent<'a> {
+    pub context_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
+    pub status: TaskStatus<'a>,
+    pub task_id: &'a str,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TaskArtifactUpdateEvent {
-    pub task_id: String,
-    pub context_id: String,
-    pub artifact: Artifact,
+pub struct TaskArtifactUpdateEvent<'a> {
     pub append: bool,
+    pub artifact: Artifact<'a>,
+    pub context_id: &'a str,
     pub last_chunk: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
+    pub task_id: &'a str,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Artifact {
-    pub artifact_id: String,
-    pub name: String,
-    pub parts: Vec<Part>,
+pub struct Artifact<'a> {
+    pub artifact_id: &'a str,
+    pub name: &'a str,
+    pub parts: Parts<'a>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Message {
-    pub message_id: String,
+pub struct Message<'a> {
     /// Only on a message that answers by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub context_id: Option<String>,
-    pub role: Role,
-    pub parts: Vec<Part>,
+    pub context_id: Option<&'a str>,
+    pub message_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Value>,
+    pub metadata: Option<&'a Value>,
+    pub parts: Parts<'a>,
+    pub role: Role,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -106,25 +110,40 @@ pub enum Role {
     Agent,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Part {
-    #[serde(flatten)]
-    pub content: Option<PartContent>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub filename: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
+/// Parts as the log has them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parts<'a>(pub &'a [Part]);
+
+impl Serialize for Parts<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(self.0.iter().map(Written))
+    }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum PartContent {
-    Text(String),
-    /// Base64.
-    Raw(String),
-    Url(String),
-    Data(Value),
+struct Written<'a>(&'a Part);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let mut out = out.serialize_map(None)?;
+        match self.0 {
+            Part::Text { text } => out.serialize_entry("text", text)?,
+            Part::Data { data } => out.serialize_entry("data", data)?,
+            Part::File { name, media_type, base64, uri } => {
+                if let Some(name) = name {
+                    out.serialize_entry("filename", name)?;
+                }
+                if let Some(media_type) = media_type {
+                    out.serialize_entry("mediaType", media_type)?;
+                }
+                match (base64, uri) {
+                    (Some(bytes), _) => out.serialize_entry("raw", bytes)?,
+                    (None, Some(uri)) => out.serialize_entry("url", uri)?,
+                    (None, None) => {}
+                }
+            }
+        }
+        out.end()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -162,27 +181,6 @@ impl From<TaskState> for State {
             TaskState::Completed => State::Completed,
             TaskState::Failed => State::Failed,
             TaskState::Canceled => State::Canceled,
-        }
-    }
-}
-
-impl From<&loggia_core::Part> for Part {
-    fn from(part: &loggia_core::Part) -> Self {
-        match part {
-            loggia_core::Part::Text { text } => {
-                Part { content: Some(PartContent::Text(text.clone())), ..Part::default() }
-            }
-            loggia_core::Part::File { name, media_type, base64, uri } => Part {
-                content: match (base64, uri) {
-                    (Some(bytes), _) => Some(PartContent::Raw(bytes.clone())),
-                    (None, uri) => uri.clone().map(PartContent::Url),
-                },
-                filename: name.clone(),
-                media_type: media_type.clone(),
-            },
-            loggia_core::Part::Data { data } => {
-                Part { content: Some(PartContent::Data(data.clone())), ..Part::default() }
-            }
         }
     }
 }

@@ -90,3 +90,8 @@ impl Said {
 pub(crate) fn value_of(shape: &impl Serialize) -> Value {
     serde_json::to_value(shape).unwrap_or_default()
 }
+
+/// The same as JSON.
+pub(crate) fn text_of(shape: &impl Serialize) -> String {
+    serde_json::to_string(shape).unwrap_or_default()
+}

@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use loggia_core::{Envelope, Event, Session, TaskId, TaskState, Tasks};
-use loggia_wire::{A2aVersion, Dialect, End, Extension, Frame, FrameId, Projector, Shown, View};
+use loggia_wire::{
+    A2aVersion, Dialect, End, Extension, Frame, FrameId, HistoryLength, Projector, Shown, View,
+    reply,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -73,6 +76,30 @@ proptest! {
             prop_assert_eq!(opening_of_all(&folded), opening_of_all(&projected));
             for envelope in &log[cut..] {
                 prop_assert_eq!(folded.project(envelope), projected.project(envelope));
+            }
+        }
+    }
+
+    /// Whoever wants a task as it is now needs no frames, and what is written down at once is, byte by
+    /// byte, what the value would have been.
+    #[test]
+    fn learning_is_enough_for_a_task_as_it_is(log in log(), cut in 0usize..60, last in 0usize..4) {
+        let lengths = [HistoryLength::All, HistoryLength::Last(last)];
+        let cut = cut.min(log.len());
+        for view in View::ALL {
+            let (mut learned, mut projected) = (fresh(view), fresh(view));
+            for envelope in &log[..cut] {
+                learned.learn(envelope);
+                projected.fold(envelope);
+            }
+            prop_assert_eq!(learned.head(), projected.head());
+            prop_assert_eq!(learned.tasks(), projected.tasks());
+            for (task, history) in learned.tasks().iter().zip(lengths.into_iter().cycle()) {
+                let shown = Shown { history, artifacts: true };
+                let value = projected.snapshot(&task.id, shown).unwrap();
+                prop_assert_eq!(learned.snapshot(&task.id, shown).unwrap(), value.clone());
+                let sent = reply::sent(view.dialect, value).to_string();
+                prop_assert_eq!(learned.sent(&task.id, shown).unwrap(), sent);
             }
         }
     }
