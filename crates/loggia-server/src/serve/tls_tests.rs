@@ -91,20 +91,32 @@ fn what_cannot_be_used_is_named_with_its_reason() {
     let table: &[(&str, &str, &str)] = &[
         ("", &key, "the certificate DIR/cert.pem holds no certificate"),
         ("no PEM at all", &key, "the certificate DIR/cert.pem holds no certificate"),
-        (&key, &key, "the certificate DIR/cert.pem is a key: are --tls-cert and --tls-key exchanged"),
+        (
+            &key,
+            &key,
+            "the certificate DIR/cert.pem is a key: are --tls-cert and --tls-key exchanged",
+        ),
         (&cut, &key, "the certificate DIR/cert.pem is no valid PEM: its last part has no end"),
         (&garbled, &key, "the certificate DIR/cert.pem is no valid PEM: it is not base64"),
         (&pem("CERTIFICATE", b"\x30\x00"), &key, "the certificate DIR/cert.pem cannot be used"),
         (&pem("CERTIFICATE", b"hello"), &key, "the certificate DIR/cert.pem cannot be used"),
         (&huge, &key, "the certificate DIR/cert.pem is larger than"),
-        (&stage.certificate(2001, 2002), &key, "cert.pem expired on 2002-01-02T00:00:00 UTC: renew"),
+        (
+            &stage.certificate(2001, 2002),
+            &key,
+            "cert.pem expired on 2002-01-02T00:00:00 UTC: renew",
+        ),
         (&stage.certificate(3001, 4002), &key, "cert.pem is not valid before 3001-01-02T00:00:00"),
         (&good, "", "the key DIR/key.pem holds no key: it has to be PEM, in PKCS#8, SEC1"),
         (&good, &good, "the key DIR/key.pem is a certificate: are --tls-cert and --tls-key exch"),
         (&good, &encrypted, "the key DIR/key.pem needs a passphrase"),
         (&good, &no_key, "the key DIR/key.pem cannot be used"),
         (&good, &other.serialize_pem(), "the key DIR/key.pem does not belong to the first cert"),
-        (&reversed, &key, "the key DIR/key.pem does not belong to the first certificate of DIR/cert"),
+        (
+            &reversed,
+            &key,
+            "the key DIR/key.pem does not belong to the first certificate of DIR/cert",
+        ),
     ];
     for (certificate, key, expected) in table {
         let why = stage.load(certificate, key).unwrap_err();
@@ -151,7 +163,6 @@ fn a_change_is_read_when_it_has_kept_still() {
     let mut watched = Watched { judged: stamp(1), last: stamp(1) };
     let looks = [1, 1, 2, 3, 3, 3, 1, 4, 1, 1, 1];
     let read = looks.map(|number| watched.look(stamp(number)));
-    let expected =
-        [false, false, false, false, true, false, false, false, false, true, false];
+    let expected = [false, false, false, false, true, false, false, false, false, true, false];
     assert_eq!(read, expected);
 }

@@ -180,7 +180,8 @@ fn a_tool_gains_nothing_by_the_outer_address() {
     let Some(address) = outer_address() else { return };
     let server = Server::with(authority.open_setup());
     let there = SocketAddr::new(address, server.port);
-    let (bearer, root) = (format!("Authorization: Bearer {TOKEN}"), authority.text("authority.pem"));
+    let (bearer, root) =
+        (format!("Authorization: Bearer {TOKEN}"), authority.text("authority.pem"));
     let curl = format!("curl -sS -w ' %{{http_code}}' --cacert {root} -H '{bearer}'");
     let body = serde_json::json!({ "script": format!("{curl} https://{there}/whoami") });
     let body = body.to_string();

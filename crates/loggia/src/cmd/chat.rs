@@ -36,7 +36,8 @@ pub fn is_possible(app: &App) -> bool {
 
 pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
     let config = serve::configured(&args.share, app)?;
-    let bind = |config: &Config| args.port.map(|port| serve::bind(&args.share, port, config)).transpose();
+    let bind =
+        |config: &Config| args.port.map(|port| serve::bind(&args.share, port, config)).transpose();
     let mut bound = bind(&config)?;
     let setup = Setup::new(&args.share, config, app, "loggia").await?;
     let mut wanted = match (&args.session, args.continue_last) {

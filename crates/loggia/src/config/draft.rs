@@ -10,7 +10,9 @@ use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting, TlsPart};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits, TlsConfig};
+use super::{
+    Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits, TlsConfig,
+};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
