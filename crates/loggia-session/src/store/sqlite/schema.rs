@@ -7,7 +7,10 @@ use rusqlite::Connection;
 use super::describe;
 use crate::ports::StoreError;
 
-const STEPS: &[&str] = &[include_str!("../../../migrations/0001_sessions.sql")];
+const STEPS: &[&str] = &[
+    include_str!("../../../migrations/0001_sessions.sql"),
+    include_str!("../../../migrations/0002_second_look.sql"),
+];
 
 /// Brings the file to the newest format in one transaction, or refuses one from the future.
 pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
