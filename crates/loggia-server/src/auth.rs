@@ -17,7 +17,6 @@ mod secret;
 mod tenure;
 mod token;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -36,7 +35,7 @@ pub use tenure::Tenure;
 pub use token::{TokenFile, TokenFileError};
 
 use crate::guard::{Rejection, from_page};
-use crate::peer::{Peer, PeerIdentity};
+use crate::peer::{Peer, PeerIdentity, network};
 
 /// Somebody, as the rest of the server knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -262,13 +261,8 @@ fn bearer(request: &Parts) -> Option<&str> {
 
 /// On this machine failures belong to a user, so that one user can not lock out another.
 pub(crate) fn source(peer: &Peer, identity: &PeerIdentity) -> Source {
-    match (identity.uid(), peer.address().ip()) {
-        (Some(uid), _) => Source::User(uid),
-        (None, IpAddr::V4(address)) => Source::Address(IpAddr::V4(address)),
-        // A household has a whole /64 to choose from.
-        (None, IpAddr::V6(address)) => {
-            let network = address.to_bits() & !u128::from(u64::MAX);
-            Source::Address(IpAddr::V6(network.into()))
-        }
+    match identity.uid() {
+        Some(uid) => Source::User(uid),
+        None => Source::Address(network(peer.address().ip())),
     }
 }

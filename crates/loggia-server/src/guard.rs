@@ -23,6 +23,8 @@ pub use host::{Host, HostPort};
 pub use rejection::Rejection;
 pub use streams::{StreamLimits, StreamPermit, Streams};
 
+use crate::peer::Peer;
+
 const NO_HOST: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "host",
@@ -57,12 +59,15 @@ pub struct GuardOptions {
     /// Paths where forms are posted; their routes look at the content type.
     pub forms: Vec<String>,
     pub body_limit: usize,
+    /// Whether the server is reached by https.
+    pub encrypted: bool,
 }
 
 impl Default for GuardOptions {
     fn default() -> Self {
         let (allowed_hosts, allowed_origins, forms) = (Vec::new(), Vec::new(), Vec::new());
-        Self { allowed_hosts, allowed_origins, forms, body_limit: 10 << 20 }
+        let (body_limit, encrypted) = (10 << 20, false);
+        Self { allowed_hosts, allowed_origins, forms, body_limit, encrypted }
     }
 }
 
@@ -73,6 +78,25 @@ pub struct Guard {
     allowed_origins: Vec<String>,
     forms: Vec<String>,
     body_limit: usize,
+    scheme: WebScheme,
+}
+
+/// How a browser writes this server's own origins.
+#[derive(Debug, Clone, Copy)]
+struct WebScheme {
+    name: &'static str,
+    /// Which clients leave out.
+    port: u16,
+}
+
+const HTTP: WebScheme = WebScheme { name: "http", port: 80 };
+const HTTPS: WebScheme = WebScheme { name: "https", port: 443 };
+
+impl WebScheme {
+    fn origin_of(self, host: &HostPort) -> String {
+        let port = host.port.filter(|port| *port != self.port);
+        format!("{}://{}", self.name, HostPort { port, ..host.clone() })
+    }
 }
 
 impl Guard {
@@ -85,7 +109,8 @@ impl Guard {
             own.push(HostPort::at(address.ip(), port));
             own.extend(loopback.map(|address| HostPort::at(address, port)));
         }
-        let own_origins = own.iter().map(origin_of).collect();
+        let scheme = if options.encrypted { HTTPS } else { HTTP };
+        let own_origins = own.iter().map(|own| scheme.origin_of(own)).collect();
         let ports: Vec<u16> = listening.iter().map(SocketAddr::port).collect();
         let mut hosts = own;
         for allowed in options.allowed_hosts {
@@ -98,7 +123,7 @@ impl Guard {
         let allowed_origins =
             options.allowed_origins.iter().map(|origin| origin.to_ascii_lowercase()).collect();
         let GuardOptions { forms, body_limit, .. } = options;
-        Self { hosts, own_origins, allowed_origins, forms, body_limit }
+        Self { hosts, own_origins, allowed_origins, forms, body_limit, scheme }
     }
 
     pub(crate) fn check(&self, parts: &Parts, body: &Body) -> Result<(), Rejection> {
@@ -133,17 +158,26 @@ impl Guard {
         }
         for text in header.into_iter().chain(authority) {
             let host = HostPort::parse(text).ok_or(NO_HOST)?;
-            if !self.is_ours(&host) {
+            if !self.is_ours(&host) && !self.is_reached(&host, parts) {
                 return Err(OTHER_HOST);
             }
         }
         Ok(())
     }
 
-    /// On port 80 clients leave the port out.
+    /// On the scheme's own port clients leave the port out.
     fn is_ours(&self, host: &HostPort) -> bool {
-        let on_80 = |ours: &HostPort| ours.port == Some(80) && ours.host == host.host;
-        self.hosts.contains(host) || (host.port.is_none() && self.hosts.iter().any(on_80))
+        let usual = Some(self.scheme.port);
+        let on_it = |ours: &HostPort| ours.port == usual && ours.host == host.host;
+        self.hosts.contains(host) || (host.port.is_none() && self.hosts.iter().any(on_it))
+    }
+
+    /// The address that the client came to, as it stands: where all addresses of a machine are
+    /// listened on, that is one of its own. A name that leads here by somebody's DNS is still none.
+    fn is_reached(&self, host: &HostPort, parts: &Parts) -> bool {
+        let Some(at) = parts.extensions.get::<Peer>().map(Peer::server) else { return false };
+        let port = host.port.unwrap_or(self.scheme.port);
+        HostPort { port: Some(port), ..host.clone() } == HostPort::at(at.ip(), at.port())
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Rejection> {
@@ -168,11 +202,6 @@ impl Guard {
             false => Err(CROSS_SITE),
         }
     }
-}
-
-fn origin_of(host: &HostPort) -> String {
-    let port = host.port.filter(|port| *port != 80);
-    format!("http://{}", HostPort { port, ..host.clone() })
 }
 
 /// Whether a browser's page sent this, as far as browsers tell: such a request never stands for the

@@ -21,6 +21,9 @@
 //! Inode numbers have 32 bits: a tool that hides its descriptors and opens four thousand million
 //! sockets can wait for the number of a socket that another process of the user still holds.
 //!
+//! Over any other address than loopback nobody is let in by the kernel's word; it only still refuses
+//! a tool that goes around by the machine's own outer address.
+//!
 //! No request, route or scope is known here.
 
 mod holder;
@@ -28,7 +31,7 @@ mod inspector;
 mod process;
 mod socket;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use tokio::sync::OnceCell;
@@ -73,6 +76,15 @@ impl PeerIdentity {
             Self::Unknown => None,
         }
     }
+
+    /// What it is worth where the connection does not run over loopback: nobody is let in for it. A
+    /// tool is still told by it, so that it gains nothing by taking the machine's other address.
+    fn from_outside(self) -> Self {
+        match self {
+            Self::ToolDescendant { .. } => self,
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// One connection's other end; in the extensions of every request. Clones share what was found out.
@@ -93,6 +105,15 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
+    /// A socket that listens for both families shows version 4 as version 6.
+    pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
+        let plain = |end: SocketAddr| match end.ip().to_canonical() {
+            IpAddr::V4(address) => SocketAddr::from((address, end.port())),
+            IpAddr::V6(_) => end,
+        };
+        Self { client: plain(client), server: plain(server) }
+    }
+
     fn is_loopback(&self) -> bool {
         self.client.ip().is_loopback() && self.server.ip().is_loopback()
     }
@@ -119,6 +140,11 @@ impl Peer {
         self.0.ends.client
     }
 
+    /// Where it was that the client came to.
+    pub(crate) fn server(&self) -> SocketAddr {
+        self.0.ends.server
+    }
+
     pub fn is_loopback(&self) -> bool {
         self.0.ends.is_loopback()
     }
@@ -130,9 +156,20 @@ impl Peer {
             return known;
         }
         let find = async || match inspector {
-            Some(inspector) if ends.is_loopback() => inspector.inspect(*ends).await,
-            _ => PeerIdentity::Unknown,
+            Some(inspector) => {
+                let found = inspector.inspect(*ends).await;
+                if ends.is_loopback() { found } else { found.from_outside() }
+            }
+            None => PeerIdentity::Unknown,
         };
         Box::pin(identity.get_or_init(find)).await
+    }
+}
+
+/// What counts as one place on the network: a household has a whole /64 to choose from.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & !u128::from(u64::MAX)).into()),
     }
 }

@@ -7,8 +7,12 @@
 
 mod clock;
 mod connection;
+mod crowd;
 mod door;
+mod handshake;
 mod listen;
+mod socket;
+mod tls;
 
 use std::io;
 use std::sync::Arc;
@@ -24,9 +28,13 @@ use tokio_util::task::TaskTracker;
 
 pub use door::{Door, Guarded, Render};
 pub use listen::{Bound, Listen, ListenAddress, ServeError, bind};
+pub use tls::{Tls, TlsError, TlsFiles};
 
 use crate::peer::{Inspector, Peer};
 use connection::Connection;
+use crowd::Crowd;
+use handshake::Handshakes;
+use socket::{Place, Socket};
 
 /// How often an HTTP/2 connection with requests under way is asked whether it is still there, and how
 /// long it has to answer.
@@ -38,6 +46,8 @@ pub struct Limits {
     /// Connections at a time; those beyond stay in the kernel's queue until one ends. Fewer if the
     /// process may not open as many files: the rest of it needs some, too.
     pub connections: usize,
+    /// From the connection to the end of the TLS handshake.
+    pub handshake_time: Duration,
     pub header_bytes: usize,
     /// From the first byte of a request, or from the connection, to the end of the headers.
     pub header_time: Duration,
@@ -53,10 +63,24 @@ pub struct Limits {
     pub stop_time: Duration,
 }
 
+impl Limits {
+    /// Connections that one other machine may hold: an eighth of all.
+    fn connections_of_one(&self) -> usize {
+        (self.connections / 8).max(32)
+    }
+
+    /// TLS handshakes under way at a time: a quarter of all connections, so that no machine alone can
+    /// fill them. Further ones wait, within their time.
+    fn handshakes(&self) -> usize {
+        (self.connections / 4).max(64)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 4_096,
+            handshake_time: Duration::from_secs(10),
             header_bytes: 32 * 1024,
             header_time: Duration::from_secs(10),
             idle_time: Duration::from_secs(75),
@@ -103,7 +127,10 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
     let (inspector, inspect) = Inspector::new();
     let mut inspecting = tokio::task::JoinSet::new();
     inspecting.spawn(inspect);
+    let (listeners, tls) = bound.into_parts();
     let entrance = Arc::new(Entrance {
+        tls: tls.map(|tls| Handshakes::new(&tls, limits.handshakes(), limits.handshake_time)),
+        crowd: Crowd::new(limits.connections_of_one()),
         http: http(&limits),
         room: Arc::new(Semaphore::new(room(limits.connections))),
         connections: TaskTracker::new(),
@@ -115,7 +142,7 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
         limits,
     });
     let mut accepting = tokio::task::JoinSet::new();
-    for listener in bound.into_listeners() {
+    for listener in listeners {
         accepting.spawn(accept(listener, entrance.clone()));
     }
     // They end by the token, and with them the listeners close.
@@ -125,6 +152,9 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
 
 /// What all connections share.
 struct Entrance {
+    /// None: in the clear.
+    tls: Option<Handshakes>,
+    crowd: Crowd,
     http: auto::Builder<TokioExecutor>,
     room: Arc<Semaphore>,
     connections: TaskTracker,
@@ -166,15 +196,22 @@ impl Entrance {
         let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) else { return };
         // Small frames go out at once; without it they only leave later.
         let _ = stream.set_nodelay(true);
-        let ends = crate::peer::Ends { client, server };
-        let peer = Peer::new(ends, self.inspector.clone());
-        let connection = Connection::new(self.clone(), peer);
-        let place = clock::Place { _permit: permit, _token: self.sockets.token() };
-        self.connections.spawn(connection.run(stream, place));
+        let peer = Peer::new(crate::peer::Ends::new(client, server), self.inspector.clone());
+        let counted = match client.ip().to_canonical().is_loopback() {
+            true => None,
+            false => match self.crowd.enter(peer.address().ip()) {
+                Some(counted) => Some(counted),
+                // It has as many as one machine gets.
+                None => return,
+            },
+        };
+        let place = Place { _permit: permit, _token: self.sockets.token(), _counted: counted };
+        let socket = Socket::new(stream, self.limits.stall_time, place);
+        self.connections.spawn(Connection::new(self.clone(), peer).run(socket));
     }
 }
 
-/// HTTP/1.1 and HTTP/2 without TLS on one port. Times are kept by our own clock: hyper's knows no
+/// HTTP/1.1 and HTTP/2 on one port, with or without TLS, told apart by their first bytes. Times are kept by our own clock: hyper's knows no
 /// difference between an idle connection and a slow head, and has none before the first bytes.
 fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());

@@ -18,6 +18,8 @@ mod slow;
 mod stage;
 #[path = "front_door/stop.rs"]
 mod stop;
+#[path = "front_door/tls.rs"]
+mod tls;
 #[path = "front_door/tokens.rs"]
 mod tokens;
 #[path = "front_door/toy.rs"]

@@ -44,6 +44,7 @@ pub struct Config {
     pub rules: Vec<Rule>,
     pub limits: Limits,
     pub server: ServerLimits,
+    pub tls: TlsConfig,
     pub clones: ClonesConfig,
     /// Hosts of a private network that clients may name as webhooks.
     pub webhook_hosts: Vec<String>,
@@ -100,6 +101,13 @@ impl Default for ServerLimits {
         let (connections, streams, remote_streams) = (4_096, 4_096, 256);
         Self { connections, streams, remote_streams, stall_seconds: 30, idle_seconds: 75 }
     }
+}
+
+/// What the server encrypts with, as full paths.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TlsConfig {
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 /// What a server offers beyond what every one must.

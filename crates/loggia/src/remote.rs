@@ -7,6 +7,8 @@
 mod tls;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -24,6 +26,8 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
 };
+
+use crate::exit::Usage;
 
 /// Commands on their way. Full: the caller is told that it is busy.
 const COMMANDS: usize = 64;
@@ -44,6 +48,8 @@ pub struct Address {
     pub token: Option<String>,
     pub session: Option<SessionId>,
     pub name: Option<String>,
+    /// Whom to believe, as a file; None: whom the system believes.
+    pub authorities: Option<PathBuf>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +62,35 @@ pub enum AttachError {
     Refused { url: String, status: u16, hint: &'static str },
     #[error("{0}")]
     Failed(String),
+}
+
+impl Address {
+    /// A token does not go over a network in the clear.
+    pub fn keeps_its_token(&self) -> Result<(), Usage> {
+        let endpoint = endpoint(self, Seq::ZERO).map_err(|error| Usage(error.to_string()))?;
+        let Some(rest) = endpoint.strip_prefix("ws://").filter(|_| self.token.is_some()) else {
+            return Ok(());
+        };
+        let host = rest.split('/').next().unwrap_or(rest);
+        if is_this_machine(host) {
+            return Ok(());
+        }
+        Err(Usage(format!(
+            "the token would go to {host} in the clear, and whoever reads it on the way can use it: \
+             attach to https://{host}, or come through `ssh -L`; --insecure sends it all the same"
+        )))
+    }
+}
+
+/// Whether `host` or `host:port` can only be a process here.
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => name,
+        _ => host,
+    };
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let loopback = |address: IpAddr| address.to_canonical().is_loopback();
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(loopback)
 }
 
 /// How the connection is doing, in words for the status line. Empty while all is well.
@@ -337,7 +372,8 @@ async fn connector(address: &Address) -> Result<Connector, AttachError> {
     if !endpoint(address, Seq::ZERO)?.starts_with("wss://") {
         return Ok(Connector::Plain);
     }
-    let made = tokio::task::spawn_blocking(tls::connector).await;
+    let authorities = address.authorities.clone();
+    let made = tokio::task::spawn_blocking(move || tls::connector(authorities.as_deref())).await;
     made.map_err(|error| AttachError::Failed(error.to_string()))?
 }
 
@@ -431,7 +467,28 @@ mod tests {
     use super::*;
 
     fn address(url: &str) -> Address {
-        Address { url: url.into(), token: None, session: None, name: None }
+        let url = url.into();
+        Address { url, token: None, session: None, name: None, authorities: None }
+    }
+
+    #[test]
+    fn a_token_stays_on_this_machine_unless_it_is_encrypted() {
+        let kept = |url: &str| {
+            let with_token = Address { token: Some("0123456789abcdef".into()), ..address(url) };
+            with_token.keeps_its_token().map_err(|Usage(why)| why)
+        };
+        let here = ["localhost:1", "http://LOCALHOST", "127.0.0.1:9", "ws://[::1]:1", "127.8.8.8"];
+        for url in here.into_iter().chain(["https://box.example", "wss://10.0.0.1:4"]) {
+            assert_eq!(kept(url), Ok(()), "{url}");
+        }
+        let elsewhere = ["http://box.example", "box:41242", "10.0.0.1:4", "ws://[fd00::2]:1"];
+        let tricks = ["localhost.example", "127.0.0.1.example:1", "0.0.0.0:1", "2130706433:1"];
+        for url in elsewhere.into_iter().chain(tricks) {
+            let why = kept(url).unwrap_err();
+            assert!(why.contains("in the clear") && why.contains("--insecure"), "{url}: {why}");
+            assert!(!why.contains("0123456789abcdef"), "{why}");
+            assert!(address(url).keeps_its_token().is_ok(), "nothing to keep");
+        }
     }
 
     #[test]

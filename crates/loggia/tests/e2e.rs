@@ -13,6 +13,8 @@
 mod attach;
 #[path = "e2e/attacks.rs"]
 mod attacks;
+#[path = "e2e/authority.rs"]
+mod authority;
 #[path = "e2e/bindings.rs"]
 mod bindings;
 #[path = "e2e/card.rs"]
@@ -35,6 +37,8 @@ mod criteria;
 mod crowd;
 #[path = "e2e/driver.rs"]
 mod driver;
+#[path = "e2e/encrypted.rs"]
+mod encrypted;
 #[path = "e2e/first_run.rs"]
 mod first_run;
 #[path = "e2e/floods.rs"]

@@ -34,6 +34,19 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.ok()
 }
 
+/// Everything below this directory, and all that was written before, is on the disk when this returns:
+/// one call for the whole file system instead of one a file. Fails where something could not be
+/// written. Blocks.
+pub(super) fn make_durable(directory: &Path) -> io::Result<()> {
+    Ok(rustix::fs::syncfs(fs::File::open(directory)?)?)
+}
+
+/// The same for the name alone.
+pub(super) fn make_name_durable(path: &Path) -> io::Result<()> {
+    let parent = path.parent().ok_or_else(|| io::Error::other("it has no parent"))?;
+    fs::File::open(parent)?.sync_all()
+}
+
 /// What can not be removed now is a leftover, and those are removed by whoever comes next.
 pub(super) async fn remove(copy: &Path) {
     let copy = copy.to_owned();

@@ -352,8 +352,10 @@ fn settle(
 ) -> Result<(), CloneError> {
     disk::open(&places.new, directory).map(drop)?;
     let settled = lay_base(places, commit, bytes).and_then(|()| {
-        // The name comes last.
-        fs::rename(&places.new, &places.copy)
+        disk::make_durable(&places.new)?;
+        // The name comes last: what bears it is whole, also after the power went.
+        fs::rename(&places.new, &places.copy)?;
+        disk::make_name_durable(&places.copy)
     });
     settled.map_err(|error| {
         CloneError::failed(format!("the copy of the repository could not be put in place: {error}"))

@@ -1,9 +1,10 @@
-//! A socket that keeps time: heads that do not arrive, connections that do nothing, clients that
-//! take nothing. And one that closes politely, so that the last answer is not lost.
+//! A stream that keeps time: heads that do not arrive, connections that do nothing. And one that
+//! closes politely, so that the last answer is not lost.
 //!
-//! Works below HTTP, on bytes and on the count of requests under way, so it holds for HTTP/1.1,
-//! HTTP/2 and, as far as writing goes, for what a connection is upgraded to. How long a body may
-//! take is not known here (see `guard::read_body`), nor how often a WebSocket must be heard of.
+//! Works below HTTP and above TLS, on bytes and on the count of requests under way, so it holds for
+//! HTTP/1.1 and HTTP/2. Clients that take nothing are noticed on the socket itself (see `socket`). How
+//! long a body may take is not known here (see `guard::read_body`), nor how often a WebSocket must be
+//! heard of.
 
 use std::io;
 use std::pin::Pin;
@@ -13,10 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep};
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Limits;
 
@@ -58,12 +56,6 @@ impl Drop for Underway {
     }
 }
 
-/// A connection's place among all; free when the socket is gone, also after an upgrade.
-pub(super) struct Place {
-    pub _permit: OwnedSemaphorePermit,
-    pub _token: TaskTrackerToken,
-}
-
 /// What the socket waits for, and since which request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Waiting {
@@ -72,12 +64,11 @@ enum Waiting {
     Answer,
 }
 
-pub(super) struct Clocked {
-    stream: TcpStream,
+pub(super) struct Clocked<S> {
+    stream: S,
     clock: Arc<Clock>,
     head_time: Duration,
     idle_time: Duration,
-    stall_time: Duration,
     linger_time: Duration,
     timer: Pin<Box<Sleep>>,
     /// What the timer runs for.
@@ -87,30 +78,25 @@ pub(super) struct Clocked {
     /// How many requests had begun when a byte came that belonged to none of them.
     fragment: Option<u64>,
     wrote: bool,
-    stall: Option<Pin<Box<Sleep>>>,
     lingering: Option<Pin<Box<Sleep>>>,
     read_away: usize,
-    _place: Place,
 }
 
-impl Clocked {
-    pub(super) fn new(stream: TcpStream, clock: Arc<Clock>, limits: &Limits, place: Place) -> Self {
+impl<S: AsyncRead + AsyncWrite + Unpin> Clocked<S> {
+    pub(super) fn new(stream: S, clock: Arc<Clock>, limits: &Limits) -> Self {
         Self {
             stream,
             clock,
             head_time: limits.header_time,
             idle_time: limits.idle_time,
-            stall_time: limits.stall_time,
             linger_time: limits.linger_time,
             timer: Box::pin(sleep(limits.header_time)),
             armed: Some(Waiting::Head(0)),
             opening: Vec::new(),
             fragment: None,
             wrote: false,
-            stall: None,
             lingering: None,
             read_away: 0,
-            _place: place,
         }
     }
 
@@ -154,32 +140,16 @@ impl Clocked {
             Waiting::Head(_) => {
                 if !self.wrote && !self.opening.is_empty() && !self.is_http2() {
                     // One write; whoever is this slow need not get it.
-                    let _ = self.stream.try_write(TOO_SLOW);
+                    let _ = Pin::new(&mut self.stream).poll_write(context, TOO_SLOW);
+                    let _ = Pin::new(&mut self.stream).poll_flush(context);
                 }
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
         }
     }
-
-    /// Any progress starts the time anew.
-    fn progress<T>(
-        &mut self,
-        written: Poll<io::Result<T>>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        self.wrote = true;
-        if written.is_ready() {
-            self.stall = None;
-            return written;
-        }
-        let time = self.stall_time;
-        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(time)));
-        ready!(stall.as_mut().poll(context));
-        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-    }
 }
 
-impl AsyncRead for Clocked {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Clocked<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -200,15 +170,15 @@ impl AsyncRead for Clocked {
     }
 }
 
-impl AsyncWrite for Clocked {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Clocked<S> {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.progress(written, context)
+        this.wrote = true;
+        Pin::new(&mut this.stream).poll_write(context, bytes)
     }
 
     fn poll_write_vectored(
@@ -217,8 +187,8 @@ impl AsyncWrite for Clocked {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
-        this.progress(written, context)
+        this.wrote = true;
+        Pin::new(&mut this.stream).poll_write_vectored(context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

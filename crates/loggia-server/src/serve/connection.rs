@@ -1,5 +1,5 @@
-//! One connection: HTTP over a clocked socket, until the client goes, the time is up or the server
-//! stops.
+//! One connection: HTTP over a clocked stream, encrypted or not, until the client goes, the time is up
+//! or the server stops.
 //!
 //! Puts into each request what belongs to its connection, and counts the requests under way for the
 //! clock. Knows no request's content.
@@ -15,10 +15,12 @@ use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tower::ServiceExt;
 
-use super::clock::{Clock, Clocked, Place, Underway};
+use super::clock::{Clock, Clocked, Underway};
+use super::handshake::{Greeted, Greeting};
+use super::socket::Socket;
 use super::{Entrance, Stopping};
 use crate::peer::Peer;
 
@@ -33,8 +35,39 @@ impl Connection {
         Arc::new(Self { entrance, peer, clock: Arc::default() })
     }
 
-    pub(super) async fn run(self: Arc<Self>, stream: TcpStream, place: Place) {
-        let clocked = Clocked::new(stream, self.clock.clone(), &self.entrance.limits, place);
+    pub(super) async fn run(self: Arc<Self>, socket: Socket) {
+        let Some(tls) = &self.entrance.tls else { return self.serve(socket).await };
+        let Entrance { shutdown, cut, .. } = &*self.entrance;
+        let greeted = tokio::select! {
+            biased;
+            greeted = tls.greet(socket) => greeted,
+            () = cut.cancelled() => return,
+            () = shutdown.graceful.cancelled() => return,
+        };
+        match greeted {
+            Greeted::Encrypted(stream) => self.serve(*stream).await,
+            Greeted::InTheClear(socket, greeting) => self.explain(socket, greeting).await,
+            Greeted::Nobody => {}
+        }
+    }
+
+    /// To who speaks HTTP where TLS is spoken.
+    async fn explain(&self, socket: Socket, greeting: Greeting) {
+        let Entrance { cut, limits, .. } = &*self.entrance;
+        let mut clocked = Clocked::new(socket, self.clock.clone(), limits);
+        let answering = async {
+            clocked.write_all(greeting.answer()).await?;
+            clocked.shutdown().await
+        };
+        // Whoever does not wait for it need not get it.
+        let _ = cut.run_until_cancelled(answering).await;
+    }
+
+    async fn serve<S>(self: Arc<Self>, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let clocked = Clocked::new(stream, self.clock.clone(), &self.entrance.limits);
         let this = self.clone();
         let requests = service_fn(move |request| this.clone().answer(request));
         let http = &self.entrance.http;

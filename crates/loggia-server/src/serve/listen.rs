@@ -1,7 +1,8 @@
-//! Where the server listens: loopback, on both address families, or nowhere.
+//! Where the server listens: loopback, on both address families; elsewhere only with TLS and tokens.
 //!
-//! An address that other machines can reach is refused before anything is bound (A05). Knows
-//! sockets and their holders, not what is served.
+//! An address that other machines can reach is refused before anything is bound (A05), unless what
+//! passes is encrypted and everybody has to prove who they are. Knows sockets and their holders, not
+//! what is served.
 
 use std::fmt;
 use std::io;
@@ -10,6 +11,7 @@ use std::str::FromStr;
 
 use tokio::net::TcpListener;
 
+use super::tls::Tls;
 use crate::peer::{Holder, holder_of_port};
 
 /// Ports that are free on one family and taken on the other are tried again, so many times.
@@ -22,24 +24,36 @@ pub enum ListenAddress {
     Ip(IpAddr),
 }
 
-/// What to listen on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl ListenAddress {
+    /// Whether only this machine gets there.
+    pub fn is_loopback(self) -> bool {
+        match self {
+            Self::Localhost => true,
+            Self::Ip(address) => address.to_canonical().is_loopback(),
+        }
+    }
+}
+
+/// What to listen on, and how.
+#[derive(Debug, Clone)]
 pub struct Listen {
     pub address: ListenAddress,
     /// 0 picks a free one.
     pub port: u16,
     /// Every client has to present a token.
     pub authenticated: bool,
+    /// None: in the clear.
+    pub tls: Option<Tls>,
 }
 
 /// Why the server can not listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("`{0}` is no address to listen on: use localhost, 127.0.0.1 or ::1")]
+    #[error("`{0}` is no address to listen on: use localhost, or an address of this machine")]
     NoAddress(String),
     #[error(
-        "other machines can reach {address}, so listening there needs {missing}, and TLS is not \
-         built yet: listen on localhost, and come from elsewhere through `ssh -L`"
+        "other machines can reach {address}, so listening there needs {missing}; or listen on \
+         localhost, and come from elsewhere through `ssh -L`"
     )]
     NotLoopback { address: IpAddr, missing: &'static str },
     #[error("port {port} is in use{}: choose another with --port, or 0 for any", by(.holder))]
@@ -62,6 +76,7 @@ fn by(holder: &Option<Holder>) -> String {
 pub struct Bound {
     listeners: Vec<TcpListener>,
     addresses: Vec<SocketAddr>,
+    tls: Option<Tls>,
 }
 
 impl Bound {
@@ -74,8 +89,13 @@ impl Bound {
         &self.addresses
     }
 
-    pub(super) fn into_listeners(self) -> Vec<TcpListener> {
-        self.listeners
+    /// What connections are encrypted with, if they are.
+    pub fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<TcpListener>, Option<Tls>) {
+        (self.listeners, self.tls)
     }
 }
 
@@ -103,8 +123,29 @@ impl fmt::Display for ListenAddress {
 
 /// Listens, or says why not. Must be called inside of a runtime.
 pub fn bind(listen: Listen) -> Result<Bound, ServeError> {
-    let port = listen.port;
-    match listen.address {
+    let Listen { address, port, authenticated, tls } = listen;
+    let bound = bind_to(address, port, missing(authenticated, tls.is_some()))?;
+    Ok(Bound { tls, ..bound })
+}
+
+/// What an address that others can reach must not be without.
+fn missing(authenticated: bool, encrypted: bool) -> Option<&'static str> {
+    match (encrypted, authenticated) {
+        (true, true) => None,
+        (true, false) => Some("authentication (--require-token)"),
+        (false, true) => Some("TLS (--tls-cert and --tls-key)"),
+        (false, false) => {
+            Some("TLS (--tls-cert and --tls-key) and authentication (--require-token)")
+        }
+    }
+}
+
+fn bind_to(
+    address: ListenAddress,
+    port: u16,
+    missing: Option<&'static str>,
+) -> Result<Bound, ServeError> {
+    match address {
         ListenAddress::Localhost if port == 0 => {
             let pick = || bind_localhost(0).map_err(|(_, error)| error);
             for _ in 0..ATTEMPTS {
@@ -121,11 +162,7 @@ pub fn bind(listen: Listen) -> Result<Bound, ServeError> {
         }
         ListenAddress::Ip(address) => {
             let address = address.to_canonical();
-            if !address.is_loopback() {
-                let missing = match listen.authenticated {
-                    true => "TLS",
-                    false => "TLS and authentication (--token-file with --require-token)",
-                };
+            if let (Some(missing), false) = (missing, address.is_loopback()) {
                 return Err(ServeError::NotLoopback { address, missing });
             }
             let address = SocketAddr::new(address, port);
@@ -166,7 +203,7 @@ fn bound(listeners: Vec<StdListener>) -> io::Result<Bound> {
     let listeners: Vec<TcpListener> =
         listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<_>>()?;
     let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<_>>()?;
-    Ok(Bound { listeners, addresses })
+    Ok(Bound { listeners, addresses, tls: None })
 }
 
 fn explain(address: SocketAddr, error: io::Error) -> ServeError {

@@ -52,10 +52,11 @@ fn addresses_that_others_reach_are_refused_before_they_are_bound() {
         let setup = Setup { listen: listen.to_owned(), port, ..Setup::default() };
         let said = refusal(setup.clone());
         println!("{said} ({:?})", started.elapsed());
-        assert!(said.contains("needs TLS and authentication (--token-file"), "{said}");
+        let both = "needs TLS (--tls-cert and --tls-key) and authentication (--require-token)";
+        assert!(said.contains(both), "{said}");
         assert!(listeners(port).is_empty());
         let said = refusal(Setup { require_token: true, ..setup });
-        assert!(said.contains("needs TLS, and"), "{said}");
+        assert!(said.contains("needs TLS (--tls-cert and --tls-key); or"), "{said}");
     }
     for listen in ["127.0.0.1", "127.0.0.9", "::1", "::ffff:127.0.0.1"] {
         let setup = Setup { listen: listen.to_owned(), ..Setup::default() };

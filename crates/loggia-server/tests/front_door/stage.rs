@@ -28,6 +28,9 @@ pub struct Setup {
     pub stall_millis: u64,
     pub stop_millis: u64,
     pub connections: usize,
+    pub handshake_millis: u64,
+    /// The files of a certificate and of its key.
+    pub tls: Option<(String, String)>,
     /// The most files that the process may open, and how many of them it wastes.
     pub files: Option<u64>,
     pub wasted: usize,
@@ -51,6 +54,8 @@ impl Default for Setup {
             stall_millis: 30_000,
             stop_millis: 10_000,
             connections: 4_096,
+            handshake_millis: 10_000,
+            tls: None,
             files: None,
             wasted: 0,
         }

@@ -13,7 +13,9 @@ use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use loggia_server::auth::{AuthOptions, Authenticator, Principal, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort, Rejection, read_body};
-use loggia_server::serve::{Bound, Door, Guarded, Limits, Listen, Shutdown, Stopping, bind, serve};
+use loggia_server::serve::{
+    Bound, Door, Guarded, Limits, Listen, Shutdown, Stopping, Tls, TlsFiles, bind, serve,
+};
 use serde_json::{Value, json};
 
 use crate::stage::Setup;
@@ -38,10 +40,15 @@ pub fn main() {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let _entered = runtime.enter();
+    let tls = setup.tls.as_ref().map(|(certificate, key)| {
+        let files = TlsFiles { certificate: certificate.into(), key: key.into() };
+        Tls::load(files).unwrap()
+    });
     let listen = Listen {
         address: setup.listen.parse().unwrap(),
         port: setup.port,
         authenticated: setup.require_token,
+        tls: tls.clone(),
     };
     let bound = match bind(listen) {
         Ok(bound) => bound,
@@ -54,6 +61,12 @@ pub fn main() {
     let door = door(&bound, &setup);
     let serving = runtime.spawn(serve(bound, door, limits(&setup), shutdown.clone()));
     say(&format!("ready {port}"));
+    if let Some(tls) = tls {
+        runtime.spawn(tls.watch(|changed| match changed {
+            Ok(news) => say(&format!("exchanged {news}")),
+            Err(error) => say(&format!("kept {error}")),
+        }));
+    }
     // It may wait for a line for ever; the process ends without it.
     std::thread::spawn(move || obey(&shutdown));
     let stopped = runtime.block_on(serving).unwrap();
@@ -81,6 +94,7 @@ fn say(line: &str) {
 fn limits(setup: &Setup) -> Limits {
     Limits {
         connections: setup.connections,
+        handshake_time: Duration::from_millis(setup.handshake_millis),
         header_time: Duration::from_millis(setup.header_millis),
         idle_time: Duration::from_millis(setup.idle_millis),
         stall_time: Duration::from_millis(setup.stall_millis),
@@ -94,6 +108,7 @@ fn door(bound: &Bound, setup: &Setup) -> Guarded {
     let options = GuardOptions {
         allowed_hosts: setup.allowed_hosts.iter().map(parse).collect(),
         allowed_origins: setup.allowed_origins.clone(),
+        encrypted: setup.tls.is_some(),
         ..GuardOptions::default()
     };
     let guard = Guard::new(bound.addresses(), options);

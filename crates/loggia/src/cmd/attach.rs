@@ -31,6 +31,12 @@ pub struct AttachArgs {
     /// A file whose first line is the token, or `name:token`
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Trust the authorities of this PEM file for https, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// Send the token to another machine although everybody on the way can read it
+    #[arg(long)]
+    pub insecure: bool,
     /// How the others see you
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -50,7 +56,11 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         token: args.token_file.as_deref().map(read_token).transpose()?,
         session: args.session.as_deref().map(SessionId::from),
         name: args.name,
+        authorities: args.ca_file,
     };
+    if !args.insecure {
+        address.keeps_its_token()?;
+    }
     let client = RemoteClient::connect(address).await?;
     let around = Around {
         share: ShareFacts { urls: vec![args.url.clone()], code: Some(args.url), token: None },

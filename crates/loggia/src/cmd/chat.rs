@@ -15,7 +15,7 @@ use loggia_tui::{Exit, ShareFacts, Start};
 
 use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
-use crate::config::Keys;
+use crate::config::{Config, Keys};
 use crate::exit::{FAILED, TERMINATED, Usage};
 use host::{Around, ChatHost};
 
@@ -35,8 +35,11 @@ pub fn is_possible(app: &App) -> bool {
 }
 
 pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
-    let mut bound = args.port.map(|port| serve::bind(&args.share, port)).transpose()?;
-    let setup = Setup::new(&args.share, app, "loggia").await?;
+    let config = serve::configured(&args.share, app)?;
+    let bind =
+        |config: &Config| args.port.map(|port| serve::bind(&args.share, port, config)).transpose();
+    let mut bound = bind(&config)?;
+    let setup = Setup::new(&args.share, config, app, "loggia").await?;
     let mut wanted = match (&args.session, args.continue_last) {
         (Some(text), _) => Some(compose::find_session(setup.store.as_ref(), text).await?),
         (None, true) => {
@@ -52,7 +55,7 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
         match shown.run(&setup, bound.take(), &args.share, app).await? {
             Exit::Resume(session) => {
                 wanted = Some(session);
-                bound = args.port.map(|port| serve::bind(&args.share, port)).transpose()?;
+                bound = bind(&setup.config)?;
             }
             exit => break exit,
         }
@@ -99,7 +102,9 @@ impl Shown {
             println!("Loggia shares this session on {}", serve::addresses(&bound));
             let shape = Shape::Shared(self.handle.id().clone());
             let roots = vec![app.workspace.clone()];
-            let server = setup.serving(bound, shape, roots, args, app).await?;
+            serve::note_name(&bound, args);
+            let tell = |news: &str| tracing::warn!("{news}");
+            let server = setup.serving(bound, shape, roots, args, app, tell).await?;
             around.present = host::others(server.presence().watch(), None);
             serving = Some(server);
         }
@@ -151,9 +156,7 @@ pub(super) fn exit_code(exit: Exit) -> ExitCode {
 }
 
 fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
-    let own = format!("http://localhost:{}", bound.port());
-    let public = args.public_url.clone().unwrap_or(own);
-    let public = public.trim_end_matches('/').to_owned();
+    let public = serve::public_url(bound, args);
     let socket = public.replacen("http", "ws", 1);
     ShareFacts {
         urls: vec![format!("{public}/.well-known/agent-card.json"), format!("{socket}/ws")],

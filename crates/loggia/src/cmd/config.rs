@@ -94,6 +94,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         rules,
         limits,
         server,
+        tls,
         offers,
         webhook_hosts,
         clones,
@@ -127,6 +128,11 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         row("server.push", json!(offers.push)),
         row("server.extended_card", json!(offers.extended_card)),
     ]);
+    for (key, path) in [("server.tls_cert", &tls.certificate), ("server.tls_key", &tls.key)] {
+        if let Some(path) = path {
+            rows.push(row(key, json!(path.to_string_lossy())));
+        }
+    }
     for (key, element, value) in clones.rows() {
         let name = element.map_or_else(|| key.to_owned(), |element| format!("{key}.{element}"));
         rows.push(Row { key, value, origin: origin(&name) });

@@ -1,5 +1,6 @@
 //! `loggia serve` and `loggia --a2a-port`: sessions on the wire, until told to stop.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,11 +10,13 @@ use anyhow::Context;
 use clap::Args;
 use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, OAuth, SampleClient, TokenFile};
-use loggia_server::guard::{Guard, GuardOptions, HostPort, StreamLimits};
+use loggia_server::guard::{Guard, GuardOptions, Host, HostPort, StreamLimits};
 use loggia_server::http;
 use loggia_server::presence::Presence;
 use loggia_server::push::PushOptions;
-use loggia_server::serve::{self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped};
+use loggia_server::serve::{
+    self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped, Tls, TlsError, TlsFiles,
+};
 use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
 use loggia_session::{Hub, SessionHandle, SqliteStore, StoreError};
 use loggia_wire::CardFacts;
@@ -27,6 +30,7 @@ use crate::clones;
 use crate::compose::{self, App};
 use crate::config::{Config, Flags, Offers, ServerLimits};
 use crate::exit::Usage;
+use crate::style::printable;
 
 #[derive(Args)]
 pub struct ServeArgs {
@@ -44,9 +48,15 @@ pub struct ServeArgs {
 #[derive(Args, Default)]
 #[command(next_help_heading = "Sharing")]
 pub struct ShareArgs {
-    /// Where to listen: localhost, 127.0.0.1 or ::1
+    /// Where to listen: localhost, or with TLS and --require-token an address of this machine
     #[arg(long, default_value = "localhost", value_name = "ADDRESS")]
     pub listen: String,
+    /// Encrypt with this certificate: PEM, the server's own first, then those above it
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's key: PEM without a passphrase; only you may read the file
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
     /// How clients reach this server, where that is not where it listens
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
@@ -87,8 +97,9 @@ pub struct ShareArgs {
 
 /// Many sessions, without a terminal.
 pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
-    let bound = bind(&args.share, args.port)?;
-    let setup = Setup::new(&args.share, app, "loggia serve").await?;
+    let config = configured(&args.share, app)?;
+    let bound = bind(&args.share, args.port, &config)?;
+    let setup = Setup::new(&args.share, config, app, "loggia serve").await?;
     setup.recover().await?;
     let mut roots = vec![app.workspace.clone()];
     for root in &args.roots {
@@ -96,6 +107,7 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
         roots.push(found.with_context(|| format!("--root {}", root.display()))?);
     }
     println!("Loggia serves sessions on {}", addresses(&bound));
+    note_name(&bound, &args.share);
     println!("New sessions work in {}", app.workspace.display());
     setup.run(bound, Shape::Many, roots, &args.share, app).await
 }
@@ -107,36 +119,63 @@ pub async fn share(
     session: Option<String>,
     app: &App,
 ) -> anyhow::Result<ExitCode> {
-    let bound = bind(&args, port)?;
-    let setup = Setup::new(&args, app, "loggia").await?;
+    let config = configured(&args, app)?;
+    let bound = bind(&args, port, &config)?;
+    let setup = Setup::new(&args, config, app, "loggia").await?;
     // Held until the end: the shared session is not closed for being idle.
     let shared = setup.session(session, app).await?;
     let id = shared.id().clone();
     println!("Loggia shares session {id} on {}", addresses(&bound));
+    note_name(&bound, &args);
     println!("It works in {}", app.workspace.display());
     setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app).await
 }
 
-pub(super) fn bind(args: &ShareArgs, port: u16) -> anyhow::Result<Bound> {
+/// What the configuration says, with the flags laid over it.
+pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> {
+    let mode = args.approve.map(|pass| match pass {
+        Pass::Ask => Mode::Ask,
+        Pass::Edits => Mode::Edits,
+        Pass::All => Mode::All,
+        Pass::Plan => Mode::Plan,
+    });
+    let config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
+    loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
+    Ok(config)
+}
+
+pub(super) fn bind(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
     if args.dev_credentials {
         only_here(args, address)?;
         eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
     }
-    serve::bind(Listen { address, port, authenticated: args.require_token }).map_err(usage)
+    let tls = tls(args, config)?;
+    let listen = Listen { address, port, authenticated: args.require_token, tls };
+    serve::bind(listen).map_err(usage)
+}
+
+/// The certificate of the flags, or of the configuration. One without its key is a mistake.
+fn tls(args: &ShareArgs, config: &Config) -> anyhow::Result<Option<Tls>> {
+    let certificate = args.tls_cert.clone().or_else(|| config.tls.certificate.clone());
+    let key = args.tls_key.clone().or_else(|| config.tls.key.clone());
+    match (certificate, key) {
+        (Some(certificate), Some(key)) => {
+            Tls::load(TlsFiles { certificate, key }).map(Some).map_err(usage)
+        }
+        (Some(_), None) => Err(usage("--tls-cert needs the certificate's key: --tls-key FILE")),
+        (None, Some(_)) => Err(usage("--tls-key needs the key's certificate: --tls-cert FILE")),
+        (None, None) => Ok(None),
+    }
 }
 
 /// A secret that everybody can read must not be good for anything that others can reach.
 fn only_here(args: &ShareArgs, address: ListenAddress) -> anyhow::Result<()> {
-    let loopback = match address {
-        ListenAddress::Localhost => true,
-        ListenAddress::Ip(address) => address.is_loopback(),
-    };
     let named = args.allowed_hosts.iter().chain(&public_host(args)).any(|host| {
         let host = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
         !["localhost", "127.0.0.1", "[::1]"].contains(&host)
     });
-    if loopback && !named {
+    if address.is_loopback() && !named {
         return Ok(());
     }
     Err(usage(
@@ -150,8 +189,46 @@ fn usage(error: impl std::fmt::Display) -> anyhow::Error {
 }
 
 pub(super) fn addresses(bound: &Bound) -> String {
-    let urls = bound.addresses().iter().map(|address| format!("http://{address}"));
+    let scheme = scheme(bound);
+    let urls = bound.addresses().iter().map(|address| format!("{scheme}://{address}"));
     urls.collect::<Vec<_>>().join(" and ")
+}
+
+fn scheme(bound: &Bound) -> &'static str {
+    if bound.tls().is_some() { "https" } else { "http" }
+}
+
+/// How clients reach this server: as told, or as far as that follows from where it listens.
+pub(super) fn public_url(bound: &Bound, args: &ShareArgs) -> String {
+    let own = || format!("{}://{}", scheme(bound), own_name(bound, args));
+    args.public_url.clone().unwrap_or_else(own).trim_end_matches('/').to_owned()
+}
+
+fn own_name(bound: &Bound, args: &ShareArgs) -> HostPort {
+    let port = bound.port();
+    let localhost = || HostPort { host: Host::Name("localhost".into()), port: Some(port) };
+    let Some(address) = bound.addresses().first().map(SocketAddr::ip) else { return localhost() };
+    match address {
+        address if address.is_loopback() => localhost(),
+        address if address.is_unspecified() => {
+            let named = args.allowed_hosts.first().and_then(|host| HostPort::parse(host));
+            let named = named.map(|host| HostPort { port: host.port.or(Some(port)), ..host });
+            named.unwrap_or_else(localhost)
+        }
+        address => HostPort::at(address, port),
+    }
+}
+
+/// Where everybody can come, the card must not say localhost.
+pub(super) fn note_name(bound: &Bound, args: &ShareArgs) {
+    let everywhere = bound.addresses().iter().any(|address| address.ip().is_unspecified());
+    if everywhere && args.public_url.is_none() && args.allowed_hosts.is_empty() {
+        eprintln!(
+            "loggia: the card says localhost, where clients elsewhere do not come: name this server \
+             with --public-url https://NAME:{}",
+            bound.port()
+        );
+    }
 }
 
 /// Everything behind the door.
@@ -163,15 +240,12 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    pub async fn new(args: &ShareArgs, app: &App, program: &str) -> anyhow::Result<Self> {
-        let mode = args.approve.map(|pass| match pass {
-            Pass::Ask => Mode::Ask,
-            Pass::Edits => Mode::Edits,
-            Pass::All => Mode::All,
-            Pass::Plan => Mode::Plan,
-        });
-        let config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
-        loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
+    pub async fn new(
+        args: &ShareArgs,
+        config: Config,
+        app: &App,
+        program: &str,
+    ) -> anyhow::Result<Self> {
         let store = app.open_store()?;
         let oauth = oauth(args, store.clone()).await?;
         let hub = Arc::new(app.hub(store.clone(), &config, program));
@@ -213,13 +287,14 @@ impl Setup {
         args: &ShareArgs,
         app: &App,
     ) -> anyhow::Result<ExitCode> {
-        let serving = self.serving(bound, shape, roots, args, app).await?;
+        let tell = |news: &str| eprintln!("loggia: {}", printable(news));
+        let serving = self.serving(bound, shape, roots, args, app, tell).await?;
         serving.until_signalled(&self.hub).await?;
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Starts the server.
+    /// Starts the server; `tell` is for what its operator should know.
     pub async fn serving(
         &self,
         bound: Bound,
@@ -227,6 +302,7 @@ impl Setup {
         roots: Vec<PathBuf>,
         args: &ShareArgs,
         app: &App,
+        tell: fn(&str),
     ) -> anyhow::Result<Serving> {
         // What a workspace remembers is read when a session begins: it may be taken back by then,
         // and another workspace remembers something else.
@@ -261,7 +337,9 @@ impl Setup {
             let server = server.clone();
             async move { server.resume_push().await }
         });
-        let guard = Guard::new(bound.addresses(), guard_options(args)?);
+        let encrypted = bound.tls().is_some();
+        let options = GuardOptions { encrypted, ..guard_options(args)? };
+        let guard = Guard::new(bound.addresses(), options);
         let door =
             Door::new(guard, authenticator(args, self.oauth.clone())?).rendering(http::refusal);
         let shutdown = Shutdown::default();
@@ -269,11 +347,21 @@ impl Setup {
             .thread_name("connections")
             .enable_all()
             .build()?;
+        let watched = bound.tls().cloned().map(|tls| connections.spawn(watch(tls, tell)));
         let routes = door.around(http::router(server.clone()));
         let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
         let connections = Some(connections);
-        Ok(Serving { server, connections, listening, resumed, tended, shutdown })
+        Ok(Serving { server, connections, listening, resumed, tended, watched, shutdown })
     }
+}
+
+/// Keeps the certificate as its files are, and says what becomes of a change.
+async fn watch(tls: Tls, tell: fn(&str)) {
+    let report = |changed: Result<String, TlsError>| match changed {
+        Ok(news) => tell(&news),
+        Err(error) => tell(&format!("{error}; the certificate in use stays")),
+    };
+    tls.watch(report).await;
 }
 
 /// Over when requests have had a moment to end by themselves after the signal to stop.
@@ -307,6 +395,8 @@ pub struct Serving {
     resumed: JoinHandle<Result<(), StoreError>>,
     /// Looks after copies of repositories; stopped when the server goes.
     tended: JoinHandle<()>,
+    /// Looks after the certificate's files; stopped likewise.
+    watched: Option<JoinHandle<()>>,
     shutdown: Shutdown,
 }
 
@@ -361,6 +451,9 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.tended.abort();
+        if let Some(watched) = &self.watched {
+            watched.abort();
+        }
         if let Some(connections) = self.connections.take() {
             connections.shutdown_background();
         }
@@ -438,8 +531,7 @@ fn authenticator(args: &ShareArgs, oauth: Arc<OAuth>) -> anyhow::Result<Authenti
 }
 
 fn facts(bound: &Bound, args: &ShareArgs, offers: Offers, tools: Vec<Skill>) -> CardFacts {
-    let own = format!("http://localhost:{}", bound.port());
-    let public_url = args.public_url.clone().unwrap_or(own).trim_end_matches('/').to_owned();
+    let public_url = public_url(bound, args);
     let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     CardFacts {
         name: "Loggia".into(),

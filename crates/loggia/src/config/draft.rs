@@ -1,16 +1,18 @@
 //! The values while the layers are laid over each other, and what a layer may not say.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loggia_core::shell::CommandPattern;
 use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
 
 use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
-use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting};
+use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting, TlsPart};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits};
+use super::{
+    Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits, TlsConfig,
+};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -35,6 +37,7 @@ impl Draft {
                 rules: Vec::new(),
                 limits: Limits::default(),
                 server: ServerLimits::default(),
+                tls: TlsConfig::default(),
                 clones: ClonesConfig::default(),
                 webhook_hosts: Vec::new(),
                 offers: Offers::default(),
@@ -83,6 +86,10 @@ impl Draft {
                 config.keys = keys;
                 key.name.to_owned()
             }
+            Setting::Tls(part, path) => {
+                *tls_part(&mut config.tls, part) = Some(path);
+                key.name.to_owned()
+            }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
             Setting::Clones(setting) => match config.clones.put(setting) {
                 None => key.name.to_owned(),
@@ -122,6 +129,7 @@ impl Draft {
             | Setting::PassEnvironment(_)
             | Setting::WebhookHost(_)
             | Setting::PromptHook(_)
+            | Setting::Tls(..)
             | Setting::Keys(_)
             | Setting::Clones(_) => false,
         }
@@ -139,6 +147,9 @@ impl Draft {
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
             Setting::Keys(keys) => *keys == self.config.keys,
+            Setting::Tls(part, path) => {
+                tls_part(&mut self.config.tls.clone(), *part).as_ref() == Some(path)
+            }
             Setting::Clones(setting) => self.config.clones.is_already(setting),
             Setting::WebhookHost(host) => self.config.webhook_hosts.contains(host),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),
@@ -226,6 +237,13 @@ fn offered(offers: &mut Offers, offer: Offer) -> &mut bool {
         Offer::Streaming => &mut offers.streaming,
         Offer::Push => &mut offers.push,
         Offer::ExtendedCard => &mut offers.extended_card,
+    }
+}
+
+fn tls_part(tls: &mut TlsConfig, part: TlsPart) -> &mut Option<PathBuf> {
+    match part {
+        TlsPart::Certificate => &mut tls.certificate,
+        TlsPart::Key => &mut tls.key,
     }
 }
 

@@ -26,6 +26,13 @@ pub enum Setting {
     Keys(Keys),
     Clones(CloneSetting),
     WebhookHost(String),
+    Tls(TlsPart, PathBuf),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsPart {
+    Certificate,
+    Key,
 }
 
 /// What a server may leave out: neither its card nor its answers know it then.
@@ -108,6 +115,8 @@ pub const KEYS: &[Key] = &[
     key("server.remote_streams", Form::Number(Limit::RemoteStreams)),
     key("server.stall_seconds", Form::Number(Limit::StallSeconds)),
     key("server.idle_seconds", Form::Number(Limit::IdleSeconds)),
+    key("server.tls_cert", Form::Text(|text| read_tls(TlsPart::Certificate, text))),
+    key("server.tls_key", Form::Text(|text| read_tls(TlsPart::Key, text))),
     key("server.clones.directory", Form::Text(clones::read_directory)),
     key("server.clones.schemes", Form::List(clones::read_scheme)),
     key("server.clones.hosts", Form::List(clones::read_host)),
@@ -239,6 +248,17 @@ fn read_program(text: &str) -> Result<Setting, String> {
     } else {
         let text = shortened(text);
         Err(format!("`{text}` is not a full path: write one, such as `/bin/bash`"))
+    }
+}
+
+fn read_tls(part: TlsPart, text: &str) -> Result<Setting, String> {
+    let path = PathBuf::from(text);
+    match path.is_absolute() {
+        true => Ok(Setting::Tls(part, path)),
+        false => {
+            let text = shortened(text);
+            Err(format!("`{text}` is not a full path: write one, such as `/etc/loggia/server.pem`"))
+        }
     }
 }
 

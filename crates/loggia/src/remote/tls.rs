@@ -1,40 +1,60 @@
 //! The encrypted way to a session elsewhere: which provider, and whom it believes.
 //!
 //! What the system believes, believes Loggia: its certificate store or, on Linux, what
-//! `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead. There is no switch that believes everybody.
+//! `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead; or exactly the authorities of one file. There is no
+//! switch that believes everybody.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs;
-use rustls::{ClientConfig, Error};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, Error, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_tungstenite::{Connector, tungstenite};
 
 use super::AttachError;
 
 /// Blocks on the file system: the certificates are read here, once.
-pub(super) fn connector() -> Result<Connector, AttachError> {
+pub(super) fn connector(authorities: Option<&Path>) -> Result<Connector, AttachError> {
     let failed = |error: Error| {
         let why = format!("the system's certificates cannot be used: {error}");
         AttachError::Failed(why)
     };
-    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(failed)?
-        .with_platform_verifier()
-        .map_err(failed)?
-        .with_no_client_auth();
+        .map_err(failed)?;
+    let builder = match authorities {
+        Some(path) => builder.with_root_certificates(roots(path)?),
+        None => builder.with_platform_verifier().map_err(failed)?,
+    };
+    let mut config = builder.with_no_client_auth();
     // A WebSocket is asked for in HTTP/1.1, whatever else is spoken there.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Connector::Rustls(Arc::new(config)))
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, AttachError> {
+    let cannot = |why: String| AttachError::Failed(format!("--ca-file {}: {why}", path.display()));
+    let found = CertificateDer::pem_file_iter(path).map_err(|error| cannot(error.to_string()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in found {
+        let certificate = certificate.map_err(|error| cannot(error.to_string()))?;
+        roots.add(certificate).map_err(|error| cannot(error.to_string()))?;
+    }
+    match roots.is_empty() {
+        true => Err(cannot("it holds no certificate; it has to be PEM".into())),
+        false => Ok(roots),
+    }
 }
 
 /// Why a connection was not made, with a next step where the other side is not believed.
 pub(super) fn explain(error: &tungstenite::Error) -> String {
     match cause(error) {
         Some(Error::InvalidCertificate(why)) => format!(
-            "its certificate is not trusted here ({why}): add its authority to the system's, or name \
-             a file of authorities in SSL_CERT_FILE"
+            "its certificate is not trusted here ({why}): name its authority with --ca-file FILE, or \
+             add it to the system's (SSL_CERT_FILE)"
         ),
         Some(Error::InvalidMessage(_)) => {
             format!("it does not speak TLS there ({error}): try http://")

@@ -7,7 +7,9 @@ use hyper::{HeaderMap, Request};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use loggia_server::grpc::transcode;
 use serde_json::{Value, json};
+use tokio_rustls::TlsConnector;
 
+use crate::authority::Authority;
 use crate::driver::Machine;
 use crate::served::{Served, asked, text_message};
 
@@ -33,6 +35,19 @@ impl Grpc {
             handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         Self { sender, authority: format!("127.0.0.1:{port}") }
+    }
+
+    /// The same over TLS, where the protocol is agreed on in the handshake.
+    pub async fn connect_encrypted(port: u16, authority: &Authority) -> Self {
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        let connector = TlsConnector::from(authority.client_of_http2());
+        let name = "localhost".try_into().unwrap();
+        let stream = connector.connect(name, stream).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
+        let (sender, connection) =
+            handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self { sender, authority: format!("localhost:{port}") }
     }
 
     async fn call(&mut self, of: &str, name: &str, params: Value) -> Answered {

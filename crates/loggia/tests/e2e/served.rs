@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
@@ -9,7 +10,9 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{Connector, connect_async_tls_with_config};
 
+use crate::authority::Authority;
 use crate::driver::Machine;
 
 /// The extension of S1, as a client names it.
@@ -22,6 +25,8 @@ pub struct Served {
     pub child: Child,
     pub port: u16,
     pub client: reqwest::Client,
+    /// Where it speaks TLS: whom a client has to believe.
+    tls: Option<Arc<rustls::ClientConfig>>,
 }
 
 impl Drop for Served {
@@ -48,11 +53,32 @@ impl Served {
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = lines.next().expect("it says where it serves").unwrap();
-        let port = line.split("http://127.0.0.1:").nth(1).expect(&line);
-        let port = port.split_whitespace().next().unwrap().parse().unwrap();
+        let address = line.split("://").nth(1).expect(&line).split_whitespace().next().unwrap();
+        let port = address.rsplit(':').next().unwrap().parse().expect(&line);
         // Read on, so that the server never waits for us.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, port, client: reqwest::Client::new() }
+        Self { child, port, client: reqwest::Client::new(), tls: None }
+    }
+
+    /// One that speaks TLS, with clients that believe this authority.
+    pub fn encrypted(machine: &Machine, authority: &Authority, arguments: &[&str]) -> Self {
+        let files = authority.flags();
+        let arguments: Vec<&str> =
+            arguments.iter().copied().chain(files.iter().map(String::as_str)).collect();
+        let served = Self::start(machine, &arguments);
+        Self::believing(served, authority)
+    }
+
+    pub fn believing(mut self, authority: &Authority) -> Self {
+        self.client = authority.web_client();
+        self.tls = Some(authority.client());
+        self
+    }
+
+    /// A URL of this server, by its scheme for HTTP or for sockets.
+    fn address(&self, scheme: &str, path: &str) -> String {
+        let secure = if self.tls.is_some() { "s" } else { "" };
+        format!("{scheme}{secure}://127.0.0.1:{}{path}", self.port)
     }
 
     /// One shared session.
@@ -61,7 +87,7 @@ impl Served {
     }
 
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/", self.port)
+        self.address("http", "/")
     }
 
     /// Resident memory, in KiB.
@@ -118,7 +144,7 @@ impl Served {
 
     /// A request of any other kind than a JSON-RPC call.
     pub fn request(&self, method: impl AsRef<str>, path: &str) -> reqwest::RequestBuilder {
-        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let url = self.address("http", path);
         self.client.request(method.as_ref().parse().unwrap(), url).timeout(PATIENCE)
     }
 
@@ -143,7 +169,7 @@ impl Served {
     }
 
     pub async fn get(&self, path: &str) -> Value {
-        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let url = self.address("http", path);
         self.client.get(url).send().await.unwrap().json().await.unwrap()
     }
 
@@ -186,12 +212,17 @@ impl Served {
         query: &str,
         headers: impl IntoIterator<Item = (&'static str, String)>,
     ) -> Result<Socket, (u16, Value)> {
-        let url = format!("ws://127.0.0.1:{}/ws{query}", self.port);
+        let url = self.address("ws", &format!("/ws{query}"));
         let mut request = url.into_client_request().unwrap();
         for (name, value) in headers {
             request.headers_mut().insert(name, value.parse().unwrap());
         }
-        match tokio_tungstenite::connect_async(request).await {
+        let connector = match &self.tls {
+            Some(tls) => Connector::Rustls(tls.clone()),
+            None => Connector::Plain,
+        };
+        let connecting = connect_async_tls_with_config(request, None, false, Some(connector));
+        match connecting.await {
             Ok((stream, _)) => Ok(Socket { stream, seen: Vec::new() }),
             Err(tungstenite::Error::Http(response)) => {
                 let body = response.body().clone().unwrap_or_default();

@@ -1,65 +1,44 @@
 //! `loggia attach https://…`: an attached screen behind TLS, as a reverse proxy in front of Loggia makes
 //! it, and what is said where the other side is not believed.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use crate::authority::Authority;
 use crate::driver::Machine;
 use crate::screen::Screen;
 
 const SIZE: (u16, u16) = (110, 40);
 const READY: &str = "what shall I do?";
 
-/// An authority of the test's own, and a server that ends TLS in front of another port.
-struct Proxy {
-    port: u16,
-    /// What to believe, as a file.
-    authority: PathBuf,
-}
-
-impl Proxy {
-    /// `listener` is bound already, so that Loggia can be told its name before it runs.
-    fn start(listener: TcpListener, behind: u16, machine: &Machine) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let root = params.self_signed(&key).unwrap();
-        let issuer = Issuer::new(params, key);
-        let authority = machine.home().with_file_name("authority.pem");
-        std::fs::write(&authority, root.pem()).unwrap();
-
-        let key = KeyPair::generate().unwrap();
-        let named = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        let certificate = named.signed_by(&key, &issuer).unwrap();
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(async move {
-            while let Ok((plain, _)) = listener.accept().await {
-                let acceptor = acceptor.clone();
-                tokio::spawn(async move {
-                    // Whoever does not believe it goes away here.
-                    let Ok(mut outside) = acceptor.accept(plain).await else { return };
-                    let mut inside = TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
-                    let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
-                });
-            }
-        });
-        Self { port, authority }
-    }
+/// A server that ends TLS in front of another port, as people put one there.
+fn proxy(listener: TcpListener, behind: u16, authority: &Authority) {
+    let certificate = CertificateDer::from_pem_file(authority.path("cert.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(authority.path("key.pem")).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    tokio::spawn(async move {
+        while let Ok((plain, _)) = listener.accept().await {
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                // Whoever does not believe it goes away here.
+                let Ok(mut outside) = acceptor.accept(plain).await else { return };
+                let mut inside = TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
+            });
+        }
+    });
 }
 
 /// Everything that a screen says of a connection that is not made.
@@ -74,17 +53,18 @@ fn refused(machine: &Machine, url: &str, authority: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_screen_is_attached_over_tls() {
     let machine = Machine::new();
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let outside = listener.local_addr().unwrap().port();
     let inside = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let public = format!("https://localhost:{outside}");
     let arguments = ["--a2a-port", &inside.to_string(), "--public-url", &public];
     let mut home = Screen::sized(&machine, &arguments, &[], SIZE);
     home.sees(READY);
-    let proxy = Proxy::start(listener, inside, &machine);
-    let authority = proxy.authority.to_str().unwrap();
+    let tests = Authority::new(&machine);
+    proxy(listener, inside, &tests);
+    let authority = &tests.file();
 
-    let environment = [("SSL_CERT_FILE", authority)];
+    let environment = [("SSL_CERT_FILE", authority.as_str())];
     let mut away =
         Screen::sized(&machine, &["attach", &public, "--name", "laptop"], &environment, SIZE);
     away.sees(READY);
@@ -102,7 +82,7 @@ async fn a_screen_is_attached_over_tls() {
     let told = refused(&machine, &public, stranger.to_str().unwrap());
     assert!(told.contains("certificate is not trusted here"), "{told}");
     assert!(told.contains("SSL_CERT_FILE"), "{told}");
-    let told = refused(&machine, &format!("wss://127.0.0.1:{}", proxy.port), authority);
+    let told = refused(&machine, &format!("wss://127.0.0.9:{outside}"), authority);
     assert!(told.contains("certificate is not trusted here"), "{told}");
     let told = refused(&machine, &format!("https://localhost:{inside}"), authority);
     assert!(told.contains("does not speak TLS there"), "{told}");

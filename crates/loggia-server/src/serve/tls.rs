@@ -1,0 +1,292 @@
+//! The server's certificate and its key: read, checked, used for every handshake, and read again when
+//! the files change.
+//!
+//! A pair that cannot be used is refused with the file's name and a next step, before anything is
+//! listened on; a later pair that cannot be used leaves the one in use where it is. Nothing here says
+//! where a server may listen (see `listen`) or what is spoken inside (see `connection`).
+
+mod validity;
+
+use std::fmt;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::version::{TLS12, TLS13};
+use rustls::{InconsistentKeys, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+
+use validity::Validity;
+
+/// How often the files are looked at. What has changed is read at the second look that finds it the
+/// same, so that two files which are replaced one after the other are never read in between.
+const LOOK: Duration = Duration::from_secs(2);
+/// A longer file is no certificate.
+const LARGEST_FILE: u64 = 1024 * 1024;
+
+/// Where a certificate and its key are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// PEM: the server's certificate first, then those that lead to the authority.
+    pub certificate: PathBuf,
+    /// PEM: PKCS#8, SEC1 or PKCS#1, without a passphrase.
+    pub key: PathBuf,
+}
+
+/// Why files can not be used: a sentence with the file's name.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsError(String);
+
+/// A certificate in use. Clones are the same one, also after it was exchanged.
+#[derive(Clone)]
+pub struct Tls {
+    files: TlsFiles,
+    current: Arc<Current>,
+    config: Arc<ServerConfig>,
+    /// The files as they were before they were read.
+    read: Stamp,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+/// What the next handshake uses. A lock, not a task: held for a copy of a pointer.
+#[derive(Debug)]
+struct Current(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.read().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+}
+
+impl Tls {
+    /// Blocks on the file system.
+    pub fn load(files: TlsFiles) -> Result<Self, TlsError> {
+        let read = Stamp::of(&files);
+        let (key, _) = certified(&files)?;
+        let current = Arc::new(Current(RwLock::new(Arc::new(key))));
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS13, &TLS12])
+            .map_err(|error| TlsError(format!("TLS cannot be used here: {error}")))?
+            .with_no_client_auth()
+            .with_cert_resolver(current.clone());
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(Self { files, current, config: Arc::new(config), read })
+    }
+
+    pub(super) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(self.config.clone())
+    }
+
+    /// Looks after the files for as long as it is polled, and reports what became of a change.
+    pub async fn watch(self, mut report: impl FnMut(Result<String, TlsError>)) {
+        let mut watched = Watched { judged: self.read.clone(), last: self.read.clone() };
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let files = self.files.clone();
+            let looked = tokio::task::spawn_blocking(move || {
+                let changed = watched.look(Stamp::of(&files)).then(|| certified(&files));
+                (watched, changed)
+            });
+            // A look that panicked was reported where it happened.
+            let Ok((after, changed)) = looked.await else { return };
+            watched = after;
+            let Some(changed) = changed else { continue };
+            report(changed.map(|(key, validity)| self.exchange(key, &validity)));
+        }
+    }
+
+    fn exchange(&self, key: CertifiedKey, validity: &Validity) -> String {
+        *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(key);
+        let path = self.files.certificate.display();
+        format!("the certificate {path} was read again; it is valid until {} UTC", validity.until)
+    }
+}
+
+/// What two files looked like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp([Option<[i64; 7]>; 2]);
+
+impl Stamp {
+    fn of(files: &TlsFiles) -> Self {
+        let stamp = |path: &PathBuf| {
+            let found = std::fs::metadata(path).ok()?;
+            let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+            Some([
+                whole(found.dev()),
+                whole(found.ino()),
+                whole(found.len()),
+                found.mtime(),
+                found.mtime_nsec(),
+                found.ctime(),
+                found.ctime_nsec(),
+            ])
+        };
+        Self([stamp(&files.certificate), stamp(&files.key)])
+    }
+}
+
+struct Watched {
+    /// As the files were when they were read last, whatever came of it.
+    judged: Stamp,
+    last: Stamp,
+}
+
+impl Watched {
+    /// Whether to read now: it is not what was read, and has kept still since the last look.
+    fn look(&mut self, now: Stamp) -> bool {
+        let settled = now == self.last;
+        let read = settled && now != self.judged;
+        if read {
+            self.judged = now.clone();
+        }
+        self.last = now;
+        read
+    }
+}
+
+fn certified(files: &TlsFiles) -> Result<(CertifiedKey, Validity), TlsError> {
+    let chain = chain(&files.certificate)?;
+    let validity = validity(&files.certificate, &chain)?;
+    let key = key(&files.key)?;
+    let (certificate, path) = (files.certificate.display(), files.key.display());
+    let made = CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider());
+    let key = made.map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => TlsError(format!(
+            "the key {path} does not belong to the first certificate of {certificate}: name the two \
+             that were made together, and put the server's own certificate before its authority's"
+        )),
+        rustls::Error::InvalidCertificate(why) => {
+            TlsError(format!("the certificate {certificate} cannot be used: {why}"))
+        }
+        error => TlsError(format!("the key {path} cannot be used: {error}")),
+    })?;
+    Ok((key, validity))
+}
+
+fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let named = format!("the certificate {}", path.display());
+    let (bytes, _) = read(path, &named)?;
+    let chain: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let chain = chain.map_err(|error| broken(&named, &error))?;
+    match (chain.is_empty(), PrivateKeyDer::from_pem_slice(&bytes).is_ok()) {
+        (false, _) => Ok(chain),
+        (true, true) => {
+            Err(TlsError(format!("{named} is a key: are --tls-cert and --tls-key exchanged?")))
+        }
+        (true, false) => Err(TlsError(format!(
+            "{named} holds no certificate: it has to be PEM, with -----BEGIN CERTIFICATE-----"
+        ))),
+    }
+}
+
+/// Of the server's own certificate, which must be valid now.
+fn validity(path: &Path, chain: &[CertificateDer<'_>]) -> Result<Validity, TlsError> {
+    let path = path.display();
+    let own = chain.first().and_then(|own| Validity::of(own));
+    let own = own.ok_or_else(|| {
+        TlsError(format!("the certificate {path} cannot be used: it is no certificate of X.509"))
+    })?;
+    let now = Timestamp::now().to_zoned(TimeZone::UTC).datetime();
+    if now > own.until {
+        let until = own.until;
+        return Err(TlsError(format!("the certificate {path} expired on {until} UTC: renew it")));
+    }
+    if now < own.from {
+        let from = own.from;
+        return Err(TlsError(format!(
+            "the certificate {path} is not valid before {from} UTC: is this machine's clock right?"
+        )));
+    }
+    Ok(own)
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let named = format!("the key {}", path.display());
+    let (bytes, metadata) = read(path, &named)?;
+    is_private(&metadata, &named, path)?;
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            let text = String::from_utf8_lossy(&bytes);
+            let why = match text.contains("BEGIN ENCRYPTED PRIVATE KEY") {
+                true => {
+                    "needs a passphrase, which nobody can be asked for: keep it without one, from \
+                     `openssl pkey -in ENCRYPTED -out KEY`"
+                }
+                false if text.contains("BEGIN CERTIFICATE") => {
+                    "is a certificate: are --tls-cert and --tls-key exchanged?"
+                }
+                false => "holds no key: it has to be PEM, in PKCS#8, SEC1 or PKCS#1",
+            };
+            TlsError(format!("{named} {why}"))
+        }
+        error => broken(&named, &error),
+    })
+}
+
+/// As ssh wants it, with one exception: a key of root's may be given to a group, which is how systems
+/// share keys among their servers.
+fn is_private(metadata: &Metadata, named: &str, path: &Path) -> Result<(), TlsError> {
+    let mode = metadata.mode() & 0o777;
+    let ours = metadata.uid() == nix::unistd::geteuid().as_raw();
+    let open = match (ours, metadata.uid()) {
+        (false, 0) => mode & 0o037 != 0,
+        (true, _) => mode & 0o077 != 0,
+        (false, _) => return Err(TlsError(format!("{named} belongs to another user"))),
+    };
+    if open {
+        let path = path.display();
+        let sentence = format!("others may use {named} (mode {mode:03o}): run `chmod 600 {path}`");
+        return Err(TlsError(sentence));
+    }
+    Ok(())
+}
+
+/// Through one descriptor, so that what is checked is what is read. Links are followed: tools that
+/// renew certificates leave them.
+fn read(path: &Path, named: &str) -> Result<(Vec<u8>, Metadata), TlsError> {
+    let cannot = |error: std::io::Error| TlsError(format!("{named} cannot be read: {error}"));
+    let mut options = OpenOptions::new();
+    let flags = nix::fcntl::OFlag::O_NONBLOCK.bits();
+    let file: File = options.read(true).custom_flags(flags).open(path).map_err(cannot)?;
+    let metadata = file.metadata().map_err(cannot)?;
+    if !metadata.is_file() {
+        return Err(TlsError(format!("{named} is not a regular file")));
+    }
+    if metadata.len() > LARGEST_FILE {
+        return Err(TlsError(format!("{named} is larger than {LARGEST_FILE} bytes")));
+    }
+    let mut bytes = Vec::new();
+    file.take(LARGEST_FILE).read_to_end(&mut bytes).map_err(cannot)?;
+    Ok((bytes, metadata))
+}
+
+/// What the library says could show bytes of a key; where it stands is enough.
+fn broken(named: &str, error: &pem::Error) -> TlsError {
+    let why = match error {
+        pem::Error::MissingSectionEnd { .. } => "its last part has no end",
+        pem::Error::IllegalSectionStart { .. } => "a line with -----BEGIN is broken",
+        _ => "it is not base64 between -----BEGIN and -----END",
+    };
+    TlsError(format!("{named} is no valid PEM: {why}"))
+}
+
+#[cfg(test)]
+#[path = "tls_tests.rs"]
+mod tests;
