@@ -20,6 +20,7 @@ Commands:
   test [--quick]                  install what is missing, then check everything
                                   --quick leaves out the real processes and the supply chain
   bench [FILTER]                  run the benchmarks
+  bench timing                    whether the time of a refusal tells why, 20,000 of each kind: takes long
   bench peers [NAME...] [--quick] run Loggia beside the official SDK servers: loggia rust js python
   fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
   screenshots                     draw the images in docs/screenshots anew
@@ -70,11 +71,17 @@ fn bench(filter: &[&str]) -> anyhow::Result<()> {
     if filter.is_empty() || only_peers {
         peers::prepare()?;
     }
-    let mut command = match only_peers {
-        true => step::cargo(&["bench", "--locked", "--package", "loggia", "--bench", "peers"]),
-        false => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
+    let one =
+        |package, name| step::cargo(&["bench", "--locked", "--package", package, "--bench", name]);
+    let only_timing = filter == ["timing"];
+    let mut command = match (only_peers, only_timing) {
+        (true, _) => one("loggia", "peers"),
+        (_, true) => one("loggia-server", "timing"),
+        (false, false) => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
     };
-    if !filter.is_empty() {
+    if only_timing {
+        command.args(["--", "--full"]);
+    } else if !filter.is_empty() {
         command.arg("--").args(filter);
     }
     let status = command.status().context("cargo does not start")?;

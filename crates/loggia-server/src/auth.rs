@@ -89,7 +89,7 @@ const WRONG: &str = "Bearer realm=\"loggia\", error=\"invalid_token\"";
 const TOKEN_NEEDED: Rejection = Rejection::new(
     StatusCode::UNAUTHORIZED,
     "token-needed",
-    "A token is needed here: send it as Authorization: Bearer.",
+    "Authentication is required: send a token as Authorization: Bearer.",
 )
 .challenge(CHALLENGE);
 

@@ -23,6 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long somebody who wants to hear what a command says is kept waiting.
 const EXECUTION: Duration = Duration::from_secs(60);
 
+/// The context of a caller's commands that name none and ask nothing: they need no session of their
+/// own each time.
+const CONTEXT: &str = "slash-commands";
+
 /// Where a command stands right after it was accepted.
 enum Standing {
     /// Runs, or is done.
@@ -70,7 +74,10 @@ impl Server {
                 });
             }
         };
-        let handle = self.session_for(run.session.as_ref(), run.settings.as_ref(), caller).await?;
+        // One that may ask would keep those behind it waiting.
+        let shares = self.is_many() && run.settings.is_none() && !command.may_ask();
+        let wanted = run.session.or_else(|| shares.then(|| CONTEXT.into()));
+        let handle = self.session_for(wanted.as_ref(), run.settings.as_ref(), caller).await?;
         let prompt = Command::Prompt {
             prompt: SessionHandle::fresh_prompt(),
             task: TaskChoice::New,

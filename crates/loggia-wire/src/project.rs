@@ -16,7 +16,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use loggia_core::{
-    ApprovalId, CallId, CallOutcome, Envelope, Event, MessageId, PromptId, Question, Seq,
+    ApprovalId, CallId, CallOutcome, Envelope, Event, Level, MessageId, PromptId, Question, Seq,
     SessionId, Settings, TaskArtifact, TaskId, TaskState, TaskView, Tasks, TurnId, Usage,
 };
 use serde_json::Value;
@@ -81,6 +81,8 @@ impl End {
 
 /// How many requests of a kind a projector remembers.
 const REMEMBERED: usize = 256;
+/// How many notices wait for the next turn.
+const MOST_UNSAID: usize = 8;
 
 /// How much of a task to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +114,9 @@ pub struct Projector {
     usage: Option<Usage>,
     /// By task, the frame that last ended its requests' streams with a question.
     questions: HashMap<TaskId, FrameId>,
+    /// What was noted while no turn was open: it is said where the next one starts, so that whoever
+    /// asked for that one hears it. The latest, at most [`MOST_UNSAID`].
+    unsaid: VecDeque<Notice>,
     /// The latest prompts and answers, and which frame their streams begin after.
     prompts: VecDeque<(PromptId, FrameId)>,
     answers: VecDeque<(ApprovalId, CallId, FrameId)>,
@@ -123,6 +128,21 @@ pub struct Projector {
 pub(crate) struct Setup {
     pub workspace: String,
     pub settings: Option<Settings>,
+}
+
+/// A notice, and which event it was.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Notice {
+    pub seq: Seq,
+    pub level: Level,
+    pub text: String,
+}
+
+impl Notice {
+    /// The name of the message that says it.
+    pub fn id(&self) -> String {
+        format!("notice-{}", self.seq)
+    }
 }
 
 /// The last thing that went into a turn's response. What comes from somewhere else begins a
@@ -152,6 +172,8 @@ pub(crate) struct Step<'a> {
     pub turn: Option<&'a TurnId>,
     /// An artifact of the name that this event publishes was there before.
     pub published_before: bool,
+    /// What is to be noted with this event: itself, or what came when nobody could hear it.
+    pub notices: Vec<Notice>,
 }
 
 impl Projector {
@@ -167,6 +189,7 @@ impl Projector {
             prompt: None,
             usage: None,
             questions: HashMap::new(),
+            unsaid: VecDeque::new(),
             prompts: VecDeque::new(),
             answers: VecDeque::new(),
             last: FrameId::default(),
@@ -330,6 +353,7 @@ impl Projector {
         self.fold_session(envelope);
         self.tasks.apply(envelope);
         self.calls.apply(envelope);
+        let notices = self.notices(envelope, task.is_some());
         let task = task?;
         self.note_request(&task, envelope);
         let updates = self.tasks.get(&task).map(|view| {
@@ -352,6 +376,7 @@ impl Projector {
                 busy,
                 turn: turn_of(&envelope.event),
                 published_before,
+                notices,
             };
             match (self.view.dialect, self.view.extension) {
                 (Dialect::Sdlc, _) => sdlc::project::updates(&mut step),
@@ -371,6 +396,25 @@ impl Projector {
             self.usage = None;
         }
         Some((task.clone(), self.number(&task, envelope.seq, updates?)))
+    }
+
+    /// What is noted with this event, or kept until somebody can hear it.
+    fn notices(&mut self, envelope: &Envelope, heard: bool) -> Vec<Notice> {
+        match &envelope.event {
+            Event::NoticeRaised { level, text } => {
+                let notice = Notice { seq: envelope.seq, level: *level, text: text.clone() };
+                if heard {
+                    return vec![notice];
+                }
+                self.unsaid.push_back(notice);
+                if self.unsaid.len() > MOST_UNSAID {
+                    self.unsaid.pop_front();
+                }
+                Vec::new()
+            }
+            Event::TurnStarted { .. } => self.unsaid.drain(..).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Gives updates their places, and remembers the last of them.

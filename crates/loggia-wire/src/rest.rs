@@ -47,6 +47,12 @@ pub fn route(verb: &str, path: &str, version: Option<&str>) -> Result<Route, NoR
     }
 }
 
+/// The verbs with which a path leads somewhere.
+pub fn verbs(path: &str, version: Option<&str>) -> Vec<&'static str> {
+    let leads = |verb: &&str| route(verb, path, version).is_ok();
+    ["GET", "POST", "DELETE"].into_iter().filter(leads).collect()
+}
+
 impl Route {
     /// The parameters: the body, or the query where there is none, and what the path says.
     pub fn params(&self, query: Option<&str>, body: &[u8]) -> Result<Value, WireError> {

@@ -69,6 +69,8 @@ mod screens;
 mod screenshots;
 #[path = "e2e/sdlc.rs"]
 mod sdlc;
+#[path = "e2e/secrets.rs"]
+mod secrets;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]

@@ -146,7 +146,7 @@ impl OAuth {
     }
 
     /// The limiter comes before the secret is looked at, so nothing sent can get around it.
-    pub(crate) async fn issue(
+    pub async fn issue(
         &self,
         asked: Asked,
         source: Source,

@@ -40,7 +40,10 @@ pub async fn any(State(server): State<Arc<Server>>, request: Request) -> Respons
     let route = match route {
         Ok(route) => route,
         Err(NoRoute::Unknown) => return NOTHING_HERE.into_response(),
-        Err(NoRoute::Verb) => return OTHER_VERB.into_response(),
+        Err(NoRoute::Verb) => {
+            let verbs = rest::verbs(request.uri().path(), version.as_deref());
+            return other_verb(&verbs);
+        }
     };
     let media = media_type(route.dialect, request.headers());
     let (plain, own) = (media.unwrap_or(PLAIN), media.unwrap_or(OWN));
@@ -50,6 +53,14 @@ pub async fn any(State(server): State<Arc<Server>>, request: Request) -> Respons
         Err(Failure::Door(rejection)) => refused(&rejection, route.dialect, plain),
         Err(Failure::Wire(error)) => failed(&status(&error, route.dialect), plain),
     }
+}
+
+/// Says which ones would do (RFC 9110, §15.5.6).
+fn other_verb(allowed: &[&str]) -> Response {
+    let mut response = OTHER_VERB.into_response();
+    let allowed = HeaderValue::try_from(allowed.join(", ")).ok();
+    response.headers_mut().extend(allowed.map(|allowed| (header::ALLOW, allowed)));
+    response
 }
 
 enum Failure {

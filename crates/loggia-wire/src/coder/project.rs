@@ -18,7 +18,7 @@ use crate::project::calls::{Calls, OpenCall};
 use crate::project::question::{failure_of, published, sources_text};
 use crate::project::snapshot::Shape;
 use crate::project::update::{Said, Speaker, Update, value_of};
-use crate::project::{End, Step};
+use crate::project::{End, Notice, Step};
 use crate::time::rfc3339;
 
 /// What an event is about.
@@ -112,7 +112,11 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             updates.extend(first.then_some(Update::Task));
             updates.extend((!first && waits).then(|| changed(step)));
         }
-        Event::TurnStarted { .. } | Event::TurnEnded { .. } => updates.push(changed(step)),
+        Event::TurnStarted { .. } => {
+            updates.push(changed(step));
+            updates.extend(noted(step));
+        }
+        Event::TurnEnded { .. } => updates.push(changed(step)),
         Event::PromptWithdrawn { .. } => {
             updates.extend(step.task.state.is_over().then(|| changed(step)));
         }
@@ -146,7 +150,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::CallOutput { call, .. } => updates.extend(printed(step, call)),
         Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
         Event::ArtifactPublished { artifact, .. } => updates.extend(piece(step, artifact)),
-        Event::NoticeRaised { level, text } => updates.push(notice(step, *level, text)),
+        Event::NoticeRaised { .. } => updates.extend(noted(step)),
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }
@@ -268,12 +272,16 @@ fn changed(step: &Step<'_>) -> Update {
     written(step, state(step.task.state), said, metadata, over)
 }
 
-fn notice(step: &Step<'_>, level: Level, text: &str) -> Update {
+fn noted<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
+    step.notices.iter().map(|notice| note(step, notice))
+}
+
+fn note(step: &Step<'_>, notice: &Notice) -> Update {
     let mut metadata = metadata(step, Kind::StateChange);
-    if level != Level::Info {
-        metadata.insert("error".into(), text.into());
+    if notice.level != Level::Info {
+        metadata.insert("error".into(), notice.text.as_str().into());
     }
-    let said = Said::text(format!("notice-{}", step.envelope.seq), text);
+    let said = Said::text(notice.id(), &notice.text);
     written(step, state(step.task.state), Some(said), metadata, None)
 }
 

@@ -11,7 +11,8 @@ use super::{End, Spoken, Step};
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } => vec![Update::Task],
-        Event::TurnStarted { .. } | Event::TaskClosed { .. } => vec![changed(step)],
+        Event::TurnStarted { .. } => [changed(step)].into_iter().chain(noted(step)).collect(),
+        Event::TaskClosed { .. } => vec![changed(step)],
         Event::PromptWithdrawn { .. } => {
             step.task.state.is_over().then(|| changed(step)).into_iter().collect()
         }
@@ -27,7 +28,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::ArtifactPublished { artifact, .. } => {
             vec![published(artifact, step.published_before)]
         }
-        Event::NoticeRaised { text, .. } => vec![progress(step, "notice", text)],
+        Event::NoticeRaised { .. } => noted(step).collect(),
         Event::TurnEnded { .. } => {
             let mut updates: Vec<Update> = response_end(step).into_iter().collect();
             updates.push(changed(step));
@@ -154,12 +155,19 @@ pub(super) fn change_id(call: &CallId) -> String {
     format!("change-{call}")
 }
 
+fn noted<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
+    step.notices.iter().map(|notice| line(step, notice.id(), &notice.text))
+}
+
+fn progress(step: &Step<'_>, what: &str, text: &str) -> Update {
+    line(step, format!("{what}-{}", step.envelope.seq), text)
+}
+
 /// A line about what goes on. It ends like a line: some clients join what they are told.
-fn progress(step: &Step<'_>, what: &str, line: &str) -> Update {
-    let id = format!("{what}-{}", step.envelope.seq);
+fn line(step: &Step<'_>, id: String, text: &str) -> Update {
     Update::Status(Status {
         state: step.task.state,
-        said: Some(Said::text(id, format!("{line}\n"))),
+        said: Some(Said::text(id, format!("{text}\n"))),
         about: None,
         ends: None,
     })

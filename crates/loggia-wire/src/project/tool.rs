@@ -9,7 +9,7 @@ use loggia_core::{CallId, CallOutcome, Event, Level, Part, Seq, TaskState};
 use super::calls::{Calls, OpenCall};
 use super::question::{published, response_id, response_text, sources_text};
 use super::update::{Piece, Said, Status, Update, value_of};
-use super::{End, Step};
+use super::{End, Notice, Step};
 use crate::devtool::schema::{
     AgentThought, ConfirmationRequest, ErrorDetails, ToolCall, ToolCallStatus, ToolOutput, object,
 };
@@ -20,7 +20,10 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } => updates.push(Update::Task),
-        Event::TurnStarted { .. } | Event::TaskClosed { .. } => updates.push(changed(step)),
+        Event::TurnStarted { .. } | Event::TaskClosed { .. } => {
+            updates.push(changed(step));
+            updates.extend(noted(step));
+        }
         Event::PromptWithdrawn { .. } => {
             updates.extend(step.task.state.is_over().then(|| changed(step)));
         }
@@ -46,7 +49,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::ArtifactPublished { artifact, .. } => {
             updates.push(published(artifact, step.published_before));
         }
-        Event::NoticeRaised { level, text } => updates.push(notice(step, *level, text)),
+        Event::NoticeRaised { .. } => updates.extend(noted(step)),
         Event::TurnEnded { .. } => {
             updates.extend(whole_response(step));
             updates.push(changed(step));
@@ -239,14 +242,18 @@ fn spoken(step: &Step<'_>, kind: EventKind, said: Said) -> Update {
     Update::Status(Status { state: step.task.state, said: Some(said), about, ends: None })
 }
 
-fn notice(step: &Step<'_>, level: Level, text: &str) -> Update {
-    let error = match level {
+fn noted<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
+    step.notices.iter().map(|notice| told(step, notice))
+}
+
+fn told(step: &Step<'_>, notice: &Notice) -> Update {
+    let error = match notice.level {
         Level::Info => None,
-        Level::Warning | Level::Error => Some(text.to_owned()),
+        Level::Warning | Level::Error => Some(notice.text.clone()),
     };
     Update::Status(Status {
         state: step.task.state,
-        said: Some(Said::text(format!("notice-{}", step.envelope.seq), text)),
+        said: Some(Said::text(notice.id(), &notice.text)),
         about: Some(About { error, ..About::kind(EventKind::StateChange) }),
         ends: None,
     })

@@ -4,7 +4,7 @@
 //! Where several calls wait for an answer, answering one repeats the others: a client that reads
 //! one stream a request must hear of them.
 
-use loggia_core::{CallId, CallOutcome, Details, Event as Fact, Mode, Risk, TaskState};
+use loggia_core::{CallId, CallOutcome, Details, Event as Fact, Mode, Risk, Settings, TaskState};
 use serde_json::Value;
 
 use super::types::{ConfirmationRequest, Event, TaskMetadata, Weight};
@@ -38,7 +38,13 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Fact::PromptWithdrawn { .. } => {
             step.task.state.is_over().then(|| changed(step)).into_iter().collect()
         }
-        Fact::TurnStarted { .. } | Fact::TurnEnded { .. } => vec![changed(step)],
+        // There is no event for words of the server; what a client did not get shows in the settings.
+        Fact::TurnStarted { .. } => {
+            let noted = (!step.notices.is_empty()).then_some(step.setup.settings.as_ref());
+            let settings = noted.flatten().map(|settings| agent_settings(step, settings));
+            [changed(step)].into_iter().chain(settings).collect()
+        }
+        Fact::TurnEnded { .. } => vec![changed(step)],
         Fact::TextAppended { message, text, .. } => {
             vec![event(Event::TextContent { text: text.clone(), message_id: message.to_string() })]
         }
@@ -52,10 +58,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             };
             sources.iter().map(citation).collect()
         }
-        Fact::SettingsChanged { settings } => vec![event(Event::AgentSettings {
-            workspace_path: step.setup.workspace.clone(),
-            auto_execute: settings.mode == Mode::All,
-        })],
+        Fact::SettingsChanged { settings } => vec![agent_settings(step, settings)],
         Fact::CallProposed { call, .. } => {
             update(step, call, ToolCallStatus::Pending, Told::Input).into_iter().collect()
         }
@@ -87,6 +90,13 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         | Fact::NoticeRaised { .. }
         | Fact::Unknown => Vec::new(),
     }
+}
+
+fn agent_settings(step: &Step<'_>, settings: &Settings) -> Update {
+    event(Event::AgentSettings {
+        workspace_path: step.setup.workspace.clone(),
+        auto_execute: settings.mode == Mode::All,
+    })
 }
 
 fn event(event: Event) -> Update {

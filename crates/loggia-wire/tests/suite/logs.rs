@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use loggia_core::{
-    Artifact, Cancel, ChoiceId, Envelope, Level, Mode, Output, Part, Report, Source, TaskChoice,
-    TurnOutcome,
+    Artifact, Cancel, ChoiceId, Command, Envelope, Level, Mode, Origin, Output, Part, Report,
+    Source, TaskChoice, TurnOutcome,
 };
 use loggia_wire::View;
 use serde_json::json;
@@ -56,6 +56,7 @@ fn all() -> Vec<(&'static str, Vec<Envelope>)> {
         ("live-output", live_output()),
         ("artifacts", artifacts()),
         ("failed", failed()),
+        ("noted", noted()),
         ("queued", queued()),
         ("reopened", reopened()),
     ]
@@ -149,6 +150,20 @@ fn failed() -> Vec<Envelope> {
     script.report(Report::Notice { level: Level::Warning, text: text.into() }).unwrap();
     script.say("I will");
     script.finish_as(TurnOutcome::Failed { message: "the model's reply was cut off".into() });
+    script.log
+}
+
+/// What is noted before there is a task to tell it in is told with the first turn.
+fn noted() -> Vec<Envelope> {
+    let mut script = Script::new();
+    let text = "autoExecute is not allowed here: calls still ask";
+    let notice = Command::Notice { level: Level::Warning, text: text.into() };
+    script.submit(Origin::system(), notice).unwrap();
+    script.prompt("Go on");
+    script.say("Done.");
+    script.finish();
+    script.prompt("And now?");
+    script.finish();
     script.log
 }
 

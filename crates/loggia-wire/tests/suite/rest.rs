@@ -1,7 +1,7 @@
 //! HTTP+JSON: which path is which method, what its parameters are, and how an error reads.
 
 use loggia_core::{Content, Part, TaskState};
-use loggia_wire::rest::{NoRoute, route};
+use loggia_wire::rest::{NoRoute, route, verbs};
 use loggia_wire::{
     Condition, Delivery, Dialect, Extension, HistoryLength, Intent, StatusFilter, WireError,
     check_tenant, decode_method, refused_at_the_door, status,
@@ -117,9 +117,16 @@ fn paths_that_lead_nowhere() {
     for path in ["/tasks/t1/metadata", "/a2a/0.3/tasks", "/message/stream"] {
         assert_eq!(asked("GET", path), Err(NoRoute::Unknown), "{path}");
     }
-    let verbs = [("GET", "/message:send"), ("POST", "/tasks"), ("PUT", "/v1/card")];
-    for (verb, path) in verbs {
+    let others: [(&str, &str, &[&str]); 5] = [
+        ("GET", "/message:send", &["POST"]),
+        ("POST", "/tasks", &["GET"]),
+        ("PUT", "/v1/card", &["GET"]),
+        ("PATCH", "/acme/tasks/t1/pushNotificationConfigs", &["GET", "POST"]),
+        ("POST", "/v1/tasks/t1/pushNotificationConfigs/c1", &["GET", "DELETE"]),
+    ];
+    for (verb, path, allowed) in others {
         assert_eq!(asked(verb, path), Err(NoRoute::Verb), "{verb} {path}");
+        assert_eq!(verbs(path, None), allowed, "{path}");
     }
 }
 

@@ -171,6 +171,8 @@ async fn nobody_declares_their_own_privileges() {
         _ => false,
     });
     assert!(said, "and it is said: {log:?}");
+    let told = |event: &Value| event["metadata"].to_string().contains("autoExecute is not allowed");
+    assert!(events.iter().any(|event| told(&event.response["result"])), "to whoever asked");
     // A living session does not move.
     let mut moved = with_settings("say x", json!({ "workspace_path": "/etc" }));
     moved["contextId"] = events[0].response["result"]["contextId"].clone();

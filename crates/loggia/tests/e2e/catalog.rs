@@ -35,6 +35,8 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A41", FLOODS, "floods_on_a_socket_end_that_socket_at_most"),
     ("A41", "loggia-server/tests/front_door/slow.rs", "http2_floods_end_their_own_connection"),
     ("A42", TOKENS, "secrets_and_tokens_are_written_down_nowhere"),
+    ("A42", "loggia/tests/e2e/secrets.rs", "canaries_are_written_down_nowhere"),
+    ("A42", "loggia/tests/e2e/push.rs", "secrets_stay_secret"),
     ("R06", "loggia/tests/e2e/shared.rs", "a_cut_stream_is_resumed_exactly_also_after_a_crash"),
     ("R07", "loggia/tests/e2e/shared.rs", "a_cut_stream_is_resumed_exactly_also_after_a_crash"),
     ("R08", FAULTS, "a_late_reader_gets_ten_thousand_events"),

@@ -16,14 +16,14 @@ use crate::served::Served;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One request, and the way to answer it.
-struct Call {
+pub struct Call {
     head: String,
-    body: Value,
+    pub body: Value,
     answer: SyncSender<String>,
 }
 
 impl Call {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
         fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -33,20 +33,20 @@ impl Call {
         self.header("webhook-id").unwrap().rsplit_once('-').unwrap().1.to_owned()
     }
 
-    fn reply(&self, status: &str) {
+    pub fn reply(&self, status: &str) {
         // The server may have been killed since.
         let _ = self.answer.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
     }
 }
 
 /// A webhook whose test decides when each request is answered.
-struct Webhook {
+pub struct Webhook {
     port: u16,
     calls: Receiver<Call>,
 }
 
 impl Webhook {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (sender, calls) = sync_channel(64);
@@ -59,11 +59,11 @@ impl Webhook {
         Self { port, calls }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/hook", self.port)
     }
 
-    fn next(&self) -> Call {
+    pub fn next(&self) -> Call {
         self.calls.recv_timeout(PATIENCE).expect("the webhook is called")
     }
 }

@@ -52,6 +52,45 @@ async fn foreign_hosts_origins_and_forms_are_refused() {
     assert_eq!(machine.log(&session).len(), 1, "nothing but its opening is in the log");
 }
 
+/// A path that is not asked for with this method says with which ones it is, on every binding.
+#[tokio::test]
+async fn another_method_is_told_which_ones_there_are() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let table: &[(&str, &str, &[&str])] = &[
+        ("GET", "/", &["POST"]),
+        ("PUT", "/a2a/1.0", &["POST"]),
+        ("POST", "/ws", &["GET", "HEAD"]),
+        ("GET", "/oauth/token", &["POST"]),
+        ("POST", "/.well-known/agent-card.json", &["GET", "HEAD"]),
+        ("DELETE", "/tasks", &["GET", "HEAD", "POST"]),
+        ("POST", "/tasks/metadata", &["GET", "HEAD"]),
+        ("GET", "/executeCommand", &["POST"]),
+        ("GET", "/message/stream", &["POST"]),
+        ("POST", "/healthz", &["GET", "HEAD"]),
+        ("GET", "/message:send", &["POST"]),
+        ("DELETE", "/tasks/t", &["GET"]),
+        ("GET", "/tasks/t:cancel", &["POST"]),
+        ("PUT", "/tasks/t:subscribe", &["GET", "POST"]),
+        ("PUT", "/acme/tasks/t/pushNotificationConfigs", &["GET", "POST"]),
+        ("POST", "/v1/tasks/t/pushNotificationConfigs/c", &["GET", "DELETE"]),
+        ("POST", "/v1/card", &["GET"]),
+        ("POST", "/extendedAgentCard", &["GET"]),
+        ("GET", "/lf.a2a.v1.A2AService/GetTask", &["POST"]),
+    ];
+    for (method, path, allowed) in table {
+        let request = served.request(method, path).json(&json!({}));
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 405, "{method} {path}");
+        let told = answer.headers().get("allow").map(|value| value.to_str().unwrap().to_owned());
+        let told = told.unwrap_or_else(|| panic!("{method} {path} has no Allow"));
+        let mut told: Vec<&str> = told.split(',').map(str::trim).collect();
+        let mut allowed = allowed.to_vec();
+        (told.sort(), allowed.sort());
+        assert_eq!(told, allowed, "{method} {path}");
+    }
+}
+
 /// A38: every malformed request gets the right error, and the server is unmoved.
 #[tokio::test]
 async fn malformed_requests_get_the_right_error() {

@@ -307,6 +307,12 @@ async fn commands_and_their_mistakes() {
     assert_eq!(said["name"], "help");
     assert_eq!(said["taskState"], "completed");
     assert!(said["data"].as_str().unwrap().contains("/memory"), "{said}");
+    // What needs no context is given none of its own, however often it is asked for.
+    for _ in 0..2 {
+        let (_, again) = sdlc.post("/executeCommand", json!({ "command": "about" })).await;
+        assert_eq!(again["contextId"], said["contextId"], "{again}");
+    }
+    assert_eq!(sdlc.machine.sessions().len(), 1);
     // One that is the model's to do comes to an end as well, or to a question.
     let (status, said) = sdlc.post("/executeCommand", json!({ "command": "init" })).await;
     assert_eq!(status, 200, "{said}");

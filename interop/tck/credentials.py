@@ -1,0 +1,62 @@
+"""A pytest plugin that gives a kit the token of the server it tests; neither kit can be told one.
+
+A kit's own clients (`httpx`, gRPC) carry it, and what its tests send beside them (`requests`), unless
+it has credentials of its own. A test about missing or wrong credentials sends what it means to send
+with `requests`: in such a file that stays as it is. The tests of the authenticated card ask for it
+without credentials, with the clients.
+"""
+
+import functools
+import os
+import re
+
+import grpc
+import httpx
+import requests
+
+TOKEN = f'Bearer {os.environ["TCK_TOKEN"]}'
+SERVER = os.environ['TCK_SERVER'].rstrip('/')
+ABOUT_CREDENTIALS = re.compile(r'(_auth_|authentication|extended_agent_card|card_security)\w*\.py')
+UNKNOWN_CLIENT = re.compile(r'TestAuthenticatedExtendedCard')
+
+clients = beside_them = True
+
+
+def pytest_runtest_setup(item):
+    global clients, beside_them
+    clients = not UNKNOWN_CLIENT.search(item.nodeid)
+    beside_them = clients and not ABOUT_CREDENTIALS.search(item.nodeid)
+
+
+def carrying(sender, given):
+    """A library's way out, with the token on requests to the server that have nothing of their own."""
+
+    @functools.wraps(sender)
+    def send(self, request, **options):
+        if given() and str(request.url).startswith(SERVER):
+            request.headers.setdefault('authorization', TOKEN)
+        return sender(self, request, **options)
+
+    return send
+
+
+class Metadata(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+    """The same for gRPC."""
+
+    def intercept_unary_unary(self, continuation, details, request):
+        if clients:
+            metadata = [*(details.metadata or []), ('authorization', TOKEN)]
+            details = details._replace(metadata=metadata)
+        return continuation(details, request)
+
+    intercept_unary_stream = intercept_unary_unary
+
+
+def intercepted(connect):
+    return lambda *where, **options: grpc.intercept_channel(connect(*where, **options), Metadata())
+
+
+httpx.Client.send = carrying(httpx.Client.send, lambda: clients)
+httpx.AsyncClient.send = carrying(httpx.AsyncClient.send, lambda: clients)
+requests.Session.send = carrying(requests.Session.send, lambda: beside_them)
+grpc.insecure_channel = intercepted(grpc.insecure_channel)
