@@ -56,11 +56,11 @@ pub enum ServeError {
          localhost, and come from elsewhere through `ssh -L`"
     )]
     NotLoopback { address: IpAddr, missing: &'static str },
-    #[error("port {port} is in use{}: choose another with --port, or 0 for any", by(.holder))]
+    #[error("port {port} is in use{}: choose another, or 0 for any", by(.holder))]
     InUse { port: u16, holder: Option<Holder> },
     #[error("port {port} is privileged: choose one from 1024 up, or 0 for any")]
     Privileged { port: u16 },
-    #[error("no port is free on both 127.0.0.1 and ::1: name one with --port")]
+    #[error("no port is free on both 127.0.0.1 and ::1: name one")]
     NoFreePort,
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: io::Error },

@@ -99,12 +99,13 @@ impl Shown {
         let mut serving = None;
         if let Some(bound) = bound {
             around.share = facts(&bound, args);
-            println!("Loggia shares this session on {}", serve::addresses(&bound));
+            let told = format!("Loggia shares this session on {}", serve::addresses(&bound));
             let shape = Shape::Shared(self.handle.id().clone());
             let roots = vec![app.workspace.clone()];
             serve::note_name(&bound, args);
             let tell = |news: &str| tracing::warn!("{news}");
             let server = setup.serving(bound, shape, roots, args, app, tell).await?;
+            println!("{told}");
             around.present = host::others(server.presence().watch(), None);
             serving = Some(server);
         }

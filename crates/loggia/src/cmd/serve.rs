@@ -1,12 +1,12 @@
 //! `loggia serve` and `loggia --a2a-port`: sessions on the wire, until told to stop.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
 use loggia_server::auth::{AuthOptions, Authenticator, OAuth, SampleClient, TokenFile};
@@ -104,12 +104,13 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
     let mut roots = vec![app.workspace.clone()];
     for root in &args.roots {
         let found = root.canonicalize();
-        roots.push(found.with_context(|| format!("--root {}", root.display()))?);
+        roots.push(found.map_err(|error| usage(format!("--root {}: {error}", root.display())))?);
     }
-    println!("Loggia serves sessions on {}", addresses(&bound));
-    note_name(&bound, &args.share);
-    println!("New sessions work in {}", app.workspace.display());
-    setup.run(bound, Shape::Many, roots, &args.share, app).await
+    let told = [
+        format!("Loggia serves sessions on {}", addresses(&bound)),
+        format!("New sessions work in {}", app.workspace.display()),
+    ];
+    setup.run(bound, Shape::Many, roots, &args.share, app, told).await
 }
 
 /// The one session of this process.
@@ -125,10 +126,11 @@ pub async fn share(
     // Held until the end: the shared session is not closed for being idle.
     let shared = setup.session(session, app).await?;
     let id = shared.id().clone();
-    println!("Loggia shares session {id} on {}", addresses(&bound));
-    note_name(&bound, &args);
-    println!("It works in {}", app.workspace.display());
-    setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app).await
+    let told = [
+        format!("Loggia shares session {id} on {}", addresses(&bound)),
+        format!("It works in {}", app.workspace.display()),
+    ];
+    setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app, told).await
 }
 
 /// What the configuration says, with the flags laid over it.
@@ -150,9 +152,34 @@ pub(super) fn bind(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Resu
         only_here(args, address)?;
         eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
     }
+    check_names(args)?;
     let tls = tls(args, config)?;
     let listen = Listen { address, port, authenticated: args.require_token, tls };
     serve::bind(listen).map_err(usage)
+}
+
+/// What goes into the card as it is.
+fn check_names(args: &ShareArgs) -> anyhow::Result<()> {
+    let address = |url: &str| {
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+            && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control())
+    };
+    if let Some(url) = args.public_url.as_deref().filter(|url| !address(url)) {
+        return Err(usage(format!("--public-url {url}: an address such as https://box.example")));
+    }
+    for (flag, url) in [("--grpc-url", &args.grpc_url), ("--grpc-url-0.3", &args.grpc_url_03)] {
+        let url = url.as_deref().filter(|url| url.contains(char::is_whitespace) || url.is_empty());
+        if let Some(url) = url {
+            return Err(usage(format!("{flag} `{url}`: an address such as box.example:443")));
+        }
+    }
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    if let Some(tenant) = args.tenant.as_deref().filter(|tenant| !tenant.chars().all(plain)) {
+        let why = "letters, digits and -_. only, since it is a part of paths";
+        return Err(usage(format!("--tenant {tenant}: {why}")));
+    }
+    Ok(())
 }
 
 /// The certificate of the flags, or of the configuration. One without its key is a mistake.
@@ -286,9 +313,14 @@ impl Setup {
         roots: Vec<PathBuf>,
         args: &ShareArgs,
         app: &App,
+        told: [String; 2],
     ) -> anyhow::Result<ExitCode> {
         let tell = |news: &str| eprintln!("loggia: {}", printable(news));
+        note_name(&bound, args);
         let serving = self.serving(bound, shape, roots, args, app, tell).await?;
+        // Whoever waits for this line may come: nothing can be wrong with the flags any more. That
+        // nobody reads it does not end a server.
+        let _ = writeln!(std::io::stdout(), "{}", told.join("\n"));
         serving.until_signalled(&self.hub).await?;
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
