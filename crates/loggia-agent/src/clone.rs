@@ -283,18 +283,14 @@ impl Clones {
                 if let Some(note) = changes.note {
                     turn.notice(Level::Warning, note).await?;
                 }
-                let part = Part::File {
-                    name: Some(CHANGES.to_owned()),
-                    media_type: Some("text/x-diff".to_owned()),
-                    base64: Some(STANDARD.encode(&changes.patch)),
-                    uri: None,
-                };
-                turn.publish(artifact(CHANGES, part)).await
+                turn.publish(artifact(CHANGES, patch(&changes.patch))).await
             }
             Err(CloneError::Stopped) => Err(TurnOver::Stopped),
             Err(CloneError::Failed(why)) => {
                 let text = format!("the changes to the repository could not be read: {why}");
-                turn.notice(Level::Warning, text).await
+                turn.notice(Level::Warning, text.clone()).await?;
+                // Said where it is looked for, too.
+                turn.publish(artifact(CHANGES, patch(format!("# {text}\n").as_bytes()))).await
             }
         }
     }
@@ -303,6 +299,15 @@ impl Clones {
 /// The directory of a copy that a session works in.
 pub(crate) fn open(path: &str, repository: &Repository) -> Result<Workspace, TurnOver> {
     Ok(disk::open(Path::new(path), repository.directory.as_deref())?)
+}
+
+fn patch(bytes: &[u8]) -> Part {
+    Part::File {
+        name: Some(CHANGES.to_owned()),
+        media_type: Some("text/x-diff".to_owned()),
+        base64: Some(STANDARD.encode(bytes)),
+        uri: None,
+    }
 }
 
 fn artifact(name: &str, part: Part) -> Artifact {

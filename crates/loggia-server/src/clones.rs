@@ -44,9 +44,7 @@ impl ClonePolicy {
     ) -> Result<Workspace, WireError> {
         let refused = |why| WireError::from(Condition::WorkspaceRefused { why });
         if copies(&self.directory) >= self.count {
-            return Err(refused(
-                "too many repositories are cloned here already; delete sessions that are done",
-            ));
+            return Err(Condition::ClonesFull.into());
         }
         let path = self.directory.join(clone_name(session));
         let path = path.to_str().ok_or(refused("its name is not valid UTF-8"))?.to_owned();

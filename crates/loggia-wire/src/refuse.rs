@@ -84,6 +84,11 @@ pub enum Condition {
     ContentType,
     #[error("This workspace is not allowed: {why}")]
     WorkspaceRefused { why: &'static str },
+    #[error(
+        "No repository can be cloned here now: there are as many copies as there may be. Copies go \
+         when their sessions have rested (server.clones.keep) or are deleted where this server runs"
+    )]
+    ClonesFull,
     #[error("The session works in another workspace")]
     WorkspaceDiffers,
     #[error("This setting is not allowed: {setting}")]
@@ -327,6 +332,7 @@ fn condition_row(condition: &Condition) -> Row {
         Condition::QuestionElsewhere => own(PARAMS, "question-elsewhere", 400),
         Condition::NothingToFollow => unsupported("task-over"),
         Condition::Busy => own(INTERNAL, "busy", 503),
+        Condition::ClonesFull => own(INTERNAL, "clones-full", 503),
         Condition::TooManyStreams => own(INTERNAL, "too-many-streams", 503),
         Condition::Restarting => own(INTERNAL, "restarting", 503),
         Condition::Storage => own(INTERNAL, "storage", 500),

@@ -29,7 +29,7 @@ impl Default for ClonesConfig {
             sources: Sources::default(),
             credentials: Vec::new(),
             ca_file: None,
-            keep: Keep::Always,
+            keep: Keep::Days(7),
             limits: CloneLimits::default(),
         }
     }
