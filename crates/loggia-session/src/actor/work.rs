@@ -1,8 +1,9 @@
 //! The agent at work for the writer: how a turn is begun, and what may be computed ahead of the log.
 //!
 //! A turn is acted on when its prompt is on disk, not before. To *compute* what it comes to is no
-//! act: where an agent touches nothing before it has waited ([`Agent::waits_to_act`]), the writer
-//! lets it run up to there in the very step that accepts the prompt. An agent that never waited has
+//! act: where an agent touches nothing before it has waited ([`Agent::waits_to_act`]), and whoever
+//! prompts waits for the outcome and not for the prompt, the writer lets the agent run up to there in
+//! the very step that accepts the prompt. An agent that never waited has
 //! said all it had to say, and the prompt and its outcome are one append: the same events in the
 //! same order as in two, all of them on disk before anybody sees the first. An agent that waits (for
 //! a permit, a person, a clock, a file, [`Turn::on_disk`]) stays where it is until the prompt is on
@@ -19,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Actor, Step};
+use crate::handle::Told;
 use crate::ports::{Agent, TurnOver};
 use crate::turn::{FromAgent, PendingCall, Turn, TurnContext};
 
@@ -61,8 +63,10 @@ impl Actor {
     pub(super) fn look_ahead(&mut self, step: &mut Step) {
         // Nothing else is to be done first, and all that the agent can read is visible.
         let [Effect::StartTurn(turn)] = step.effects.as_slice() else { return };
-        let alone = self.running.as_ref().is_none_or(Running::has_left);
-        if !alone || self.stopping || !step.batch.only_begins() || !self.agent.waits_to_act() {
+        let alone = self.running.as_ref().is_none_or(Running::has_left) && !self.stopping;
+        // Whoever wants to know that a prompt is on disk is not kept waiting for more.
+        let patient = step.replies.iter().all(|(told, ..)| *told == Told::Settled);
+        if !alone || !patient || !step.batch.only_begins() || !self.agent.waits_to_act() {
             return;
         }
         let turn = turn.clone();

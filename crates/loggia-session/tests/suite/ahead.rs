@@ -1,12 +1,16 @@
-//! A turn that waits for nothing is one append with its prompt: the same log as in two, nothing
-//! visible before all of it is on disk, and nothing done before the prompt is.
+//! A turn that waits for nothing is one append with its prompt, where its outcome is waited for: the
+//! same log as in two, nothing visible before all of it is on disk, and nothing done before the
+//! prompt is.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loggia_core::{AgentName, Command, Content, Envelope, Event, Mode, PromptId, Seq, TaskChoice};
 use loggia_core::{TurnOutcome, Workspace};
-use loggia_session::{Agent, Hub, MemoryStore, NewSession, SessionHandle, StoreError};
+use loggia_session::{
+    Ack, Agent, Hub, MemoryStore, NewSession, SessionHandle, StoreError, SubmitError,
+};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
 use proptest::prelude::*;
@@ -38,12 +42,29 @@ async fn begin(hub: &Hub) -> SessionHandle {
     hub.begin(new, client::origin("tester")).await.unwrap()
 }
 
+/// Prompts, and waits for the outcome.
+async fn settle(handle: &SessionHandle, text: &str) -> Result<Ack, SubmitError> {
+    let (prompt, content) = (PromptId::from(text), Content::text(text));
+    let command = Command::Prompt { prompt, task: TaskChoice::New, content };
+    handle.submit_until_settled(Duration::ZERO, command, client::origin("tester")).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_the_prompt_alone_is_told_when_that_is_on_disk() {
+    let Stage { store, hub, .. } = stage(true, vec![Act::say("one"), Act::say("two")]);
+    let handle = begin(&hub).await;
+    let ack = client::prompt(&handle, "go").await.unwrap();
+    assert_eq!((ack.seq, handle.head(), store.begun()), (Seq(3), Seq(3), 1));
+    assert_eq!(Reader::new(&handle).until_over().await, TurnOutcome::Completed);
+    assert_eq!(store.begun(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_prompt_and_its_outcome_are_one_append() {
     for (ahead, appends) in [(true, 1), (false, 2)] {
         let Stage { store, hub, .. } = stage(ahead, vec![Act::say("one"), Act::say("two")]);
         let handle = begin(&hub).await;
-        client::prompt(&handle, "go").await.unwrap();
+        settle(&handle, "go").await.unwrap();
         assert_eq!(Reader::new(&handle).until_over().await, TurnOutcome::Completed);
         assert_eq!(store.begun(), appends);
         assert_eq!(handle.head(), Seq(5), "opened, accepted, started, said, ended");
@@ -59,10 +80,10 @@ async fn nobody_sees_any_of_it_before_all_of_it_is_on_disk() {
     let mut reader = Reader::new(&handle);
     let told = tokio::spawn({
         let handle = handle.clone();
-        async move { client::prompt(&handle, "go").await }
+        async move { settle(&handle, "go").await }
     });
     store.until_begun(1).await;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(handle.head(), Seq::ZERO);
     assert!(!told.is_finished(), "it is not on disk");
     gate.open();
@@ -84,10 +105,10 @@ async fn whoever_wants_to_act_waits_for_the_prompt() {
         let handle = begin(&hub).await;
         let prompting = tokio::spawn({
             let handle = handle.clone();
-            async move { client::prompt(&handle, "go").await }
+            async move { settle(&handle, "go").await }
         });
         store.until_begun(1).await;
-        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(journal.has("turn go starts") && !journal.has("acts"), "{journal}");
         gate.open();
         prompting.await.unwrap().unwrap();
@@ -103,10 +124,10 @@ async fn what_is_not_on_disk_never_was() {
     let handle = client::create(&hub).await;
     let full = StoreError::Full { file: "loggia.db".into() };
     store.next(Fault::Fail(full.clone()));
-    assert_eq!(client::prompt(&handle, "go").await, Err(full.into()));
+    assert_eq!(settle(&handle, "go").await, Err(full.into()));
     let handle = hub.open(handle.id()).await.unwrap();
     assert_eq!(handle.head(), Seq(1));
-    client::prompt(&handle, "go").await.unwrap();
+    settle(&handle, "go").await.unwrap();
     assert_eq!(Reader::new(&handle).until_over().await, TurnOutcome::Completed);
     assert_eq!(client::log(&*memory, handle.id()).await.len(), 5);
 }
@@ -119,7 +140,7 @@ async fn a_caller_that_leaves_takes_nothing_with_it() {
         let gate = Gate::default();
         store.at(1, Fault::Hold(gate.clone()));
         let handle = begin(&hub).await;
-        let mut prompting = Box::pin(client::prompt(&handle, "go"));
+        let mut prompting = Box::pin(settle(&handle, "go"));
         assert!(futures::poll!(&mut prompting).is_pending());
         drop(prompting);
         gate.open();
@@ -176,12 +197,7 @@ fn letters(event: &Event) -> Vec<Event> {
 }
 
 async fn turn(handle: &SessionHandle, text: &str) -> bool {
-    let command = Command::Prompt {
-        prompt: PromptId::from(text),
-        task: TaskChoice::New,
-        content: Content::text(text),
-    };
-    let Ok(ack) = handle.submit(command, client::origin("tester")).await else { return false };
+    let Ok(ack) = settle(handle, text).await else { return false };
     let mut follower = handle.follow(ack.after);
     while let Ok(Some(events)) = follower.next().await {
         if events.iter().any(|envelope| matches!(envelope.event, Event::TurnEnded { .. })) {
