@@ -103,6 +103,8 @@ CLIENTS = {
     'oauth': (lambda: python('oauth', 'test_oauth.py'), ['JSONRPC']),
     'a2acli-0.4.5': (lambda: command_line('0.4.5'), ['JSONRPC', 'HTTP+JSON']),
 }
+# Those that can be told whom to believe; their checks open gRPC channels without TLS.
+SDKS = ['python-1.3.0', 'python-0.3.26', 'js-1.3.0', 'js-0.3.14']
 # What a client needs before its server starts, and flags of that server.
 BEFORE = {'oauth': ['clients', 'add', 'before', '--json']}
 FLAGS = {'oauth': ['--require-token']}
@@ -118,11 +120,29 @@ def with_token(root):
     return ['serve', '--port', '0', '--token-file', str(tokens)], token
 
 
-def served(name, binary, root, test, binding):
+def certificate(root):
+    """Arguments for a server that speaks TLS, and the environment in which clients believe it."""
+    cert, key = str(root / 'server.pem'), str(root / 'server.key')
+    subprocess.run(
+        [
+            *('openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'),
+            *('-noenc', '-days', '1', '-keyout', key, '-out', cert, '-subj', '/CN=localhost'),
+            *('-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1'),
+            *('-addext', 'basicConstraints=critical,CA:FALSE'),
+        ],
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+    return ['--tls-cert', cert, '--tls-key', key], {'SSL_CERT_FILE': cert, 'NODE_EXTRA_CA_CERTS': cert}
+
+
+def served(name, binary, root, test, binding, tls):
     """Starts a server, runs the test against it; returns the test's lines and exit code."""
     arguments, token = ['--a2a-port', '0', *FLAGS.get(name, [])], ''
     if name in SERVED:
         arguments, token = with_token(root)
+    more, believed = certificate(root) if tls else ([], {})
+    arguments += more
     home, work = root / 'home', root / 'work'
     work.mkdir()
     kept = {key: os.environ[key] for key in ('PATH', 'LANG') if key in os.environ}
@@ -142,7 +162,7 @@ def served(name, binary, root, test, binding):
         )
     try:
         line = server.stdout.readline()
-        where = re.search(r'http://127\.0\.0\.1:\d+', line)
+        where = re.search(r'https?://127\.0\.0\.1:\d+', line)
         if not where:
             said = (root / 'stderr').read_text()
             return [f'FAIL the server did not start: {line}{said}'], 1
@@ -153,7 +173,7 @@ def served(name, binary, root, test, binding):
         try:
             ran = subprocess.run(
                 command,
-                env=os.environ | given,
+                env=os.environ | given | believed,
                 stdout=subprocess.PIPE,
                 text=True,
                 timeout=TIME_LIMIT,
@@ -176,16 +196,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('binary', type=pathlib.Path)
     parser.add_argument('clients', nargs='*', metavar='CLIENT', help=', '.join(CLIENTS))
+    parser.add_argument(
+        '--tls', action='store_true', help='over https: the SDKs, by JSON-RPC and HTTP+JSON'
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.clients) - set(CLIENTS):
         parser.error(f'no such client: {", ".join(unknown)}')
     passed = failed = 0
     chosen = [(name, binding) for name in arguments.clients or CLIENTS for binding in CLIENTS[name][1]]
+    if arguments.tls:
+        chosen = [(name, binding) for name, binding in chosen if name in SDKS and binding != 'GRPC']
     for name, binding in chosen:
         test = CLIENTS[name][0]()
         with tempfile.TemporaryDirectory(prefix='loggia-interop-') as root:
             binary = arguments.binary.resolve()
-            lines, code = served(name, binary, pathlib.Path(root), test, binding)
+            lines, code = served(name, binary, pathlib.Path(root), test, binding, arguments.tls)
         good = sum(line.startswith('ok ') for line in lines)
         bad = sum(line.startswith('FAIL ') for line in lines)
         if bad == 0 and (code != 0 or good == 0):

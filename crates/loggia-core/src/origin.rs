@@ -40,6 +40,9 @@ impl Surface {
     }
 }
 
+/// Between a principal's name and what is its own for ever.
+pub const MARK: char = '~';
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     pub surface: Surface,
@@ -53,6 +56,13 @@ impl Origin {
         Self { surface, client: client.into(), principal: None }
     }
 
+    /// The principal as people call it, if it has a name: "whoever is this user here" has none. Behind
+    /// a [`MARK`] stands what tells it from an earlier one of the same name.
+    pub fn name(&self) -> Option<&str> {
+        let principal = self.principal.as_deref().filter(|name| !name.starts_with("local:"))?;
+        principal.split(MARK).next()
+    }
+
     pub fn agent() -> Self {
         Self::new(Surface::Agent, "agent")
     }
@@ -64,8 +74,7 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Somebody with a name goes by it; "whoever is this user here" is told apart by its client.
-        let named = self.principal.as_deref().filter(|name| !name.starts_with("local:"));
-        write!(out, "{}:{}", self.surface.label(), named.unwrap_or(self.client.as_str()))
+        // Somebody with a name goes by it; others are told apart by their client.
+        write!(out, "{}:{}", self.surface.label(), self.name().unwrap_or(self.client.as_str()))
     }
 }

@@ -24,6 +24,8 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 
+use loggia_core::origin::MARK;
+
 pub use client::{Client, ClientError, Clients, SAMPLE};
 pub use keys::{KeyError, Keys, OldTokens};
 pub use limiter::{Limiter, Source};
@@ -40,7 +42,7 @@ use crate::peer::{Peer, PeerIdentity, network};
 /// Somebody, as the rest of the server knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// `local:1000`, `token:NAME`, `client:NAME`.
+    /// `local:1000`, `token:NAME`, `client:NAME~ID`. Nobody else ever has it.
     pub name: String,
     pub scopes: Scopes,
     /// What passes for it where a protocol cannot ask.
@@ -56,6 +58,11 @@ impl Principal {
     pub fn new(name: impl Into<String>) -> Self {
         let (scopes, grant, tenure) = (Scopes::default(), Grant::None, Tenure::default());
         Self { name: name.into(), scopes, grant, local: false, tenure }
+    }
+
+    /// As people call it.
+    pub(crate) fn label(&self) -> &str {
+        self.name.split(MARK).next().unwrap_or(&self.name)
     }
 
     #[must_use]

@@ -9,8 +9,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use loggia_core::{Content, Origin, Part, SessionId, TaskId};
+use loggia_session::SessionHandle;
+use loggia_wire::attach::{self, Wish};
 use loggia_wire::{
-    Condition, Delivery, Dialect, Extension, Prompt, View, WireError, context, legacy, reply,
+    Condition, Delivery, Dialect, Extension, Prompt, View, WireError, context, legacy, refuse,
+    reply,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,6 +21,9 @@ use serde_json::Value;
 use crate::dispatch::Reply;
 use crate::state::{Caller, Server};
 use crate::time::now;
+
+/// What a line of a person's own begins with where it is typed.
+const LINE: char = '!';
 
 /// Asked about every inbound message, before anything is done with it.
 ///
@@ -134,13 +140,12 @@ impl Server {
             },
             extension: view.extension == Extension::On,
         };
-        let decision = hook.decide(&submitted).await.map_err(|error| {
-            tracing::warn!(%error, "a message is refused");
-            Condition::HookFailed
-        })?;
-        let value = match decision {
+        let value = match consult(hook.as_ref(), &submitted).await? {
             Decision::Pass {} => return Ok(Screened::Goes(prompt)),
-            Decision::Rewrite { text } => return Ok(Screened::Goes(rewritten(prompt, text))),
+            Decision::Rewrite { text } => {
+                let content = rewritten(prompt.content, text);
+                return Ok(Screened::Goes(Prompt { content, ..prompt }));
+            }
             // A task that goes on is not rejected: one message to it is.
             Decision::Reject { reason }
                 if prompt.named_task().is_some() || view.dialect == Dialect::Sdlc =>
@@ -165,6 +170,42 @@ impl Server {
             Delivery::Stream => Reply::Frame(value),
             Delivery::WhenSettled | Delivery::AtOnce | Delivery::Unsaid => Reply::Value(value),
         }))
+    }
+
+    /// The same for what somebody types at an attached terminal: a message, or a command line of their
+    /// own, which the hook sees behind its `!`. The sentence is for them.
+    pub(crate) async fn screen_attached(
+        &self,
+        wish: Wish,
+        handle: &SessionHandle,
+        caller: &Caller,
+    ) -> Result<Wish, String> {
+        let Some(hook) = &self.hook else { return Ok(wish) };
+        let content = match &wish {
+            Wish::Prompt { content, .. } => content.clone(),
+            Wish::Shell { line, .. } => Content::text(format!("{LINE}{line}")),
+            Wish::Answer { .. } | Wish::Cancel { .. } => return Ok(wish),
+        };
+        let submitted = Submitted {
+            event: "prompt_submit",
+            id: content.message.clone(),
+            text: content.to_text(),
+            parts: content.parts,
+            metadata: content.metadata,
+            session: Some(handle.id().clone()),
+            task: None,
+            origin: caller.origin.clone(),
+            version: attach::SUBPROTOCOL,
+            extension: false,
+        };
+        let decision = consult(hook.as_ref(), &submitted).await;
+        let decision = decision.map_err(|error| refuse(&error, Dialect::A2a1).message)?;
+        match decision {
+            Decision::Pass {} => Ok(wish),
+            Decision::Rewrite { text } => Ok(typed_instead(wish, text)),
+            Decision::Reject { reason } => Err(format!("the prompt hook rejects it: {reason}")),
+            Decision::Answer { text } => Err(format!("the prompt hook answers: {text}")),
+        }
     }
 
     /// The session that a message is for, if it exists. An error if the caller may not know it: the
@@ -192,16 +233,36 @@ impl Server {
     }
 }
 
+async fn consult(hook: &dyn PromptHook, submitted: &Submitted) -> Result<Decision, WireError> {
+    hook.decide(submitted).await.map_err(|error| {
+        tracing::warn!(%error, "a message is refused");
+        Condition::HookFailed.into()
+    })
+}
+
+/// What a person would have typed. A line may become a message so, but no message a line.
+fn typed_instead(wish: Wish, text: String) -> Wish {
+    match wish {
+        Wish::Shell { prompt, .. } => match text.strip_prefix(LINE) {
+            Some(line) => Wish::Shell { prompt, line: line.to_owned() },
+            None => Wish::Prompt { prompt, content: Content::text(text) },
+        },
+        Wish::Prompt { prompt, content } => {
+            Wish::Prompt { prompt, content: rewritten(content, text) }
+        }
+        wish @ (Wish::Answer { .. } | Wish::Cancel { .. }) => wish,
+    }
+}
+
 /// The text in the place of the first text part, everything else where it was.
-fn rewritten(mut prompt: Prompt, text: String) -> Prompt {
+fn rewritten(mut content: Content, text: String) -> Content {
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
-    let parts = std::mem::take(&mut prompt.content.parts);
+    let parts = std::mem::take(&mut content.parts);
     let place = parts.iter().take_while(|part| !is_text(part)).count();
     let mut parts: Vec<Part> = parts.into_iter().filter(|part| !is_text(part)).collect();
-    legacy::request::rewrite(&mut prompt.content, &text);
+    legacy::request::rewrite(&mut content, &text);
     parts.insert(place, Part::Text { text });
-    prompt.content = Content { parts, ..prompt.content };
-    prompt
+    Content { parts, ..content }
 }
 
 /// The context as its client names it, or will know it.

@@ -1,27 +1,11 @@
 //! What a rewritten message holds.
 
-use loggia_wire::HistoryLength;
 use serde_json::json;
 
 use super::*;
 
-fn prompt(parts: Vec<Part>) -> Prompt {
-    Prompt {
-        session: None,
-        task: loggia_core::TaskChoice::New,
-        content: Content {
-            parts,
-            message: Some("m".into()),
-            metadata: Some(json!({ "a": 1 })),
-            profile: None,
-        },
-        settings: None,
-        delivery: Delivery::AtOnce,
-        push: None,
-        history: HistoryLength::All,
-        output_modes: Vec::new(),
-        references: Vec::new(),
-    }
+fn content(parts: Vec<Part>) -> Content {
+    Content { parts, message: Some("m".into()), metadata: Some(json!({ "a": 1 })), profile: None }
 }
 
 fn text(text: &str) -> Part {
@@ -38,9 +22,27 @@ fn a_rewritten_message_keeps_what_is_not_text() {
         (vec![table()], vec![table(), text("new")]),
     ];
     for (parts, wanted) in cases {
-        let content = rewritten(prompt(parts), "new".into()).content;
+        let content = rewritten(content(parts), "new".into());
         assert_eq!(content.parts, wanted);
         assert_eq!(content.message.as_deref(), Some("m"));
         assert_eq!(content.metadata, Some(json!({ "a": 1 })));
+    }
+}
+
+/// A line of one's own may become a message; nothing that was a message ever becomes a line.
+#[test]
+fn what_is_typed_at_a_terminal_stays_what_it_may_be() {
+    let line = || Wish::Shell { prompt: "p".into(), line: "rm x".into() };
+    let message = || Wish::Prompt { prompt: "p".into(), content: Content::text("hi") };
+    let said = |text: &str| Wish::Prompt { prompt: "p".into(), content: Content::text(text) };
+    let ran = |text: &str| Wish::Shell { prompt: "p".into(), line: text.into() };
+    let table = [
+        (line(), "!ls", ran("ls")),
+        (line(), "say ls", said("say ls")),
+        (message(), "!ls", said("!ls")),
+        (message(), "say ls", said("say ls")),
+    ];
+    for (wish, text, wanted) in table {
+        assert_eq!(typed_instead(wish, text.to_owned()), wanted);
     }
 }

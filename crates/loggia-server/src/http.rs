@@ -105,7 +105,7 @@ pub(crate) fn caller(request: &Request) -> Option<Caller> {
 pub(crate) fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
     let principal = request.extensions().get::<Principal>()?.clone();
     let peer = request.extensions().get::<Peer>()?;
-    let mut origin = Origin::new(surface, client(&principal.name, peer).as_str());
+    let mut origin = Origin::new(surface, client(principal.label(), peer).as_str());
     origin.principal = Some(principal.name.clone());
     Some(Caller { principal, origin })
 }

@@ -79,7 +79,7 @@ impl PeerIdentity {
 
     /// What it is worth where the connection does not run over loopback: nobody is let in for it. A
     /// tool is still told by it, so that it gains nothing by taking the machine's other address.
-    fn from_outside(self) -> Self {
+    fn beyond_loopback(self) -> Self {
         match self {
             Self::ToolDescendant { .. } => self,
             _ => Self::Unknown,
@@ -158,7 +158,7 @@ impl Peer {
         let find = async || match inspector {
             Some(inspector) => {
                 let found = inspector.inspect(*ends).await;
-                if ends.is_loopback() { found } else { found.from_outside() }
+                if ends.is_loopback() { found } else { found.beyond_loopback() }
             }
             None => PeerIdentity::Unknown,
         };

@@ -1,7 +1,9 @@
 //! Registered clients: who may ask for tokens, and what for. Documents of the store, so that a server
 //! that runs sees every change with its next request, whoever made it.
 //!
-//! Whatever is done to a client gives it a new serial, and a token names the serial it was made
+//! A name may be given again once its client is revoked, and whoever gets it is somebody else: what a
+//! client owns, it owns by an id of its own that is never given twice. Whatever is done to a client
+//! gives it a new serial, and a token names the serial it was made
 //! for: a new secret or no client any more, and the old tokens are worth nothing. A change is
 //! made only if nobody else made one since it was looked at, so two processes at once cannot
 //! undo each other's.
@@ -9,14 +11,17 @@
 use std::sync::Arc;
 
 use loggia_core::Millis;
+use loggia_core::origin::MARK;
 use loggia_session::{Document, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::scope::{Grant, Scopes};
-use super::secret::{NoChance, Secret, SecretHash, serial};
+use super::secret::{NoChance, Secret, SecretHash, serial as fresh_serial};
 use crate::time::now;
 
 const CLIENTS: &str = "oauth-clients";
+/// What the names of principals begin with that are clients.
+const PREFIX: &str = "client:";
 /// More would be something else than people's agents.
 const MOST_CLIENTS: usize = 1_024;
 /// How often a change is tried again that another one came before.
@@ -28,8 +33,12 @@ pub const SAMPLE: (&str, &str) = ("a2a-claude-client-123", "verysecretclientkey"
 /// Somebody registered. Has no `Debug`: it holds what is kept of a secret.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Client {
-    /// Also the `client_id`.
+    /// Also the `client_id`. May be given to another once this one is revoked.
     pub name: String,
+    /// What no other client ever has, whatever its name. None for clients from before there were such
+    /// ids: each of them is the first of its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     pub scopes: Scopes,
     #[serde(default)]
     pub grant: Grant,
@@ -38,6 +47,24 @@ pub struct Client {
     /// When the secret was made.
     pub changed: Millis,
     pub(super) secret: SecretHash,
+}
+
+impl Client {
+    /// Who owns what this client makes: its name, and what is its own for ever.
+    pub fn principal(&self) -> String {
+        let Self { name, id, .. } = self;
+        match id {
+            Some(id) => format!("{PREFIX}{name}{MARK}{id}"),
+            None => format!("{PREFIX}{name}"),
+        }
+    }
+
+    /// One that is in no store, and the only one of its name.
+    pub(super) fn built_in(name: &str, serial: &str, secret: SecretHash) -> Self {
+        let (name, serial, scopes) = (name.to_owned(), serial.to_owned(), Scopes::REGISTERED);
+        let (id, grant, created) = (None, Grant::None, now());
+        Self { name, id, scopes, grant, serial, created, changed: created, secret }
+    }
 }
 
 /// Why a client was not changed.
@@ -61,6 +88,11 @@ pub enum ClientError {
     NoChance(#[from] NoChance),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The name of the client that a principal is or was, if it is one.
+pub(super) fn name_in(principal: &str) -> Option<&str> {
+    principal.strip_prefix(PREFIX)?.split(MARK).next()
 }
 
 /// What `client_id` may be.
@@ -100,9 +132,10 @@ impl Clients {
             return Err(ClientError::TooMany);
         }
         let (secret, hash) = fresh_secret().await?;
-        let (name, serial, created) = (name.to_owned(), serial()?, now());
+        let (name, serial, created) = (name.to_owned(), fresh_serial()?, now());
         let changed = created;
-        let client = Client { name, scopes, grant, serial, created, changed, secret: hash };
+        let id = Some(fresh_serial()?);
+        let client = Client { name, id, scopes, grant, serial, created, changed, secret: hash };
         match self.store.replace(None, document(&client.name, Some(&client))?).await? {
             true => Ok(secret),
             false => Err(ClientError::Taken(client.name)),
@@ -112,7 +145,7 @@ impl Clients {
     /// A new secret; the old one and every token made with it end here.
     pub async fn rotate(&self, name: &str) -> Result<Secret, ClientError> {
         let (secret, hash) = fresh_secret().await?;
-        let serial = serial()?;
+        let serial = fresh_serial()?;
         let renew = |client: Client| {
             let (serial, secret) = (serial.clone(), hash.clone());
             Some(Client { serial, secret, changed: now(), ..client })

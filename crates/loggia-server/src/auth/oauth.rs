@@ -13,13 +13,13 @@ use futures::future::BoxFuture;
 use loggia_session::{Store, StoreError};
 
 use super::access::{self, Fault, Wanted};
-use super::client::{Client, Clients, SAMPLE, is_name};
+use super::client::{Client, Clients, SAMPLE, is_name, name_in};
 use super::keys::{KeyError, Keys};
 use super::limiter::{Limiter, Source};
 use super::scheme::{Judged, Scheme};
-use super::scope::{Grant, Scopes};
+use super::scope::Scopes;
 use super::secret::{Checker, Crowded, NoChance, Secret, SecretHash, serial};
-use super::tenure::{Roster, Tenure};
+use super::tenure::{Credential, Roster, Tenure};
 use super::{Principal, bearer};
 use crate::peer::PeerIdentity;
 use crate::time::now;
@@ -33,9 +33,6 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Remembered places from which a client came with the right secret.
 const MOST_PROVEN: usize = 1_024;
 
-/// What the names of principals begin with that are clients.
-const PREFIX: &str = "client:";
-
 /// Whether the published sample is a client here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleClient {
@@ -47,7 +44,7 @@ pub enum SampleClient {
 /// The clients, the keys and the guessing at them.
 pub struct OAuth {
     clients: Clients,
-    keys: Keys,
+    keys: Arc<Keys>,
     checker: Checker,
     sample: Option<Client>,
     roster: Arc<Roster>,
@@ -104,10 +101,11 @@ impl OAuth {
             SampleClient::On => Some(sample_client()?),
         };
         let extra = sample.as_ref().map(|client| (client.name.clone(), client.serial.clone()));
+        let keys = Arc::new(Keys::new(store));
         Ok(Self {
-            roster: Arc::new(Roster::new(clients.clone(), extra)),
+            roster: Arc::new(Roster::new(clients.clone(), keys.clone(), extra)),
             clients,
-            keys: Keys::new(store),
+            keys,
             checker: Checker::new()?,
             sample,
             by_source: Limiter::new(FREE_BY_SOURCE, WINDOW),
@@ -139,10 +137,8 @@ impl OAuth {
 
     /// Whether a principal that was somebody may still be; all but revoked clients may.
     pub(crate) async fn still_knows(&self, principal: &str) -> Result<bool, StoreError> {
-        match principal.strip_prefix(PREFIX) {
-            Some(name) => Ok(self.find(name).await?.is_some()),
-            None => Ok(true),
-        }
+        let Some(name) = name_in(principal) else { return Ok(true) };
+        Ok(self.find(name).await?.is_some_and(|client| client.principal() == principal))
     }
 
     /// The limiter comes before the secret is looked at, so nothing sent can get around it.
@@ -234,8 +230,11 @@ impl OAuth {
             let same = |client: &Client| client.serial == claims.generation;
             let Some(client) = client.filter(same) else { return Ok(Judged::Over) };
             let (rest, roster) = (claims.rest(at), self.roster.clone());
-            let tenure = Tenure::of(client.name.clone(), client.serial, rest, roster);
-            let principal = Principal::new(format!("{PREFIX}{}", client.name))
+            let owner = client.principal();
+            let key = key.to_owned();
+            let credential = Credential { client: client.name, serial: client.serial, key };
+            let tenure = Tenure::of(credential, rest, roster);
+            let principal = Principal::new(owner)
                 .may(claims.scope.and(&client.scopes))
                 .granted(client.grant)
                 .during(tenure);
@@ -262,16 +261,9 @@ fn may_be(client: &Client, identity: &PeerIdentity) -> bool {
 
 fn sample_client() -> Result<Client, NoChance> {
     let (name, secret) = SAMPLE;
-    Ok(Client {
-        name: name.to_owned(),
-        scopes: Scopes::REGISTERED,
-        grant: Grant::None,
-        // The same in every process, so that a restart ends no token.
-        serial: "sample".to_owned(),
-        created: now(),
-        changed: now(),
-        secret: SecretHash::of(&Secret::new(secret.to_owned()))?,
-    })
+    let secret = SecretHash::of(&Secret::new(secret.to_owned()))?;
+    // The same serial in every process, so that a restart ends no token.
+    Ok(Client::built_in(name, "sample", secret))
 }
 
 fn storage(error: impl std::fmt::Display) -> Denied {

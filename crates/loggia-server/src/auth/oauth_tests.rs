@@ -3,6 +3,7 @@ use std::net::IpAddr;
 use loggia_session::MemoryStore;
 
 use super::*;
+use crate::auth::Grant;
 
 const LOCAL: PeerIdentity = PeerIdentity::Local { uid: 1000, pid: 1, program: String::new() };
 
@@ -35,7 +36,8 @@ async fn a_token_is_its_client_and_no_more_than_it_was_asked_for() {
         let issued = oauth.issue(asked("ann", secret, scopes), somewhere(1), &LOCAL).await;
         let Ok(Issued { token, .. }) = issued else { panic!("no token") };
         let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
-        assert_eq!((principal.name.as_str(), principal.scopes), ("client:ann", wanted));
+        assert_eq!((principal.label(), principal.scopes), ("client:ann", wanted));
+        assert!(principal.name.starts_with("client:ann~"), "{}", principal.name);
         assert_eq!(principal.grant, Grant::Edits);
         assert_eq!(judged(&oauth, &format!("{token}x")).await, Judged::Nobody);
     }
@@ -77,4 +79,54 @@ async fn the_sample_is_for_its_user_alone() {
         let issued = oauth.issue(asked(name, secret, None), somewhere(1), &identity).await;
         assert_eq!(issued.is_ok(), given, "{sample:?} {identity:?}");
     }
+}
+
+/// Whoever is given a name again is somebody else, whatever belongs to the name's first owner.
+#[tokio::test]
+async fn a_name_that_is_given_again_owns_nothing_of_the_first() {
+    let (clients, oauth) = stage(SampleClient::Off);
+    let owner = async |secret: &Secret| {
+        let issued = oauth.issue(asked("ann", secret.reveal(), None), somewhere(1), &LOCAL).await;
+        let Ok(Issued { token, .. }) = issued else { panic!("no token") };
+        let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+        principal.name
+    };
+    let first = owner(&clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap()).await;
+    let rotated = owner(&clients.rotate("ann").await.unwrap()).await;
+    assert_eq!(rotated, first, "a new secret is the same client");
+    assert!(oauth.still_knows(&first).await.unwrap());
+    clients.revoke("ann").await.unwrap();
+    assert!(!oauth.still_knows(&first).await.unwrap());
+    let second = owner(&clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap()).await;
+    assert_ne!(second, first);
+    assert!(!oauth.still_knows(&first).await.unwrap(), "webhooks of the first stay silent");
+    assert!(oauth.still_knows(&second).await.unwrap());
+}
+
+/// Clients from before there were ids keep what they own, and who follows them does not get it.
+#[tokio::test]
+async fn a_client_of_an_earlier_version_stays_who_it_was() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let clients = Clients::new(store.clone());
+    let secret = clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap();
+    let text = store.document("oauth-clients", "ann").await.unwrap().unwrap();
+    let mut written: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(written.as_object_mut().unwrap().remove("id").is_some());
+    let old = loggia_session::Document {
+        collection: "oauth-clients".to_owned(),
+        key: "ann".to_owned(),
+        value: Some(written.to_string()),
+    };
+    assert!(store.replace(Some(text), old).await.unwrap());
+    let oauth = Arc::new(OAuth::new(store, SampleClient::Off).unwrap());
+    let issued = oauth.issue(asked("ann", secret.reveal(), None), somewhere(1), &LOCAL).await;
+    let Ok(Issued { token, .. }) = issued else { panic!("no token") };
+    let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+    assert_eq!(principal.name, "client:ann");
+    assert!(oauth.still_knows("client:ann").await.unwrap());
+    clients.rotate("ann").await.unwrap();
+    assert!(oauth.still_knows("client:ann").await.unwrap());
+    clients.revoke("ann").await.unwrap();
+    clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap();
+    assert!(!oauth.still_knows("client:ann").await.unwrap());
 }

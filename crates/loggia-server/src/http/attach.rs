@@ -46,9 +46,10 @@ pub(super) async fn serve(
     let _present = server.presence.join(&caller.origin);
     let (answers, outgoing) = mpsc::channel(ANSWERS);
     let show = Show { server: &server, handle: &handle, caller: &caller, outgoing, stopping };
+    let hear = Hear { server: &server, handle: &handle, caller: &caller, answers };
     tokio::select! {
         () = show.run(sink, after) => {}
-        () = read(source, &handle, &caller, answers, server.limits.silence) => {}
+        () = hear.run(source) => {}
     }
 }
 
@@ -112,28 +113,66 @@ async fn close(mut sink: SplitSink<WebSocket, Message>, code: u16, reason: &'sta
     let _ = tokio::time::timeout(Duration::from_secs(1), last).await;
 }
 
-async fn read(
-    mut source: SplitStream<WebSocket>,
-    handle: &SessionHandle,
-    caller: &Caller,
+struct Hear<'a> {
+    server: &'a Server,
+    handle: &'a SessionHandle,
+    caller: &'a Caller,
     answers: mpsc::Sender<Update>,
-    silence: Duration,
-) {
-    while let Ok(Some(Ok(message))) = tokio::time::timeout(silence, source.next()).await {
-        let answer = match message {
-            Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
-                Ok(wanted) => take(wanted, handle, caller).await,
-                Err(error) => Update::Failed { id: None, message: error.to_string() },
-            },
-            Message::Binary(_) => {
-                Update::Failed { id: None, message: "a frame must be text".into() }
+}
+
+impl Hear<'_> {
+    /// Commands, one after the other, until the client goes or is silent for too long.
+    async fn run(self, mut source: SplitStream<WebSocket>) {
+        let silence = self.server.limits.silence;
+        while let Ok(Some(Ok(message))) = tokio::time::timeout(silence, source.next()).await {
+            let answer = match message {
+                // Who was taken back is heard no more; the other side closes with the reason.
+                Message::Text(_) if !self.caller.principal.tenure.holds().await => {
+                    return std::future::pending().await;
+                }
+                Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
+                    Ok(wanted) => self.take(wanted).await,
+                    Err(error) => Update::Failed { id: None, message: error.to_string() },
+                },
+                Message::Binary(_) => {
+                    Update::Failed { id: None, message: "a frame must be text".into() }
+                }
+                Message::Ping(_) | Message::Pong(_) => continue,
+                Message::Close(_) => return,
+            };
+            if self.answers.send(answer).await.is_err() {
+                return;
             }
-            Message::Ping(_) | Message::Pong(_) => continue,
-            Message::Close(_) => return,
-        };
-        if answers.send(answer).await.is_err() {
-            return;
         }
+    }
+
+    async fn take(&self, Wanted { id, wish }: Wanted) -> Update {
+        let failed = |message| Update::Failed { id: Some(id), message };
+        if let Some(scope) = missing(self.caller.principal.scopes, &wish) {
+            return failed(refuse(&out_of_scope(scope), Dialect::A2a03).message);
+        }
+        if !fits(&wish) {
+            return failed(format!("the prompt is larger than {PROMPT_LIMIT} bytes"));
+        }
+        let wish = match self.server.screen_attached(wish, self.handle, self.caller).await {
+            Ok(wish) => wish,
+            Err(why) => return failed(why),
+        };
+        match self.handle.submit(Command::from(wish), self.caller.origin.clone()).await {
+            Ok(ack) => Update::Done { id, after: ack.after, seq: ack.seq, task: ack.task },
+            Err(SubmitError::Refused(refusal)) => Update::Refused { id, refusal },
+            Err(error @ (SubmitError::Busy | SubmitError::Stopped | SubmitError::Store(_))) => {
+                failed(error.to_string())
+            }
+        }
+    }
+}
+
+fn fits(wish: &Wish) -> bool {
+    match wish {
+        Wish::Prompt { content, .. } => content.to_text().len() <= PROMPT_LIMIT,
+        Wish::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
+        Wish::Answer { .. } | Wish::Cancel { .. } => true,
     }
 }
 
@@ -147,30 +186,6 @@ fn missing(scopes: Scopes, wish: &Wish) -> Option<&'static str> {
         Wish::Shell { .. } => [prompt, approve],
     };
     needed.into_iter().find(|(given, _)| !given).map(|(_, scope)| scope)
-}
-
-async fn take(wanted: Wanted, handle: &SessionHandle, caller: &Caller) -> Update {
-    let Wanted { id, wish } = wanted;
-    let fits = match &wish {
-        Wish::Prompt { content, .. } => content.to_text().len() <= PROMPT_LIMIT,
-        Wish::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
-        Wish::Answer { .. } | Wish::Cancel { .. } => true,
-    };
-    if let Some(scope) = missing(caller.principal.scopes, &wish) {
-        let message = refuse(&out_of_scope(scope), Dialect::A2a03).message;
-        return Update::Failed { id: Some(id), message };
-    }
-    if !fits {
-        let message = format!("the prompt is larger than {PROMPT_LIMIT} bytes");
-        return Update::Failed { id: Some(id), message };
-    }
-    match handle.submit(Command::from(wish), caller.origin.clone()).await {
-        Ok(ack) => Update::Done { id, after: ack.after, seq: ack.seq, task: ack.task },
-        Err(SubmitError::Refused(refusal)) => Update::Refused { id, refusal },
-        Err(error @ (SubmitError::Busy | SubmitError::Stopped | SubmitError::Store(_))) => {
-            Update::Failed { id: Some(id), message: error.to_string() }
-        }
-    }
 }
 
 fn text(update: &Update) -> Message {

@@ -285,6 +285,10 @@ impl Connection {
                 Ok(None) | Err(_) => return None,
             };
             match message {
+                // Who was taken back is heard no more, however soon after.
+                Message::Text(_) if !self.caller.principal.tenure.holds().await => {
+                    return Some((POLICY, TENURE_OVER));
+                }
                 Message::Text(text) => self.take(&text).await,
                 Message::Binary(_) => self.refuse(Id::NULL, &NOT_TEXT).await,
                 Message::Ping(_) | Message::Pong(_) => {}

@@ -85,9 +85,10 @@ async fn a_webhook_ends_with_its_client() {
     let stage = Stage::doing([Act::Flood(10)]);
     let clients = Clients::new(stage.store.clone());
     clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
+    let ann = clients.find("ann").await.unwrap().unwrap().principal();
     let webhook = Webhook::telling([], Answer::Status(503)).await;
     let params = send1("go", json!({ "id": "c", "url": webhook.url() }));
-    let sent = match stage.ask("client:ann", "SendMessage", params).await {
+    let sent = match stage.ask(&ann, "SendMessage", params).await {
         Ok(Reply::Value(sent)) => sent,
         _ => panic!("it is not sent"),
     };
@@ -97,6 +98,8 @@ async fn a_webhook_ends_with_its_client() {
     let heard = webhook.calls().len();
     webhook.until(|calls| calls.len() > heard + 1).await; // a new secret is the same client
     clients.revoke("ann").await.unwrap();
+    // The next one of this name is somebody else.
+    clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
     let records = Records::new(stage.store.clone());
     let gone = async {
         while !records.of_task(&task).await.unwrap().is_empty() {

@@ -3,7 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use futures::SinkExt;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::driver::Machine;
 use crate::served::{EXTENSION, Served, text_message};
@@ -284,4 +286,54 @@ async fn tasks_that_clients_name_pass_the_hook_too() {
     assert_eq!(answered["artifacts"][0]["parts"][0]["text"], "forty-two");
     let failed = send("d", "please fail").await;
     assert_eq!(reason(&failed), "hook-failed");
+}
+
+/// What somebody types at an attached terminal comes from outside, too: messages, and lines of their
+/// own behind a `!`. Answers are not messages.
+#[tokio::test]
+async fn what_is_typed_at_an_attached_terminal_is_seen() {
+    let machine = machine(30);
+    let served = Served::shared(&machine, &[]);
+    let protocol = [("Sec-WebSocket-Protocol", "loggia".to_owned())];
+    let mut terminal = served.upgrade("?name=laptop", protocol).await.unwrap();
+    let welcome = terminal.until(|value| value["type"] == "welcome").await;
+    let mut number = 0;
+    let mut wish = async |kind: &str, text: &str| {
+        number += 1;
+        let mut wanted = json!({ "id": number, "type": kind, "prompt": format!("p{number}") });
+        match kind {
+            "shell" => wanted["line"] = json!(text),
+            _ => wanted["content"] = json!({ "parts": [{ "type": "text", "text": text }] }),
+        }
+        terminal.stream.send(Message::text(wanted.to_string())).await.unwrap();
+        terminal.until(|value| value["id"] == number).await
+    };
+    let passed = wish("prompt", "say please pass").await;
+    assert_eq!(passed["type"], "done", "{passed}");
+    let shown = seen(&machine);
+    assert_eq!((&shown["text"], &shown["version"]), (&json!("say please pass"), &json!("loggia")));
+    assert_eq!((&shown["session"], &shown["task"]), (&welcome["session"], &Value::Null));
+    assert_eq!(shown["origin"]["surface"], "tui", "{shown}");
+    assert!(shown["origin"]["client"].as_str().unwrap().starts_with("laptop@"), "{shown}");
+    let table = [
+        ("prompt", "please reject", "the prompt hook rejects it: not on a Sunday"),
+        ("prompt", "please answer", "the prompt hook answers: forty-two"),
+        ("prompt", "please fail", "could not be checked"),
+        ("shell", "touch please-x; : please reject", "the prompt hook rejects it: not on a Sunday"),
+    ];
+    for (kind, text, expected) in table {
+        let refused = wish(kind, text).await;
+        assert_eq!(refused["type"], "failed", "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains(expected), "{refused}");
+    }
+    assert_eq!(seen(&machine)["text"], "!touch please-x; : please reject");
+    assert_eq!(wish("prompt", "please rewrite").await["type"], "done");
+    assert_eq!(wish("shell", ": please pass; touch y").await["type"], "done");
+    terminal.until(|value| value["envelope"]["event"]["type"] == "call_ended").await;
+    assert_eq!(machine.read("please-x"), None);
+    assert_eq!(machine.read("y").as_deref(), Some(""));
+    let log = machine.log(welcome["session"].as_str().unwrap());
+    let log = serde_json::to_string(&log).unwrap();
+    assert!(log.contains("say rewritten words") && !log.contains("please rewrite"), "{log}");
+    assert!(!log.contains("Sunday") && !log.contains("please answer"), "{log}");
 }

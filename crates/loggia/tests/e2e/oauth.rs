@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant};
 
+use futures::SinkExt;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::driver::Machine;
@@ -246,6 +248,37 @@ async fn clients_are_added_rotated_and_revoked_while_a_server_runs() {
     // Under the same name again, old tokens stay dead.
     register(&machine, "ann", &["--scope", "read,prompt,approve"]);
     assert_eq!(status(&served, &token).await, 401);
+}
+
+/// Once `revoke` has returned, nothing that a socket sends is done any more, and it is closed.
+#[tokio::test]
+async fn who_is_revoked_is_heard_no_more() {
+    let machine = Machine::new();
+    let ann = register(&machine, "ann", &["--scope", "read,prompt,approve"]);
+    let served = Served::shared(&machine, &[]);
+    let token = ann.token(&served).await;
+    let mut socket = served.socket_with("", Some(&token)).await;
+    let headers = [
+        ("Authorization", format!("Bearer {token}")),
+        ("Sec-WebSocket-Protocol", "loggia".to_owned()),
+    ];
+    let mut terminal = served.upgrade("", headers).await.unwrap();
+    terminal.until(|value| value["type"] == "welcome").await;
+    socket.send(1, "tasks/get", json!({ "id": "x" })).await;
+    socket.until(|value| value["id"] == 1).await;
+    let revoked = machine.run(&["clients", "revoke", "ann"]);
+    assert_eq!(revoked.code, 0, "{}", revoked.err);
+    let late = json!({ "jsonrpc": "2.0", "id": 2, "method": "message/send",
+                       "params": { "message": text_message("say too late") } });
+    let typed = json!({ "id": 1, "type": "prompt", "prompt": "p1",
+                        "content": { "parts": [{ "type": "text", "text": "say too late" }] } });
+    // It may be closed already.
+    let _ = socket.stream.send(Message::text(late.to_string())).await;
+    let _ = terminal.stream.send(Message::text(typed.to_string())).await;
+    assert_eq!(socket.end().await, Some(CloseCode::Policy));
+    assert_eq!(terminal.end().await, Some(CloseCode::Policy));
+    let tasks = served.call("ListTasks", json!({})).await;
+    assert_eq!(tasks["result"]["totalSize"], 0, "{tasks}");
 }
 
 #[tokio::test]

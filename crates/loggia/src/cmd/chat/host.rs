@@ -76,11 +76,10 @@ pub fn others(
 
 /// A client by the name that somebody gave it; where its connection comes from is left out.
 fn present(origin: &Origin) -> Present {
-    let named = origin.principal.as_deref().filter(|name| !name.starts_with("local:"));
     let client = origin.client.as_str();
     let client = client.rsplit_once('@').map_or(client, |(name, _)| name);
     let client = client.strip_prefix("local:").map_or(client, |_| "a local client");
-    let name = format!("{}:{}", origin.surface.label(), named.unwrap_or(client));
+    let name = format!("{}:{}", origin.surface.label(), origin.name().unwrap_or(client));
     Present { surface: origin.surface, name }
 }
 
