@@ -8,6 +8,7 @@
 //!
 //! What must not be here: which client may ask for what, sessions, storage.
 
+mod borrowed;
 mod changes;
 mod disk;
 mod fetch;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use loggia_core::repository::Sources;
+use loggia_core::repository::{RepositoryUrl, Scheme, Sources};
 use loggia_core::{Artifact, Level, Part, Repository};
 use loggia_session::{Turn, TurnOver};
 use tokio::sync::Semaphore;
@@ -31,7 +32,7 @@ use tokio::time::Instant;
 pub use disk::{copies, remove_copy};
 pub use source::{Lookup, SystemLookup};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Walls, Workspace};
 use git::Git;
 
 /// Copies that are made at the same time; others wait.
@@ -58,6 +59,8 @@ pub struct CloneConfig {
     pub limits: CloneLimits,
     pub keep: Keep,
     pub lookup: Arc<dyn Lookup>,
+    /// Nothing is cloned from there.
+    pub walls: Walls,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,10 +218,33 @@ impl Clones {
             () = turn.stop().cancelled() => return Err(CloneError::Stopped),
             place = self.running.acquire() => place,
         };
+        self.not_from_behind_walls(&url).await?;
         let bytes = self.take_room(&places).await?;
         let deadline = Instant::now() + self.config.limits.time;
         let job = Job { turn, repository, places, deadline, bytes };
         self.fetch(git, &url, &job).await
+    }
+
+    /// A repository of this machine holds its commits itself, or has them from where they may be had.
+    async fn not_from_behind_walls(&self, url: &RepositoryUrl) -> Result<(), CloneError> {
+        if url.scheme != Scheme::File {
+            return Ok(());
+        }
+        let (path, walls) = (PathBuf::from(&url.path), self.config.walls.clone());
+        let look = move || {
+            let places = borrowed::places(&path)?;
+            Ok::<_, std::io::Error>(places.iter().any(|place| walls.hide(place)))
+        };
+        let looked = tokio::task::spawn_blocking(look).await.map_err(std::io::Error::other);
+        match looked.and_then(|looked| looked) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(CloneError::failed(
+                "the repository has its commits from Loggia's own directories: name another one",
+            )),
+            Err(error) => Err(CloneError::failed(format!(
+                "it can not be said where the repository has its commits: {error}"
+            ))),
+        }
     }
 
     /// Removes what an earlier attempt left, and takes a place among the copies.

@@ -20,7 +20,7 @@ use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose, registry};
 use crate::slash;
 use crate::tool::{Tool, ToolError, Toolbox};
-use crate::workspace::{OpenWorkspaces, Workspace};
+use crate::workspace::{OpenWorkspaces, Walls, Workspace};
 
 /// Attempts at one reply while nothing of it has been said yet.
 const ATTEMPTS: u32 = 5;
@@ -66,6 +66,12 @@ impl NativeAgent {
     #[must_use]
     pub fn cloning(self, clones: Arc<Clones>) -> Self {
         Self { clones: Some(clones), ..self }
+    }
+
+    /// The same agent, whose file tools stay out of these places.
+    #[must_use]
+    pub fn walled(self, walls: Walls) -> Self {
+        Self { workspaces: Arc::new(OpenWorkspaces::behind(walls)), ..self }
     }
 
     pub(crate) fn tools(&self) -> &Toolbox {

@@ -11,6 +11,7 @@ mod error;
 mod place;
 mod shared;
 mod walk;
+mod walls;
 mod write;
 
 use std::fs::File;
@@ -28,6 +29,7 @@ pub use error::{WorkspaceError, WorkspaceErrorKind, shown};
 pub use place::Place;
 pub use shared::OpenWorkspaces;
 pub use walk::{Entry, WalkEnd, WalkLimits, Walked};
+pub use walls::Walls;
 pub use write::{EDIT_LIMIT, Version, digest};
 
 use WorkspaceErrorKind as Kind;
@@ -44,6 +46,8 @@ pub struct Workspace {
     device: u64,
     inode: u64,
     resolver: Resolver,
+    /// What of it is not for tools.
+    walls: Walls,
 }
 
 /// A regular file, open for reading.
@@ -56,6 +60,11 @@ impl Workspace {
     /// Opens a directory as a workspace. It stays the same directory until this value is dropped,
     /// whatever happens to its path.
     pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
+        Self::open_behind(path, &Walls::default())
+    }
+
+    /// The same, without what lies behind the walls.
+    pub fn open_behind(path: &Path, walls: &Walls) -> Result<Self, WorkspaceError> {
         let given = path;
         let gone = |why: String| {
             let path = shown(&given.to_string_lossy());
@@ -68,12 +77,16 @@ impl Workspace {
         if path.to_str().is_none() {
             return Err(gone("its path is not UTF-8".into()));
         }
+        let Some(walls) = walls.below(&path) else {
+            return Err(gone("Loggia keeps its own files there, work in another directory".into()));
+        };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(&path, flags, Mode::empty()).map_err(|errno| gone(errno.to_string()))?;
         let stat = fstat(&root).map_err(|errno| gone(errno.to_string()))?;
         let resolver = Resolver::detect(root.as_fd());
         let given = if given.is_absolute() { given.to_owned() } else { path.clone() };
-        Ok(Self { path, given, root, device: stat.st_dev, inode: stat.st_ino, resolver })
+        let (device, inode) = (stat.st_dev, stat.st_ino);
+        Ok(Self { path, given, root, device, inode, resolver, walls })
     }
 
     pub fn path(&self) -> &Path {
@@ -131,6 +144,7 @@ impl Workspace {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = self.resolver.open(self.root.as_fd(), place, flags, Links::Follow);
         let fd = opened.map_err(|errno| self.explain(errno, place))?;
+        self.admit(&fd, place)?;
         let stat = regular(&fd, place)?;
         Ok(OpenFile { file: File::from(fd), size: stat.st_size.unsigned_abs() })
     }
@@ -149,7 +163,9 @@ impl Workspace {
         self.check()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let opened = self.resolver.open(self.root.as_fd(), place, flags, links);
-        opened.map_err(|errno| self.explain(errno, place))
+        let opened = opened.map_err(|errno| self.explain(errno, place))?;
+        self.admit(&opened, place)?;
+        Ok(opened)
     }
 
     /// Where a directory really is, every link on the way worked out. A person must see the real
@@ -182,7 +198,9 @@ impl Workspace {
             return Err(self.explain(Errno::LOOP, place));
         }
         let real = self.name_of(&fd, &ancestor)?;
-        Ok(missing.iter().rev().fold(real, |place, name| place.child(name)))
+        let real = missing.iter().rev().fold(real, |place, name| place.child(name));
+        self.admit_name(&real)?;
+        Ok(real)
     }
 
     fn name_of(&self, fd: &OwnedFd, place: &Place) -> Result<Place, WorkspaceError> {

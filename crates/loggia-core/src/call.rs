@@ -78,7 +78,7 @@ impl FileDiff {
             new: new.to_owned(),
             unified: unified(path, old, new),
             old_digest: String::new(),
-            protected: crate::policy::protects(path),
+            protected: crate::protected::protects_file(path, absolute_path),
         }
     }
 

@@ -18,6 +18,7 @@ pub mod event;
 pub mod id;
 pub mod origin;
 pub mod policy;
+mod protected;
 pub mod repository;
 pub mod session;
 pub mod settings;

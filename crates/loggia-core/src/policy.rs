@@ -34,6 +34,16 @@ impl Mode {
             Mode::Plan => "plan",
         }
     }
+
+    /// How much passes, for comparing.
+    pub fn freedom(self) -> u8 {
+        match self {
+            Mode::Plan => 0,
+            Mode::Ask => 1,
+            Mode::Edits => 2,
+            Mode::All => 3,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,31 +212,4 @@ pub fn choices(tool: &str, details: &Details, risk: Risk) -> Vec<Choice> {
     }
     offered.push(choice(ChoiceId::CANCEL, "Refuse".into()));
     offered
-}
-
-/// Files that configure git, Loggia, editors, shells or CI: changing one is never routine.
-pub fn protects(path: &str) -> bool {
-    const NAMES: &[&str] = &[
-        ".git",
-        ".loggia",
-        ".vscode",
-        ".idea",
-        ".mcp.json",
-        ".claude",
-        ".codex",
-        ".gemini",
-        ".github",
-        ".gitlab-ci.yml",
-        ".circleci",
-        ".bashrc",
-        ".bash_profile",
-        ".profile",
-        ".zshrc",
-        ".zprofile",
-        ".envrc",
-        ".gitmodules",
-        ".gitattributes",
-        ".husky",
-    ];
-    path.split('/').any(|part| NAMES.iter().any(|name| part.eq_ignore_ascii_case(name)))
 }

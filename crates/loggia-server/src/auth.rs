@@ -45,7 +45,7 @@ pub struct Principal {
     /// `local:1000`, `token:NAME`, `client:NAME~ID`. Nobody else ever has it.
     pub name: String,
     pub scopes: Scopes,
-    /// What passes for it where a protocol cannot ask.
+    /// What passes for it without a question.
     pub grant: Grant,
     /// Came over loopback; such a client may hold more streams.
     pub local: bool,

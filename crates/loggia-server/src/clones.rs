@@ -8,6 +8,8 @@ use loggia_core::repository::{RepositoryUrl, Scheme, Sources, clone_name, is_clo
 use loggia_core::{Repository, SessionId, Workspace};
 use loggia_wire::{Condition, Violation, WireError};
 
+use crate::state::Defaults;
+
 /// Which repositories sessions may work in copies of.
 #[derive(Debug, Clone)]
 pub struct ClonePolicy {
@@ -19,18 +21,18 @@ pub struct ClonePolicy {
 }
 
 impl ClonePolicy {
-    /// The repository as it is going to be cloned, if it may be. `roots` are the directories of this
-    /// machine that are served.
+    /// The repository as it is going to be cloned, if it may be; `defaults` know what of this machine
+    /// is served.
     pub(crate) fn admit(
         &self,
         repository: &Repository,
-        roots: &[PathBuf],
+        defaults: &Defaults,
     ) -> Result<Repository, WireError> {
         let url = repository.address().map_err(|why| violation("repositoryUrl", why))?;
         self.sources.admit(&url).map_err(|why| violation("repositoryUrl", why))?;
         repository.named_revision().map_err(|why| violation("revision", why))?;
         let url = match url.scheme {
-            Scheme::File => served(&url.path, roots)?,
+            Scheme::File => served(&url.path, defaults)?,
             Scheme::Https | Scheme::Ssh | Scheme::Http | Scheme::Git => url,
         };
         Ok(Repository { url: url.to_string(), ..repository.clone() })
@@ -53,11 +55,12 @@ impl ClonePolicy {
 }
 
 /// A repository of this machine lies where clients may work anyway.
-fn served(path: &str, roots: &[PathBuf]) -> Result<RepositoryUrl, WireError> {
+fn served(path: &str, defaults: &Defaults) -> Result<RepositoryUrl, WireError> {
     let refused = |why| violation("repositoryUrl", why);
     let found = Path::new(path).canonicalize().ok().filter(|path| path.is_dir());
-    let found = found.filter(|path| roots.iter().any(|root| path.starts_with(root)));
-    let outside = "must name a repository below the directories that are served";
+    let found = found.filter(|path| defaults.closes(path).is_none());
+    let outside =
+        "must name a repository below the directories that are served, and none of Loggia's own";
     let found = found.ok_or_else(|| refused(outside))?;
     let text = found.to_str().map(|text| format!("file://{text}"));
     let text = text.ok_or_else(|| refused("must be valid UTF-8"))?;

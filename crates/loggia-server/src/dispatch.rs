@@ -12,7 +12,7 @@ use loggia_core::{
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
     A2aVersion, Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent,
-    OpenTask, Projector, Prompt, Shown, View, WireError, coder, context, devtool, reply,
+    OpenTask, Projector, Prompt, Shown, View, WireError, coder, devtool, reply,
 };
 use serde_json::Value;
 
@@ -246,13 +246,12 @@ impl Server {
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
         let handle = self.session_of(task, caller).await?;
-        let names = |session: &SessionId| {
-            session == handle.id() || session.as_str() == context::shown(handle.id())
-        };
-        if !prompt.session.as_ref().is_none_or(names) {
+        if let Some(name) = &prompt.session
+            && !self.is_name_of(name, handle.id(), caller).await?
+        {
             return Err(Condition::ContextMismatch.into());
         }
-        self.same_workspace(&handle, prompt.settings.as_ref()).await?;
+        self.fit(&handle, prompt.settings.as_ref(), caller).await?;
         Ok(handle)
     }
 

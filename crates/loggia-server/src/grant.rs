@@ -1,12 +1,12 @@
-//! What somebody's tasks may do where nobody can be asked. The one place that says so: a session
+//! What passes for somebody without a question, on every binding. The one place that says so: a session
 //! gets it as its mode when it is opened, and policy does the rest.
 
 use loggia_core::Mode;
 
 use crate::auth::{Grant, Principal};
 
-/// The mode of an unattended session of this principal.
-pub(crate) fn unattended_mode(default: Mode, principal: &Principal) -> Mode {
+/// The mode of a session of this principal.
+pub(crate) fn mode(default: Mode, principal: &Principal) -> Mode {
     more(default, granted(principal))
 }
 

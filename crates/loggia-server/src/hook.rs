@@ -140,7 +140,7 @@ impl Server {
             },
             extension: view.extension == Extension::On,
         };
-        let value = match consult(hook.as_ref(), &submitted).await? {
+        let value = match consult(hook, &submitted).await? {
             Decision::Pass {} => return Ok(Screened::Goes(prompt)),
             Decision::Rewrite { text } => {
                 let content = rewritten(prompt.content, text);

@@ -28,3 +28,4 @@ pub mod serve;
 mod slash;
 pub mod state;
 mod time;
+mod wishes;

@@ -7,10 +7,13 @@
 
 use loggia_core::{Refusal, Seq, Session, SessionId, TaskId};
 use loggia_session::{HubError, NewSession, SessionHandle, StoreError, SubmitError};
-use loggia_wire::{Condition, WireError, context};
+use loggia_wire::{Condition, Violation, WireError, context};
 use sha2::{Digest, Sha256};
 
 use crate::state::{Caller, Server, Shape, hub_error, submit_error};
+
+/// Names of one answer.
+const MOST_NAMED: usize = 8;
 
 impl Server {
     /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
@@ -22,6 +25,10 @@ impl Server {
         match &self.shape {
             Shape::Shared(shared) if shared == id => Ok(self.open(id).await?),
             Shape::Shared(_) => Err(Condition::UnknownContext.into()),
+            Shape::Many if caller.principal.scopes.admin => match self.meant(id).await? {
+                Some(id) => self.own(&id, caller).await,
+                None => Err(Condition::UnknownContext.into()),
+            },
             Shape::Many => match self.own(id, caller).await {
                 // Its name may be somebody else's, too.
                 Err(WireError::Condition(Condition::UnknownContext)) => {
@@ -77,8 +84,60 @@ impl Server {
         name: &SessionId,
         caller: &Caller,
     ) -> Result<SessionId, WireError> {
+        if caller.principal.scopes.admin {
+            return Ok(self.meant(name).await?.unwrap_or_else(|| name.clone()));
+        }
         let own = apart(name, caller);
         Ok(if self.is_unknown(&own).await? { name.clone() } else { own })
+    }
+
+    /// Whether a name that came together with a task is one of its session.
+    pub(crate) async fn is_name_of(
+        &self,
+        name: &SessionId,
+        session: &SessionId,
+        caller: &Caller,
+    ) -> Result<bool, WireError> {
+        if name == session || name.as_str() == context::shown(session) {
+            return Ok(true);
+        }
+        let admin = self.is_many() && caller.principal.scopes.admin;
+        Ok(admin && self.meant(name).await?.as_ref() == Some(session))
+    }
+
+    /// The session that an admin means, to whom the names of all clients are shown. One that several
+    /// clients gave means none of theirs: the answer is what to call each of them.
+    async fn meant(&self, name: &SessionId) -> Result<Option<SessionId>, WireError> {
+        let store = |error| hub_error(HubError::Store(error));
+        let shown = SessionId::from(context::shown(name));
+        let listed = self.hub.store().list(usize::MAX).await.map_err(store)?;
+        let mut found = Vec::new();
+        for id in listed.into_iter().map(|listed| listed.session) {
+            let named = id == *name || context::shown(&id) == name.as_str();
+            if named || (id == shown && self.full_name(&id).await.map_err(store)? == *name) {
+                found.push(id);
+            }
+        }
+        if found.len() < 2 {
+            return Ok(found.pop());
+        }
+        let mut names = Vec::new();
+        for id in found.iter().take(MOST_NAMED) {
+            names.push(self.full_name(id).await.map_err(store)?.to_string());
+        }
+        names.sort();
+        let why = format!("is what several clients call theirs; name one: {}", names.join(", "));
+        Err(WireError::Invalid(Violation { field: "contextId".to_owned(), why }))
+    }
+
+    /// What nobody else's session is called: its id, with its owner's mark where it has none.
+    async fn full_name(&self, id: &SessionId) -> Result<SessionId, StoreError> {
+        if context::is_apart(id) {
+            return Ok(id.clone());
+        }
+        let first = self.hub.store().read(id, Seq::ZERO, 1).await?;
+        let owner = first.first().and_then(|first| first.origin.principal.as_deref());
+        Ok(context::apart(id, mark(owner.unwrap_or_default())))
     }
 
     /// The session of a task, if the caller may see it.
@@ -137,7 +196,11 @@ pub(crate) enum Created {
 
 /// The id of the caller's session of this name, where the name itself is somebody else's.
 fn apart(name: &SessionId, caller: &Caller) -> SessionId {
-    let digest: [u8; 32] = Sha256::digest(caller.principal.name.as_bytes()).into();
-    let mark = digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte));
-    context::apart(name, mark)
+    context::apart(name, mark(&caller.principal.name))
+}
+
+/// What tells one principal's sessions from another's of the same name.
+fn mark(principal: &str) -> u64 {
+    let digest: [u8; 32] = Sha256::digest(principal.as_bytes()).into();
+    digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loggia_core::{
-    AgentName, Command, Level, Millis, Mode, Origin, Repository, SessionId, Settings, Workspace,
+    AgentName, Command, Level, Millis, Origin, Repository, SessionId, Settings, Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::sdlc::types::Tool;
@@ -16,7 +16,6 @@ use tokio::runtime::Handle;
 
 use crate::auth::{OAuth, Principal};
 use crate::clones::ClonePolicy;
-use crate::grant;
 use crate::guard::{StreamLimits, Streams};
 use crate::hook::PromptHook;
 use crate::owned::Created;
@@ -81,6 +80,8 @@ pub struct Defaults {
     pub workspace: PathBuf,
     /// Directories below which a client may choose its workspace.
     pub roots: Vec<PathBuf>,
+    /// Places in them that are no client's: Loggia's own. Free of links, like the roots.
+    pub walls: Vec<PathBuf>,
     pub agent: AgentName,
     /// The tools there are.
     pub tools: Vec<Tool>,
@@ -253,7 +254,7 @@ impl Server {
         };
         match existing {
             Some(handle) => {
-                Box::pin(self.same_workspace(&handle, settings)).await?;
+                Box::pin(self.fit(&handle, settings, caller)).await?;
                 Ok(handle)
             }
             None => self.create(wanted, settings, caller).await,
@@ -337,7 +338,7 @@ impl Server {
         match Box::pin(self.create_named(&name, new, caller)).await? {
             Created::Now(handle) => told(handle, notices).await,
             Created::Before(handle) => {
-                Box::pin(self.same_workspace(&handle, asked)).await?;
+                Box::pin(self.fit(&handle, asked, caller)).await?;
                 Ok(handle)
             }
         }
@@ -360,62 +361,7 @@ impl Server {
             return Err(refused("it is a directory or a repository, not both"));
         }
         let clones = self.clones.as_ref().ok_or(refused("nothing is cloned here"))?;
-        clones.admit(repository, &self.defaults.roots).map(Some)
-    }
-
-    /// The directory a session works in: the client's wish, if it lies below an allowed root.
-    fn workspace(&self, asked: Option<&AgentSettings>) -> Result<String, WireError> {
-        let refused = |why| WireError::from(Condition::WorkspaceRefused { why });
-        let path = match asked.and_then(|asked| asked.workspace_path.as_deref()) {
-            None => self.defaults.workspace.clone(),
-            Some(path) => {
-                let path = Path::new(path).canonicalize();
-                let path = path.ok().filter(|path| path.is_dir());
-                let path = path.ok_or(refused("it is no directory here"))?;
-                if !self.defaults.roots.iter().any(|root| path.starts_with(root)) {
-                    return Err(refused("it lies outside the directories that are served"));
-                }
-                path
-            }
-        };
-        path.to_str().map(str::to_owned).ok_or(refused("its name is not valid UTF-8"))
-    }
-
-    /// Takes a client's wishes into the settings, within policy. What is not granted is said.
-    fn configure(
-        &self,
-        settings: &mut Settings,
-        asked: Option<&AgentSettings>,
-        caller: &Caller,
-    ) -> Result<Vec<String>, WireError> {
-        let mut notices = Vec::new();
-        let Some(asked) = asked else { return Ok(notices) };
-        if asked.unattended {
-            settings.unattended = true;
-            settings.mode = grant::unattended_mode(settings.mode, &caller.principal);
-        }
-        if asked.auto_execute == Some(true) {
-            match self.defaults.auto_execute {
-                true => settings.mode = Mode::All,
-                false => {
-                    notices.push("autoExecute is not allowed here: calls still ask".to_owned())
-                }
-            }
-        }
-        if let Some(tools) = &asked.allowed_tools {
-            let known = |name: &String| self.defaults.tools.iter().any(|tool| tool.name == *name);
-            if !tools.iter().all(known) {
-                return Err(Condition::SettingRefused {
-                    setting: "allowed_tools names an unknown tool",
-                }
-                .into());
-            }
-            settings.tools = Some(tools.clone());
-        }
-        if asked.mcp_servers.is_some() {
-            notices.push("MCP servers are not used by this version".to_owned());
-        }
-        Ok(notices)
+        clones.admit(repository, &self.defaults).map(Some)
     }
 }
 

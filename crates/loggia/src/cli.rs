@@ -188,7 +188,7 @@ pub enum ClientsCommand {
         /// What it may do, of read, prompt, approve and admin
         #[arg(long, value_delimiter = ',', default_value = "read,prompt", value_name = "SCOPES")]
         scope: Vec<String>,
-        /// What passes without a question where its protocol cannot ask; otherwise it is refused
+        /// What passes without a question in its sessions; beyond that it needs the scope approve
         #[arg(long, value_enum, value_name = "WHAT")]
         allow: Option<Allow>,
         /// Print one JSON object

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use loggia_agent::NativeAgent;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
+use loggia_agent::workspace::Walls;
 use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
@@ -133,12 +134,23 @@ impl App {
         self.tools(config).specs().iter().cloned().map(skill).collect()
     }
 
-    pub fn hub(&self, store: Arc<SqliteStore>, config: &Config, program: &str) -> Hub {
-        let tools = self.tools(config);
+    pub fn hub(
+        &self,
+        store: Arc<SqliteStore>,
+        config: &Config,
+        program: &str,
+    ) -> anyhow::Result<Hub> {
+        let (tools, walls) = (self.tools(config), Walls::new(self.walls(config)?));
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .remembering(self.paths.config.join("AGENTS.md"))
-            .cloning(self.clones(config));
-        Hub::new(store, Arc::new(agent), program)
+            .cloning(self.clones(config, walls.clone()))
+            .walled(walls);
+        Ok(Hub::new(store, Arc::new(agent), program))
+    }
+
+    /// What is Loggia's own, and neither a tool's nor a client's.
+    pub fn walls(&self, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
+        Ok(crate::config::walls(&self.environment, &self.paths, config)?)
     }
 
     /// Who looks at messages from outside, if somebody is configured to. It sees what commands see.

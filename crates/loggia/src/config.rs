@@ -35,6 +35,8 @@ pub use environment::Environment;
 pub use error::ConfigError;
 pub use paths::Paths;
 
+use crate::style::one_line;
+
 /// Effective values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -175,8 +177,46 @@ pub fn load(
     add_project(&mut draft, paths, workspace)?;
     add_environment(&mut draft, environment)?;
     add_flags(&mut draft, flags)?;
-    draft.note_exposed(paths, workspace);
-    Ok(draft.finish())
+    let Loaded { config, origins, mut notices } = draft.finish();
+    notices.extend(exposed(&walls(environment, paths, &config)?, workspace));
+    Ok(Loaded { config, origins, notices })
+}
+
+/// Loggia's own files and directories, free of links: no tool enters them and no client works there.
+pub fn walls(
+    environment: &Environment,
+    paths: &Paths,
+    config: &Config,
+) -> Result<Vec<PathBuf>, ConfigError> {
+    let user_file = user_file(environment, paths)?.path;
+    let own = [&paths.config, &paths.data, &paths.state, &user_file];
+    let own = own.into_iter().chain(&config.clones.directory).map(PathBuf::as_path);
+    let mut walls: Vec<PathBuf> = own.map(paths::real).collect();
+    walls.sort();
+    walls.dedup();
+    Ok(walls)
+}
+
+/// What whoever works in a directory could reach of Loggia's own, in a sentence. Tools stay out of it;
+/// commands do not.
+pub fn exposed(walls: &[PathBuf], directory: &Path) -> Option<String> {
+    let shown = directory.display();
+    if let Some(wall) = walls.iter().find(|wall| directory.starts_with(wall)) {
+        let wall = wall.display();
+        return Some(one_line(&format!(
+            "{shown} is inside of Loggia's own files in {wall}: no session can work there, take a \
+             project's directory instead."
+        )));
+    }
+    let is_inner =
+        |wall: &PathBuf| walls.iter().any(|other| wall != other && wall.starts_with(other));
+    let found = walls.iter().filter(|wall| wall.starts_with(directory) && !is_inner(wall));
+    let found: Vec<String> = found.map(|wall| wall.display().to_string()).collect();
+    let names = (!found.is_empty()).then(|| found.join(", "))?;
+    Some(one_line(&format!(
+        "Loggia's own files lie inside of {shown}, where sessions work: {names}. Tools stay out of \
+         them, but a command can reach them: a project's directory is safer."
+    )))
 }
 
 pub struct UserFile {

@@ -356,8 +356,41 @@ fn loggias_own_files_inside_the_workspace_are_pointed_out() {
     let machine = Machine::new();
     let root = machine.root.path().canonicalize().unwrap();
     let loaded = load(&machine.environment, &machine.paths, &root, &Flags::default()).unwrap();
-    assert!(loaded.notices[0].contains("lie inside the workspace"), "{:?}", loaded.notices);
+    let [notice] = loaded.notices.as_slice() else { panic!("{:?}", loaded.notices) };
+    for path in [&machine.paths.config, &machine.paths.data, &machine.paths.state] {
+        assert!(notice.contains(&paths::real(path).display().to_string()), "{path:?}: {notice}");
+    }
     assert!(machine.load().notices.is_empty());
+    let inside = machine.paths.state.join("clones");
+    std::fs::create_dir_all(&inside).unwrap();
+    let inside = inside.canonicalize().unwrap();
+    let loaded = load(&machine.environment, &machine.paths, &inside, &Flags::default()).unwrap();
+    assert!(loaded.notices[0].contains("is inside of Loggia's own files"), "{:?}", loaded.notices);
+}
+
+/// Also what is kept elsewhere, and what does not exist yet.
+#[test]
+fn walls_are_real_paths() {
+    let machine = Machine::new();
+    let root = machine.root.path().canonicalize().unwrap();
+    for directory in ["real", "dots", "elsewhere"] {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    symlink(root.join("real"), root.join("link")).unwrap();
+    std::fs::write(root.join("dots/loggia.toml"), "").unwrap();
+    symlink(root.join("dots/loggia.toml"), root.join("real/config.toml")).unwrap();
+    let [config, data, state] =
+        ["link", "link/data/deep", "elsewhere/state"].map(|name| root.join(name));
+    let paths = Paths { config, data, state };
+    let environment = Environment::from([]);
+    let mut loaded = load(&environment, &paths, &root.join("work"), &Flags::default()).unwrap();
+    loaded.config.clones.directory = Some(root.join("link/copies"));
+    let walls = walls(&environment, &paths, &loaded.config).unwrap();
+    let wanted = ["dots/loggia.toml", "elsewhere/state", "real", "real/copies", "real/data/deep"];
+    assert_eq!(walls, wanted.map(|name| root.join(name)));
+    let said = exposed(&walls, &root.join("elsewhere")).unwrap();
+    assert!(said.contains("elsewhere/state") && !said.contains("real"), "{said}");
+    assert_eq!(exposed(&walls, &root.join("work")), None);
 }
 
 #[test]

@@ -97,5 +97,7 @@ mod tls;
 mod tool_faults;
 #[path = "e2e/tui.rs"]
 mod tui;
+#[path = "e2e/walls.rs"]
+mod walls;
 #[path = "e2e/workspace_faults.rs"]
 mod workspace_faults;

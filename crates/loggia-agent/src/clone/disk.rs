@@ -183,14 +183,14 @@ fn weigh(directory: &Path) -> (u64, u64) {
 /// Whether the name can be one of a directory in a copy, before there is one.
 pub(super) fn check_name(directory: Option<&str>) -> Result<(), CloneError> {
     let Some(name) = directory else { return Ok(()) };
-    let plain = !Path::new(name).is_absolute() && !name.split('/').any(|part| part == "..");
-    match plain {
-        true => Ok(()),
-        false => Err(CloneError::failed(format!(
-            "the directory `{}` is not inside the repository: name one of its own",
-            shown(name)
-        ))),
-    }
+    let has = |wanted: &str| name.split('/').any(|part| part.eq_ignore_ascii_case(wanted));
+    let why = match name {
+        _ if Path::new(name).is_absolute() || has("..") => "is not inside the repository",
+        _ if has(".git") => "is git's own",
+        _ => return Ok(()),
+    };
+    let name = shown(name);
+    Err(CloneError::failed(format!("the directory `{name}` {why}: name one with its files")))
 }
 
 /// The directory of a copy that is worked in. No link on the way: what the repository holds does

@@ -182,3 +182,71 @@ fn a_workspace_is_shared_until_something_else_is_in_its_place() {
         assert!(now.holds("file") && !first.holds("file"));
     }
 }
+
+/// Names of files that a walk comes to.
+fn walked(workspace: &Workspace, start: &str) -> Result<Vec<String>, WorkspaceError> {
+    let mut names = Vec::new();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(600);
+    let limits = WalkLimits { entries: 1000, deadline, stop: Default::default() };
+    workspace.walk(&workspace.locate(start)?, &limits, &mut |entry| {
+        names.push(entry.path.display().to_string());
+        std::ops::ControlFlow::Continue(())
+    })?;
+    Ok(names)
+}
+
+#[test]
+fn nothing_behind_a_wall_is_read_written_or_found() {
+    for resolver in [Resolver::Kernel, Resolver::Stepwise] {
+        let home = tempfile::tempdir().unwrap();
+        let root = home.path().canonicalize().unwrap();
+        for directory in ["own/clones/bob", "dots", "proj", "ownership"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        for file in ["own/clones/bob/secret", "own/keys", "dots/config", "dots/x", "ownership/y"] {
+            fs::write(root.join(file), "text").unwrap();
+        }
+        symlink("../own", root.join("proj/in")).unwrap();
+        symlink("../own/keys", root.join("proj/keys")).unwrap();
+        let walls = Walls::new([root.join("own"), root.join("dots/config"), root.join("made")]);
+        let mut workspace = Workspace::open_behind(&root, &walls).unwrap();
+        workspace.resolver = resolver;
+
+        let place = |path: &str| workspace.locate(path).unwrap();
+        let linked = if resolver == Resolver::Kernel { "denied" } else { "symlink" };
+        for (path, wanted) in [
+            ("own/keys", "denied"),
+            ("own/clones/bob/secret", "denied"),
+            ("dots/config", "denied"),
+            ("proj/keys", linked),
+            ("proj/in/keys", linked),
+            ("dots/x", "ok"),
+            ("ownership/y", "ok"),
+        ] {
+            assert_eq!(kind(workspace.open_file(&place(path))), wanted, "{path}");
+            if !path.starts_with("proj/keys") {
+                let real = workspace.real_file(&place(path));
+                assert_eq!(kind(real.and_then(|real| workspace.version(&real))), wanted, "{path}");
+            }
+        }
+        for path in ["own/new", "own/a/b/new", "made", "made/config.toml"] {
+            assert_eq!(kind(workspace.real_file(&place(path))), "denied", "{path}");
+            assert_eq!(kind(workspace.replace(&place(path), "", b"x")), "denied", "{path}");
+        }
+        assert!(!root.join("made").exists() && !root.join("own/a").exists());
+        for (path, wanted) in [("own", "denied"), ("own/clones", "denied"), ("proj/in", linked)] {
+            assert_eq!(kind(workspace.open_directory(&place(path))), wanted, "{path}");
+            assert_eq!(kind(walked(&workspace, path)), wanted, "{path}");
+        }
+        assert_eq!(
+            walked(&workspace, ".").unwrap(),
+            ["dots/x", "ownership/y", "proj/in", "proj/keys"]
+        );
+        assert_eq!(walked(&workspace, "dots").unwrap(), ["x"]);
+        for path in ["own", "own/clones/bob"] {
+            let opened = Workspace::open_behind(&root.join(path), &walls);
+            assert_eq!(kind(opened), "workspace_gone", "{path}");
+        }
+        assert_eq!(kind(Workspace::open_behind(&root.join("ownership"), &walls)), "ok");
+    }
+}

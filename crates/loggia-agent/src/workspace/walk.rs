@@ -17,7 +17,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use tokio_util::sync::CancellationToken;
 
-use super::{Place, Workspace, WorkspaceError};
+use super::{Place, Walls, Workspace, WorkspaceError};
 
 /// Deeper directories are counted, not entered: each level holds a descriptor.
 const DEEPEST: usize = 100;
@@ -73,7 +73,13 @@ impl Workspace {
         visit: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
     ) -> Result<Walked, WorkspaceError> {
         let first = self.open_directory(start)?;
-        let mut walk = Walk { limits, visit, seen: 0, closed: 0, ignores: Vec::new() };
+        // Links are followed on the way to the start, and nowhere below it.
+        let real = match self.walls.is_empty() {
+            true => PathBuf::new(),
+            false => self.path.join(self.name_of(&first, start)?.as_str()),
+        };
+        let (walls, ignores) = (&self.walls, Vec::new());
+        let mut walk = Walk { limits, visit, seen: 0, closed: 0, ignores, walls, real };
         // Rules of the directories above the start hold below it, too.
         let mut above = Place::root();
         for name in start.components() {
@@ -98,6 +104,9 @@ struct Walk<'a> {
     closed: usize,
     /// From the workspace down; the last matching rule counts.
     ignores: Vec<(PathBuf, Gitignore)>,
+    walls: &'a Walls,
+    /// Where the walk began, where there are walls.
+    real: PathBuf,
 }
 
 impl Walk<'_> {
@@ -117,6 +126,10 @@ impl Walk<'_> {
                 continue;
             }
             let path = path.join(name_path);
+            if self.walls.hide(&self.real.join(&path)) {
+                self.closed += usize::from(kind == FileType::Directory);
+                continue;
+            }
             if kind != FileType::Directory {
                 let entry = Entry { path: &path, kind, directory: fd.as_fd(), name: &name };
                 if (self.visit)(&entry).is_break() {

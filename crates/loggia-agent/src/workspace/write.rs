@@ -45,6 +45,7 @@ impl Workspace {
         let Some((parent, name)) = place.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
+        self.admit_name(place)?;
         match self.open_real_directory(&parent) {
             Ok(directory) => self.version_in(&directory, name, place),
             Err(error) if error.kind == Kind::NotFound => Ok(None),
@@ -92,6 +93,7 @@ impl Workspace {
         let Some((parent, name)) = place.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
+        self.admit_name(place)?;
         let directory = if old_digest.is_empty() {
             self.make_directories(&parent)
         } else {

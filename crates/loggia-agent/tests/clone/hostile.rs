@@ -217,3 +217,49 @@ async fn hostile_addresses_start_nothing() {
         assert!(failure.starts_with("the repository's revision"), "{revision}: {failure}");
     }
 }
+
+/// A directory with a few written files is a repository to git, with the commits of another one.
+#[tokio::test]
+async fn nobody_clones_the_copy_of_another_session() {
+    let origin = Origin::new();
+    let stage = Stage::new();
+    let mut theirs = stage.open(&origin.repository()).await;
+    assert_eq!(theirs.turn("write secret.txt: x").await.failure, None);
+    let copy = theirs.path.canonicalize().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let put = |path: &str, text: &str| {
+        let path = place.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let (git, head) = (copy.join(".git"), "ref: refs/heads/main\n");
+    put("tree/.git", &format!("gitdir: {}\n", git.display()));
+    put("common/HEAD", head);
+    put("common/commondir", &format!("{}\n", git.display()));
+    put("nested/.git/HEAD", head);
+    put("nested/.git/commondir", git.to_str().unwrap());
+    let commit = origin.git(&["rev-parse", "HEAD"]);
+    for alternates in ["lent", "quoted", "long"] {
+        put(&format!("{alternates}/HEAD"), head);
+        put(&format!("{alternates}/refs/heads/main"), &commit);
+    }
+    let objects = git.join("objects");
+    put("lent/objects/info/alternates", &format!("# x\n{}\n", objects.display()));
+    put("quoted/objects/info/alternates", &format!("\"{}\"\n", objects.display()));
+    let padding = "# x\n".repeat(20_000);
+    put("long/objects/info/alternates", &format!("{padding}{}\n", objects.display()));
+    for name in ["tree", "common", "nested", "lent", "quoted", "long"] {
+        let url = format!("file://{}", place.path().join(name).display());
+        let failure = stage.open(&repository(url)).await.fails("list").await;
+        let wanted = ["Loggia's own directories", "it can not be said where"];
+        assert!(wanted.iter().any(|wanted| failure.contains(wanted)), "{name}: {failure}");
+    }
+    // The same from a repository that is nobody's copy works: the test tests something.
+    put("tree/.git", &format!("gitdir: {}\n", origin.path().join(".git").display()));
+    put("common/commondir", origin.path().join(".git").to_str().unwrap());
+    for name in ["tree", "common"] {
+        let url = format!("file://{}", place.path().join(name).display());
+        let ended = stage.open(&repository(url)).await.turn("list").await;
+        assert_eq!(ended.failure, None, "{name}");
+    }
+}

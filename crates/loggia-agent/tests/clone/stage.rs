@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use loggia_agent::NativeAgent;
 use loggia_agent::clone::{CloneConfig, CloneLimits, Clones, Keep, Lookup};
 use loggia_agent::tool::{ToolConfig, builtin};
+use loggia_agent::workspace::Walls;
 use loggia_core::repository::{Scheme, Sources, clone_name};
 use loggia_core::{
     AgentName, Artifact, Cancel, Command, Content, Event, Limits, Mode, ModelName, Part,
@@ -133,6 +134,7 @@ pub fn config(home: &Path) -> CloneConfig {
         limits: CloneLimits { time: Duration::from_secs(60), ..CloneLimits::default() },
         keep: Keep::Always,
         lookup: Arc::new(Names(vec![("localhost", "127.0.0.1")])),
+        walls: Walls::new([home.canonicalize().unwrap().join("clones")]),
     }
 }
 

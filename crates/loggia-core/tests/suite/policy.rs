@@ -1,6 +1,6 @@
 //! What passes, what asks, what is denied: the table, and what no rule can do.
 
-use loggia_core::policy::{choices, protects};
+use loggia_core::policy::choices;
 use loggia_core::shell::{CommandPattern, plain_commands};
 use loggia_core::{
     Access, Authority, ChoiceId, Details, Event, FileDiff, Matcher, Mode, Policy, Risk, Rule,
@@ -156,18 +156,6 @@ fn a_person_who_looks_carefully_is_not_offered_always() {
     }
 }
 
-#[test]
-fn files_that_configure_git_and_loggia_and_ci_are_protected_wherever_they_are() {
-    for path in
-        [".git/config", "sub/.GIT/hooks/x", ".github/workflows/ci.yml", "a/.loggia/b", ".envrc"]
-    {
-        assert!(protects(path), "{path}");
-    }
-    for path in ["src/git/config", "gitignore", "a.git.rs", "", "/"] {
-        assert!(!protects(path), "{path}");
-    }
-}
-
 /// Pieces of command lines, most of them harmless alone.
 fn lines() -> impl Strategy<Value = String> {
     let piece = select(vec![
@@ -244,13 +232,20 @@ proptest! {
 
     #[test]
     fn a_protected_file_always_asks_where_anything_asks(
-        path in select(vec![".git/hooks/pre-push", ".GitHub/ci.yml", "sub/.envrc", ".loggia/x"]),
+        (path, above) in select(vec![
+            (".git/hooks/pre-push", "/w"),
+            (".GitHub/ci.yml", "/w"),
+            ("sub/.envrc", "/w"),
+            (".loggia/x", "/w"),
+            ("hooks/pre-push", "/w/.git"),
+        ]),
         mode in select(vec![Mode::Ask, Mode::Edits]),
         access in select(vec![Access::Edit, Access::Execute, Access::Other]),
         mut rules in prop::collection::vec(rules(), 0..6),
     ) {
         rules.retain(|rule| rule.allow);
-        let details = Details::Edit(FileDiff::between(path, path, None, "new"));
+        let absolute = format!("{above}/{path}");
+        let details = Details::Edit(FileDiff::between(path, &absolute, None, "new"));
         let verdict = Policy { mode, rules }.judge("the_tool", access, &details);
         prop_assert_eq!(verdict, Verdict::Ask(Risk::High));
     }

@@ -20,6 +20,14 @@ pub enum Source {
     Address(IpAddr),
     /// Anywhere: all attempts at one client's secret.
     Client(String),
+    /// One client at a place where it has proven itself before.
+    Known(Box<Source>, String),
+}
+
+impl Source {
+    pub(super) fn known(place: &Source, client: &str) -> Self {
+        Source::Known(Box::new(place.clone()), client.to_owned())
+    }
 }
 
 pub struct Limiter {

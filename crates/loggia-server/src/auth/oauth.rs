@@ -148,7 +148,7 @@ impl OAuth {
         source: Source,
         identity: &PeerIdentity,
     ) -> Result<Issued, Denied> {
-        self.may_try(&asked.client, &source).map_err(Denied::Wait)?;
+        self.may_try(&asked.client, &source, Instant::now()).map_err(Denied::Wait)?;
         let client = self.find(&asked.client).await.map_err(storage)?;
         let client = client.filter(|client| may_be(client, identity));
         let kept = client.as_ref().map(|client| client.secret.clone());
@@ -157,7 +157,7 @@ impl OAuth {
             return Err(match fits {
                 Err(Crowded) => Denied::Crowded,
                 Ok(_) => {
-                    self.failed(asked.client, source);
+                    self.failed(asked.client, source, Instant::now());
                     Denied::Client
                 }
             });
@@ -183,27 +183,28 @@ impl OAuth {
     }
 
     /// By where it comes from, and by the client it is about. A client is not locked out of a place
-    /// where it has been before, however many others try its name.
-    fn may_try(&self, client: &str, source: &Source) -> Result<(), Duration> {
-        let at = Instant::now();
-        self.by_source.check(source, at)?;
+    /// where it has been before, however many others try from there, or try its name: at such a place
+    /// its own mistakes count, and nobody else's.
+    fn may_try(&self, client: &str, source: &Source, at: Instant) -> Result<(), Duration> {
         let known = (source.clone(), client.to_owned());
-        let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner).contains(&known);
-        match is_name(client) && !proven {
+        if self.proven.lock().unwrap_or_else(PoisonError::into_inner).contains(&known) {
+            return self.by_source.check(&Source::known(source, client), at);
+        }
+        self.by_source.check(source, at)?;
+        match is_name(client) {
             true => self.by_client.check(&Source::Client(client.to_owned()), at),
             false => Ok(()),
         }
     }
 
-    fn failed(&self, client: String, source: Source) {
-        let at = Instant::now();
-        if is_name(&client) {
-            self.by_client.fail(Source::Client(client.clone()), at);
+    fn failed(&self, client: String, source: Source, at: Instant) {
+        let known = (source.clone(), client.clone());
+        if self.proven.lock().unwrap_or_else(PoisonError::into_inner).contains(&known) {
+            self.by_source.fail(Source::known(&source, &client), at);
         }
-        self.proven
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&(source.clone(), client));
+        if is_name(&client) {
+            self.by_client.fail(Source::Client(client), at);
+        }
         self.by_source.fail(source, at);
     }
 

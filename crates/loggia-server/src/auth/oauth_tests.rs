@@ -63,6 +63,38 @@ async fn attempts_at_one_client_are_counted_wherever_they_come_from() {
     assert_eq!(attempt("bob", "wrong", 202).await, Err(Denied::Client), "others are not concerned");
 }
 
+/// A09: who guesses from a place slows down whoever is new there, and not those who have been in: for
+/// them, their own mistakes count, as many as a place has.
+#[tokio::test]
+async fn a_client_is_not_locked_out_by_another_at_the_same_place() {
+    let (clients, oauth) = stage(SampleClient::Off);
+    let secret = clients.add("good", Scopes::CLIENT, Grant::None).await.unwrap();
+    let here = somewhere(1);
+    let issued = oauth.issue(asked("good", secret.reveal(), None), here.clone(), &LOCAL).await;
+    assert!(issued.is_ok());
+    let mut at = Instant::now();
+    for second in 0..90 {
+        if oauth.may_try("bad", &here, at).is_ok() {
+            oauth.failed("bad".to_owned(), here.clone(), at);
+        }
+        assert_eq!(oauth.may_try("good", &here, at), Ok(()), "after {second} s");
+        at += Duration::from_secs(1);
+    }
+    assert!(oauth.may_try("new", &here, at).is_err(), "guessing is slow");
+    // Its own name can be guessed at no faster than any other.
+    for attempt in 0..5 {
+        assert_eq!(oauth.may_try("good", &here, at), Ok(()), "{attempt}");
+        oauth.failed("good".to_owned(), here.clone(), at);
+    }
+    for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
+        let wait = Duration::from_secs(wait);
+        assert_eq!(oauth.may_try("good", &here, at), Err(wait));
+        at += wait;
+        assert_eq!(oauth.may_try("good", &here, at), Ok(()));
+        oauth.failed("good".to_owned(), here.clone(), at);
+    }
+}
+
 /// A08: everybody knows the sample's secret, so it is for the user's own processes.
 #[tokio::test]
 async fn the_sample_is_for_its_user_alone() {

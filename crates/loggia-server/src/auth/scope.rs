@@ -99,11 +99,11 @@ impl From<Scopes> for String {
     }
 }
 
-/// What passes without a question where a protocol has no way to ask one.
+/// What passes without a question in the sessions that a client opens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// What would ask is refused.
+    /// No more than the server lets pass anyway.
     #[default]
     None,
     /// File edits pass.

@@ -54,6 +54,7 @@ impl Stage {
             settings: client::settings(Mode::Ask),
             workspace: PathBuf::from("/"),
             roots: vec![PathBuf::from("/")],
+            walls: Vec::new(),
             agent: AgentName("script".into()),
             tools: Vec::new(),
             auto_execute: false,

@@ -38,7 +38,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)
         .map_err(|error| Usage(error.to_string()))?;
     let store = app.open_store()?;
-    let hub = app.hub(store.clone(), &loaded.config, "loggia run");
+    let hub = app.hub(store.clone(), &loaded.config, "loggia run")?;
     let settings = app.settings(&loaded.config, store.as_ref()).await?;
     let origin = Origin::new(Surface::Cli, format!("cli-{}", std::process::id()).as_str());
 

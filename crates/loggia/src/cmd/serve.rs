@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 use crate::cli::Pass;
 use crate::clones;
 use crate::compose::{self, App};
-use crate::config::{Config, Flags, Offers, ServerLimits};
+use crate::config::{Config, Flags, Offers, ServerLimits, exposed};
 use crate::exit::Usage;
 use crate::style::printable;
 
@@ -105,6 +105,11 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
     for root in &args.roots {
         let found = root.canonicalize();
         roots.push(found.map_err(|error| usage(format!("--root {}: {error}", root.display())))?);
+    }
+    let walls = app.walls(&setup.config)?;
+    // What there is to say about the first was said when the configuration was read.
+    for notice in roots.iter().skip(1).filter_map(|root| exposed(&walls, root)) {
+        eprintln!("loggia: {notice}");
     }
     let told = [
         format!("Loggia serves sessions on {}", addresses(&bound)),
@@ -275,7 +280,7 @@ impl Setup {
     ) -> anyhow::Result<Self> {
         let store = app.open_store()?;
         let oauth = oauth(args, store.clone()).await?;
-        let hub = Arc::new(app.hub(store.clone(), &config, program));
+        let hub = Arc::new(app.hub(store.clone(), &config, program)?);
         Ok(Self { store, hub, config, oauth })
     }
 
@@ -344,6 +349,7 @@ impl Setup {
             settings,
             workspace: app.workspace.clone(),
             roots,
+            walls: app.walls(&self.config)?,
             agent: AgentName("loggia".into()),
             tools: app.tool_facts(&self.config),
             auto_execute: args.allow_auto_execute,

@@ -36,7 +36,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
         }
         SessionsCommand::Delete { sessions } => {
             let config = app.load_config(&Flags::default())?.config;
-            let hub: Hub = app.hub(store, &config, "loggia sessions delete");
+            let hub: Hub = app.hub(store, &config, "loggia sessions delete")?;
             for session in sessions {
                 let id = SessionId::from(session.as_str());
                 let copy = clones::copy_of(hub.store().as_ref(), &id).await;

@@ -1,7 +1,7 @@
 //! The values while the layers are laid over each other, and what a layer may not say.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use loggia_core::shell::CommandPattern;
 use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
@@ -10,9 +10,7 @@ use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting, TlsPart};
 use super::nearest::nearest;
-use super::{
-    Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits, TlsConfig,
-};
+use super::{Config, Environment, Hooks, Keys, Loaded, Offers, Origin, ServerLimits, TlsConfig};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -119,7 +117,7 @@ impl Draft {
     pub fn restricts(&self, setting: &Setting) -> bool {
         match setting {
             Setting::Rule { allow, .. } => !allow,
-            Setting::Mode(mode) => freedom(*mode) < freedom(self.config.mode),
+            Setting::Mode(mode) => mode.freedom() < self.config.mode.freedom(),
             // The more a remote has to send, the less is allowed.
             Setting::Limit(Limit::Clones(CloneLimit::StallBytes), _) => false,
             Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
@@ -192,21 +190,6 @@ impl Draft {
         }
     }
 
-    /// Whoever may edit files in the workspace could then edit Loggia's own.
-    pub fn note_exposed(&mut self, paths: &Paths, workspace: &Path) {
-        let inside = [&paths.config, &paths.data].into_iter().find(|path| {
-            // A path that does not exist yet is taken as it is written.
-            path.canonicalize().unwrap_or_else(|_| path.to_path_buf()).starts_with(workspace)
-        });
-        if let Some(inside) = inside {
-            self.note(format!(
-                "Loggia's own files in {} lie inside the workspace, where the agent may edit: \
-                 start in a project's directory instead.",
-                inside.display()
-            ));
-        }
-    }
-
     fn note(&mut self, sentence: String) {
         self.notices.push(one_line(&sentence));
     }
@@ -221,15 +204,6 @@ fn add_rule(rules: &mut Vec<Rule>, pattern: CommandPattern, allow: bool) -> Stri
         scope: Scope::Configured,
     });
     id
-}
-
-fn freedom(mode: Mode) -> u8 {
-    match mode {
-        Mode::Plan => 0,
-        Mode::Ask => 1,
-        Mode::Edits => 2,
-        Mode::All => 3,
-    }
 }
 
 fn offered(offers: &mut Offers, offer: Offer) -> &mut bool {

@@ -40,6 +40,15 @@ impl Paths {
     }
 }
 
+/// A path without links, as far as it exists yet.
+pub fn real(path: &Path) -> PathBuf {
+    match (path.canonicalize(), path.parent(), path.file_name()) {
+        (Ok(real), _, _) => real,
+        (Err(_), Some(parent), Some(name)) => real(parent).join(name),
+        (Err(_), _, _) => path.to_owned(),
+    }
+}
+
 fn home(environment: &Environment, instead: &str) -> Result<PathBuf, ConfigError> {
     let home = environment.get_os("HOME").ok_or_else(|| {
         ConfigError::new(format!(

@@ -1,0 +1,78 @@
+//! Places that no file tool enters, although they lie in a workspace: Loggia's own. What decides about
+//! approvals, and what other people's sessions hold, is not for a model to read or to write.
+//!
+//! By real paths: every descriptor is asked where it leads before anything is read through it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::OFlags;
+
+use super::beneath::Links;
+use super::{Kind, Place, Workspace, WorkspaceError, path_of};
+
+/// Absolute, without links. A file can be one, too.
+#[derive(Debug, Clone, Default)]
+pub struct Walls(Arc<[PathBuf]>);
+
+impl Walls {
+    pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self(paths.into_iter().collect())
+    }
+
+    /// Those that can be reached from a directory. None: it lies behind one.
+    pub(super) fn below(&self, directory: &Path) -> Option<Self> {
+        if self.hide(directory) {
+            return None;
+        }
+        let below = self.0.iter().filter(|wall| wall.starts_with(directory)).cloned();
+        Some(Self(below.collect()))
+    }
+
+    pub(crate) fn hide(&self, path: &Path) -> bool {
+        self.0.iter().any(|wall| path.starts_with(wall))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Workspace {
+    /// Whether what was opened under the name of a place may be used.
+    pub(super) fn admit(&self, opened: &OwnedFd, place: &Place) -> Result<(), WorkspaceError> {
+        if self.walls.is_empty() {
+            return Ok(());
+        }
+        let real = match path_of(opened) {
+            Some(path) => PathBuf::from(path),
+            // Without /proc the real name is unknown; a place free of links is its own real name.
+            None => {
+                let plain =
+                    self.resolver.open(self.root.as_fd(), place, OFlags::PATH, Links::Refuse);
+                plain.map_err(|errno| self.explain(errno, place))?;
+                self.path.join(place.as_str())
+            }
+        };
+        if self.walls.hide(&real) { Err(walled(place)) } else { Ok(()) }
+    }
+
+    /// The same for a place that is free of links, and need not exist.
+    pub(super) fn admit_name(&self, place: &Place) -> Result<(), WorkspaceError> {
+        match self.walls.hide(&self.path.join(place.as_str())) {
+            true => Err(walled(place)),
+            false => Ok(()),
+        }
+    }
+}
+
+fn walled(place: &Place) -> WorkspaceError {
+    WorkspaceError::new(
+        Kind::Denied,
+        format!(
+            "`{place}` is one of Loggia's own files or directories: no tool reads or writes there, \
+             change it yourself"
+        ),
+    )
+}

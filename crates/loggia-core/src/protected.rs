@@ -1,0 +1,279 @@
+//! Files whose change is never routine: they decide what other programs run, or what Loggia lets pass.
+//! One table, by what the files configure; docs/configuration.md shows the same.
+//!
+//! By the letters of paths alone. What policy makes of it is for [`crate::policy`] to say.
+
+struct Kind {
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers, here and in the manual"))]
+    configures: &'static str,
+    /// Paths with everything below them, wherever they are. A `*` at one end of a name stands for
+    /// anything; capitals do not count.
+    paths: &'static [&'static str],
+    /// Below these names in them lie checkouts, which are projects of their own.
+    checkouts: &'static [&'static str],
+}
+
+/// Notes for a model (`AGENTS.md`, `CLAUDE.md`, …) are not here: they are text, and set nothing.
+const PROTECTED: &[Kind] = &[
+    Kind {
+        configures: "git",
+        paths: &[
+            ".git",
+            ".gitconfig",
+            ".gitmodules",
+            ".gitattributes",
+            ".config/git",
+            ".githooks",
+            ".husky",
+            ".pre-commit-config.yaml",
+            "lefthook*",
+            ".lefthook*",
+        ],
+        checkouts: &[],
+    },
+    Kind {
+        configures: "shells",
+        paths: &[
+            ".profile",
+            ".bashrc",
+            ".bash_profile",
+            ".bash_login",
+            ".bash_logout",
+            ".bash_aliases",
+            ".zshrc",
+            ".zshenv",
+            ".zprofile",
+            ".zlogin",
+            ".zlogout",
+            ".kshrc",
+            ".cshrc",
+            ".tcshrc",
+            ".config/zsh",
+            ".config/fish",
+            ".inputrc",
+            ".envrc",
+            ".direnvrc",
+            ".config/direnv",
+            "mise.toml",
+            ".mise.toml",
+            ".tmux.conf",
+            ".config/tmux",
+            ".screenrc",
+        ],
+        checkouts: &[],
+    },
+    Kind {
+        configures: "logins and what starts by itself",
+        paths: &[
+            ".ssh",
+            ".gnupg",
+            ".netrc",
+            ".pam_environment",
+            ".xprofile",
+            ".xinitrc",
+            ".xsession*",
+            ".config/autostart",
+            ".config/systemd",
+            ".config/environment.d",
+            ".local/share/applications",
+            ".local/share/systemd",
+        ],
+        checkouts: &[],
+    },
+    Kind {
+        configures: "editors",
+        paths: &[
+            ".vscode",
+            "*.code-workspace",
+            ".idea",
+            ".zed",
+            ".devcontainer",
+            ".devcontainer.json",
+            ".vim",
+            ".vimrc",
+            ".gvimrc",
+            ".exrc",
+            ".nvimrc",
+            ".nvim.lua",
+            ".config/nvim",
+            ".emacs*",
+            ".config/emacs",
+            ".dir-locals.el",
+            ".helix",
+            ".config/helix",
+        ],
+        checkouts: &[],
+    },
+    Kind {
+        configures: "package managers",
+        paths: &[
+            ".npmrc",
+            ".yarnrc*",
+            ".pypirc",
+            ".config/pip",
+            ".cargo/config*",
+            ".cargo/credentials*",
+        ],
+        checkouts: &[],
+    },
+    Kind {
+        configures: "CI",
+        paths: &[
+            ".github",
+            ".gitlab",
+            ".gitlab-ci.yml",
+            ".gitea",
+            ".forgejo",
+            ".circleci",
+            ".buildkite",
+            ".travis.yml",
+            ".drone.yml",
+            ".cirrus.yml",
+            ".woodpecker*",
+            ".appveyor.yml",
+            "appveyor.yml",
+            "azure-pipelines*",
+            "bitbucket-pipelines.yml",
+            "Jenkinsfile*",
+        ],
+        checkouts: &[],
+    },
+    Kind {
+        configures: "Loggia and other agents",
+        paths: &[
+            ".loggia",
+            ".config/loggia",
+            ".mcp.json",
+            ".claude",
+            ".codex",
+            ".gemini",
+            ".cursor",
+            ".cursorrules",
+        ],
+        checkouts: &["worktrees", "clones"],
+    },
+];
+
+/// Whether a path is one of them, or below one.
+fn protects(path: &str) -> bool {
+    let parts: Vec<&str> = parts(path).collect();
+    found(&parts).next().is_some()
+}
+
+/// The same for a file of a workspace that may itself lie in one: `hooks/pre-push` is harmless, and
+/// not if the workspace is `.git`. `path` is where `absolute` ends.
+pub(crate) fn protects_file(path: &str, absolute: &str) -> bool {
+    let whole: Vec<&str> = parts(absolute).collect();
+    let above = whole.len().saturating_sub(parts(path).count());
+    let is_checkout = |kind: &Kind, end: usize| {
+        let between = whole.get(end..above).unwrap_or_default();
+        between.iter().any(|part| kind.checkouts.iter().any(|name| fits(name, part)))
+    };
+    protects(path) || found(&whole).any(|(kind, end)| !is_checkout(kind, end))
+}
+
+fn parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|part| !part.is_empty())
+}
+
+/// What a path has to do with the table: each match, with where it ends.
+fn found(parts: &[&str]) -> impl Iterator<Item = (&'static Kind, usize)> {
+    let all = PROTECTED.iter().flat_map(|kind| kind.paths.iter().map(move |path| (kind, *path)));
+    all.flat_map(move |(kind, path)| {
+        let names: Vec<&str> = path.split('/').collect();
+        let count = names.len();
+        let same =
+            move |window: &[&str]| names.iter().zip(window).all(|(name, part)| fits(name, part));
+        let ends = parts.windows(count).enumerate().filter(move |(_, window)| same(window));
+        ends.map(move |(start, _)| (kind, start + count)).collect::<Vec<_>>()
+    })
+}
+
+fn fits(name: &str, part: &str) -> bool {
+    let same =
+        |part: Option<&str>, name: &str| part.is_some_and(|part| part.eq_ignore_ascii_case(name));
+    match (name.strip_prefix('*'), name.strip_suffix('*')) {
+        (Some(end), _) => {
+            let start = part.len().checked_sub(end.len());
+            same(start.and_then(|start| part.get(start..)), end)
+        }
+        (None, Some(start)) => same(part.get(..start.len()), start),
+        (None, None) => part.eq_ignore_ascii_case(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_protects_itself_and_what_is_below_in_any_case() {
+        for path in PROTECTED.iter().flat_map(|kind| kind.paths) {
+            let plain = path.replace('*', "x");
+            for path in [plain.clone(), format!("a/b/{plain}"), format!("/h/{plain}/c/d")] {
+                assert!(protects(&path), "{path}");
+                assert!(protects(&path.to_ascii_uppercase()), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_it_is_not_protected() {
+        for path in [
+            "",
+            "/",
+            "src/git/config",
+            ".gitignore",
+            "a.git.rs",
+            "my.git",
+            ".config/app/git",
+            "config/git",
+            ".config",
+            ".cargo/registry",
+            ".local/share",
+            "AGENTS.md",
+            "CLAUDE.md",
+            "emacs",
+            "jenkins",
+            "a.code-workspaces",
+            ".environment",
+            "\u{e9}",
+        ] {
+            assert!(!protects(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_workspace_inside_of_one_takes_nothing_away() {
+        for (workspace, path, wanted) in [
+            ("/r", "hooks/x", false),
+            ("/r/.git", "hooks/x", true),
+            ("/r/.GIT/hooks", "x", true),
+            ("/r/.git/worktrees/a", "HEAD", true),
+            ("/r/.github", "workflows/ci.yml", true),
+            ("/r/.vscode", "tasks.json", true),
+            ("/h/.config", "git/config", true),
+            ("/h/.config", "app/config", false),
+            ("/h/.claude", "settings.json", true),
+            ("/r/.loggia", "config.toml", true),
+            // Where agents keep checkouts, a project is as any other.
+            ("/r/.claude/worktrees/fix", "src/lib.rs", false),
+            ("/r/.claude/worktrees/fix", ".git/config", true),
+            ("/h/.loggia/state/clones/0199", "src/lib.rs", false),
+            ("/h/.claude", "worktrees/../settings.json", true),
+        ] {
+            let absolute = format!("{workspace}/{path}");
+            assert_eq!(protects_file(path, &absolute), wanted, "{workspace} {path}");
+        }
+    }
+
+    #[test]
+    fn the_manual_shows_the_same_table() {
+        let manual = include_str!("../../../docs/configuration.md");
+        for kind in PROTECTED {
+            let names: Vec<String> = kind.paths.iter().map(|path| format!("`{path}`")).collect();
+            let row = format!("| {} | {} |", kind.configures, names.join(", "));
+            assert!(manual.contains(&row), "docs/configuration.md does not say\n{row}");
+        }
+    }
+}

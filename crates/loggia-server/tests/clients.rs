@@ -1,0 +1,299 @@
+//! What a client gets of what it asks for: where its session works, what passes in it, and whose
+//! session a name is. A server without its front door; the intents are what the wire decodes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use loggia_core::repository::{Scheme, Sources};
+use loggia_core::{
+    AgentName, CallOutcome, Content, Details, Event, FileDiff, Mode, Origin, Output, Repository,
+    Seq, SessionId, Settings, Surface, TaskChoice,
+};
+use loggia_server::auth::{Grant, Principal, Scopes};
+use loggia_server::clones::ClonePolicy;
+use loggia_server::dispatch::Reply;
+use loggia_server::state::{Caller, Defaults, Server, Shape};
+use loggia_session::{Hub, MemoryStore};
+use loggia_testkit::{Act, ScriptAgent, client};
+use loggia_wire::{
+    AgentSettings, Asked, CardFacts, Delivery, Dialect, Extension, HistoryLength, Intent,
+    ListTasks, OpenTask, Prompt, StatusFilter, View, WireError,
+};
+use serde_json::Value;
+
+const VIEW: View = View { dialect: Dialect::A2a1, extension: Extension::Off };
+
+struct Stage {
+    hub: Arc<Hub>,
+    server: Server,
+}
+
+impl Stage {
+    /// Serves everything below a root, but for what lies behind the walls.
+    fn new(root: &Path, walls: &[PathBuf], acts: Vec<Act>) -> Self {
+        let hub = client::hub(Arc::new(MemoryStore::default()), ScriptAgent::doing(acts));
+        let hub = Arc::new(hub);
+        let defaults = Defaults {
+            settings: client::settings(Mode::Ask),
+            workspace: root.to_owned(),
+            roots: vec![root.to_owned()],
+            walls: walls.to_vec(),
+            agent: AgentName("script".into()),
+            tools: Vec::new(),
+            auto_execute: true,
+        };
+        let sources = Sources { schemes: vec![Scheme::File], ..Sources::default() };
+        let policy = ClonePolicy { directory: root.join("own/clones"), sources, count: 4 };
+        let server = Server::new(hub.clone(), Shape::Many, defaults, facts()).cloning(policy);
+        Self { hub, server }
+    }
+
+    async fn ask(&self, caller: &Caller, intent: Intent) -> Result<Value, WireError> {
+        match self.server.ask(Asked { view: VIEW, intent }, caller, None).await? {
+            Reply::Value(value) => Ok(value),
+            Reply::Written(text) => Ok(serde_json::from_str(&text).unwrap()),
+            Reply::Frame(_) | Reply::Frames(_) => panic!("a stream"),
+        }
+    }
+
+    async fn open(
+        &self,
+        caller: &Caller,
+        name: Option<&str>,
+        settings: AgentSettings,
+    ) -> Result<Value, WireError> {
+        let (session, settings) = (name.map(SessionId::from), Some(settings));
+        self.ask(caller, Intent::OpenTask(OpenTask { session, settings, profile: None })).await
+    }
+
+    async fn say(&self, caller: &Caller, name: &str) -> Value {
+        let prompt = Prompt {
+            session: Some(name.into()),
+            task: TaskChoice::New,
+            content: Content::text("go"),
+            settings: None,
+            delivery: Delivery::WhenSettled,
+            push: None,
+            history: HistoryLength::All,
+            output_modes: Vec::new(),
+            references: Vec::new(),
+        };
+        self.ask(caller, Intent::Prompt(Box::new(prompt))).await.unwrap()
+    }
+
+    async fn tasks(&self, caller: &Caller, name: &str) -> Result<Vec<String>, WireError> {
+        let list = ListTasks {
+            session: Some(name.into()),
+            status: StatusFilter::Any,
+            page_size: 100,
+            page_token: None,
+            history: HistoryLength::All,
+            artifacts: false,
+            since: None,
+        };
+        let listed = self.ask(caller, Intent::ListTasks(list)).await?;
+        Ok(listed["tasks"].as_array().unwrap().iter().map(id).collect())
+    }
+
+    async fn settings(&self, session: &str) -> Settings {
+        let handle = self.hub.open(&session.into()).await.unwrap();
+        handle.inspect(|session| session.opened().unwrap().settings.clone()).await.unwrap()
+    }
+}
+
+fn id(task: &Value) -> String {
+    task["id"].as_str().unwrap().to_owned()
+}
+
+fn caller(name: &str, scopes: Scopes, grant: Grant) -> Caller {
+    let mut origin = Origin::new(Surface::A2a, name);
+    origin.principal = Some(name.to_owned());
+    Caller { principal: Principal::new(name).may(scopes).granted(grant), origin }
+}
+
+fn ann() -> Caller {
+    caller("ann", Scopes::CLIENT, Grant::None)
+}
+
+fn facts() -> CardFacts {
+    CardFacts {
+        name: "Loggia".into(),
+        description: String::new(),
+        version: "0".into(),
+        public_url: "http://localhost:1".into(),
+        grpc: None,
+        tenant: None,
+        documentation_url: None,
+        streaming: true,
+        push: false,
+        extended_card: false,
+        auth: Vec::new(),
+        input_modes: Vec::new(),
+        output_modes: Vec::new(),
+        skills: Vec::new(),
+        tools: Vec::new(),
+    }
+}
+
+/// A12: neither Loggia's own directories nor git's are a workspace, however they are spelled.
+#[tokio::test]
+async fn no_client_works_in_what_is_not_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap();
+    for name in ["own/clones/bob", "owner", "repo/.git/hooks", "repo/src"] {
+        std::fs::create_dir_all(root.join(name)).unwrap();
+    }
+    std::os::unix::fs::symlink(root.join("own"), root.join("link")).unwrap();
+    let stage = Stage::new(&root, &[root.join("own")], Vec::new());
+    for (path, wanted) in [
+        ("own", Some("Loggia keeps its own files there")),
+        ("own/clones", Some("Loggia keeps its own files there")),
+        ("own/clones/bob", Some("Loggia keeps its own files there")),
+        ("link/clones/bob", Some("Loggia keeps its own files there")),
+        ("owner/../own", Some("Loggia keeps its own files there")),
+        ("repo/.git", Some("it is git's own")),
+        ("repo/.git/hooks", Some("it is git's own")),
+        ("..", Some("it lies outside the directories that are served")),
+        ("owner", None),
+        ("repo/src", None),
+        // What holds it stays usable: tools know the walls.
+        (".", None),
+    ] {
+        let workspace_path = Some(root.join(path).to_str().unwrap().to_owned());
+        let settings = AgentSettings { workspace_path, ..AgentSettings::default() };
+        let why = stage.open(&ann(), None, settings).await.err().map(|error| error.to_string());
+        let wanted = wanted.map(|why| format!("This workspace is not allowed: {why}"));
+        assert_eq!(why, wanted, "{path}");
+    }
+    for (path, given) in [("own/clones/bob", false), ("link/clones/bob", false), ("repo", true)] {
+        let url = format!("file://{}", root.join(path).display());
+        let repository = Some(Repository { url, revision: None, shallow: false, directory: None });
+        let settings = AgentSettings { repository, ..AgentSettings::default() };
+        let opened = stage.open(&ann(), None, settings).await;
+        assert_eq!(opened.is_ok(), given, "{path}: {opened:?}");
+    }
+    stage.hub.stop().await;
+}
+
+/// What was granted is not asked, on every binding; what would ask is put to whoever may answer, and
+/// refused to whoever may not.
+#[tokio::test]
+async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
+    let root = Path::new("/");
+    let edit = || Act::Propose(Details::Edit(FileDiff::between("a", "/w/a", None, "x")));
+    let hook = || Act::Propose(Details::Edit(FileDiff::between(".git/x", "/w/.git/x", None, "x")));
+    let run = || Act::execute("touch x");
+    let (asker, other) = (Scopes::CLIENT, Scopes::REGISTERED);
+    let (asks, done) = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED");
+    // What is done, by whom; how it ends, and whether it was permitted.
+    let table: [(&str, Act, Scopes, Grant, &str, bool); 9] = [
+        ("asked", run(), asker, Grant::None, asks, false),
+        ("refused", run(), other, Grant::None, done, false),
+        ("edit refused", edit(), other, Grant::None, done, false),
+        ("edit granted", edit(), other, Grant::Edits, done, true),
+        ("edit granted, may answer", edit(), asker, Grant::Edits, done, true),
+        ("more than granted", run(), other, Grant::Edits, done, false),
+        ("more than granted, asked", run(), asker, Grant::Edits, asks, false),
+        ("protected", hook(), other, Grant::Edits, done, false),
+        ("all", run(), other, Grant::All, done, true),
+    ];
+    for (case, act, scopes, grant, wanted, permitted) in table {
+        let outcome = CallOutcome::Succeeded { output: Output::text("it was done") };
+        let stage = Stage::new(root, &[], vec![act, Act::End(outcome)]);
+        let task = stage.say(&caller("ann", scopes, grant), "c").await;
+        let task = &task["task"];
+        assert_eq!(task["status"]["state"], wanted, "{case}: {task}");
+        let log = stage.hub.store().read(&"c".into(), Seq::ZERO, 1000).await.unwrap();
+        let started = log.iter().any(|logged| matches!(logged.event, Event::CallStarted { .. }));
+        assert_eq!(started, permitted, "{case}");
+        let nobody = log.iter().any(|logged| match &logged.event {
+            Event::CallEnded { outcome: CallOutcome::Cancelled { reason }, .. } => {
+                reason.contains("nobody is there")
+            }
+            _ => false,
+        });
+        assert_eq!(nobody, wanted == done && !permitted, "{case}");
+        stage.hub.stop().await;
+    }
+}
+
+/// Any message may have calls ask again; none can have them stop asking.
+#[tokio::test]
+async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
+    let stage = Stage::new(Path::new("/"), &[], Vec::new());
+    let auto = |auto_execute| AgentSettings { auto_execute, ..AgentSettings::default() };
+    for (caller, grant) in [
+        (ann(), Mode::Ask),
+        (caller("bob", Scopes::CLIENT, Grant::Edits), Mode::Edits),
+        (caller("eve", Scopes::CLIENT, Grant::All), Mode::All),
+    ] {
+        let name = caller.principal.name.as_str();
+        for (asked, wanted) in [
+            (Some(true), Mode::All),
+            (None, Mode::All),
+            (Some(false), grant),
+            (Some(false), grant),
+            (Some(true), grant),
+            (None, grant),
+        ] {
+            stage.open(&caller, Some(name), auto(asked)).await.unwrap();
+            let settings = stage.settings(name).await;
+            assert_eq!(settings.mode, wanted, "{name} {asked:?}");
+            let before = Settings { mode: Mode::Ask, ..settings };
+            assert_eq!(before, client::settings(Mode::Ask), "nothing else changes");
+        }
+    }
+    stage.hub.stop().await;
+}
+
+/// An admin is shown the names of all clients. One that several gave is nobody's: each has one more,
+/// which holds wherever a context is named.
+#[tokio::test]
+async fn an_admin_reaches_the_session_that_it_names() {
+    let stage = Stage::new(Path::new("/"), &[], Vec::new());
+    let admin = caller("adm", Scopes::ALL, Grant::None);
+    let (bob, none) = (caller("bob", Scopes::CLIENT, Grant::None), AgentSettings::default);
+    let alone = stage.say(&ann(), "alone").await["task"].clone();
+    assert_eq!(stage.tasks(&admin, "alone").await.unwrap(), [id(&alone)]);
+    stage.open(&admin, Some("alone"), none()).await.unwrap();
+    assert_eq!(stage.tasks(&ann(), "alone").await.unwrap().len(), 2, "it is the only one");
+
+    let mut own = Vec::new();
+    for client in [&ann(), &bob] {
+        let task = stage.say(client, "both").await["task"].clone();
+        assert_eq!(task["contextId"], "both");
+        own.push(id(&task));
+    }
+    let refused = stage.open(&admin, Some("both"), none()).await.unwrap_err().to_string();
+    let listed = stage.tasks(&admin, "both").await.unwrap_err().to_string();
+    assert_eq!(refused, listed);
+    let (_, names) = refused.split_once("name one: ").expect(&refused);
+    let names: Vec<&str> = names.split(", ").collect();
+    assert_eq!(names.len(), 2, "{refused}");
+
+    // Each of them is one client's, whatever is done with it.
+    let mut seen = Vec::new();
+    for name in names {
+        let before = stage.tasks(&admin, name).await.unwrap();
+        let [theirs] = before.as_slice() else { panic!("{name}: {before:?}") };
+        stage.say(&admin, name).await;
+        assert_eq!(stage.tasks(&admin, name).await.unwrap().len(), 2, "{name}");
+        seen.push(theirs.clone());
+    }
+    seen.sort();
+    own.sort();
+    assert_eq!(seen, own);
+    for client in [&ann(), &bob] {
+        assert_eq!(stage.tasks(client, "both").await.unwrap().len(), 2);
+    }
+    // Nobody else is told such names.
+    assert!(stage.tasks(&bob, "alone").await.unwrap().is_empty());
+    stage.hub.stop().await;
+}

@@ -1,0 +1,117 @@
+//! A12, A13: Loggia's own directories are nobody's workspace, and not for tools, wherever they lie.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::driver::{Machine, Ran};
+use crate::oauth::register;
+use crate::served::{EXTENSION, Served, text_message};
+
+/// What holds the workspace and Loggia's own directories, as a user's home does.
+fn above(machine: &Machine) -> PathBuf {
+    machine.home().parent().unwrap().canonicalize().unwrap()
+}
+
+fn git(directory: &Path, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+    let status = command.env("GIT_CONFIG_GLOBAL", "/dev/null").current_dir(directory).status();
+    assert!(status.unwrap().success(), "git {arguments:?}");
+}
+
+#[test]
+fn a_home_is_worked_in_without_loggias_own_files() {
+    let machine = Machine::new();
+    let setting = "# kept\nmode = 'ask'\n";
+    machine.configure(setting);
+    let run = |prompt: &str| {
+        let mut command = machine.command(&["run", "--approve", "edits", prompt]);
+        Ran::from(command.current_dir(above(&machine)).output().unwrap())
+    };
+    for prompt in [
+        "write home/config/config.toml: mode = 'all'",
+        "edit home/config/config.toml: ask => all",
+        "write home/state/new.txt: x",
+        "read home/config/config.toml",
+        "list home/data",
+    ] {
+        let ran = run(prompt);
+        assert!(ran.out.contains("one of Loggia's own files"), "{prompt}: {}{}", ran.out, ran.err);
+        assert!(ran.err.contains("Loggia's own files lie inside of"), "{prompt}: {}", ran.err);
+    }
+    let found = run("search kept");
+    assert!(!found.out.contains("config.toml"), "{}", found.out);
+    let kept = std::fs::read_to_string(machine.home().join("config/config.toml")).unwrap();
+    assert_eq!(kept, setting);
+    assert!(!machine.home().join("state/new.txt").exists());
+    // Everything else is as in any workspace; what configures a shell asks nobody here, so it is refused.
+    assert_eq!(run("write notes.txt: x").code, 0);
+    assert!(above(&machine).join("notes.txt").exists());
+    run("write .zshenv: x");
+    assert!(!above(&machine).join(".zshenv").exists());
+}
+
+#[tokio::test]
+async fn a_client_does_not_get_at_the_copy_of_another() {
+    let machine = Machine::new();
+    machine.configure("[server.clones]\nschemes = ['file']\n");
+    let (root, said) = (above(&machine), above(&machine).join("said"));
+    let origin = root.join("origins/repo");
+    std::fs::create_dir_all(&origin).unwrap();
+    std::fs::write(origin.join("secret.txt"), "of bob\n").unwrap();
+    git(&origin, &["init", "-q"]);
+    git(&origin, &["add", "-A"]);
+    git(&origin, &["commit", "-q", "-m", "one"]);
+    let (ann, bob) = (register(&machine, "ann", &[]), register(&machine, "bob", &[]));
+    let mut command = machine.command(&["serve", "--port", "0", "--root", root.to_str().unwrap()]);
+    command.stderr(File::create(&said).unwrap());
+    let served = Served::spawn(command);
+    let said = std::fs::read_to_string(said).unwrap();
+    assert!(said.contains("Loggia's own files lie inside of"), "{said}");
+    let (ann, bob) = (ann.token(&served).await, bob.token(&served).await);
+    let send = async |token: &str, text: &str, settings: Value| {
+        let mut message = text_message(text);
+        message["metadata"] = json!({ EXTENSION: settings });
+        let params = json!({ "message": message, "configuration": { "blocking": true } });
+        served.call_as(token, "/", "message/send", params).await
+    };
+    let url = format!("file://{}", origin.display());
+    let repository = |more: Value| {
+        let mut repository = json!({ "url": url });
+        repository.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "repository": repository })
+    };
+    let cloned = send(&bob, "read secret.txt", repository(json!({}))).await;
+    assert!(cloned.to_string().contains("of bob"), "its own copy is bob's to read: {cloned}");
+    let clones = machine.home().join("state/clones");
+    let copy = clones.join(cloned["result"]["contextId"].as_str().unwrap());
+    let copy = copy.canonicalize().unwrap();
+    assert!(copy.join("secret.txt").exists(), "{copy:?}");
+
+    let own = [machine.home().join("config"), machine.data(), clones.clone(), copy.clone()];
+    for path in own.iter().chain([&origin.join(".git")]) {
+        let refused = send(&ann, "list", json!({ "workspace_path": path })).await;
+        let reason = &refused["error"]["data"]["reason"];
+        assert_eq!(reason, "workspace-refused", "{path:?}: {refused}");
+    }
+    let stolen = json!({ "repository": { "url": format!("file://{}", copy.display()) } });
+    let refused = send(&ann, "list", stolen).await;
+    assert_eq!(refused["error"]["data"]["field"], "repositoryUrl", "{refused}");
+    let inside = copy.strip_prefix(&root).unwrap();
+    for prompt in [
+        format!("read {}/secret.txt", inside.display()),
+        "list home/state/clones".to_owned(),
+        "read home/config/config.toml".to_owned(),
+    ] {
+        let told = send(&ann, &prompt, json!({ "workspace_path": root })).await.to_string();
+        assert!(told.contains("one of Loggia's own files"), "{prompt}: {told}");
+        assert!(!told.contains("of bob"), "{prompt}: {told}");
+    }
+    let target = repository(json!({ "target_directory": ".git" }));
+    let failed = send(&ann, "write hooks/post-checkout: x", target).await;
+    assert_eq!(failed["result"]["status"]["state"], "failed", "{failed}");
+    assert!(failed.to_string().contains("is git's own"), "{failed}");
+}
