@@ -14,10 +14,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto;
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
@@ -79,7 +80,7 @@ pub struct Shutdown {
 
 /// In the extensions of every request. A stream that is told ends with a frame that says so.
 #[derive(Debug, Clone)]
-pub struct Stopping(CancellationToken);
+pub struct Stopping(Arc<CancellationToken>);
 
 impl Stopping {
     pub fn is_stopping(&self) -> bool {
@@ -98,18 +99,27 @@ pub struct Stopped {
     pub cut: usize,
 }
 
-/// Serves until told to stop, then at most `stop_time` longer.
-pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdown) -> Stopped {
+/// Serves until told to stop, then at most `stop_time` longer. Connections that go on are served in
+/// the crowd's runtime, all others in this one.
+pub async fn serve(
+    bound: Bound,
+    door: Guarded,
+    limits: Limits,
+    shutdown: Shutdown,
+    crowd: Handle,
+) -> Stopped {
     let (inspector, inspect) = Inspector::new();
     let mut inspecting = tokio::task::JoinSet::new();
     inspecting.spawn(inspect);
     let entrance = Arc::new(Entrance {
-        http: http(&limits),
+        http: http(&limits, Crowd(crowd.clone())),
+        crowd,
         room: Arc::new(Semaphore::new(room(limits.connections))),
         connections: TaskTracker::new(),
         sockets: TaskTracker::new(),
         guarded: door,
         inspector,
+        stopping: Stopping(Arc::new(shutdown.graceful.clone())),
         shutdown,
         cut: CancellationToken::new(),
         limits,
@@ -125,7 +135,9 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
 
 /// What all connections share.
 struct Entrance {
-    http: auto::Builder<TokioExecutor>,
+    http: auto::Builder<Crowd>,
+    /// Where connections that go on are served.
+    crowd: Handle,
     room: Arc<Semaphore>,
     connections: TaskTracker,
     /// Lives longer than its connection's task where that left HTTP behind.
@@ -133,6 +145,8 @@ struct Entrance {
     guarded: Guarded,
     inspector: Inspector,
     shutdown: Shutdown,
+    /// As every request gets it.
+    stopping: Stopping,
     /// Ends the connections that are left.
     cut: CancellationToken,
     limits: Limits,
@@ -174,10 +188,24 @@ impl Entrance {
     }
 }
 
+/// Runs the streams of HTTP/2 connections.
+#[derive(Clone)]
+struct Crowd(Handle);
+
+impl<F> hyper::rt::Executor<F> for Crowd
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
+}
+
 /// HTTP/1.1 and HTTP/2 without TLS on one port. Times are kept by our own clock: hyper's knows no
 /// difference between an idle connection and a slow head, and has none before the first bytes.
-fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn http(limits: &Limits, crowd: Crowd) -> auto::Builder<Crowd> {
+    let mut builder = auto::Builder::new(crowd);
     builder.http1().header_read_timeout(None).max_buf_size(limits.header_bytes.max(8_192));
     builder
         .http2()

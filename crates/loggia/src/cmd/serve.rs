@@ -265,14 +265,14 @@ impl Setup {
         let door =
             Door::new(guard, authenticator(args, self.oauth.clone())?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        let connections = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("connections")
+        let crowd = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("crowd")
             .enable_all()
             .build()?;
         let routes = door.around(http::router(server.clone()));
-        let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
-        let connections = Some(connections);
-        Ok(Serving { server, connections, listening, resumed, tended, shutdown })
+        let serving = serve::serve(bound, routes, limits, shutdown.clone(), crowd.handle().clone());
+        let (listening, crowd) = (tokio::spawn(serving), Some(crowd));
+        Ok(Serving { server, crowd, listening, resumed, tended, shutdown })
     }
 }
 
@@ -300,9 +300,9 @@ fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
 /// A server at work.
 pub struct Serving {
     server: Arc<Server>,
-    /// Threads of their own: however many clients there are, sessions are not behind them. None
-    /// only while it ends: a runtime must not be dropped where nothing may block.
-    connections: Option<Runtime>,
+    /// Threads of their own: however many clients follow something, sessions are not behind them.
+    /// None only while it ends: a runtime must not be dropped where nothing may block.
+    crowd: Option<Runtime>,
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
     /// Looks after copies of repositories; stopped when the server goes.
@@ -361,8 +361,8 @@ impl Serving {
 impl Drop for Serving {
     fn drop(&mut self) {
         self.tended.abort();
-        if let Some(connections) = self.connections.take() {
-            connections.shutdown_background();
+        if let Some(crowd) = self.crowd.take() {
+            crowd.shutdown_background();
         }
     }
 }
