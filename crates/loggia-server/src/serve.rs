@@ -18,10 +18,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto;
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
@@ -103,7 +104,7 @@ pub struct Shutdown {
 
 /// In the extensions of every request. A stream that is told ends with a frame that says so.
 #[derive(Debug, Clone)]
-pub struct Stopping(CancellationToken);
+pub struct Stopping(Arc<CancellationToken>);
 
 impl Stopping {
     pub fn is_stopping(&self) -> bool {
@@ -122,8 +123,15 @@ pub struct Stopped {
     pub cut: usize,
 }
 
-/// Serves until told to stop, then at most `stop_time` longer.
-pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdown) -> Stopped {
+/// Serves until told to stop, then at most `stop_time` longer. Connections that go on are served in
+/// a runtime of their own, all others in this one.
+pub async fn serve(
+    bound: Bound,
+    door: Guarded,
+    limits: Limits,
+    shutdown: Shutdown,
+    apart: Handle,
+) -> Stopped {
     let (inspector, inspect) = Inspector::new();
     let mut inspecting = tokio::task::JoinSet::new();
     inspecting.spawn(inspect);
@@ -131,12 +139,14 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
     let entrance = Arc::new(Entrance {
         tls: tls.map(|tls| Handshakes::new(&tls, limits.handshakes(), limits.handshake_time)),
         crowd: Crowd::new(limits.connections_of_one()),
-        http: http(&limits),
+        http: http(&limits, Apart(apart.clone())),
+        apart,
         room: Arc::new(Semaphore::new(room(limits.connections))),
         connections: TaskTracker::new(),
         sockets: TaskTracker::new(),
         guarded: door,
         inspector,
+        stopping: Stopping(Arc::new(shutdown.graceful.clone())),
         shutdown,
         cut: CancellationToken::new(),
         limits,
@@ -155,7 +165,9 @@ struct Entrance {
     /// None: in the clear.
     tls: Option<Handshakes>,
     crowd: Crowd,
-    http: auto::Builder<TokioExecutor>,
+    http: auto::Builder<Apart>,
+    /// Where connections that go on are served.
+    apart: Handle,
     room: Arc<Semaphore>,
     connections: TaskTracker,
     /// Lives longer than its connection's task where that left HTTP behind.
@@ -163,6 +175,8 @@ struct Entrance {
     guarded: Guarded,
     inspector: Inspector,
     shutdown: Shutdown,
+    /// As every request gets it.
+    stopping: Stopping,
     /// Ends the connections that are left.
     cut: CancellationToken,
     limits: Limits,
@@ -211,10 +225,25 @@ impl Entrance {
     }
 }
 
-/// HTTP/1.1 and HTTP/2 on one port, with or without TLS, told apart by their first bytes. Times are kept by our own clock: hyper's knows no
-/// difference between an idle connection and a slow head, and has none before the first bytes.
-fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+/// Runs the streams of HTTP/2 connections.
+#[derive(Clone)]
+struct Apart(Handle);
+
+impl<F> hyper::rt::Executor<F> for Apart
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        self.0.spawn(stream);
+    }
+}
+
+/// HTTP/1.1 and HTTP/2 on one port, with or without TLS, told apart by their first bytes. Times are
+/// kept by our own clock: hyper's knows no difference between an idle connection and a slow head, and
+/// has none before the first bytes.
+fn http(limits: &Limits, apart: Apart) -> auto::Builder<Apart> {
+    let mut builder = auto::Builder::new(apart);
     builder.http1().header_read_timeout(None).max_buf_size(limits.header_bytes.max(8_192));
     builder
         .http2()

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::Limits;
 
@@ -33,6 +33,8 @@ pub(super) struct Clock {
     begun: AtomicU64,
     ended: AtomicU64,
     left_http: AtomicBool,
+    goes_apart: AtomicBool,
+    is_apart: AtomicBool,
 }
 
 /// A request that is not yet answered to the end.
@@ -47,6 +49,24 @@ impl Clock {
     /// From now on the protocol keeps its own time.
     pub(super) fn leave_http(&self) {
         self.left_http.store(true, Ordering::Relaxed);
+    }
+
+    /// The connection is one of those that go on, and is to be served with them.
+    pub(super) fn go_apart(&self) {
+        self.goes_apart.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn goes_apart(&self) -> bool {
+        self.goes_apart.load(Ordering::Relaxed)
+    }
+
+    /// It is served there from now on.
+    pub(super) fn set_apart(&self) {
+        self.is_apart.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_apart(&self) -> bool {
+        self.is_apart.load(Ordering::Relaxed)
     }
 }
 
@@ -70,8 +90,11 @@ pub(super) struct Clocked<S> {
     head_time: Duration,
     idle_time: Duration,
     linger_time: Duration,
+    /// Runs out at the deadline or before it: a deadline that moves on with every request would
+    /// otherwise cost each of them a place in the runtime's list.
     timer: Pin<Box<Sleep>>,
-    /// What the timer runs for.
+    deadline: Instant,
+    /// What the deadline is for.
     armed: Option<Waiting>,
     /// The first bytes, to tell HTTP/2.
     opening: Vec<u8>,
@@ -84,13 +107,15 @@ pub(super) struct Clocked<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Clocked<S> {
     pub(super) fn new(stream: S, clock: Arc<Clock>, limits: &Limits) -> Self {
+        let deadline = Instant::now() + limits.header_time;
         Self {
             stream,
             clock,
             head_time: limits.header_time,
             idle_time: limits.idle_time,
             linger_time: limits.linger_time,
-            timer: Box::pin(sleep(limits.header_time)),
+            timer: Box::pin(sleep_until(deadline)),
+            deadline,
             armed: Some(Waiting::Head(0)),
             opening: Vec::new(),
             fragment: None,
@@ -119,6 +144,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Clocked<S> {
         let missing = 4usize.saturating_sub(self.opening.len());
         self.opening.extend(bytes.iter().take(missing));
         self.fragment = Some(self.clock.begun.load(Ordering::Relaxed));
+        if self.is_http2() {
+            self.clock.go_apart();
+        }
     }
 
     /// Ready when the time for what is waited for is over.
@@ -130,10 +158,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Clocked<S> {
             Waiting::Request(_) => self.idle_time,
         };
         if self.armed != Some(waiting) {
-            self.timer.as_mut().reset(Instant::now() + time);
+            self.deadline = Instant::now() + time;
             self.armed = Some(waiting);
+            if self.deadline < self.timer.deadline() {
+                self.timer.as_mut().reset(self.deadline);
+            }
         }
         ready!(self.timer.as_mut().poll(context));
+        while self.timer.deadline() < self.deadline {
+            self.timer.as_mut().reset(self.deadline);
+            ready!(self.timer.as_mut().poll(context));
+        }
         match waiting {
             // The end of the input: a proper close.
             Waiting::Request(_) | Waiting::Answer => Poll::Ready(Ok(())),

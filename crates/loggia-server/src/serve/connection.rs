@@ -3,26 +3,36 @@
 //!
 //! Puts into each request what belongs to its connection, and counts the requests under way for the
 //! clock. Knows no request's content.
+//!
+//! A connection that asks and is answered is served where the sessions run: nobody has to be woken to
+//! hand its message over. One that goes on (a stream, a socket, HTTP/2) or brings much is moved to the
+//! crowd, in a runtime of its own: sessions never stand behind it in a queue.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
-use axum::http::{Request, Response, StatusCode};
+use axum::http::header::UPGRADE;
+use axum::http::{Request, Response, StatusCode, Version};
 use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tower::ServiceExt;
 
+use super::Entrance;
 use super::clock::{Clock, Clocked, Underway};
 use super::handshake::{Greeted, Greeting};
 use super::socket::Socket;
-use super::{Entrance, Stopping};
 use crate::peer::Peer;
+
+/// Bodies beyond this take a while to read.
+const LARGE: u64 = 64 * 1024;
 
 pub(super) struct Connection {
     entrance: Arc<Entrance>,
@@ -35,7 +45,26 @@ impl Connection {
         Arc::new(Self { entrance, peer, clock: Arc::default() })
     }
 
+    /// Served where this runs, until the connection turns out to be one of those that go on, or that
+    /// have to be encrypted.
     pub(super) async fn run(self: Arc<Self>, socket: Socket) {
+        if self.entrance.tls.is_some() {
+            self.clock.go_apart();
+        }
+        let mut serving: Pin<Box<dyn Future<Output = ()> + Send>> =
+            Box::pin(self.clone().greet(socket));
+        let goes = poll_fn(|context| match serving.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(false),
+            Poll::Pending if self.clock.goes_apart() => Poll::Ready(true),
+            Poll::Pending => Poll::Pending,
+        });
+        if goes.await {
+            self.clock.set_apart();
+            self.entrance.connections.spawn_on(serving, &self.entrance.apart);
+        }
+    }
+
+    async fn greet(self: Arc<Self>, socket: Socket) {
         let Some(tls) = &self.entrance.tls else { return self.serve(socket).await };
         let Entrance { shutdown, cut, .. } = &*self.entrance;
         let greeted = tokio::select! {
@@ -74,12 +103,18 @@ impl Connection {
         let mut serving =
             std::pin::pin!(http.serve_connection_with_upgrades(TokioIo::new(clocked), requests));
         let Entrance { shutdown, cut, .. } = &*self.entrance;
+        let told = cut.run_until_cancelled(shutdown.graceful.cancelled());
+        // All connections wait for the same two words. In a set of its own each looks whether they
+        // were said when it is woken for them, not whenever it does anything.
+        let mut told = FuturesUnordered::from_iter([told]);
         // Biased: a connection that has ended is not told anything.
         let ended = tokio::select! {
             biased;
             ended = serving.as_mut() => ended,
-            () = cut.cancelled() => return,
-            () = shutdown.graceful.cancelled() => {
+            Some(graceful) = told.next() => {
+                if graceful.is_none() {
+                    return;
+                }
                 serving.as_mut().graceful_shutdown();
                 match cut.run_until_cancelled(serving).await {
                     Some(ended) => ended,
@@ -97,15 +132,35 @@ impl Connection {
         mut request: Request<Incoming>,
     ) -> Result<Response<Answer>, Infallible> {
         let underway = self.clock.begin();
+        if is_long(&request) && !self.clock.is_apart() {
+            self.clock.go_apart();
+            poll_fn(|_| match self.clock.is_apart() {
+                true => Poll::Ready(()),
+                // Polled again where it goes to.
+                false => Poll::Pending,
+            })
+            .await;
+        }
         let extensions = request.extensions_mut();
         extensions.insert(self.peer.clone());
-        extensions.insert(Stopping(self.entrance.shutdown.graceful.clone()));
-        let response = self.entrance.guarded.router().oneshot(request).await?;
+        extensions.insert(self.entrance.stopping.clone());
+        let response = self.entrance.guarded.answer(request.map(Body::new)).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.clock.leave_http();
         }
+        // What has no end yet is a stream.
+        if response.body().size_hint().exact().is_none() {
+            self.clock.go_apart();
+        }
         Ok(response.map(|body| Answer { body, _underway: underway }))
     }
+}
+
+/// Whether a request of HTTP/1.1 is one that others must not wait for: it leaves HTTP behind, or has
+/// much to say. HTTP/2 is served apart as a whole.
+fn is_long(request: &Request<Incoming>) -> bool {
+    let large = request.body().size_hint().upper().is_none_or(|upper| upper > LARGE);
+    request.version() != Version::HTTP_2 && (large || request.headers().contains_key(UPGRADE))
 }
 
 /// A body that counts as under way until it is sent or given up.

@@ -3,13 +3,14 @@
 //!
 //! Knows no route. How a refusal reads on an RPC endpoint is the caller's [`Render`].
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use tower::{ServiceExt, service_fn};
 
 use crate::auth::Authenticator;
 use crate::guard::{Guard, Rejection, read_away};
@@ -25,7 +26,10 @@ pub struct Door {
 
 /// A router behind a door: what [`serve`](super::serve) takes.
 #[derive(Clone)]
-pub struct Guarded(Router);
+pub struct Guarded {
+    door: Arc<Door>,
+    router: Router,
+}
 
 impl Door {
     pub fn new(guard: Guard, authenticator: Authenticator) -> Self {
@@ -40,7 +44,7 @@ impl Door {
 
     /// All routes of the router and everything that is none of them.
     pub fn around(self, router: Router) -> Guarded {
-        Guarded(router.layer(from_fn_with_state(Arc::new(self), enter)))
+        Guarded { door: Arc::new(self), router }
     }
 
     async fn admit(&self, request: Request) -> Result<Request, Response> {
@@ -55,7 +59,7 @@ impl Door {
                 Ok(Request::from_parts(parts, self.guard.limit(body)))
             }
             Err(rejection) => {
-                read_away(&parts, body).await;
+                Box::pin(read_away(&parts, body)).await;
                 Err(self.refuse(rejection, &parts))
             }
         }
@@ -68,19 +72,21 @@ impl Door {
 }
 
 impl Guarded {
-    pub(super) fn router(&self) -> Router {
-        self.0.clone()
+    /// The only way to the routes: through the door. Around the router and not a layer of it, which
+    /// every request would have to set up anew.
+    pub(super) async fn answer(&self, request: Request) -> Result<Response, Infallible> {
+        match self.door.admit(request).await {
+            Ok(request) => self.router.clone().oneshot(request).await,
+            Err(response) => Ok(response),
+        }
     }
 
     /// For tests that call routes without a connection.
     pub fn into_router(self) -> Router {
-        self.0
-    }
-}
-
-async fn enter(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    match door.admit(request).await {
-        Ok(request) => next.run(request).await,
-        Err(response) => response,
+        let service = service_fn(move |request| {
+            let guarded = self.clone();
+            async move { guarded.answer(request).await }
+        });
+        Router::new().fallback_service(service)
     }
 }

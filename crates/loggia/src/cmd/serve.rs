@@ -381,15 +381,15 @@ impl Setup {
         let door =
             Door::new(guard, authenticator(args, self.oauth.clone())?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        let connections = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("connections")
+        let apart = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("apart")
             .enable_all()
             .build()?;
-        let watched = bound.tls().cloned().map(|tls| connections.spawn(watch(tls, tell)));
+        let watched = bound.tls().cloned().map(|tls| tokio::spawn(watch(tls, tell)));
         let routes = door.around(http::router(server.clone()));
-        let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
-        let connections = Some(connections);
-        Ok(Serving { server, connections, listening, resumed, tended, watched, shutdown })
+        let serving = serve::serve(bound, routes, limits, shutdown.clone(), apart.handle().clone());
+        let (listening, apart) = (tokio::spawn(serving), Some(apart));
+        Ok(Serving { server, apart, listening, resumed, tended, watched, shutdown })
     }
 }
 
@@ -426,9 +426,9 @@ fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
 /// A server at work.
 pub struct Serving {
     server: Arc<Server>,
-    /// Threads of their own: however many clients there are, sessions are not behind them. None
-    /// only while it ends: a runtime must not be dropped where nothing may block.
-    connections: Option<Runtime>,
+    /// Threads of their own: however many clients follow something, sessions are not behind them.
+    /// None only while it ends: a runtime must not be dropped where nothing may block.
+    apart: Option<Runtime>,
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
     /// Looks after copies of repositories; stopped when the server goes.
@@ -492,8 +492,8 @@ impl Drop for Serving {
         if let Some(watched) = &self.watched {
             watched.abort();
         }
-        if let Some(connections) = self.connections.take() {
-            connections.shutdown_background();
+        if let Some(apart) = self.apart.take() {
+            apart.shutdown_background();
         }
     }
 }
