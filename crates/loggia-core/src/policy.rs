@@ -215,6 +215,7 @@ pub fn protects(path: &str) -> bool {
         ".claude",
         ".codex",
         ".gemini",
+        ".opencode",
         ".github",
         ".gitlab-ci.yml",
         ".circleci",

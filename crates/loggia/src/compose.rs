@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use loggia_agent::NativeAgent;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
+use loggia_agent::{CommandFiles, NativeAgent};
 use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
+use loggia_server::state::CommandSource;
 use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
 use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
 
+use crate::config::trust::Trust;
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
 use crate::style::Style;
@@ -28,6 +30,8 @@ pub struct App {
     pub paths: Paths,
     pub workspace: PathBuf,
     pub style: Style,
+    /// Commands that people wrote in files.
+    pub commands: Arc<CommandFiles>,
     /// How many files a command may open, where that is not what this process may.
     files: Option<u64>,
 }
@@ -59,7 +63,8 @@ impl App {
             .canonicalize()
             .with_context(|| format!("cannot work in {}", directory.display()))?;
         let style = Style::new(&environment);
-        Ok(Self { environment, paths, workspace, style, files: open_many_files() })
+        let commands = Arc::new(command_files(&paths));
+        Ok(Self { environment, paths, workspace, style, commands, files: open_many_files() })
     }
 
     /// Diagnostics only when asked for: on stderr, or in a file where the screen is in use.
@@ -137,8 +142,16 @@ impl App {
         let tools = self.tools(config);
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .remembering(self.paths.config.join("AGENTS.md"))
+            .commanded(self.commands.clone())
+            .priced(config.prices.clone())
             .cloning(self.clones(config));
         Hub::new(store, Arc::new(agent), program)
+    }
+
+    /// Commands from files, for the wire.
+    pub fn command_source(&self) -> CommandSource {
+        let commands = self.commands.clone();
+        Arc::new(move |workspace: &Path| commands.list(workspace))
     }
 
     /// Who looks at messages from outside, if somebody is configured to. It sees what commands see.
@@ -188,6 +201,17 @@ impl App {
             None => name.to_owned(),
         }
     }
+}
+
+/// Those of the user, and those of a project that is trusted.
+fn command_files(paths: &Paths) -> CommandFiles {
+    let trust = Trust::new(paths);
+    CommandFiles::new(paths.config.join("commands"), move |workspace| {
+        trust.is_trusted(workspace).unwrap_or_else(|error| {
+            tracing::warn!("whom to trust is not known: {error}");
+            false
+        })
+    })
 }
 
 /// What a tool touches, for people.

@@ -147,6 +147,10 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
         Event::ArtifactPublished { artifact, .. } => updates.extend(piece(step, artifact)),
         Event::NoticeRaised { level, text } => updates.push(notice(step, *level, text)),
+        Event::PromptExpanded { command, source, text, .. } => {
+            let text = Event::expansion(command, source, text);
+            updates.push(notice(step, Level::Info, &text));
+        }
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }

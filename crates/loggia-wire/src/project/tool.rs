@@ -47,6 +47,10 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             updates.push(published(artifact, step.published_before));
         }
         Event::NoticeRaised { level, text } => updates.push(notice(step, *level, text)),
+        Event::PromptExpanded { command, source, text, .. } => {
+            let text = Event::expansion(command, source, text);
+            updates.push(notice(step, Level::Info, &text));
+        }
         Event::TurnEnded { .. } => {
             updates.extend(whole_response(step));
             updates.push(changed(step));
