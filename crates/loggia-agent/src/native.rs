@@ -224,9 +224,13 @@ impl NativeAgent {
         };
         let model = self.open_model(&context.settings.model.0)?;
         let workspace = self.open_workspace(turn)?;
+        // Calls that waited while a command became a prompt have been waited for.
+        let waited = expanded.as_ref().is_some_and(|expanded| expanded.afresh);
         let mut conversation = conversation_about(turn, expanded).await?;
-        for (call, outcome) in self.resume(turn, &workspace).await? {
-            conversation.end(&call, outcome);
+        if !waited {
+            for (call, outcome) in self.resume(turn, &workspace).await? {
+                conversation.end(&call, outcome);
+            }
         }
         let memory = match Memory::is_absent(&workspace, self.user_memory.as_deref()) {
             true => Memory::default(),

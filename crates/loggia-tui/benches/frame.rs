@@ -148,7 +148,6 @@ impl Stage {
             pager: Pager::new(),
             cells: Vec::new(),
             theme: Theme::new(Depth::Indexed, Background::Dark),
-            prices: loggia_core::Prices::default(),
             buffer: Buffer::empty(Rect::new(0, 0, 120, 40)),
             length: 0,
             words: Box::new(words()),

@@ -89,13 +89,19 @@ pub async fn expand(
                 }
             }
         }
-        if text.len() > PROMPT_LIMIT {
-            return Err(failed(format!("its prompt has more than {PROMPT_LIMIT} bytes")));
-        }
+        within_limit(&text).map_err(failed)?;
     }
     text.push_str(&template.after(&given));
+    within_limit(&text).map_err(failed)?;
     turn.expand(&command.name, &command.source, &text).await?;
     Ok(Some(Expanded { content: with_text(&context.content, text), afresh: true }))
+}
+
+fn within_limit(text: &str) -> Result<(), String> {
+    match text.len() > PROMPT_LIMIT {
+        true => Err(format!("its prompt has more than {PROMPT_LIMIT} bytes")),
+        false => Ok(()),
+    }
 }
 
 async fn find(files: &Arc<CommandFiles>, workspace: &str, name: &str) -> Result<Found, TurnOver> {

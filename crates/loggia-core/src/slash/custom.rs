@@ -65,7 +65,7 @@ pub fn is_custom_name(name: &str) -> bool {
 /// Whether a name is Loggia's own.
 pub fn is_taken(name: &str) -> bool {
     let same = |known: &&str| known.eq_ignore_ascii_case(name);
-    find(COMMANDS, name).is_some() || OF_THE_SCREEN.iter().any(|known| same(&known))
+    find(COMMANDS, name).is_some() || OF_THE_SCREEN.iter().any(same)
 }
 
 impl CustomCommands {
