@@ -22,6 +22,8 @@ struct PastTurn {
     id: TurnId,
     started: Seq,
     content: Content,
+    /// The prompt was a command from a file, and these are its words.
+    expanded: bool,
     replies: Vec<Draft>,
 }
 
@@ -66,6 +68,7 @@ impl Conversation {
                     let content = prompts.remove(prompt).cloned().unwrap_or_default();
                     conversation.begin(turn.clone(), envelope.seq, content);
                 }
+                Event::PromptExpanded { text, .. } => conversation.expand(Content::text(text)),
                 Event::TextAppended { message, text, .. } => {
                     if let Some(draft) = conversation.draft(message) {
                         draft.text.push_str(text);
@@ -90,7 +93,16 @@ impl Conversation {
     }
 
     fn begin(&mut self, id: TurnId, started: Seq, content: Content) {
-        self.turns.push(PastTurn { id, started, content, replies: Vec::new() });
+        self.turns.push(PastTurn { id, started, content, expanded: false, replies: Vec::new() });
+    }
+
+    /// The last turn's prompt says this; what was done so far was done to write it.
+    pub fn expand(&mut self, content: Content) {
+        if let Some(turn) = self.turns.last_mut() {
+            turn.content = content;
+            turn.expanded = true;
+            turn.replies.clear();
+        }
     }
 
     fn draft(&mut self, message: &MessageId) -> Option<&mut Draft> {
@@ -184,7 +196,7 @@ impl PastTurn {
 
     /// Commands are between a person and Loggia: no model reads them or what came of them.
     fn is_command(&self) -> bool {
-        slash::read_content(&self.content) != Reading::Message
+        !self.expanded && slash::read_content(&self.content) != Reading::Message
     }
 
     /// Roughly how much a model has to read of this turn.

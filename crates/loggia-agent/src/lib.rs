@@ -7,6 +7,7 @@
 mod child;
 pub mod clone;
 pub mod context;
+pub mod custom;
 pub mod guard;
 mod memory;
 pub mod model;
@@ -15,4 +16,5 @@ mod slash;
 pub mod tool;
 pub mod workspace;
 
+pub use custom::CommandFiles;
 pub use native::NativeAgent;

@@ -9,13 +9,16 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use loggia_core::slash::{self as slash_line, Reading};
 use loggia_core::{
-    CallFailure, CallId, CallOutcome, Edit, Level, Limits, MessageId, Proposal, SHELL_TOOL,
+    CallFailure, CallId, CallOutcome, CustomCommands, Edit, Level, Limits, MessageId, Part, Prices,
+    Proposal, SHELL_TOOL, Slash,
 };
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use serde_json::{Value, json};
 
 use crate::clone::{self, Clones};
 use crate::context::Conversation;
+use crate::custom::CommandFiles;
+use crate::custom::expand::{self, Expanded};
 use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose, registry};
 use crate::slash;
@@ -46,6 +49,10 @@ pub struct NativeAgent {
     base: PathBuf,
     /// The user's own notes, given to the model before the workspace's.
     user_memory: Option<PathBuf>,
+    /// Commands that people wrote in files.
+    commands: Option<Arc<CommandFiles>>,
+    /// What tokens cost, where the user has said so.
+    prices: Arc<Prices>,
     /// Who makes copies of repositories.
     clones: Option<Arc<Clones>>,
     workspaces: Arc<OpenWorkspaces>,
@@ -53,13 +60,37 @@ pub struct NativeAgent {
 
 impl NativeAgent {
     pub fn new(tools: Toolbox, base: PathBuf) -> Self {
-        Self { tools, base, user_memory: None, clones: None, workspaces: Arc::default() }
+        Self {
+            tools,
+            base,
+            user_memory: None,
+            commands: None,
+            prices: Arc::default(),
+            clones: None,
+            workspaces: Arc::default(),
+        }
     }
 
     /// The same agent, which also tells its model what the user wrote in this file.
     #[must_use]
     pub fn remembering(self, user_memory: PathBuf) -> Self {
         Self { user_memory: Some(user_memory), ..self }
+    }
+
+    /// The same agent, which also knows commands from files.
+    #[must_use]
+    pub fn commanded(self, commands: Arc<CommandFiles>) -> Self {
+        Self { commands: Some(commands), ..self }
+    }
+
+    /// The same agent, which also says what was spent.
+    #[must_use]
+    pub fn priced(self, prices: Prices) -> Self {
+        Self { prices: Arc::new(prices), ..self }
+    }
+
+    pub(crate) fn prices(&self) -> &Prices {
+        &self.prices
     }
 
     /// The same agent, which also works in copies of repositories.
@@ -76,6 +107,14 @@ impl NativeAgent {
 
     pub(crate) fn tools(&self) -> &Toolbox {
         &self.tools
+    }
+
+    /// The commands from files that count here now.
+    pub(crate) async fn custom(&self, turn: &Turn) -> Result<CustomCommands, TurnOver> {
+        let Some(files) = self.commands.clone() else { return Ok(CustomCommands::default()) };
+        let workspace = PathBuf::from(turn.context().workspace.path());
+        let listed = tokio::task::spawn_blocking(move || files.list(&workspace)).await;
+        listed.map_err(|error| TurnOver::Failed(format!("commands can not be read: {error}")))
     }
 
     /// The turn's model. One that is asked outside of this process is had only once the prompt is
@@ -140,6 +179,14 @@ impl Agent for NativeAgent {
     }
 }
 
+/// How a turn begins.
+enum Begun {
+    /// It was a command, and it is done.
+    Done,
+    /// The model is asked; about this, where the prompt was a command from a file.
+    Prompt(Option<Expanded>),
+}
+
 /// One reply of the model, as far as the loop needs it.
 struct Heard {
     message: MessageId,
@@ -191,20 +238,19 @@ impl NativeAgent {
         if let Some(line) = &context.line {
             return self.own_line(turn, line).await.map(|()| String::new());
         }
-        match slash_line::read_content(&context.content) {
-            Reading::Message => {}
-            Reading::Command(command) => {
-                return slash::run(self, turn, command).await.map(|()| String::new());
-            }
-            Reading::Mistake(error) => {
-                return slash::explain(turn, &error).await.map(|()| String::new());
-            }
-        }
+        let expanded = match self.begin(turn).await? {
+            Begun::Done => return Ok(String::new()),
+            Begun::Prompt(expanded) => expanded,
+        };
         let model = self.open_model(turn).await?;
         let workspace = self.open_workspace(turn)?;
-        let mut conversation = conversation(turn).await?;
-        for (call, outcome) in self.resume(turn, &workspace).await? {
-            conversation.end(&call, outcome);
+        // Calls that waited while a command became a prompt have been waited for.
+        let waited = expanded.as_ref().is_some_and(|expanded| expanded.afresh);
+        let mut conversation = conversation_about(turn, expanded).await?;
+        if !waited {
+            for (call, outcome) in self.resume(turn, &workspace).await? {
+                conversation.end(&call, outcome);
+            }
         }
         let memory = match Memory::is_absent(&workspace, self.user_memory.as_deref()) {
             true => Memory::default(),
@@ -238,6 +284,35 @@ impl NativeAgent {
             }
         }
         Err(TurnOver::Failed(format!("the turn reached its limit of {} replies", limits.replies)))
+    }
+
+    /// Does the turn if it is a command; otherwise says what its prompt became.
+    async fn begin(&self, turn: &Turn) -> Result<Begun, TurnOver> {
+        let content = &turn.context().content;
+        let first = content.parts.first();
+        if !matches!(first, Some(Part::Text { text }) if text.starts_with('/')) {
+            return Ok(Begun::Prompt(None));
+        }
+        if let Reading::Command(command) = slash_line::read_content(content) {
+            return slash::run(self, turn, command).await.map(|()| Begun::Done);
+        }
+        if let Some(recorded) = expand::recorded(turn).await? {
+            return Ok(Begun::Prompt(Some(recorded)));
+        }
+        let custom = self.custom(turn).await?;
+        match (custom.read_content(content), &self.commands) {
+            (Reading::Message, _) => Ok(Begun::Prompt(None)),
+            (Reading::Command(Slash::Custom { name, arguments, .. }), Some(files)) => {
+                let expanded = expand::expand(self, turn, files, &name, &arguments).await?;
+                Ok(expanded.map_or(Begun::Done, |expanded| Begun::Prompt(Some(expanded))))
+            }
+            (Reading::Command(command), _) => {
+                slash::run(self, turn, command).await.map(|()| Begun::Done)
+            }
+            (Reading::Mistake(error), _) => {
+                slash::explain(turn, &custom, &error).await.map(|()| Begun::Done)
+            }
+        }
     }
 
     /// Waits for the calls that an earlier owner of the session left open, and runs them.
@@ -419,10 +494,23 @@ impl NativeAgent {
 
 /// What was said before this turn and in it so far.
 pub(crate) async fn conversation(turn: &Turn) -> Result<Conversation, TurnOver> {
+    conversation_about(turn, None).await
+}
+
+/// The same, of a prompt that a command became.
+async fn conversation_about(
+    turn: &Turn,
+    expanded: Option<Expanded>,
+) -> Result<Conversation, TurnOver> {
     let context = turn.context();
     let history = turn.history().await?;
     let summary = context.summary.as_deref();
-    Ok(Conversation::from_log(&history, &context.turn, &context.content, summary))
+    let content = expanded.as_ref().map_or(&context.content, |expanded| &expanded.content);
+    let mut conversation = Conversation::from_log(&history, &context.turn, content, summary);
+    if let Some(Expanded { content, afresh: true }) = expanded {
+        conversation.expand(content);
+    }
+    Ok(conversation)
 }
 
 /// Who the model is, and what it is to remember.

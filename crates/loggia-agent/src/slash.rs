@@ -14,14 +14,21 @@ mod report;
 mod survey;
 
 use loggia_core::slash::{self, Slash, SlashError};
-use loggia_core::{CallOutcome, Level};
+use loggia_core::{CallOutcome, CustomCommands, Level};
 use loggia_session::{Turn, TurnOver};
 
 use crate::native::NativeAgent;
 
 pub async fn run(agent: &NativeAgent, turn: &Turn, command: Slash) -> Result<(), TurnOver> {
     match command {
-        Slash::Help { about } => say(turn, help(&about)).await,
+        Slash::Help { about } if about.is_empty() => {
+            say(turn, help(&agent.custom(turn).await?)).await
+        }
+        Slash::Help { about } => say(turn, slash::explain(&about)).await,
+        // The turn loop asks the model; without a file there is nothing to ask about.
+        Slash::Custom { name, .. } | Slash::HelpCustom { name } => {
+            say(turn, agent.custom(turn).await?.explain(&name)).await
+        }
         Slash::About => say(turn, report::about(turn.context())).await,
         Slash::Tools => say(turn, report::tools(agent.tools())).await,
         Slash::Stats => report::stats(agent, turn).await,
@@ -37,22 +44,23 @@ pub async fn run(agent: &NativeAgent, turn: &Turn, command: Slash) -> Result<(),
 }
 
 /// What somebody is told whose line is no command.
-pub async fn explain(turn: &Turn, error: &SlashError) -> Result<(), TurnOver> {
+pub async fn explain(
+    turn: &Turn,
+    custom: &CustomCommands,
+    error: &SlashError,
+) -> Result<(), TurnOver> {
     let text = format!(
         "{error}.\n\n{}\n\nTo send a message that begins with a slash, put a space before it.",
-        slash::overview(&[])
+        custom.overview()
     );
     say(turn, text).await?;
     Err(TurnOver::Failed(error.to_string()))
 }
 
-fn help(about: &[&str]) -> String {
-    if !about.is_empty() {
-        return slash::explain(about);
-    }
+fn help(custom: &CustomCommands) -> String {
     format!(
         "{}\n\nA message that begins with a slash and is no command needs a space before it.",
-        slash::overview(&[])
+        custom.overview()
     )
 }
 

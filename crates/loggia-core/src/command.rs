@@ -143,6 +143,12 @@ pub enum Report {
     Publish {
         artifact: Artifact,
     },
+    /// What a command from a file became.
+    Expand {
+        command: String,
+        source: String,
+        text: String,
+    },
     /// From now on the model reads this instead of what was said so far; empty to begin anew.
     Compact {
         summary: String,

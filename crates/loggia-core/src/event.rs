@@ -59,6 +59,15 @@ pub enum Event {
         prompt: PromptId,
         task: TaskId,
     },
+    /// The turn's prompt was a command from a file: this is what the model is told instead of what
+    /// was typed. Calls of the turn before this one only served to write it.
+    PromptExpanded {
+        turn: TurnId,
+        command: String,
+        /// The file, for people.
+        source: String,
+        text: String,
+    },
     TurnEnded {
         turn: TurnId,
         outcome: TurnOutcome,
@@ -257,6 +266,17 @@ pub struct Usage {
     pub cached_tokens: u64,
 }
 
+impl Usage {
+    /// Saturating: the numbers are a provider's, and no log may fail to fold.
+    pub fn add(&mut self, more: &Usage) {
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.input_tokens, more.input_tokens);
+        add(&mut self.output_tokens, more.output_tokens);
+        add(&mut self.thought_tokens, more.thought_tokens);
+        add(&mut self.cached_tokens, more.cached_tokens);
+    }
+}
+
 impl Event {
     pub fn durability(&self) -> Durability {
         match self {
@@ -277,6 +297,7 @@ impl Event {
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
             | Event::TurnStarted { .. }
+            | Event::PromptExpanded { .. }
             | Event::TurnEnded { .. }
             | Event::CallProposed { .. }
             | Event::ApprovalAsked { .. }
@@ -286,6 +307,11 @@ impl Event {
             | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. } => Durability::Decision,
         }
+    }
+
+    /// What people are told of a prompt that a command from a file became.
+    pub fn expansion(command: &str, source: &str, text: &str) -> String {
+        format!("/{command} is, from {source}:\n{text}")
     }
 
     /// Adds `next` to this event where both are pieces of one stream and the sum stays under

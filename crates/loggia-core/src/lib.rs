@@ -18,6 +18,7 @@ pub mod event;
 pub mod id;
 pub mod origin;
 pub mod policy;
+pub mod prices;
 mod protected;
 pub mod repository;
 pub mod session;
@@ -43,6 +44,7 @@ pub use id::{
 };
 pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
+pub use prices::{Amount, Price, Prices, Rate, UsageByModel};
 pub use repository::Repository;
 pub use session::effect::{Effect, effects};
 pub use session::stats::Stats;
@@ -50,6 +52,7 @@ pub use session::{
     AnsweredQuestion, Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary,
 };
 pub use settings::{AgentName, Limits, ModelName, Settings, Workspace};
+pub use slash::custom::{CustomCommand, CustomCommands};
 pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;
 pub use task::view::{Exchange, RefusedCall, TaskArtifact, TaskView, Tasks};

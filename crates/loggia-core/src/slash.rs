@@ -5,8 +5,11 @@
 //! line means the same wherever it was typed.
 //!
 //! **The rule.** A prompt is a command if its very first character is a slash and what follows, up
-//! to the first white space, is a name: letters, digits, `-` and `_`, beginning with a letter. So
-//! `/usr/bin/x`, `//`, `/ x` and ` /help` are messages, and `/foo` is a command that does not exist.
+//! to the first white space, is a name: letters, digits, `-` and `_`, beginning with a letter, or
+//! several of them with `:` between. So `/usr/bin/x`, `//`, `/ x` and ` /help` are messages, and `/foo`
+//! is a command that does not exist, unless there is a file for it ([`custom`]).
+
+pub mod custom;
 
 use std::fmt;
 
@@ -86,6 +89,16 @@ pub enum Slash {
         focus: Option<String>,
     },
     Clear,
+    /// A prompt from a file.
+    Custom {
+        name: String,
+        arguments: String,
+        runs: bool,
+    },
+    /// What a command from a file is.
+    HelpCustom {
+        name: String,
+    },
 }
 
 /// What a prompt's text is.
@@ -102,6 +115,9 @@ pub enum Reading {
 pub enum SlashError {
     #[error("there is no command `/{given}`; there are {}", names(COMMANDS, "/"))]
     UnknownCommand { given: String },
+    /// The same where files give commands, too.
+    #[error("there is no command `/{given}`; there are {known}")]
+    UnknownHere { given: String, known: String },
     #[error("`/{group}` has no `{given}`; it has {}", names(below(group), ""))]
     UnknownSubCommand { group: &'static str, given: String },
     #[error("an argument is missing: `{usage}`")]
@@ -198,12 +214,16 @@ pub fn read(text: &str) -> Reading {
 
 /// A command given by its path, `["memory", "add"]`, with its arguments as one text.
 pub fn parse(path: &[impl AsRef<str>], args: &str) -> Result<Slash, SlashError> {
+    parse_line(&line_of(path, args))
+}
+
+fn line_of(path: &[impl AsRef<str>], args: &str) -> String {
     let mut line: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
     if let Some(first) = line.first_mut() {
         *first = first.strip_prefix('/').unwrap_or(first);
     }
     line.push(args);
-    parse_line(&line.join(" "))
+    line.join(" ")
 }
 
 /// The commands that a line so far may become, each with its whole name: for completion.
@@ -221,8 +241,10 @@ pub fn complete(text: &str) -> Vec<(String, &'static SlashCommand)> {
 }
 
 fn is_name(word: &str) -> bool {
-    word.starts_with(|letter: char| letter.is_ascii_alphabetic())
-        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+    word.split(':').all(|part| {
+        part.starts_with(|letter: char| letter.is_ascii_alphabetic())
+            && part.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+    })
 }
 
 /// The first word, and what follows it without the space between.
@@ -382,11 +404,13 @@ pub fn explain(about: &[&str]) -> String {
 }
 
 impl Slash {
-    /// Whether doing it may need somebody's permission: it changes a file.
+    /// Whether doing it may need somebody's permission: it changes a file, or runs something.
     pub fn may_ask(&self) -> bool {
         match self {
             Slash::Init | Slash::MemoryAdd { .. } => true,
-            Slash::Help { .. }
+            Slash::Custom { runs, .. } => *runs,
+            Slash::HelpCustom { .. }
+            | Slash::Help { .. }
             | Slash::About
             | Slash::Tools
             | Slash::ApprovalsList
@@ -417,6 +441,9 @@ impl fmt::Display for Slash {
             Slash::Compact { focus: None } => out.write_str("/compact"),
             Slash::Compact { focus: Some(focus) } => write!(out, "/compact {focus}"),
             Slash::Clear => out.write_str("/clear"),
+            Slash::Custom { name, arguments, .. } if arguments.is_empty() => write!(out, "/{name}"),
+            Slash::Custom { name, arguments, .. } => write!(out, "/{name} {arguments}"),
+            Slash::HelpCustom { name } => write!(out, "/help {name}"),
         }
     }
 }

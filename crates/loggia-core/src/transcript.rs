@@ -158,6 +158,10 @@ impl Transcript {
                 };
                 self.push(envelope, CellBody::Notice { level: Level::Info, text });
             }
+            Event::PromptExpanded { command, source, text, .. } => {
+                let text = Event::expansion(command, source, text);
+                self.push(envelope, CellBody::Notice { level: Level::Info, text });
+            }
             Event::NoticeRaised { level, text } => {
                 self.push(envelope, CellBody::Notice { level: *level, text: text.clone() });
             }

@@ -3,10 +3,13 @@
 //! A command becomes a prompt; its execution id is the task's id, and what follows comes as frames
 //! of that task. What a command does is not known here.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use loggia_core::slash;
-use loggia_core::{Command, Content, Details, Exchange, Session, SessionId, TaskChoice, TaskId};
+use loggia_core::{
+    Command, Content, CustomCommands, Details, Exchange, Session, SessionId, TaskChoice, TaskId,
+};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::commands::{
     CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
@@ -16,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::dispatch::Reply;
-use crate::state::{Caller, Server, submit_error};
+use crate::state::{Caller, Server, Shape, submit_error};
 
 /// How long the answer to a command that may ask waits for its question.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -47,13 +50,67 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        if let Some(session) = session {
-            // The commands are the same everywhere; a session that is not there has none.
-            self.session(&session, caller).await?;
-        }
+        let named = match (&session, &self.shape) {
+            (Some(session), _) | (None, Shape::Shared(session)) => {
+                // A session that is not there has no commands.
+                Some(self.session(session, caller).await?)
+            }
+            (None, Shape::Many) => None,
+        };
+        let custom = match named {
+            Some(handle) => self.custom_of(&handle).await?,
+            None => self.custom_in(self.defaults.workspace.clone()).await?,
+        };
         match view {
-            View::SDLC => Ok(Reply::Value(sdlc::types::commands())),
-            _ => value(&GetAllSlashCommandsResponse::all()),
+            View::SDLC => Ok(Reply::Value(sdlc::types::commands(&custom))),
+            _ => value(&GetAllSlashCommandsResponse::all(&custom)),
+        }
+    }
+
+    /// The commands from files that count in a session.
+    pub(crate) async fn custom_of(
+        &self,
+        handle: &SessionHandle,
+    ) -> Result<CustomCommands, WireError> {
+        let place = |session: &Session| {
+            session.opened().map(|opened| PathBuf::from(opened.workspace.path()))
+        };
+        match handle.inspect(place).await.map_err(submit_error)? {
+            Some(workspace) => self.custom_in(workspace).await,
+            None => Ok(CustomCommands::default()),
+        }
+    }
+
+    async fn custom_in(&self, workspace: PathBuf) -> Result<CustomCommands, WireError> {
+        let Some(commands) = self.commands.clone() else { return Ok(CustomCommands::default()) };
+        let listed = tokio::task::spawn_blocking(move || commands(&workspace)).await;
+        listed.map_err(|_| Condition::Internal.into())
+    }
+
+    /// Those that count where a command is to run, which may be a session that is not there yet.
+    async fn custom_for(
+        &self,
+        run: &RunSlash,
+        caller: &Caller,
+    ) -> Result<CustomCommands, WireError> {
+        let named = match (&run.session, &self.shape) {
+            (Some(session), _) | (None, Shape::Shared(session)) => Some(session),
+            (None, Shape::Many) => None,
+        };
+        let known = match named {
+            Some(session) => match self.session(session, caller).await {
+                Err(WireError::Condition(Condition::UnknownContext)) if self.is_many() => None,
+                known => Some(known?),
+            },
+            None => None,
+        };
+        match known {
+            Some(handle) => self.custom_of(&handle).await,
+            None => match self.place_of(run.settings.as_ref())? {
+                Some(place) => self.custom_in(place).await,
+                // A copy of a repository is trusted by nobody.
+                None => self.custom_in(PathBuf::new()).await,
+            },
         }
     }
 
@@ -63,7 +120,8 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let command = match slash::parse(&run.path, &run.args) {
+        let custom = self.custom_for(&run, caller).await?;
+        let command = match custom.parse(&run.path, &run.args) {
             Ok(command) => command,
             Err(error) if view == View::SDLC => return Err(no_command(&error)),
             Err(error) => {
@@ -150,9 +208,9 @@ impl Server {
 fn no_command(error: &slash::SlashError) -> WireError {
     let why = error.to_string();
     match error {
-        slash::SlashError::UnknownCommand { .. } | slash::SlashError::UnknownSubCommand { .. } => {
-            Condition::UnknownCommand { why }.into()
-        }
+        slash::SlashError::UnknownCommand { .. }
+        | slash::SlashError::UnknownHere { .. }
+        | slash::SlashError::UnknownSubCommand { .. } => Condition::UnknownCommand { why }.into(),
         slash::SlashError::Missing { .. } | slash::SlashError::TooMuch { .. } => {
             WireError::Invalid(Violation { field: "args".into(), why })
         }

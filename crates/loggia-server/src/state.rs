@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loggia_core::{
-    AgentName, Command, Level, Millis, Origin, Repository, SessionId, Settings, Workspace,
+    AgentName, Command, CustomCommands, Level, Millis, Origin, Repository, SessionId, Settings,
+    Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::sdlc::types::Tool;
@@ -57,6 +58,8 @@ pub struct Server {
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
     pub(crate) push: Option<Outbox>,
     pub(crate) oauth: Option<Arc<OAuth>>,
+    /// None: there are none.
+    pub(crate) commands: Option<CommandSource>,
     /// None: nothing is cloned here.
     clones: Option<ClonePolicy>,
     pub(crate) shelf: Arc<Shelf>,
@@ -65,6 +68,9 @@ pub struct Server {
     /// stand behind them in a queue.
     home: Handle,
 }
+
+/// The commands from files that count in a workspace. Blocks.
+pub type CommandSource = Arc<dyn Fn(&Path) -> CustomCommands + Send + Sync>;
 
 /// Which sessions are served.
 pub enum Shape {
@@ -166,6 +172,7 @@ impl Server {
             hook: None,
             push: None,
             oauth: None,
+            commands: None,
             clones: None,
             shelf: Arc::new(shelf),
             home,
@@ -186,6 +193,13 @@ impl Server {
             outbox.ask_for_clients(oauth.clone());
         }
         self.oauth = Some(oauth);
+        self
+    }
+
+    /// The same server, which also lists and runs commands from files.
+    #[must_use]
+    pub fn commanded(mut self, commands: CommandSource) -> Self {
+        self.commands = Some(commands);
         self
     }
 
@@ -350,6 +364,17 @@ impl Server {
             (Some(repository), Some(clones)) => Ok(Site::CopyOf(repository, clones)),
             (Some(_), None) | (None, _) => Ok(Site::Here(self.workspace(asked)?)),
         }
+    }
+
+    /// The directory that a new session would work in; None for a copy of a repository.
+    pub(crate) fn place_of(
+        &self,
+        asked: Option<&AgentSettings>,
+    ) -> Result<Option<PathBuf>, WireError> {
+        Ok(match self.site(asked)? {
+            Site::Here(path) => Some(path.into()),
+            Site::CopyOf(..) => None,
+        })
     }
 
     /// The repository that a client asks for, if it may be cloned.

@@ -180,6 +180,12 @@ impl Turn {
         self.report(Report::Publish { artifact }).await
     }
 
+    /// The prompt was a command from a file: what it became.
+    pub async fn expand(&self, command: &str, source: &str, text: &str) -> Result<(), TurnOver> {
+        let (command, source, text) = (command.to_owned(), source.to_owned(), text.to_owned());
+        self.report(Report::Expand { command, source, text }).await
+    }
+
     /// From the next turn on, this stands for the conversation so far; empty to begin anew.
     pub async fn compact(&self, summary: impl Into<String>) -> Result<(), TurnOver> {
         self.report(Report::Compact { summary: summary.into() }).await

@@ -88,6 +88,7 @@ impl Stage {
             size: SIZE,
             reflows: true,
             theme: Theme::new(Depth::Indexed, Background::Dark),
+            prices: loggia_core::Prices::default(),
             vim: false,
         };
         let picture = Picture::new(SIZE, Some(0), true);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use loggia_core::{Millis, Origin, Surface};
+use loggia_core::{CustomCommands, Millis, Origin, Prices, Surface};
 use loggia_session::LocalClient;
 use loggia_testkit::client::{create, memory_hub};
 use loggia_testkit::{Act, ScriptAgent};
@@ -17,6 +17,10 @@ struct Clumsy(watch::Sender<Vec<Present>>);
 
 impl Host for Clumsy {
     fn files(&self, _found: &mut dyn FnMut(String) -> Enough) {}
+
+    fn commands(&self) -> CustomCommands {
+        CustomCommands::default()
+    }
 
     fn history(&self) -> Vec<String> {
         Vec::new()
@@ -30,6 +34,10 @@ impl Host for Clumsy {
 
     fn share(&self) -> ShareFacts {
         panic!("on purpose")
+    }
+
+    fn share_on(&self, _port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>> {
+        Box::pin(async { Err("not here".to_owned()) })
     }
 
     fn presence(&self) -> watch::Receiver<Vec<Present>> {
@@ -62,6 +70,7 @@ fn main() {
             size: (80, 24),
             reflows: false,
             theme: Theme::default(),
+            prices: Prices::default(),
         };
         let client = Arc::new(LocalClient::new(handle, me));
         let host = Arc::new(Clumsy(watch::channel(Vec::new()).0));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
 use loggia_core::{
-    ApprovalId, Cancel, CellBody, ChoiceId, Edit, Envelope, Event, Millis, Origin, Refusal, Seq,
-    SessionId, Settings, Transcript,
+    ApprovalId, Cancel, CellBody, ChoiceId, CustomCommands, Edit, Envelope, Event, Millis, Origin,
+    Prices, Refusal, Seq, SessionId, Settings, Transcript,
 };
 use loggia_session::SubmitError;
 
@@ -50,11 +50,14 @@ pub struct Start {
     /// The terminal breaks rows in two when it gets narrower; most do.
     pub reflows: bool,
     pub theme: Theme,
+    /// What tokens cost, where the person has said so.
+    pub prices: Prices,
 }
 
 pub struct Model {
     pub me: Origin,
     pub theme: Theme,
+    pub prices: Prices,
     pub transcript: Transcript,
     pub facts: Facts,
     pub questions: Questions,
@@ -94,8 +97,10 @@ pub enum Msg {
         query: String,
         found: Vec<String>,
     },
+    Commands(CustomCommands),
     Sessions(Result<Vec<Preview>, String>),
     Share(ShareFacts),
+    Shared(Result<ShareFacts, String>),
     Present(Vec<Present>),
     Trouble(String),
     Edited {
@@ -147,8 +152,11 @@ pub enum Effect {
     Configure(Settings),
     Remember(String),
     FindFiles(String),
+    LoadCommands,
     LoadSessions,
     LoadShare,
+    /// On a port, or not any more.
+    ShareOn(Option<u16>),
     EditOutside {
         what: Edited,
         name: String,
@@ -183,6 +191,7 @@ impl Model {
         Self {
             me: start.me,
             theme: start.theme,
+            prices: start.prices,
             transcript: Transcript::default(),
             facts: Facts::default(),
             questions: Questions::default(),
@@ -310,6 +319,10 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
             model.composer.files_found(&query, found);
             Vec::new()
         }
+        Msg::Commands(custom) => {
+            commands(model, custom, now);
+            Vec::new()
+        }
         Msg::Sessions(Ok(previews)) => {
             model.overlay = Some(Overlay::resume(previews));
             Vec::new()
@@ -318,7 +331,15 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
             model.remark(error, now);
             Vec::new()
         }
-        Msg::Share(facts) => {
+        Msg::Shared(Err(error)) => {
+            model.remark(error, now);
+            Vec::new()
+        }
+        Msg::Shared(Ok(facts)) if facts.urls.is_empty() => {
+            model.remark("this session is not shared any more", now);
+            Vec::new()
+        }
+        Msg::Share(facts) | Msg::Shared(Ok(facts)) => {
             model.overlay = Some(Overlay::share(facts));
             Vec::new()
         }
@@ -410,6 +431,19 @@ fn drawn(model: &mut Model, shown: Shown, now: Moment) {
         dialog.was_drawn(now, end);
         dialog.answer_rows = shown.answers;
     }
+}
+
+/// Says once what is wrong with somebody's file.
+fn commands(model: &mut Model, custom: CustomCommands, now: Moment) {
+    let known = &model.composer.custom.notes;
+    if let Some(note) = custom.notes.iter().find(|note| !known.contains(note)) {
+        let note = crate::safe::one_line(note);
+        model.remark(format!("not used: {note}"), now);
+    }
+    if let Some(overlay) = &mut model.overlay {
+        overlay.commands_found(&custom);
+    }
+    model.composer.commands_found(custom);
 }
 
 fn presence(model: &mut Model, present: Vec<Present>, now: Moment) {

@@ -14,6 +14,7 @@ fn start(head: u64) -> Start {
         size: (60, 20),
         reflows: true,
         theme: Theme::default(),
+        prices: loggia_core::Prices::default(),
     }
 }
 
@@ -187,6 +188,9 @@ fn commands_of_this_screen_are_done_here_and_others_are_sent() {
     let cases = [
         ("/quit\n", Some(Effect::Leave(Exit::Asked))),
         ("/share\n", Some(Effect::LoadShare)),
+        ("/share 1234\n", Some(Effect::ShareOn(Some(1234)))),
+        ("/share off\n", Some(Effect::ShareOn(None))),
+        ("/share me\n", None),
         ("/resume\n", Some(Effect::LoadSessions)),
         ("/mode plan\n", Some(settings(Mode::Plan))),
         ("/mode nonsense\n", None),
@@ -196,8 +200,10 @@ fn commands_of_this_screen_are_done_here_and_others_are_sent() {
     ];
     for (typed, wanted) in cases {
         let effects = Desk::new().types(typed);
-        let done: Vec<Effect> =
-            effects.into_iter().filter(|effect| !matches!(effect, Effect::Remember(_))).collect();
+        let done: Vec<Effect> = effects
+            .into_iter()
+            .filter(|effect| !matches!(effect, Effect::Remember(_) | Effect::LoadCommands))
+            .collect();
         assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
     }
 }
@@ -463,6 +469,36 @@ fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
 }
 
 #[test]
+fn the_status_says_what_it_cost_where_every_price_is_known() {
+    let rate = |text| loggia_core::Rate::read(text).unwrap();
+    let price =
+        loggia_core::Price { input: rate("3.00"), output: rate("15.00"), cached_input: None };
+    let mut desk = Desk::new();
+    desk.model.size = (100, 20);
+    desk.turn("go");
+    let status = |desk: &mut Desk| desk.draw().lines.last().unwrap().to_string();
+    let usage = |model: &str| Event::UsageReported {
+        turn: "u".into(),
+        model: ModelName(model.into()),
+        usage: loggia_core::Usage {
+            input_tokens: 33_000,
+            output_tokens: 1_000,
+            ..Default::default()
+        },
+        window: None,
+    };
+    desk.event(Origin::agent(), usage("large"));
+    assert!(status(&mut desk).ends_with("· 33k in, 1.0k out · ? help"), "{}", status(&mut desk));
+    desk.model.prices.currency = "USD".into();
+    desk.model.prices.models.insert("large".into(), price);
+    let shown = "· 33k in, 1.0k out · 0.1140 USD · ? help";
+    assert!(status(&mut desk).ends_with(shown), "{}", status(&mut desk));
+    // What nobody knows is not shown.
+    desk.event(Origin::agent(), usage("other"));
+    assert!(status(&mut desk).ends_with("· 66k in, 2.0k out · ? help"), "{}", status(&mut desk));
+}
+
+#[test]
 fn questions_come_one_after_the_other_and_each_is_guarded() {
     let mut desk = Desk::new();
     desk.turn("go");
@@ -628,7 +664,7 @@ fn every_size_has_a_picture() {
                 match step {
                     0 => {}
                     1 => drop(desk.ask("ls")),
-                    _ => desk.model.overlay = Some(Overlay::help()),
+                    _ => desk.model.overlay = Some(Overlay::help(&Default::default())),
                 }
                 let frame = desk.draw();
                 assert!(frame.lines.len() <= usize::from(height), "{width}x{height} {step}");

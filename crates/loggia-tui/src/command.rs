@@ -1,6 +1,9 @@
 //! The slash commands that can be completed: those of this screen, and those of every session.
 
+use loggia_core::CustomCommand;
 use loggia_core::slash::COMMANDS;
+
+use crate::safe::one_line;
 
 /// What may stand behind a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,13 +44,27 @@ impl SlashCommand {
         match &self.values {
             Values::None => String::new(),
             Values::Fixed(values) => format!(" {}", values.join("|")),
+            Values::Free(name) if name.is_empty() => String::new(),
             Values::Free(name) => format!(" {name}"),
         }
     }
 }
 
 /// All of them, by name.
-pub fn all() -> Vec<SlashCommand> {
+pub fn all(custom: &[CustomCommand]) -> Vec<SlashCommand> {
+    let mut all = built_in();
+    all.extend(custom.iter().map(|command| SlashCommand {
+        name: one_line(&command.name).into_owned(),
+        about: one_line(&command.description).into_owned(),
+        // Whatever is typed behind it is put into its prompt.
+        values: Values::Free(one_line(command.hint.as_deref().unwrap_or_default()).into_owned()),
+        local: None,
+    }));
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+fn built_in() -> Vec<SlashCommand> {
     let local = |name: &str, about: &str, local| SlashCommand {
         name: name.to_owned(),
         about: about.to_owned(),
@@ -56,7 +73,10 @@ pub fn all() -> Vec<SlashCommand> {
     };
     let mut all = vec![
         local("help", "the keys and commands", Local::Help),
-        local("share", "how others reach this session", Local::Share),
+        SlashCommand {
+            values: Values::Free("[PORT|off]".into()),
+            ..local("share", "how others reach this session", Local::Share)
+        },
         local("resume", "go on in another session", Local::Resume),
         local("transcript", "the whole transcript, to scroll and search", Local::Transcript),
         local("copy", "copy the last answer", Local::Copy),
@@ -73,7 +93,6 @@ pub fn all() -> Vec<SlashCommand> {
         ..local("model", "the model that answers", Local::Model)
     });
     all.extend(of_the_session());
-    all.sort_by(|a, b| a.name.cmp(&b.name));
     all
 }
 
@@ -99,8 +118,27 @@ pub fn local(text: &str) -> Option<(Local, &str)> {
     // A space in front makes a message of anything, here as everywhere.
     let line = text.trim_end().strip_prefix('/')?;
     let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
-    let known = all().into_iter().find(|known| known.name == name)?;
+    let known = built_in().into_iter().find(|known| known.name == name)?;
     let argument = argument.trim();
     // `/help mode` is a question to the session.
     (known.takes_argument() || argument.is_empty()).then_some((known.local?, argument))
+}
+
+#[cfg(test)]
+mod tests {
+    use loggia_core::slash::custom::{OF_THE_SCREEN, is_taken};
+
+    use super::*;
+
+    /// No file may be called like a command of the screen, which would never be reached.
+    #[test]
+    fn names_of_the_screen_are_taken() {
+        let local: Vec<String> = built_in()
+            .into_iter()
+            .filter(|known| known.local.is_some() && known.name != "help")
+            .map(|known| known.name)
+            .collect();
+        assert_eq!(local, OF_THE_SCREEN);
+        assert!(built_in().iter().all(|known| is_taken(&known.name)));
+    }
 }

@@ -5,7 +5,7 @@ pub mod history;
 pub mod vim;
 
 use crossterm::event::KeyEvent;
-use loggia_core::SHELL_MARK;
+use loggia_core::{CustomCommands, SHELL_MARK};
 
 use crate::editor::Editor;
 use crate::keymap::{self, Action};
@@ -30,6 +30,8 @@ pub struct Composer {
     pub width: u16,
     /// Some where keys are Vim's.
     pub vim: Option<Vim>,
+    /// Commands from files, as they were when somebody last asked.
+    pub custom: CustomCommands,
 }
 
 /// What a key in the composer leads to.
@@ -43,6 +45,8 @@ pub enum Written {
     Shell(String),
     /// Files that match this are wanted for the completion.
     FindFiles(String),
+    /// Commands from files are wanted for the completion.
+    LoadCommands,
     EditOutside(String),
     TooLong,
 }
@@ -256,8 +260,10 @@ impl Composer {
     pub fn look_for_completion(&mut self) -> Written {
         match completion::trigger(self.editor.raw(), self.editor.cursor()) {
             Some(Trigger::Command { start, typed }) => {
-                self.popup = completion::commands(start, &typed);
-                Written::Nothing
+                let fresh =
+                    !typed.contains(' ') && !self.popup.as_ref().is_some_and(Popup::is_command);
+                self.popup = completion::commands(start, &typed, &self.custom.commands);
+                if fresh { Written::LoadCommands } else { Written::Nothing }
             }
             Some(Trigger::File { start, typed }) => {
                 // What is there stays until the new list comes, so that nothing flickers.
@@ -272,6 +278,21 @@ impl Composer {
                 Written::Nothing
             }
         }
+    }
+
+    /// The commands from files; what is marked in a list of commands stays marked.
+    pub fn commands_found(&mut self, custom: CustomCommands) {
+        self.custom = custom;
+        let open = self.popup.take_if(|popup| popup.is_command());
+        let place = completion::trigger(self.editor.raw(), self.editor.cursor());
+        let Some(Trigger::Command { start, typed }) = place else { return };
+        let marked = open.as_ref().and_then(Popup::chosen);
+        let mut fresh = completion::commands(start, &typed, &self.custom.commands);
+        if let Some(popup) = &mut fresh {
+            let again = popup.items.iter().position(|offer| Some(offer) == marked);
+            popup.selected = again.unwrap_or(0);
+        }
+        self.popup = fresh;
     }
 
     /// The files that were asked for, unless something else was typed since.

@@ -126,6 +126,15 @@ impl Engine {
                 let start = || FileFinder::start(self.host.clone(), self.sender.clone());
                 self.files.get_or_insert_with(start).ask(&query);
             }
+            Effect::LoadCommands => {
+                let (host, sender) = (self.host.clone(), self.sender.clone());
+                self.tasks.spawn(async move {
+                    let listed = tokio::task::spawn_blocking(move || host.commands()).await;
+                    if let Ok(listed) = listed {
+                        let _ = sender.send(Msg::Commands(listed)).await;
+                    }
+                });
+            }
             Effect::LoadSessions => {
                 let (host, sender) = (self.host.clone(), self.sender.clone());
                 self.tasks.spawn(async move {
@@ -136,6 +145,12 @@ impl Engine {
             Effect::LoadShare => {
                 let share = Msg::Share(self.host.share());
                 app::update(&mut self.model, share, now);
+            }
+            Effect::ShareOn(port) => {
+                let (host, sender) = (self.host.clone(), self.sender.clone());
+                self.tasks.spawn(async move {
+                    let _ = sender.send(Msg::Shared(host.share_on(port).await)).await;
+                });
             }
             Effect::EditOutside { what, name, text } => {
                 return Some(Wish::EditOutside { what, name, text });

@@ -1,6 +1,6 @@
 //! What the status line and the keys need to know of the session: a fold of the log.
 
-use loggia_core::{Envelope, Event, Millis, Origin, PromptId, Seq, Settings, Usage};
+use loggia_core::{Envelope, Event, Millis, Origin, PromptId, Seq, Settings, Usage, UsageByModel};
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
@@ -13,6 +13,7 @@ pub struct Facts {
     pub queued: Vec<Queued>,
     /// All that was used, and what the last request held: how full the context is.
     pub used: Usage,
+    pub by_model: UsageByModel,
     pub context: u64,
     /// What the model can hold, where that is known.
     pub window: Option<u64>,
@@ -58,19 +59,11 @@ impl Facts {
                 self.turn = Some(envelope.at);
             }
             Event::TurnEnded { .. } => self.turn = None,
-            Event::UsageReported { usage, window, .. } => {
+            Event::UsageReported { model, usage, window, .. } => {
                 self.window = *window;
                 self.context = usage.input_tokens.saturating_add(usage.output_tokens);
-                let Usage { input_tokens, output_tokens, thought_tokens, cached_tokens } =
-                    &mut self.used;
-                for (sum, more) in [
-                    (input_tokens, usage.input_tokens),
-                    (output_tokens, usage.output_tokens),
-                    (thought_tokens, usage.thought_tokens),
-                    (cached_tokens, usage.cached_tokens),
-                ] {
-                    *sum = sum.saturating_add(more);
-                }
+                self.used.add(usage);
+                self.by_model.add(model, usage);
             }
             _ => {}
         }

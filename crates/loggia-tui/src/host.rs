@@ -2,13 +2,16 @@
 //! other sessions, how this one is shared. The binary knows; the screen only asks.
 
 use futures::future::BoxFuture;
-use loggia_core::{SessionId, Surface};
+use loggia_core::{CustomCommands, SessionId, Surface};
 use tokio::sync::watch;
 
 pub trait Host: Send + Sync {
     /// Paths of the workspace, relative, for completion; `found` says when it has enough. Called on
     /// a thread of its own, and may take long.
     fn files(&self, found: &mut dyn FnMut(String) -> Enough);
+
+    /// Commands that people wrote in files. Called on a thread of its own.
+    fn commands(&self) -> CustomCommands;
 
     /// What was written before in this project, the oldest first.
     fn history(&self) -> Vec<String>;
@@ -21,6 +24,10 @@ pub trait Host: Send + Sync {
 
     /// How others reach this session.
     fn share(&self) -> ShareFacts;
+
+    /// Lets others reach this session on a port, 0 for a free one, or not any more. Only here, by
+    /// whoever sits at this screen.
+    fn share_on(&self, port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>>;
 
     /// Who is connected, kept up to date.
     fn presence(&self) -> watch::Receiver<Vec<Present>>;

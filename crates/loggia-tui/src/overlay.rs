@@ -1,7 +1,7 @@
 //! What lies over the composer for a moment: help, how the session is shared, other sessions.
 
 use crossterm::event::KeyEvent;
-use loggia_core::SessionId;
+use loggia_core::{CustomCommands, SessionId};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use ratatui::style::{Modifier, Style};
@@ -24,7 +24,7 @@ pub struct Overlay {
 
 #[derive(Debug, Clone, PartialEq)]
 enum What {
-    Help,
+    Help(CustomCommands),
     Share(ShareFacts),
     Resume { previews: Vec<Preview>, filter: String, selected: usize },
 }
@@ -37,8 +37,14 @@ pub enum Chosen {
 }
 
 impl Overlay {
-    pub fn help() -> Self {
-        Self { what: What::Help, scroll: 0 }
+    pub fn help(custom: &CustomCommands) -> Self {
+        Self { what: What::Help(custom.clone()), scroll: 0 }
+    }
+
+    pub fn commands_found(&mut self, found: &CustomCommands) {
+        if let What::Help(custom) = &mut self.what {
+            custom.clone_from(found);
+        }
     }
 
     pub fn share(facts: ShareFacts) -> Self {
@@ -108,7 +114,7 @@ impl Overlay {
     /// The overlay in at most `height` rows.
     pub fn draw(&mut self, width: u16, height: usize) -> Vec<Line<'static>> {
         let mut lines = match &self.what {
-            What::Help => help(width),
+            What::Help(custom) => help(custom, width),
             What::Share(facts) => share(facts, width, height),
             What::Resume { .. } => self.picker(width, height),
         };
@@ -158,9 +164,9 @@ fn hint(text: &str) -> Line<'static> {
     Line::from(Span::styled(text.to_owned(), Style::new().add_modifier(Modifier::DIM)))
 }
 
-fn help(width: u16) -> Vec<Line<'static>> {
+fn help(custom: &CustomCommands, width: u16) -> Vec<Line<'static>> {
     let keys = keymap::help();
-    let commands = command::all()
+    let commands = command::all(&custom.commands)
         .into_iter()
         .map(|known| (format!("  /{}{}", known.name, known.argument_hint()), known.about));
     let heading_of_commands = [("Commands".to_owned(), String::new())];
@@ -176,6 +182,12 @@ fn help(width: u16) -> Vec<Line<'static>> {
         let gap = " ".repeat((left + 2).saturating_sub(columns(&what)).max(1));
         lines.extend(wrapped(&format!("{what}{gap}{about}"), width, Style::new()));
     }
+    if !custom.notes.is_empty() {
+        lines.push(heading("Files that are not used"));
+    }
+    for note in &custom.notes {
+        lines.extend(wrapped(&format!("  {}", safe::one_line(note)), width, Style::new()));
+    }
     lines.push(hint("↑↓ PgUp PgDn scroll · any other key closes"));
     lines
 }
@@ -183,7 +195,8 @@ fn help(width: u16) -> Vec<Line<'static>> {
 fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
     let mut lines = vec![heading("This session")];
     if facts.urls.is_empty() {
-        let how = "is not shared. Start Loggia with `--a2a-port PORT` to share it on this machine.";
+        let how =
+            "is not shared. `/share PORT` shares it on this machine, `/share 0` on a free port.";
         lines.extend(wrapped(how, width, Style::new()));
         return lines;
     }

@@ -51,6 +51,10 @@ fn parts(model: &Model) -> Vec<String> {
         let used = &model.facts.used;
         parts.push(format!("{} in, {} out", count(used.input_tokens), count(used.output_tokens)));
     }
+    // Where a price is missing, any number would be wrong.
+    if let Some(cost) = model.prices.total(&model.facts.by_model) {
+        parts.push(safe::one_line(&model.prices.shown(cost)).into_owned());
+    }
     if !model.present.is_empty() {
         let names = model.present.iter().take(NAMES);
         let names: Vec<String> = names.map(|one| safe::one_line(&one.name).into_owned()).collect();

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use loggia_core::{
-    Cancel, ChoiceId, Command, Content, Edit, Envelope, Origin, PromptId, Question, Refusal, Seq,
-    SessionId, TaskChoice, TaskId,
+    Cancel, ChoiceId, Command, Content, CustomCommands, Edit, Envelope, Origin, PromptId, Question,
+    Refusal, Seq, SessionId, TaskChoice, TaskId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -94,8 +94,14 @@ impl From<Wish> for Command {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Update {
-    /// The first frame.
-    Welcome { session: SessionId, head: Seq, you: Origin },
+    /// The first frame. The commands are those from files, to complete; they may change later.
+    Welcome {
+        session: SessionId,
+        head: Seq,
+        you: Origin,
+        #[serde(default)]
+        commands: CustomCommands,
+    },
     /// One fact of the log, in order, without gaps.
     Event { envelope: Arc<Envelope> },
     /// The command is on disk.

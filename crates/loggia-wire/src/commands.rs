@@ -1,6 +1,6 @@
 //! Slash commands on the wire: S1's tree, and the immediate answer to running one.
 
-use loggia_core::slash;
+use loggia_core::{CustomCommand, CustomCommands, slash};
 use serde::Serialize;
 
 pub const GET: &str = "commands/get";
@@ -29,9 +29,10 @@ pub struct SlashCommandArgument {
 }
 
 impl GetAllSlashCommandsResponse {
-    /// The tree of every command that Loggia knows.
-    pub fn all() -> Self {
-        Self { commands: slash::COMMANDS.iter().map(SlashCommand::from).collect() }
+    /// The tree of every command that Loggia knows, and those from files.
+    pub fn all(custom: &CustomCommands) -> Self {
+        let own = slash::COMMANDS.iter().map(SlashCommand::from);
+        Self { commands: own.chain(custom.commands.iter().map(SlashCommand::from)).collect() }
     }
 }
 
@@ -47,6 +48,25 @@ impl From<&slash::SlashCommand> for SlashCommand {
             description: command.description.to_owned(),
             arguments: command.arguments.iter().map(argument).collect(),
             sub_commands: command.sub_commands.iter().map(SlashCommand::from).collect(),
+        }
+    }
+}
+
+/// What stands behind a command from a file.
+pub(crate) const ARGUMENTS: &str = "arguments";
+
+impl From<&CustomCommand> for SlashCommand {
+    fn from(command: &CustomCommand) -> Self {
+        let argument = SlashCommandArgument {
+            name: ARGUMENTS.to_owned(),
+            description: command.hint.clone().unwrap_or_default(),
+            is_required: false,
+        };
+        Self {
+            name: command.name.clone(),
+            description: command.description.clone(),
+            arguments: vec![argument],
+            sub_commands: Vec::new(),
         }
     }
 }

@@ -492,6 +492,7 @@ impl Projector {
             | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
+            | Event::PromptExpanded { .. }
             | Event::Unknown => None,
         }
     }

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use loggia_agent::NativeAgent;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::Walls;
+use loggia_agent::{CommandFiles, NativeAgent};
 use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
+use loggia_server::state::CommandSource;
 use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
 use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
 
+use crate::config::trust::Trust;
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
 use crate::style::Style;
@@ -29,6 +31,8 @@ pub struct App {
     pub paths: Paths,
     pub workspace: PathBuf,
     pub style: Style,
+    /// Commands that people wrote in files.
+    pub commands: Arc<CommandFiles>,
     /// How many files a command may open, where that is not what this process may.
     files: Option<u64>,
 }
@@ -60,7 +64,8 @@ impl App {
             .canonicalize()
             .with_context(|| format!("cannot work in {}", directory.display()))?;
         let style = Style::new(&environment);
-        Ok(Self { environment, paths, workspace, style, files: open_many_files() })
+        let commands = Arc::new(command_files(&paths));
+        Ok(Self { environment, paths, workspace, style, commands, files: open_many_files() })
     }
 
     /// Diagnostics only when asked for: on stderr, or in a file where the screen is in use.
@@ -143,6 +148,8 @@ impl App {
         let (tools, walls) = (self.tools(config), Walls::new(self.walls(config)?));
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .remembering(self.paths.config.join("AGENTS.md"))
+            .commanded(self.commands.clone())
+            .priced(config.prices.clone())
             .cloning(self.clones(config, walls.clone()))
             .walled(walls);
         Ok(Hub::new(store, Arc::new(agent), program))
@@ -151,6 +158,12 @@ impl App {
     /// What is Loggia's own, and neither a tool's nor a client's.
     pub fn walls(&self, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
         Ok(crate::config::walls(&self.environment, &self.paths, config)?)
+    }
+
+    /// Commands from files, for the wire.
+    pub fn command_source(&self) -> CommandSource {
+        let commands = self.commands.clone();
+        Arc::new(move |workspace: &Path| commands.list(workspace))
     }
 
     /// Who looks at messages from outside, if somebody is configured to. It sees what commands see.
@@ -200,6 +213,17 @@ impl App {
             None => name.to_owned(),
         }
     }
+}
+
+/// Those of the user, and those of a project that is trusted.
+fn command_files(paths: &Paths) -> CommandFiles {
+    let trust = Trust::new(paths);
+    CommandFiles::new(paths.config.join("commands"), move |workspace| {
+        trust.is_trusted(workspace).unwrap_or_else(|error| {
+            tracing::warn!("whom to trust is not known: {error}");
+            false
+        })
+    })
 }
 
 /// What a tool touches, for people.

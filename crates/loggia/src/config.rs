@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use loggia_core::{Limits, Mode, Rule};
+use loggia_core::{Limits, Mode, Prices, Rule};
 
 use clones::ClonesConfig;
 use document::Entry;
@@ -56,6 +56,8 @@ pub struct Config {
     pub shell: Option<PathBuf>,
     pub hooks: Hooks,
     pub keys: Keys,
+    /// What tokens cost.
+    pub prices: Prices,
 }
 
 /// What keys mean where prompts are written.

@@ -481,3 +481,25 @@ fn clones_are_a_table_of_the_servers() {
     let refusal = Machine::new().user("[server]\nclones = 1\n").refusal();
     assert!(refusal.contains("server.clones: write a table of keys here"), "{refusal}");
 }
+
+/// Prices are what is written, to the last digit; a later place replaces a model's whole.
+#[test]
+fn prices_are_taken_as_they_are_written() {
+    let machine = Machine::new()
+        .user(
+            "[prices]\ncurrency = 'USD'\n[prices.\"vendor/large-1.5\"]\ninput = 3\noutput = 15.10\n\
+             cached_input = 0.300001\n[prices.small]\ninput = 0.1\noutput = 0.2\n",
+        )
+        .project("[prices.small]\ninput = 1\noutput = 2\n");
+    let prices = machine.load().config.prices;
+    assert_eq!(prices.currency, "USD");
+    let large = &prices.models["vendor/large-1.5"];
+    let shown = (large.input.to_string(), large.output.to_string());
+    assert_eq!(shown, ("3.00".to_owned(), "15.10".to_owned()));
+    assert_eq!(large.cached_input.unwrap().to_string(), "0.300001");
+    assert_eq!(prices.models["small"].output.to_string(), "0.20", "nobody trusts the project yet");
+    assert!(machine.notices()[0].contains("`prices` (WORKSPACE/.loggia/config.toml:1)"));
+    let prices = machine.trusted().load().config.prices;
+    assert_eq!(prices.models["small"].output.to_string(), "2.00");
+    assert!(Machine::new().load().config.prices.models.is_empty(), "nobody's prices are built in");
+}

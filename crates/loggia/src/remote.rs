@@ -15,7 +15,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{SinkExt, StreamExt};
-use loggia_core::{Command, Envelope, Origin, Refusal, Seq, SessionId};
+use loggia_core::{Command, CustomCommands, Envelope, Origin, Refusal, Seq, SessionId};
 use loggia_session::{Ack, SessionClient, StoreError, SubmitError};
 use loggia_wire::attach::{SUBPROTOCOL, Update, Wanted, Wish};
 use tokio::net::TcpStream;
@@ -106,6 +106,7 @@ pub struct RemoteClient {
     reached: watch::Receiver<Seq>,
     present: watch::Receiver<Vec<Origin>>,
     trouble: watch::Receiver<Trouble>,
+    custom: watch::Receiver<CustomCommands>,
 }
 
 /// The log as far as it has come. A lock, not a task: held for a push or a copy of pointers.
@@ -138,7 +139,8 @@ impl RemoteClient {
     pub async fn connect(address: Address) -> Result<Self, AttachError> {
         let connector = connector(&address).await?;
         let mut socket = open(&address, &connector, Seq::ZERO).await?;
-        let (session, you, head) = welcome(&mut socket).await?;
+        let Welcome { session, you, head, commands } = welcome(&mut socket).await?;
+        let (custom_sender, custom) = watch::channel(commands);
         // Full: the caller is told busy (submit).
         let (commands, wanted) = mpsc::channel(COMMANDS);
         let (head_sender, reached) = watch::channel(Seq::ZERO);
@@ -154,17 +156,23 @@ impl RemoteClient {
             head: head_sender,
             present: present_sender,
             trouble: trouble_sender,
+            custom: custom_sender,
             wanted,
             pending: BTreeMap::new(),
             next: 1,
         };
         tokio::spawn(link.run(socket));
-        Ok(Self { you, head, replica, commands, reached, present, trouble })
+        Ok(Self { you, head, replica, commands, reached, present, trouble, custom })
     }
 
     /// Who is connected there.
     pub fn present(&self) -> watch::Receiver<Vec<Origin>> {
         self.present.clone()
+    }
+
+    /// Commands from files there, as they were when the connection was made.
+    pub fn custom(&self) -> watch::Receiver<CustomCommands> {
+        self.custom.clone()
     }
 
     pub fn trouble(&self) -> watch::Receiver<Trouble> {
@@ -213,6 +221,7 @@ struct Link {
     head: watch::Sender<Seq>,
     present: watch::Sender<Vec<Origin>>,
     trouble: watch::Sender<Trouble>,
+    custom: watch::Sender<CustomCommands>,
     wanted: mpsc::Receiver<(Wish, Reply)>,
     /// Sent and not answered yet, by number.
     pending: BTreeMap<u64, (Wish, Reply)>,
@@ -350,11 +359,12 @@ impl Link {
                 Err(error) => Err(error),
             };
             let trouble = match attempt {
-                Ok((socket, (session, you, _))) if session == self.session => {
-                    self.you = you;
+                Ok((socket, welcome)) if welcome.session == self.session => {
+                    self.you = welcome.you;
+                    self.custom.send_replace(welcome.commands);
                     return Some(socket);
                 }
-                Ok((_, (session, ..))) => {
+                Ok((_, Welcome { session, .. })) => {
                     let why = format!("another session is shared there now ({session})");
                     self.trouble.send_replace(why);
                     return None;
@@ -410,7 +420,14 @@ async fn open(address: &Address, connector: &Connector, after: Seq) -> Result<So
     }
 }
 
-async fn welcome(socket: &mut Socket) -> Result<(SessionId, Origin, Seq), AttachError> {
+struct Welcome {
+    session: SessionId,
+    you: Origin,
+    head: Seq,
+    commands: CustomCommands,
+}
+
+async fn welcome(socket: &mut Socket) -> Result<Welcome, AttachError> {
     let first = loop {
         match tokio::time::timeout(Duration::from_secs(10), socket.next()).await {
             Ok(Some(Ok(Message::Text(text)))) => break text,
@@ -419,7 +436,9 @@ async fn welcome(socket: &mut Socket) -> Result<(SessionId, Origin, Seq), Attach
         }
     };
     match serde_json::from_str(&first) {
-        Ok(Update::Welcome { session, you, head }) => Ok((session, you, head)),
+        Ok(Update::Welcome { session, you, head, commands }) => {
+            Ok(Welcome { session, you, head, commands })
+        }
         Ok(Update::Failed { message, .. }) => Err(AttachError::Failed(message)),
         Ok(_) | Err(_) => Err(AttachError::Failed("that is no Loggia, or an old one".into())),
     }

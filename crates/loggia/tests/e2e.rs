@@ -31,10 +31,14 @@ mod coder_faults;
 mod coder_replay;
 #[path = "e2e/copresence.rs"]
 mod copresence;
+#[path = "e2e/cost.rs"]
+mod cost;
 #[path = "e2e/criteria.rs"]
 mod criteria;
 #[path = "e2e/crowd.rs"]
 mod crowd;
+#[path = "e2e/custom.rs"]
+mod custom;
 #[path = "e2e/driver.rs"]
 mod driver;
 #[path = "e2e/encrypted.rs"]
@@ -79,6 +83,8 @@ mod served_faults;
 mod sessions;
 #[path = "e2e/shared.rs"]
 mod shared;
+#[path = "e2e/sharing.rs"]
+mod sharing;
 #[path = "e2e/slash.rs"]
 mod slash;
 #[path = "e2e/stills.rs"]

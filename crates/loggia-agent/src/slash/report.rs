@@ -1,6 +1,6 @@
 //! `/about`, `/tools` and `/stats`: what is, in lines.
 
-use loggia_core::{Access, Stats};
+use loggia_core::{Access, Prices, Stats};
 use loggia_session::{Turn, TurnContext, TurnOver};
 
 use super::say;
@@ -60,7 +60,31 @@ pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
         bytes.div_ceil(BYTES_PER_TOKEN),
         conversation.turns(),
     );
-    say(turn, format!("{}\n{context}", counted(&turn.context().stats))).await
+    let stats = &turn.context().stats;
+    let mut lines = vec![counted(stats)];
+    lines.extend(spent(stats, agent.prices()));
+    lines.push(context);
+    say(turn, lines.join("\n")).await
+}
+
+/// What each model cost that has a price, and all of them together if each has one.
+fn spent(stats: &Stats, prices: &Prices) -> Vec<String> {
+    let priced = stats.by_model.spending().filter_map(|(model, usage)| {
+        let cost = prices.of(model, usage)?;
+        let (input, output) = (usage.input_tokens, usage.output_tokens);
+        Some(format!("- cost of {model}: {} ({input} in, {output} out)", prices.shown(cost)))
+    });
+    let mut lines: Vec<String> = priced.collect();
+    if let (Some(total), true) = (prices.total(&stats.by_model), lines.len() > 1) {
+        lines.push(format!("- cost of all: {}", prices.shown(total)));
+    }
+    let missing =
+        stats.by_model.spending().filter(|(model, usage)| prices.of(model, usage).is_none());
+    let missing: Vec<&str> = missing.map(|(model, _)| model).collect();
+    if !lines.is_empty() && !missing.is_empty() {
+        lines.push(format!("- without a price: {}", missing.join(", ")));
+    }
+    lines
 }
 
 fn counted(stats: &Stats) -> String {

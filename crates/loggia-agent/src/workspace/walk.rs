@@ -78,13 +78,13 @@ impl Workspace {
             true => PathBuf::new(),
             false => self.path.join(self.name_of(&first, start)?.as_str()),
         };
-        let (walls, ignores) = (&self.walls, Vec::new());
+        let (walls, ignores) = (&self.walls, Ignores::default());
         let mut walk = Walk { limits, visit, seen: 0, closed: 0, ignores, walls, real };
         // Rules of the directories above the start hold below it, too.
         let mut above = Place::root();
         for name in start.components() {
             if let Ok(fd) = self.open_directory(&above) {
-                walk.push_ignores(fd.as_fd(), PathBuf::from(above.as_str()));
+                walk.ignores.push(fd.as_fd(), PathBuf::from(above.as_str()));
             }
             above = above.child(name);
         }
@@ -95,6 +95,24 @@ impl Workspace {
         };
         Ok(Walked { end, closed: walk.closed })
     }
+
+    /// Whether an ignore file excludes this file, or a directory above it.
+    pub fn excludes(&self, file: &Place) -> bool {
+        let mut ignores = Ignores::default();
+        let mut above = Place::root();
+        let names: Vec<&str> = file.components().collect();
+        for (index, name) in names.iter().enumerate() {
+            if let Ok(fd) = self.open_directory(&above) {
+                ignores.push(fd.as_fd(), PathBuf::from(above.as_str()));
+            }
+            above = above.child(name);
+            let is_directory = index + 1 < names.len();
+            if *name == ".git" || ignores.exclude(Path::new(above.as_str()), is_directory) {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 struct Walk<'a> {
@@ -102,12 +120,15 @@ struct Walk<'a> {
     visit: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
     seen: usize,
     closed: usize,
-    /// From the workspace down; the last matching rule counts.
-    ignores: Vec<(PathBuf, Gitignore)>,
+    ignores: Ignores,
     walls: &'a Walls,
     /// Where the walk began, where there are walls.
     real: PathBuf,
 }
+
+/// From the workspace down; the last matching rule counts.
+#[derive(Default)]
+struct Ignores(Vec<(PathBuf, Gitignore)>);
 
 impl Walk<'_> {
     fn directory(
@@ -118,11 +139,11 @@ impl Walk<'_> {
         depth: usize,
     ) -> ControlFlow<WalkEnd> {
         let here = start.join(path);
-        let outer = self.ignores.len();
-        self.push_ignores(fd.as_fd(), here.clone());
+        let outer = self.ignores.0.len();
+        self.ignores.push(fd.as_fd(), here.clone());
         for (name, kind) in self.entries(fd.as_fd())? {
             let name_path = OsStr::from_bytes(name.to_bytes());
-            if self.ignored(&here.join(name_path), kind == FileType::Directory) {
+            if self.ignores.exclude(&here.join(name_path), kind == FileType::Directory) {
                 continue;
             }
             let path = path.join(name_path);
@@ -143,7 +164,7 @@ impl Walk<'_> {
                 }
             }
         }
-        self.ignores.truncate(outer);
+        self.ignores.0.truncate(outer);
         ControlFlow::Continue(())
     }
 
@@ -177,8 +198,10 @@ impl Walk<'_> {
         }
         ControlFlow::Continue(())
     }
+}
 
-    fn push_ignores(&mut self, fd: BorrowedFd<'_>, directory: PathBuf) {
+impl Ignores {
+    fn push(&mut self, fd: BorrowedFd<'_>, directory: PathBuf) {
         // The later file wins, as it does for ripgrep.
         let exclude = || {
             let git = open_directory(fd, c".git")?;
@@ -197,13 +220,13 @@ impl Walk<'_> {
                 let _ = builder.add_line(None, line);
             }
             if let Ok(rules) = builder.build() {
-                self.ignores.push((directory.clone(), rules));
+                self.0.push((directory.clone(), rules));
             }
         }
     }
 
-    fn ignored(&self, path: &Path, is_directory: bool) -> bool {
-        for (directory, rules) in self.ignores.iter().rev() {
+    fn exclude(&self, path: &Path, is_directory: bool) -> bool {
+        for (directory, rules) in self.0.iter().rev() {
             let relative = path.strip_prefix(directory).unwrap_or(path);
             match rules.matched(relative, is_directory) {
                 ignore::Match::None => {}

@@ -176,6 +176,7 @@ impl Session {
             | Event::CallOutput { .. }
             | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
+            | Event::PromptExpanded { .. }
             | Event::Unknown => {}
         }
     }

@@ -332,6 +332,12 @@ impl Session {
             Report::Publish { artifact } => {
                 vec![Event::ArtifactPublished { turn: turn.id.clone(), artifact: artifact.clone() }]
             }
+            Report::Expand { command, source, text } => vec![Event::PromptExpanded {
+                turn: id(),
+                command: command.clone(),
+                source: source.clone(),
+                text: text.clone(),
+            }],
             Report::Compact { summary } => {
                 let end = summary.floor_char_boundary(SUMMARY_LIMIT);
                 let summary = summary.get(..end).unwrap_or_default().to_owned();

@@ -52,6 +52,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::ArtifactPublished { .. }
         | Event::ContextCompacted { .. }
         | Event::NoticeRaised { .. }
+        | Event::PromptExpanded { .. }
         | Event::Unknown => None,
     }
 }

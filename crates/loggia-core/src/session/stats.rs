@@ -3,6 +3,7 @@
 use crate::call::CallOutcome;
 use crate::event::{Envelope, Event, TurnOutcome, Usage};
 use crate::id::Millis;
+use crate::prices::UsageByModel;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
@@ -21,6 +22,7 @@ pub struct Stats {
     pub questions: u64,
     pub compactions: u64,
     pub usage: Usage,
+    pub by_model: UsageByModel,
     /// Milliseconds from the start to the end of all turns that ended, waiting included.
     pub working: u64,
     pub opened: Millis,
@@ -47,7 +49,10 @@ impl Stats {
                     TurnOutcome::Cancelled => self.cancelled += 1,
                 }
             }
-            Event::UsageReported { usage, .. } => self.spend(usage),
+            Event::UsageReported { model, usage, .. } => {
+                self.usage.add(usage);
+                self.by_model.add(model, usage);
+            }
             Event::CallProposed { .. } => self.calls += 1,
             Event::CallEnded { outcome, .. } => match outcome {
                 CallOutcome::Succeeded { .. } => self.calls_succeeded += 1,
@@ -72,16 +77,8 @@ impl Stats {
             | Event::CallOutput { .. }
             | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
+            | Event::PromptExpanded { .. }
             | Event::Unknown => {}
         }
-    }
-
-    /// Saturating: the numbers are a provider's, and no log may fail to fold.
-    fn spend(&mut self, usage: &Usage) {
-        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        add(&mut self.usage.input_tokens, usage.input_tokens);
-        add(&mut self.usage.output_tokens, usage.output_tokens);
-        add(&mut self.usage.thought_tokens, usage.thought_tokens);
-        add(&mut self.usage.cached_tokens, usage.cached_tokens);
     }
 }

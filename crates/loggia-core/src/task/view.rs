@@ -188,6 +188,7 @@ impl Tasks {
             | Event::PlanUpdated { .. }
             | Event::UsageReported { .. }
             | Event::ContextCompacted { .. }
+            | Event::PromptExpanded { .. }
             | Event::CallOutput { .. } => self.touch(at, |_| {}),
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }

@@ -87,6 +87,7 @@ fn reports() -> impl Strategy<Value = Move> {
         6 => (old_calls(), outcomes()).prop_map(|(call, it)| ReportPick::End(call, it)),
         2 => turn_outcomes().prop_map(ReportPick::Finish),
         1 => texts().prop_map(ReportPick::Compact),
+        1 => texts().prop_map(ReportPick::Expand),
         1 => picks().prop_map(ReportPick::Revoke),
         2 => usages().prop_map(ReportPick::Usage),
         1 => (new_calls(), values()).prop_map(|(call, input)| ReportPick::Invalid(call, input)),

@@ -52,6 +52,7 @@ scenarios! {
     a_plan_is_made_before_anything_is_changed => plan_and_settings,
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
+    a_command_from_a_file_becomes_a_prompt => custom_command,
     a_session_works_in_a_copy_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
     a_task_that_is_ready_is_not_wanted_any_more => task_closed,
@@ -430,6 +431,20 @@ fn slash() -> Script {
     script
 }
 
+/// What was typed, the command that had to run for it, and what the model was told.
+fn custom_command() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(browser(), "prompt-1", TaskChoice::New, "/review the parser");
+    script.propose("message-1", "call-1", shell("git diff"));
+    script.answer(tui(), "call-1", ChoiceId::PROCEED_ONCE, None);
+    script.succeed("call-1", Output::text("+fn parse() {}"));
+    let text = "Review the parser. It was changed:\n\n+fn parse() {}";
+    script.expand("review", ".loggia/commands/review.md", text);
+    script.say("message-2", &["It is short."]);
+    script.finish();
+    script
+}
+
 fn compaction() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.prompt(tui(), "prompt-1", TaskChoice::New, "Call it Loggia.");
@@ -556,7 +571,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
     let found: BTreeSet<String> =
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
     let all = "approval_answered approval_asked artifact_published call_ended call_output call_proposed call_started \
-        context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_withdrawn session_closed \
+        context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_expanded prompt_withdrawn session_closed \
         session_opened settings_changed sources_cited task_closed task_opened text_appended thought_appended turn_ended \
         turn_started usage_reported";
     let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();

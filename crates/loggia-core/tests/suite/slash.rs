@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 
+use loggia_core::slash::custom::{is_custom_name, is_taken};
 use loggia_core::slash::{self, COMMANDS, Reading, Slash, SlashError, read};
-use loggia_core::{Content, Part};
+use loggia_core::{Content, CustomCommand, CustomCommands, Part};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -132,6 +133,74 @@ fn the_table_is_in_order() {
          TEXT (required): What to remember."
     );
     assert_eq!(slash::overview(&[]).lines().count(), 12);
+}
+
+fn custom() -> CustomCommands {
+    let command = |name: &str, runs| CustomCommand {
+        name: name.into(),
+        description: "d".into(),
+        hint: Some("[x]".into()),
+        source: "f.md".into(),
+        runs,
+        ..CustomCommand::default()
+    };
+    let commands = vec![command("git:commit", true), command("speckit.plan", false)];
+    CustomCommands { commands, notes: vec!["`g.md`: bad".into()] }
+}
+
+#[test]
+fn commands_from_files_are_among_them() {
+    let run = |name: &str, arguments: &str, runs| {
+        let (name, arguments) = (name.to_owned(), arguments.to_owned());
+        Reading::Command(Slash::Custom { name, arguments, runs })
+    };
+    let custom = custom();
+    let cases = [
+        ("/git:commit", run("git:commit", "", true)),
+        ("/GIT:Commit  a  b \n", run("git:commit", "a  b", true)),
+        ("/git:commit\none\n two", run("git:commit", "one\n two", true)),
+        ("/speckit.plan x", run("speckit.plan", "x", false)),
+        ("/about", Reading::Command(Slash::About)),
+        ("/help git:commit", Reading::Command(Slash::HelpCustom { name: "git:commit".into() })),
+        (
+            "/help /Speckit.plan",
+            Reading::Command(Slash::HelpCustom { name: "speckit.plan".into() }),
+        ),
+        ("/git:commit/x", Reading::Message),
+        ("/ git:commit", Reading::Message),
+        (" /git:commit", Reading::Message),
+        ("/a.out", Reading::Message),
+        ("/usr/bin/x", Reading::Message),
+        ("say /git:commit", Reading::Message),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(custom.read(text), expected, "{text:?}");
+    }
+    for (text, given) in [("/git:push", "git:push"), ("/foo x", "foo"), ("/help foo", "foo")] {
+        let Reading::Mistake(error) = custom.read(text) else { panic!("{text}") };
+        let expected = format!("there is no command `/{given}`; there are /help, ");
+        assert!(error.to_string().starts_with(&expected), "{error}");
+        assert!(error.to_string().ends_with("/clear, /git:commit, /speckit.plan"), "{error}");
+    }
+    let parsed = custom.parse(&["git:commit"], "a").unwrap();
+    assert_eq!((parsed.to_string().as_str(), parsed.may_ask()), ("/git:commit a", true));
+    assert_eq!(Reading::Command(parsed), custom.read("/git:commit a"));
+    let overview = custom.overview();
+    assert!(overview.contains("\n- `/git:commit [x]`: d\n"), "{overview}");
+    assert!(overview.ends_with("\n\nNot used:\n\n- `g.md`: bad"), "{overview}");
+}
+
+#[test]
+fn names_that_a_file_may_give() {
+    for name in ["a", "git:commit", "speckit.plan", "2-do", "A_b"] {
+        assert!(is_custom_name(name) && !is_taken(name), "{name}");
+    }
+    for name in ["", ":", "a:", ":a", "a b", "a/b", "ä", "-a", ".a", "a:.b", "a\n"] {
+        assert!(!is_custom_name(name), "{name}");
+    }
+    for name in ["help", "CLEAR", "quit", "Mode"] {
+        assert!(is_taken(name), "{name}");
+    }
 }
 
 proptest! {

@@ -152,6 +152,7 @@ impl Witness {
             | Event::PlanUpdated { turn, .. }
             | Event::SourcesCited { turn, .. }
             | Event::UsageReported { turn, .. }
+            | Event::PromptExpanded { turn, .. }
             | Event::ArtifactPublished { turn, .. } => {
                 let open = self.turn.as_ref().map(|open| &open.id);
                 law!(open == Some(turn), "L3: {seq} belongs to {turn}, which does not run");

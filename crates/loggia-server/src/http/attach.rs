@@ -68,6 +68,8 @@ impl Show<'_> {
             session: self.handle.id().clone(),
             head: self.handle.head(),
             you: self.caller.origin.clone(),
+            // Nobody is kept out because a file could not be read.
+            commands: self.server.custom_of(self.handle).await.unwrap_or_default(),
         };
         let limits = self.server.limits;
         let mut present = self.server.presence.watch();

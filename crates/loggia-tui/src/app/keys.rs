@@ -40,8 +40,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         return key_in_transcript(model, event, general, now);
     }
     if keymap::letter(event) == Some('?') && model.composer.editor.is_empty() {
-        model.overlay = Some(Overlay::help());
-        return Vec::new();
+        return help(model);
     }
     let action = keymap::action(Place::Composer, event);
     if action == Some(Action::TakeBack) {
@@ -96,6 +95,7 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
     match written {
         Written::Nothing | Written::Unknown => Vec::new(),
         Written::FindFiles(query) => vec![Effect::FindFiles(query)],
+        Written::LoadCommands => vec![Effect::LoadCommands],
         Written::EditOutside(text) => {
             vec![Effect::EditOutside { what: Edited::Composer, name: "prompt.md".into(), text }]
         }
@@ -120,11 +120,16 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
 
 fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> Vec<Effect> {
     match local {
-        Local::Help => {
-            model.overlay = Some(Overlay::help());
-            Vec::new()
-        }
-        Local::Share => vec![Effect::LoadShare],
+        Local::Help => help(model),
+        Local::Share => match (argument, argument.parse()) {
+            ("", _) => vec![Effect::LoadShare],
+            ("off", _) => vec![Effect::ShareOn(None)],
+            (_, Ok(port)) => vec![Effect::ShareOn(Some(port))],
+            (_, Err(_)) => {
+                model.remark("/share and a port, 0 for a free one, or /share off", now);
+                Vec::new()
+            }
+        },
         Local::Resume => vec![Effect::LoadSessions],
         Local::Transcript => toggle_transcript(model),
         Local::Copy => match model.last_answer().map(str::to_owned) {
@@ -168,6 +173,11 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> V
     }
 }
 
+fn help(model: &mut Model) -> Vec<Effect> {
+    model.overlay = Some(Overlay::help(&model.composer.custom));
+    vec![Effect::LoadCommands]
+}
+
 fn mode_named(name: &str) -> Option<Mode> {
     [Mode::Ask, Mode::Edits, Mode::Plan, Mode::All].into_iter().find(|mode| mode.name() == name)
 }
@@ -196,10 +206,7 @@ fn anywhere(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Suspend => vec![Effect::Suspend],
         Action::Transcript => toggle_transcript(model),
         Action::NextMode => next_mode(model),
-        Action::Help => {
-            model.overlay = Some(Overlay::help());
-            Vec::new()
-        }
+        Action::Help => help(model),
         Action::Redraw => vec![Effect::Redraw],
         _ => Vec::new(),
     }

@@ -1,5 +1,6 @@
 //! What can be completed where the cursor stands, and the list that offers it.
 
+use loggia_core::CustomCommand;
 use loggia_core::shell::quoted;
 
 use crate::command::{self, Values};
@@ -78,11 +79,12 @@ pub fn trigger(text: &str, cursor: usize) -> Option<Trigger> {
 }
 
 /// Commands that begin with what is typed; behind a command, the values of its argument.
-pub fn commands(start: usize, typed: &str) -> Option<Popup> {
+pub fn commands(start: usize, typed: &str, custom: &[CustomCommand]) -> Option<Popup> {
     let name = typed.strip_prefix('/')?;
     let items: Vec<Offer> = match name.split_once(' ') {
         None => {
-            let fits = command::all().into_iter().filter(|known| known.name.starts_with(name));
+            let fits =
+                command::all(custom).into_iter().filter(|known| known.name.starts_with(name));
             let offer = |known: command::SlashCommand| Offer {
                 label: format!("/{}{}", known.name, known.argument_hint()),
                 about: known.about.clone(),
@@ -94,7 +96,7 @@ pub fn commands(start: usize, typed: &str) -> Option<Popup> {
             fits.map(offer).collect()
         }
         Some((name, argument)) => {
-            let known = command::all().into_iter().find(|known| known.name == name)?;
+            let known = command::all(custom).into_iter().find(|known| known.name == name)?;
             let Values::Fixed(values) = known.values else { return None };
             let fits =
                 values.into_iter().filter(|value| value.starts_with(argument) && value != argument);

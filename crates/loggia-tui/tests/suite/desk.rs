@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use futures::future::BoxFuture;
-use loggia_core::{Millis, Origin, Surface};
+use loggia_core::{CustomCommands, Millis, Origin, Prices, Surface};
 use loggia_session::{Hub, LocalClient, SessionHandle};
 use loggia_testkit::ScriptAgent;
 use loggia_testkit::client::{create, memory_hub};
@@ -25,12 +25,21 @@ pub struct Study {
     pub written: Mutex<Vec<String>>,
     pub present: watch::Sender<Vec<Present>>,
     pub previews: Vec<Preview>,
+    pub commands: Mutex<CustomCommands>,
+    pub prices: Prices,
 }
 
 impl Default for Study {
     fn default() -> Self {
         let (present, _) = watch::channel(Vec::new());
-        Self { files: Vec::new(), written: Mutex::default(), present, previews: Vec::new() }
+        Self {
+            files: Vec::new(),
+            written: Mutex::default(),
+            present,
+            previews: Vec::new(),
+            commands: Mutex::default(),
+            prices: Prices::default(),
+        }
     }
 }
 
@@ -41,6 +50,10 @@ impl Host for Study {
                 return;
             }
         }
+    }
+
+    fn commands(&self) -> CustomCommands {
+        self.commands.lock().unwrap().clone()
     }
 
     fn history(&self) -> Vec<String> {
@@ -61,6 +74,19 @@ impl Host for Study {
             code: Some("http://localhost:1234".into()),
             token: None,
         }
+    }
+
+    fn share_on(&self, port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>> {
+        Box::pin(async move {
+            let Some(port) = port else { return Ok(ShareFacts::default()) };
+            if port == 1 {
+                return Err("port 1 is taken".to_owned());
+            }
+            Ok(ShareFacts {
+                urls: vec![format!("ws://localhost:{port}/ws")],
+                ..ShareFacts::default()
+            })
+        })
     }
 
     fn presence(&self) -> watch::Receiver<Vec<Present>> {
@@ -109,6 +135,7 @@ impl Desk {
             size,
             reflows: true,
             theme: loggia_tui::theme::Theme::default(),
+            prices: host.prices.clone(),
         };
         let some = |number| NonZero::new(number).unwrap();
         Self {

@@ -1,7 +1,10 @@
 //! Key scripts on real sessions.
 
+use std::sync::Mutex;
+
 use loggia_core::{
-    Authority, ChoiceId, Command, Content, Event, Origin, Question, Surface, TaskChoice,
+    Authority, ChoiceId, Command, Content, CustomCommand, CustomCommands, Event, Origin, Question,
+    Surface, TaskChoice,
 };
 use loggia_testkit::client::Reader;
 use loggia_testkit::journal::Gate;
@@ -245,4 +248,60 @@ async fn ten_columns_and_three_rows_are_enough() {
     let mut reader = Reader::new(&desk.handle);
     reader.until_over().await;
     assert!(agent.journal().notes().contains(&"permit ls".to_owned()));
+}
+
+fn commands(notes: &[&str]) -> CustomCommands {
+    let command = CustomCommand {
+        name: "git:commit".into(),
+        description: "Writes the message of a commit".into(),
+        hint: Some("[about what]".into()),
+        source: ".loggia/commands/git/commit.md".into(),
+        ..CustomCommand::default()
+    };
+    let notes = notes.iter().map(|note| (*note).to_owned()).collect();
+    CustomCommands { commands: vec![command], notes }
+}
+
+#[tokio::test]
+async fn a_command_from_a_file_is_completed_and_sent_as_it_was_typed() {
+    let agent = ScriptAgent::doing([Act::say("committed")]);
+    let study = Study { commands: Mutex::new(commands(&[])), ..Study::default() };
+    let mut desk = Desk::sized(agent, study, (80, 24)).await;
+    desk.types("/gi").sees("/git:commit [about what]").await.sees("Writes the message").await;
+    desk.types("<tab>the parser<enter>").sees("committed").await;
+    let mut reader = Reader::new(&desk.handle);
+    let accepted = reader.until(|event| matches!(event, Event::PromptAccepted { .. })).await;
+    let Event::PromptAccepted { content, .. } = &accepted.event else { panic!() };
+    assert_eq!(content.to_text(), "/git:commit the parser");
+}
+
+/// The list is asked for whenever it opens: a file that came since is in it.
+#[tokio::test]
+async fn a_file_that_came_since_is_in_the_list() {
+    let mut desk = Desk::new(ScriptAgent::doing([Act::say("x")])).await;
+    desk.types("/co").sees("/compact").await.sees_no("/git:commit").await;
+    desk.types("<backspace><backspace><backspace>").sees_no("/compact").await;
+    *desk.host.commands.lock().unwrap() = commands(&[]);
+    desk.types("/g").sees("/git:commit").await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_file_is_said_and_stays_in_the_help() {
+    let note = "`.loggia/commands/bad.md`, line 3: `x` is no `key: value`";
+    let study = Study { commands: Mutex::new(commands(&[note])), ..Study::default() };
+    let mut desk = Desk::sized(ScriptAgent::doing([]), study, (100, 120)).await;
+    desk.types("/").sees(&format!("not used: {note}")).await;
+    desk.types("<backspace>?").sees("Files that are not used").await;
+    desk.sees(&format!("  {note}")).await.sees("/git:commit [about what]").await;
+}
+
+#[tokio::test]
+async fn a_session_is_shared_and_not_any_more() {
+    let mut desk = Desk::new(ScriptAgent::doing([])).await;
+    desk.types("/share 4321<enter>").sees("ws://localhost:4321/ws").await;
+    desk.types("<esc>/share off<enter>").sees("this session is not shared any more").await;
+    desk.types("/share 1<enter>").sees("port 1 is taken").await;
+    desk.types("/share 70000<enter>").sees("/share and a port, 0 for a free one").await;
+    // Nothing of it went to the session.
+    assert_eq!(desk.handle.head(), loggia_core::Seq(1));
 }

@@ -47,6 +47,7 @@ impl Storm {
             size,
             reflows,
             theme: Theme::new(depth, background),
+            prices: loggia_core::Prices::default(),
             vim: dice.below(4) == 0,
         };
         let mut storm = Self {

@@ -151,6 +151,10 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
         Event::ArtifactPublished { artifact, .. } => updates.extend(piece(step, artifact)),
         Event::NoticeRaised { .. } => updates.extend(noted(step)),
+        Event::PromptExpanded { command, source, text, .. } => {
+            let text = Event::expansion(command, source, text);
+            updates.push(note(step, &Notice { seq: step.envelope.seq, level: Level::Info, text }));
+        }
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }

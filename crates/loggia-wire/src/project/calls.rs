@@ -181,6 +181,7 @@ impl Calls {
             | Event::ArtifactPublished { .. }
             | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
+            | Event::PromptExpanded { .. }
             | Event::Unknown => {}
         }
     }

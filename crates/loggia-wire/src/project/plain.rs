@@ -29,6 +29,9 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             vec![published(artifact, step.published_before)]
         }
         Event::NoticeRaised { .. } => noted(step).collect(),
+        Event::PromptExpanded { command, source, text, .. } => {
+            vec![progress(step, "notice", &Event::expansion(command, source, text))]
+        }
         Event::TurnEnded { .. } => {
             let mut updates: Vec<Update> = response_end(step).into_iter().collect();
             updates.push(changed(step));

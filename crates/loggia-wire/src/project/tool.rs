@@ -50,6 +50,10 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             updates.push(published(artifact, step.published_before));
         }
         Event::NoticeRaised { .. } => updates.extend(noted(step)),
+        Event::PromptExpanded { command, source, text, .. } => {
+            let text = Event::expansion(command, source, text);
+            updates.push(told(step, &Notice { seq: step.envelope.seq, level: Level::Info, text }));
+        }
         Event::TurnEnded { .. } => {
             updates.extend(whole_response(step));
             updates.push(changed(step));

@@ -88,6 +88,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         | Fact::ArtifactPublished { .. }
         | Fact::ContextCompacted { .. }
         | Fact::NoticeRaised { .. }
+        | Fact::PromptExpanded { .. }
         | Fact::Unknown => Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! The document's shapes, field for field, in its order and spelling.
 
-use loggia_core::slash;
+use loggia_core::{CustomCommands, slash};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -104,8 +104,21 @@ impl Tool {
 }
 
 /// The answer to `GET /listCommands`: every command with its whole name.
-pub fn commands() -> Value {
-    json!({ "commands": tree("", slash::COMMANDS) })
+pub fn commands(custom: &CustomCommands) -> Value {
+    let mut commands = tree("", slash::COMMANDS);
+    commands.extend(custom.commands.iter().map(|command| {
+        json!({
+            "name": command.name,
+            "description": command.description,
+            "arguments": [{
+                "name": crate::commands::ARGUMENTS,
+                "description": command.hint.as_deref().unwrap_or_default(),
+                "isRequired": false,
+            }],
+            "subCommands": [],
+        })
+    }));
+    json!({ "commands": commands })
 }
 
 fn tree(above: &str, commands: &[slash::SlashCommand]) -> Vec<Value> {

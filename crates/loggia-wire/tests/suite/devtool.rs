@@ -344,7 +344,8 @@ fn slash_commands() {
     settings.set_snapshot_path("../transcripts");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    let whole = serde_json::to_value(GetAllSlashCommandsResponse::all()).unwrap();
+    let whole =
+        serde_json::to_value(GetAllSlashCommandsResponse::all(&Default::default())).unwrap();
     settings.bind(|| insta::assert_snapshot!("commands", super::transcript::compact(&whole, 0)));
 
     let statuses = [

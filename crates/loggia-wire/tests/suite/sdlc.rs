@@ -278,7 +278,7 @@ fn what_routes_refuse_names_the_field() {
 
 #[test]
 fn commands_have_their_whole_names() {
-    let tree = sdlc::types::commands();
+    let tree = sdlc::types::commands(&loggia_core::CustomCommands::default());
     let memory = tree["commands"].as_array().unwrap().iter().find(|it| it["name"] == "memory");
     let below: Vec<&Value> =
         memory.unwrap()["subCommands"].as_array().unwrap().iter().map(|it| &it["name"]).collect();

@@ -9,11 +9,12 @@ use anyhow::Context;
 use clap::Args;
 use loggia_core::SessionId;
 use loggia_tui::ShareFacts;
+use tokio::sync::watch;
 
 use super::chat;
-use super::chat::host::{self, Around, ChatHost};
+use super::chat::host::{self, Around, ChatHost, Commands};
 use crate::compose::App;
-use crate::config::Flags;
+use crate::config::{Config, Flags};
 use crate::exit::Usage;
 use crate::remote::{Address, RemoteClient};
 
@@ -50,7 +51,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         let why = "there is no terminal to show the session in";
         return Err(Usage(why.into()).into());
     }
-    let keys = app.load_config(&Flags::default())?.config.keys;
+    let Config { keys, prices, .. } = app.load_config(&Flags::default())?.config;
     let address = Address {
         url: args.url.clone(),
         token: args.token_file.as_deref().map(read_token).transpose()?,
@@ -62,13 +63,16 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         address.keeps_its_token()?;
     }
     let client = RemoteClient::connect(address).await?;
+    let share = ShareFacts { urls: vec![args.url.clone()], code: Some(args.url), token: None };
     let around = Around {
-        share: ShareFacts { urls: vec![args.url.clone()], code: Some(args.url), token: None },
+        share: watch::channel(share).1,
         present: host::others(client.present(), Some(client.you.clone())),
         trouble: client.trouble(),
+        wish: None,
     };
-    let host = Arc::new(ChatHost::new(app, None, around));
-    let look = chat::Look { fullscreen: args.fullscreen, keys };
+    let commands = Commands::Elsewhere(client.custom());
+    let host = Arc::new(ChatHost::new(app, None, commands, around));
+    let look = chat::Look { fullscreen: args.fullscreen, keys, prices };
     let start = chat::start(app, client.you.clone(), client.head, look, host.as_ref());
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
     Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))

@@ -1,14 +1,14 @@
 //! `loggia` in a terminal: one session on the screen, and on the wire as well with `--a2a-port`.
 
 pub(super) mod host;
+mod share;
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use loggia_core::{Command, Millis, Origin, Seq, SessionId, Surface};
+use loggia_core::{Command, Millis, Origin, Prices, Seq, SessionId, Surface};
 use loggia_server::serve::Bound;
-use loggia_server::state::Shape;
 use loggia_session::{LocalClient, SessionHandle};
 use loggia_tui::theme::{Background, Depth, Theme};
 use loggia_tui::{Exit, ShareFacts, Start};
@@ -17,7 +17,9 @@ use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
 use crate::config::{Config, Keys};
 use crate::exit::{FAILED, TERMINATED, Usage};
-use host::{Around, ChatHost};
+use host::{Around, ChatHost, Commands};
+use share::Sharing;
+use tokio::sync::{mpsc, watch};
 
 /// What the command line says about the screen.
 pub struct ChatArgs {
@@ -95,30 +97,34 @@ impl Shown {
         args: &ShareArgs,
         app: &App,
     ) -> anyhow::Result<Exit> {
-        let mut around = Around::alone();
-        let mut serving = None;
+        let (facts, share) = watch::channel(ShareFacts::default());
+        let (present, others) = watch::channel(Vec::new());
+        let (handle, origin) = (self.handle.clone(), self.origin.clone());
+        let mut sharing =
+            Sharing { setup, args, app, handle, origin, facts, present, serving: None };
         if let Some(bound) = bound {
-            around.share = facts(&bound, args);
             let told = format!("Loggia shares this session on {}", serve::addresses(&bound));
-            let shape = Shape::Shared(self.handle.id().clone());
-            let roots = vec![app.workspace.clone()];
             serve::note_name(&bound, args);
-            let tell = |news: &str| tracing::warn!("{news}");
-            let server = setup.serving(bound, shape, roots, args, app, tell).await?;
+            sharing.start(bound).await?;
             println!("{told}");
-            around.present = host::others(server.presence().watch(), None);
-            serving = Some(server);
         }
-        let host = Arc::new(ChatHost::new(app, Some(setup.store.clone()), around));
+        // One wish at a time: a person waits for its answer.
+        let (wish, mut wishes) = mpsc::channel(1);
+        let trouble = watch::channel(String::new()).1;
+        let around = Around { share, present: others, trouble, wish: Some(wish) };
+        let commands = Commands::Here(app.commands.clone());
+        let host = Arc::new(ChatHost::new(app, Some(setup.store.clone()), commands, around));
         let (me, head) = (self.origin.clone(), self.handle.head());
-        let look = Look { fullscreen: self.fullscreen, keys: setup.config.keys };
+        let Config { keys, prices, .. } = &setup.config;
+        let look = Look { fullscreen: self.fullscreen, keys: *keys, prices: prices.clone() };
         let start = start(app, me, head, look, host.as_ref());
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
-        let exit = loggia_tui::run(client, host, start).await;
+        let exit = tokio::select! {
+            exit = loggia_tui::run(client, host, start) => exit,
+            never = sharing.grant(&mut wishes) => match never {},
+        };
         // The person has left.
-        if let Some(serving) = serving {
-            serving.stop().await;
-        }
+        sharing.stop().await;
         exit.map_err(|error| Usage(error.to_string()).into())
     }
 }
@@ -127,6 +133,7 @@ impl Shown {
 pub(super) struct Look {
     pub fullscreen: bool,
     pub keys: Keys,
+    pub prices: Prices,
 }
 
 /// How the screen begins.
@@ -141,6 +148,7 @@ pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHos
         size: (80, 24),
         reflows: reflows(app),
         theme: theme(app),
+        prices: look.prices,
     }
 }
 

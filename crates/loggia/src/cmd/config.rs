@@ -102,6 +102,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         shell,
         hooks,
         keys,
+        prices,
     } = &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
@@ -151,6 +152,15 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
     }
     rows.push(row("hooks.seconds", json!(hooks.seconds)));
     rows.push(row("tui.keys", json!(keys.name())));
+    if !prices.currency.is_empty() {
+        rows.push(row("prices.currency", json!(prices.currency)));
+    }
+    for (model, price) in &prices.models {
+        let cached = price.cached_input.map(|rate| format!(", {rate} cached")).unwrap_or_default();
+        let value = format!("{model}: {} in, {} out{cached}", price.input, price.output);
+        let origin = origin(&format!("prices.{model}"));
+        rows.push(Row { key: "prices", value: json!(value), origin });
+    }
     rows
 }
 

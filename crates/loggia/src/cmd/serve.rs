@@ -152,10 +152,18 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
 }
 
 pub(super) fn bind(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Result<Bound> {
+    let bound = listen(args, port, config)?;
+    if args.dev_credentials {
+        eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
+    }
+    Ok(bound)
+}
+
+/// The same without a word: where the terminal is a screen.
+pub(super) fn listen(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
     if args.dev_credentials {
         only_here(args, address)?;
-        eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
     }
     check_names(args)?;
     let tls = tls(args, config)?;
@@ -366,6 +374,7 @@ impl Setup {
         let server = Server::new(self.hub.clone(), shape, defaults, facts);
         let server = server.limiting(clients).with_hook(hook);
         let server = if offers.push { server.with_push(push) } else { server };
+        let server = server.commanded(app.command_source());
         let server = server.cloning(app.clone_policy(&self.config));
         let server = Arc::new(server.with_oauth(self.oauth.clone()));
         let (directory, keep) = (app.clones_directory(&self.config), self.config.clones.keep);

@@ -216,7 +216,14 @@ fn markdown(cell: &Cell) -> String {
             }
             text
         }
-        CellBody::Notice { text, .. } => format!("_{text}_\n\n"),
+        CellBody::Notice { text, .. } => match text.split_once('\n') {
+            None => format!("_{text}_\n\n"),
+            // A prompt from a file: its words are a quotation.
+            Some((first, rest)) => {
+                let lines: Vec<String> = rest.lines().map(|line| format!("> {line}")).collect();
+                format!("_{first}_\n\n{}\n\n", lines.join("\n"))
+            }
+        },
         CellBody::TurnEnd { outcome } => match outcome {
             TurnOutcome::Completed => String::new(),
             TurnOutcome::Failed { message } => format!("**Failed:** {message}\n\n"),

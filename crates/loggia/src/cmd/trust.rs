@@ -15,8 +15,8 @@ use crate::style::one_line;
 
 #[derive(Args)]
 #[command(after_help = "Until a directory is trusted, its .loggia/config.toml may only restrict:
-deny commands, choose a stricter mode, lower limits. Trust is for exactly that
-directory, neither above nor below it.")]
+deny commands, choose a stricter mode, lower limits. Its commands from files
+do not count. Trust is for exactly that directory, neither above nor below it.")]
 pub struct TrustArgs {
     /// The directory; without it, the one Loggia works in
     #[arg(value_name = "DIR")]

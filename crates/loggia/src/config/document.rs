@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use loggia_core::{Price, Rate};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -22,7 +23,7 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
 /// Tables in tables.
 const NESTED: &[&str] = &["server.clones"];
-const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks", "tui"];
+const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks", "tui", "prices"];
 
 /// One thing that a file says, and where.
 #[derive(Debug)]
@@ -105,6 +106,13 @@ fn line_at(text: &[u8], offset: usize) -> usize {
     text.iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
 }
 
+#[derive(Default)]
+struct Rates {
+    input: Option<Rate>,
+    output: Option<Rate>,
+    cached_input: Option<Rate>,
+}
+
 /// A document being read: its text for line numbers, its path for errors.
 struct Reading<'a> {
     text: &'a str,
@@ -143,12 +151,50 @@ impl Reading<'_> {
         keys.iter().try_for_each(|(name, value)| {
             let line = self.line(name);
             let full = format!("{table}.{}", name.get_ref());
+            if let ("prices", DeValue::Table(rates)) = (table, value.get_ref()) {
+                return self.price(line, name.get_ref(), rates);
+            }
             match (NESTED.iter().find(|nested| **nested == full), value.get_ref()) {
                 (Some(nested), DeValue::Table(keys)) => self.table(nested, keys),
                 (Some(nested), _) => Err(self.wrong(line, nested, "a table of keys", value)),
                 (None, _) => self.key(line, name.get_ref(), table, value),
             }
         })
+    }
+
+    /// What one model costs. A number is taken as it is written: money is not rounded.
+    fn price(&mut self, line: usize, model: &str, rates: &DeTable<'_>) -> Result<(), ConfigError> {
+        let at = |line, reason: String| {
+            let model = shortened(model);
+            ConfigError::at(self.path, line, format!("prices.\"{model}\": {reason}"))
+        };
+        let mut price = Rates::default();
+        for (name, value) in rates {
+            let line = self.line(name);
+            let place = match name.get_ref().as_ref() {
+                "input" => &mut price.input,
+                "output" => &mut price.output,
+                "cached_input" => &mut price.cached_input,
+                other => {
+                    let other = shortened(other);
+                    let there = "there are `input`, `output` and `cached_input`";
+                    return Err(at(line, format!("there is no key `{other}`; {there}")));
+                }
+            };
+            let text = match value.get_ref() {
+                DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+                DeValue::Float(number) => number.as_str(),
+                _ => return Err(at(line, "write what a million tokens cost, such as 3.00".into())),
+            };
+            *place = Some(Rate::read(text).map_err(|why| at(line, why.to_owned()))?);
+        }
+        let (Some(input), Some(output)) = (price.input, price.output) else {
+            return Err(at(line, "write both `input` and `output`".into()));
+        };
+        let price = Price { input, output, cached_input: price.cached_input };
+        let setting = Setting::Price { model: model.to_owned(), price };
+        self.entries.push(Entry { line, found: Ok((&key::PRICES, setting)) });
+        Ok(())
     }
 
     fn key(
@@ -236,6 +282,7 @@ fn wanted(form: Form) -> &'static str {
         Form::Program(_) => "a program and its arguments as a list of texts",
         Form::Number(_) => "a whole number",
         Form::Flag(_) => "true or false",
+        Form::Prices => "a table for each model",
     }
 }
 

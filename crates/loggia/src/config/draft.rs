@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use loggia_core::shell::CommandPattern;
-use loggia_core::{Limits, Matcher, Mode, Rule, RuleId, Scope};
+use loggia_core::{Limits, Matcher, Mode, Prices, Rule, RuleId, Scope};
 
 use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
@@ -26,8 +26,9 @@ pub struct Draft {
 
 impl Draft {
     pub fn built_in() -> Self {
-        let scalars =
-            KEYS.iter().filter(|key| !matches!(key.form, Form::List(_) | Form::Program(_)));
+        let scalars = KEYS
+            .iter()
+            .filter(|key| !matches!(key.form, Form::List(_) | Form::Program(_) | Form::Prices));
         Self {
             config: Config {
                 model: BUILT_IN_MODEL.to_owned(),
@@ -43,6 +44,7 @@ impl Draft {
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
                 keys: Keys::default(),
+                prices: Prices::default(),
             },
             origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
             notices: Vec::new(),
@@ -88,6 +90,15 @@ impl Draft {
                 *tls_part(&mut config.tls, part) = Some(path);
                 key.name.to_owned()
             }
+            Setting::Currency(currency) => {
+                config.prices.currency = currency;
+                key.name.to_owned()
+            }
+            Setting::Price { model, price } => {
+                let name = format!("{}.{model}", key.name);
+                config.prices.models.insert(model, price);
+                name
+            }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
             Setting::Clones(setting) => match config.clones.put(setting) {
                 None => key.name.to_owned(),
@@ -129,6 +140,8 @@ impl Draft {
             | Setting::PromptHook(_)
             | Setting::Tls(..)
             | Setting::Keys(_)
+            | Setting::Currency(_)
+            | Setting::Price { .. }
             | Setting::Clones(_) => false,
         }
     }
@@ -148,6 +161,8 @@ impl Draft {
             Setting::Tls(part, path) => {
                 tls_part(&mut self.config.tls.clone(), *part).as_ref() == Some(path)
             }
+            Setting::Currency(currency) => *currency == self.config.prices.currency,
+            Setting::Price { model, price } => self.config.prices.models.get(model) == Some(price),
             Setting::Clones(setting) => self.config.clones.is_already(setting),
             Setting::WebhookHost(host) => self.config.webhook_hosts.contains(host),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),

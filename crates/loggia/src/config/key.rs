@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use loggia_core::Mode;
 use loggia_core::shell::CommandPattern;
+use loggia_core::{Mode, Price};
 
 use super::Keys;
 use super::clones::{self, CloneLimit, CloneSetting};
@@ -27,6 +27,8 @@ pub enum Setting {
     Clones(CloneSetting),
     WebhookHost(String),
     Tls(TlsPart, PathBuf),
+    Currency(String),
+    Price { model: String, price: Price },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +87,8 @@ pub enum Form {
     Program(ReadWords),
     Number(Limit),
     Flag(Offer),
+    /// A table for each model.
+    Prices,
 }
 
 #[derive(Debug)]
@@ -140,7 +144,12 @@ pub const KEYS: &[Key] = &[
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
     key("hooks.seconds", Form::Number(Limit::HookSeconds)),
     key("tui.keys", Form::Text(read_keys)),
+    key("prices.currency", Form::Text(read_currency)),
+    PRICES,
 ];
+
+/// What stands in `[prices.NAME]`.
+pub const PRICES: Key = Key { name: "prices", form: Form::Prices, has_variable: false };
 
 /// Variables that are no keys.
 pub const OTHER_VARIABLES: &[&str] = &["LOGGIA_HOME", "LOGGIA_CONFIG", "LOGGIA_LOG"];
@@ -179,6 +188,7 @@ impl Key {
                 "false" => Ok(vec![Setting::Offer(offer, false)]),
                 _ => Err("write `true` or `false`".into()),
             },
+            Form::Prices => Err("prices are written in a file".into()),
         }
     }
 }
@@ -218,6 +228,16 @@ fn read_keys(text: &str) -> Result<Setting, String> {
         format!("there are no `{}` keys: write `plain` or `vim`", shortened(text))
     })?;
     Ok(Setting::Keys(keys))
+}
+
+/// A sign or a word behind an amount.
+fn read_currency(text: &str) -> Result<Setting, String> {
+    let text = text.trim();
+    let plain = |letter: char| !letter.is_control() && !letter.is_ascii_digit();
+    match !text.is_empty() && text.chars().count() <= 8 && text.chars().all(plain) {
+        true => Ok(Setting::Currency(text.to_owned())),
+        false => Err("write the sign or the short name of a currency, such as `USD`".into()),
+    }
 }
 
 fn read_allowed(text: &str) -> Result<Setting, String> {

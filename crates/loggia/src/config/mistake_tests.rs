@@ -25,6 +25,43 @@ fn mistakes_name_their_place_and_a_next_step() {
             "mode: there is no mode `yolo`: write `ask`, `edits`, `all` or `plan`",
         ),
         ("[tui]\nkeys = 'emacs'", 2, "tui.keys: there are no `emacs` keys: write `plain` or `vim`"),
+        (
+            "[prices]\ncurrency = '1'",
+            2,
+            "prices.currency: write the sign or the short name of a currency, such as `USD`",
+        ),
+        ("[prices.m]\ninput = 3", 1, "prices.\"m\": write both `input` and `output`"),
+        (
+            "[prices.m]\ninput = '3'\noutput = 1",
+            2,
+            "prices.\"m\": write what a million tokens cost, such as 3.00",
+        ),
+        (
+            "[prices.m]\ninput = -3.0\noutput = 1",
+            2,
+            "prices.\"m\": write what a million tokens cost, such as 3.00",
+        ),
+        (
+            "[prices.m]\ninput = 1e3\noutput = 1",
+            2,
+            "prices.\"m\": write what a million tokens cost, such as 3.00",
+        ),
+        (
+            "[prices.m]\ninput = 0.0000001\noutput = 1",
+            2,
+            "prices.\"m\": write at most six digits behind the point",
+        ),
+        (
+            "[prices.m]\ninput = 1\noutput = 9999999",
+            3,
+            "prices.\"m\": it is too much: write less than a million",
+        ),
+        (
+            "[prices.m]\ninput = 1\noutput = 1\nthought = 2",
+            4,
+            "prices.\"m\": there is no key `thought`; there are `input`, `output` and `cached_input`",
+        ),
+        ("[prices]\nm = 3", 2, "there is no key `prices.m`; "),
         ("limits = 3", 1, "limits: write a table of keys here, not a whole number"),
         ("[limits]\n\nreplies = '3'", 3, "limits.replies: write a whole number here, not a text"),
         ("[limits]\nreplies = 0", 2, "limits.replies: write a whole number from 1 to 4294967295"),

@@ -183,7 +183,7 @@ fn help() {
     let machine = Machine::new();
     let mut screen = Screen::sized(&machine, &[], &[], (90, 12));
     screen.sees(READY).types("?");
-    assert_snapshot!(screen.picture(&["interrupt the turn"]));
+    assert_snapshot!(screen.picture(&["interrupt the turn", "ask · offline"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

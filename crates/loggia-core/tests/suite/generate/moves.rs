@@ -126,6 +126,7 @@ pub enum ReportPick {
     Output(CallPick, String, u64),
     End(CallPick, CallOutcome),
     Compact(String),
+    Expand(String),
     Revoke(Pick),
     Finish(TurnOutcome),
 }

@@ -259,6 +259,11 @@ impl World {
                 Report::End { call: self.call(call), outcome: outcome.clone() }
             }
             ReportPick::Compact(summary) => Report::Compact { summary: summary.clone() },
+            ReportPick::Expand(text) => Report::Expand {
+                command: "review".into(),
+                source: "review.md".into(),
+                text: text.clone(),
+            },
             ReportPick::Revoke(pick) => {
                 Report::Revoke { rule: known(pick, &self.rules).unwrap_or("no-rule".into()) }
             }

@@ -178,6 +178,11 @@ impl Script {
         self.report(Report::Compact { summary: summary.to_owned() });
     }
 
+    pub fn expand(&mut self, command: &str, source: &str, text: &str) {
+        let (command, source, text) = (command.to_owned(), source.to_owned(), text.to_owned());
+        self.report(Report::Expand { command, source, text });
+    }
+
     pub fn revoke(&mut self, rule: RuleId) {
         self.report(Report::Revoke { rule });
     }

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use loggia_core::{CellBody, Origin, Seq, SessionId, Transcript};
+use loggia_agent::CommandFiles;
+use loggia_core::{CellBody, CustomCommands, Origin, Seq, SessionId, Transcript};
 use loggia_session::{SqliteStore, Store};
 use loggia_tui::{Enough, Host, Present, Preview, ShareFacts};
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 
+use super::share::Wish;
 use crate::compose::App;
 use crate::style::printable;
 
@@ -31,25 +33,28 @@ pub struct ChatHost {
     history: PathBuf,
     /// None where the session runs elsewhere: then there are no others to go on in.
     store: Option<Arc<SqliteStore>>,
-    share: ShareFacts,
+    commands: Commands,
+    share: watch::Receiver<ShareFacts>,
+    /// None where the session runs elsewhere.
+    wish: Option<mpsc::Sender<Wish>>,
     editor: Option<String>,
     present: watch::Receiver<Vec<Present>>,
     trouble: watch::Receiver<String>,
 }
 
-/// What is known of the others, and of the way to the session.
-pub struct Around {
-    pub share: ShareFacts,
-    pub present: watch::Receiver<Vec<Present>>,
-    pub trouble: watch::Receiver<String>,
+/// Where commands from files are known from.
+pub enum Commands {
+    Here(Arc<CommandFiles>),
+    Elsewhere(watch::Receiver<CustomCommands>),
 }
 
-impl Around {
-    /// Nobody else, and nothing wrong.
-    pub fn alone() -> Self {
-        let (present, trouble) = (watch::channel(Vec::new()).1, watch::channel(String::new()).1);
-        Self { share: ShareFacts::default(), present, trouble }
-    }
+/// What is known of the others, and of the way to the session.
+pub struct Around {
+    pub share: watch::Receiver<ShareFacts>,
+    pub present: watch::Receiver<Vec<Present>>,
+    pub trouble: watch::Receiver<String>,
+    /// Who can put the session on the wire; None where it runs elsewhere.
+    pub wish: Option<mpsc::Sender<Wish>>,
 }
 
 /// The list of who is connected as the screen wants it: without this very screen.
@@ -91,8 +96,13 @@ struct Written {
 }
 
 impl ChatHost {
-    pub fn new(app: &App, store: Option<Arc<SqliteStore>>, around: Around) -> Self {
-        let Around { share, present, trouble } = around;
+    pub fn new(
+        app: &App,
+        store: Option<Arc<SqliteStore>>,
+        commands: Commands,
+        around: Around,
+    ) -> Self {
+        let Around { share, present, trouble, wish } = around;
         let environment = &app.environment;
         let editor = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
         Self {
@@ -100,7 +110,9 @@ impl ChatHost {
             here: app.workspace.display().to_string(),
             history: app.paths.state.join("history.jsonl"),
             store,
+            commands,
             share,
+            wish,
             editor: editor.map(str::to_owned),
             present,
             trouble,
@@ -164,6 +176,13 @@ impl Host for ChatHost {
         }
     }
 
+    fn commands(&self) -> CustomCommands {
+        match &self.commands {
+            Commands::Here(files) => files.list(&self.workspace),
+            Commands::Elsewhere(listed) => listed.borrow().clone(),
+        }
+    }
+
     fn history(&self) -> Vec<String> {
         // No file yet, or one that cannot be read: there is nothing to go back to.
         let written = self.lines().unwrap_or_default();
@@ -207,7 +226,19 @@ impl Host for ChatHost {
     }
 
     fn share(&self) -> ShareFacts {
-        self.share.clone()
+        self.share.borrow().clone()
+    }
+
+    fn share_on(&self, port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>> {
+        Box::pin(async move {
+            let Some(wish) = &self.wish else {
+                return Err("a session is shared where it runs".to_owned());
+            };
+            let (answer, answered) = oneshot::channel();
+            let busy = |_| "one moment: the last wish is being done".to_owned();
+            wish.try_send(Wish { port, answer }).map_err(busy)?;
+            answered.await.map_err(|_| "the screen is closing".to_owned())?
+        })
     }
 
     fn presence(&self) -> watch::Receiver<Vec<Present>> {

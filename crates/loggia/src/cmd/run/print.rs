@@ -122,6 +122,10 @@ impl Printer {
                     self.aside(&format!("  {mark} {}", printable(&step.text)))?;
                 }
             }
+            Event::PromptExpanded { command, source, text, .. } => {
+                let text = printable(&Event::expansion(command, source, text));
+                self.aside(&self.style.dim(&text))?;
+            }
             Event::NoticeRaised { level, text } => {
                 let text = printable(text);
                 self.aside(&match level {

@@ -1,0 +1,109 @@
+//! The session of a screen on the wire: from the start with `--a2a-port`, or when the person who
+//! sits at the screen says so. Nobody else can: the wish comes from the screen and not by a protocol.
+
+use std::convert::Infallible;
+
+use loggia_core::{Command, Level, Origin};
+use loggia_server::serve::Bound;
+use loggia_server::state::Shape;
+use loggia_session::SessionHandle;
+use loggia_tui::{Present, ShareFacts};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use super::host;
+use crate::cmd::serve::{self, Serving, Setup, ShareArgs};
+use crate::compose::App;
+
+/// A port to be reached on, or none any more, and where the answer goes.
+pub struct Wish {
+    pub port: Option<u16>,
+    pub answer: oneshot::Sender<Result<ShareFacts, String>>,
+}
+
+/// What the server is made of, and the server while there is one.
+pub struct Sharing<'a> {
+    pub setup: &'a Setup,
+    pub args: &'a ShareArgs,
+    pub app: &'a App,
+    pub handle: SessionHandle,
+    pub origin: Origin,
+    pub facts: watch::Sender<ShareFacts>,
+    pub present: watch::Sender<Vec<Present>>,
+    pub serving: Option<(Serving, JoinHandle<()>)>,
+}
+
+impl Sharing<'_> {
+    pub async fn start(&mut self, bound: Bound) -> anyhow::Result<()> {
+        let facts = super::facts(&bound, self.args);
+        let shape = Shape::Shared(self.handle.id().clone());
+        let roots = vec![self.app.workspace.clone()];
+        let tell = |news: &str| tracing::warn!("{news}");
+        let serving = self.setup.serving(bound, shape, roots, self.args, self.app, tell).await?;
+        let mut others = host::others(serving.presence().watch(), None);
+        let present = self.present.clone();
+        let told = tokio::spawn(async move {
+            loop {
+                present.send_replace(others.borrow_and_update().clone());
+                if others.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+        self.facts.send_replace(facts);
+        self.serving = Some((serving, told));
+        Ok(())
+    }
+
+    /// Does what the screen wishes, for as long as there is one.
+    pub async fn grant(&mut self, wishes: &mut mpsc::Receiver<Wish>) -> Infallible {
+        while let Some(Wish { port, answer }) = wishes.recv().await {
+            let done = match port {
+                Some(port) => self.open(port).await,
+                None => self.close().await,
+            };
+            let facts = || self.facts.borrow().clone();
+            // The screen may be gone meanwhile.
+            let _ = answer.send(done.map(|()| facts()).map_err(|error| format!("{error:#}")));
+        }
+        std::future::pending().await
+    }
+
+    async fn open(&mut self, port: u16) -> anyhow::Result<()> {
+        if self.serving.is_some() {
+            anyhow::bail!("this session is shared already: /share shows where, /share off ends it");
+        }
+        let bound = serve::listen(self.args, port, &self.setup.config)?;
+        let addresses = serve::addresses(&bound);
+        self.start(bound).await?;
+        self.say(format!("This session is shared on {addresses}.")).await;
+        Ok(())
+    }
+
+    async fn close(&mut self) -> anyhow::Result<()> {
+        if self.serving.is_none() {
+            anyhow::bail!("this session is not shared");
+        }
+        // Before they are gone, so that they can read it.
+        self.say("This session is not shared any more.".to_owned()).await;
+        self.stop().await;
+        Ok(())
+    }
+
+    /// Everybody sees it, and the log keeps it.
+    async fn say(&self, text: String) {
+        let notice = Command::Notice { level: Level::Info, text };
+        if let Err(error) = self.handle.submit(notice, self.origin.clone()).await {
+            tracing::warn!("the log was not told who is let in: {error}");
+        }
+    }
+
+    pub async fn stop(&mut self) {
+        if let Some((serving, told)) = self.serving.take() {
+            serving.stop().await;
+            told.abort();
+            self.facts.send_replace(ShareFacts::default());
+            self.present.send_replace(Vec::new());
+        }
+    }
+}

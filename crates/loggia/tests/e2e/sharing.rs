@@ -1,0 +1,59 @@
+//! A session that runs already is put on the wire, and taken off it again.
+
+use loggia_core::Event;
+use serde_json::json;
+
+use crate::driver::Machine;
+use crate::screen::Screen;
+use crate::served::{Socket, text_message};
+
+/// The port that the screen names.
+fn port(screen: &Screen) -> u16 {
+    let shown = screen.shown();
+    let rest = shown.split("ws://localhost:").nth(1).unwrap();
+    rest.split('/').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn from_the_screen_and_by_nobody_else() {
+    let machine = Machine::new();
+    let mut screen = Screen::sized(&machine, &[], &[], (100, 40));
+    screen.sees("what shall I do?").types("say before\r").sees("\n\nbefore").sees_no("working");
+    screen.types("/share\r").sees("is not shared").types("q");
+    screen.types("/share 0\r").sees("ws://localhost:").types("q");
+    screen.types("/share\r").sees("ws://localhost:");
+    let port = port(&screen);
+    screen.types("q").sees_no("ws://localhost:").sees("This session is shared on http://");
+
+    // What was said before is there, and what is said now is heard by both.
+    let mut phone = Socket::connect(port, "?name=phone&after=0").await;
+    screen.sees("with A2A:phone");
+    let message = text_message("say from outside");
+    phone.send(2, "message/stream", json!({ "message": message })).await;
+    screen.sees("\n\nfrom outside").sees_no("working");
+
+    // To anybody else it is no command.
+    phone.send(3, "command/execute", json!({ "command_path": ["share"], "args": "0" })).await;
+    let refused = phone.until(|value| value["id"] == 3).await;
+    assert_eq!(refused["result"]["status"], "FAILED_TO_START", "{refused}");
+    machine.write(".loggia/commands/share.md", "say mine");
+    assert_eq!(machine.run(&["trust"]).code, 0);
+    let message = text_message("/share off");
+    phone.send(4, "message/stream", json!({ "message": message })).await;
+    screen.sees("there is no command `/share`").sees_no("working").sees("with A2A:phone");
+
+    screen.types("/share 0\r").sees("this session is shared already");
+    screen.types("/share off\r").sees("this session is not shared any more");
+    phone.end().await;
+    assert!(tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err());
+    screen.types("say after\r").sees("\n\nafter");
+    let log = machine.log(&machine.sessions()[0]);
+    let notices: Vec<&str> = log
+        .iter()
+        .filter_map(|envelope| match &envelope.event {
+            Event::NoticeRaised { text, .. } => Some(text.split(" on ").next().unwrap()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(notices, ["This session is shared", "This session is not shared any more."]);
+}
