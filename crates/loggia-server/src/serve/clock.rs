@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
@@ -35,6 +36,10 @@ pub(super) struct Clock {
     begun: AtomicU64,
     ended: AtomicU64,
     left_http: AtomicBool,
+    /// The client does not take what is there already.
+    full: AtomicBool,
+    /// Whoever has more for it.
+    room: AtomicWaker,
 }
 
 /// A request that is not yet answered to the end.
@@ -44,6 +49,25 @@ impl Clock {
     pub(super) fn begin(self: &Arc<Self>) -> Underway {
         self.begun.fetch_add(1, Ordering::Relaxed);
         Underway(self.clone())
+    }
+
+    /// Ready when the socket has taken what was written to it. For one body at a time, as HTTP/1.1
+    /// has them: more is put together for a client when there is room for it, and lies around
+    /// nowhere until then.
+    pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+        if self.full.load(Ordering::Acquire) {
+            self.room.register(context.waker());
+            if self.full.load(Ordering::Acquire) {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn set_full(&self, full: bool) {
+        if self.full.swap(full, Ordering::AcqRel) && !full {
+            self.room.wake();
+        }
     }
 
     /// From now on the protocol keeps its own time.
@@ -168,6 +192,7 @@ impl Clocked {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<T>> {
         self.wrote = true;
+        self.clock.set_full(written.is_pending());
         if written.is_ready() {
             self.stall = None;
             return written;
@@ -175,6 +200,7 @@ impl Clocked {
         let time = self.stall_time;
         let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(time)));
         ready!(stall.as_mut().poll(context));
+        self.clock.set_full(false);
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

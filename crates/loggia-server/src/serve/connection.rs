@@ -7,10 +7,10 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
-use axum::http::{Request, Response, StatusCode};
+use axum::http::{Request, Response, StatusCode, Version};
 use bytes::Bytes;
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::service::service_fn;
@@ -64,6 +64,7 @@ impl Connection {
         mut request: Request<Incoming>,
     ) -> Result<Response<Answer>, Infallible> {
         let underway = self.clock.begin();
+        let alone = (request.version() < Version::HTTP_2).then(|| self.clock.clone());
         let extensions = request.extensions_mut();
         extensions.insert(self.peer.clone());
         extensions.insert(Stopping(self.entrance.shutdown.graceful.clone()));
@@ -71,13 +72,15 @@ impl Connection {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.clock.leave_http();
         }
-        Ok(response.map(|body| Answer { body, _underway: underway }))
+        Ok(response.map(|body| Answer { body, alone, _underway: underway }))
     }
 }
 
 /// A body that counts as under way until it is sent or given up.
 struct Answer {
     body: Body,
+    /// The clock of a connection that has no other body: there it waits for the socket.
+    alone: Option<Arc<Clock>>,
     _underway: Underway,
 }
 
@@ -89,6 +92,9 @@ impl HttpBody for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some(clock) = &self.alone {
+            ready!(clock.poll_room(context));
+        }
         Pin::new(&mut self.body).poll_frame(context)
     }
 
