@@ -21,6 +21,7 @@ Commands:
                                   --quick leaves out the real processes and the supply chain
   bench [FILTER]                  run the benchmarks
   bench peers [NAME...] [--quick] run Loggia beside the official SDK servers: loggia rust js python
+  bench crowd [PART...] [--quick] thousands of readers on one session: writer followers stalled
   fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
   screenshots                     draw the images in docs/screenshots anew
   conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
@@ -70,9 +71,11 @@ fn bench(filter: &[&str]) -> anyhow::Result<()> {
     if filter.is_empty() || only_peers {
         peers::prepare()?;
     }
-    let mut command = match only_peers {
-        true => step::cargo(&["bench", "--locked", "--package", "loggia", "--bench", "peers"]),
-        false => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
+    let mut command = match filter.first() {
+        Some(name @ (&"peers" | &"crowd")) => {
+            step::cargo(&["bench", "--locked", "--package", "loggia", "--bench", name])
+        }
+        Some(_) | None => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
     };
     if !filter.is_empty() {
         command.arg("--").args(filter);
