@@ -37,7 +37,7 @@ const OUTBOX: usize = 8;
 /// A thousand sockets have a thousand of each, which never shrink; most clients say little, and get
 /// as much at a time as they can read in a moment.
 const READ_BUFFER: usize = 1024;
-const WRITE_BUFFER: usize = 8 * 1024;
+const WRITE_BUFFER: usize = 4 * 1024;
 /// Streams and followed sessions of one socket.
 const STREAMS: usize = 256;
 
