@@ -105,7 +105,6 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
     inspecting.spawn(inspect);
     let entrance = Arc::new(Entrance {
         http: http(&limits),
-        http1: http(&limits).http1_only(),
         room: Arc::new(Semaphore::new(room(limits.connections))),
         connections: TaskTracker::new(),
         sockets: TaskTracker::new(),
@@ -127,9 +126,6 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
 /// What all connections share.
 struct Entrance {
     http: auto::Builder<TokioExecutor>,
-    /// For those of which it is known. Finding out what a client speaks leaves a read buffer of twice
-    /// the size with every connection, and nearly all speak this.
-    http1: auto::Builder<TokioExecutor>,
     room: Arc<Semaphore>,
     connections: TaskTracker,
     /// Lives longer than its connection's task where that left HTTP behind.

@@ -27,9 +27,6 @@ const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\n\
     {\"error\":{\"code\":408,\"message\":\"The headers did not arrive in time: send them at once.\",\
     \"reason\":\"headers-too-slow\"}}";
 
-/// How a client begins that speaks HTTP/2.
-const HTTP2: &[u8; 4] = b"PRI ";
-
 /// How much is read away before a connection is closed, at most.
 const LINGER_BYTES: usize = 128 << 20;
 
@@ -99,14 +96,6 @@ enum Waiting {
     Answer,
 }
 
-/// What the first bytes of a connection say.
-pub(super) enum Opening {
-    /// Everything but HTTP/2.
-    Http1,
-    /// HTTP/2, too little to tell, or nothing at all.
-    Unclear,
-}
-
 pub(super) struct Clocked {
     stream: TcpStream,
     clock: Arc<Clock>,
@@ -149,14 +138,6 @@ impl Clocked {
         }
     }
 
-    /// Looks at the first bytes, which stay where they are.
-    pub(super) async fn opening(&self) -> io::Result<Opening> {
-        let mut first = [0; HTTP2.len()];
-        let count = self.stream.peek(&mut first).await?;
-        let first = first.get(..count).unwrap_or_default();
-        Ok(if HTTP2.starts_with(first) { Opening::Unclear } else { Opening::Http1 })
-    }
-
     fn waiting(&self) -> Waiting {
         let ended = self.clock.ended.load(Ordering::Relaxed);
         let begun = self.clock.begun.load(Ordering::Relaxed);
@@ -169,7 +150,7 @@ impl Clocked {
     }
 
     fn is_http2(&self) -> bool {
-        self.opening == HTTP2
+        self.opening == b"PRI "
     }
 
     fn note(&mut self, bytes: &[u8]) {

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
-use super::clock::{Clock, Clocked, Opening, Place, Underway};
+use super::clock::{Clock, Clocked, Place, Underway};
 use super::{Entrance, Stopping};
 use crate::peer::Peer;
 
@@ -37,20 +37,10 @@ impl Connection {
         let clocked = Clocked::new(stream, self.clock.clone(), &self.entrance.limits, place);
         let this = self.clone();
         let requests = service_fn(move |request| this.clone().answer(request));
-        let Entrance { shutdown, cut, limits, http, http1, .. } = &*self.entrance;
-        let opening = tokio::select! {
-            biased;
-            opening = tokio::time::timeout(limits.header_time, clocked.opening()) => opening,
-            () = cut.cancelled() => return,
-            () = shutdown.graceful.cancelled() => return,
-        };
-        let http = match opening {
-            Ok(Ok(Opening::Http1)) => http1,
-            Ok(Ok(Opening::Unclear)) => http,
-            Ok(Err(_)) | Err(_) => return,
-        };
+        let http = &self.entrance.http;
         let mut serving =
             std::pin::pin!(http.serve_connection_with_upgrades(TokioIo::new(clocked), requests));
+        let Entrance { shutdown, cut, .. } = &*self.entrance;
         // Biased: a connection that has ended is not told anything.
         let ended = tokio::select! {
             biased;
