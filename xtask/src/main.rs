@@ -22,6 +22,7 @@ Commands:
   bench [FILTER]                  run the benchmarks
   bench timing                    whether the time of a refusal tells why, 20,000 of each kind: takes long
   bench peers [NAME...] [--quick] run Loggia beside the official SDK servers: loggia rust js python
+  bench crowd [PART...] [--quick] thousands of readers on one session: writer followers stalled
   fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
   screenshots                     draw the images in docs/screenshots anew
   conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
@@ -74,10 +75,10 @@ fn bench(filter: &[&str]) -> anyhow::Result<()> {
     let one =
         |package, name| step::cargo(&["bench", "--locked", "--package", package, "--bench", name]);
     let only_timing = filter == ["timing"];
-    let mut command = match (only_peers, only_timing) {
-        (true, _) => one("loggia", "peers"),
-        (_, true) => one("loggia-server", "timing"),
-        (false, false) => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
+    let mut command = match filter.first() {
+        Some(name @ (&"peers" | &"crowd")) => one("loggia", name),
+        Some(_) if only_timing => one("loggia-server", "timing"),
+        Some(_) | None => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
     };
     if only_timing {
         command.args(["--", "--full"]);

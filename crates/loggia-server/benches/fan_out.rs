@@ -105,7 +105,7 @@ async fn speak(handle: &SessionHandle, lines: usize) {
 /// The clock stops when the last reader has the last frame.
 async fn measure(readers: usize, lines: usize) -> Measured {
     let (_hub, handle) = session().await;
-    let projection = Reading::new(Projection::start(&handle, VIEW), handle.clone());
+    let projection = Reading::new(Projection::start(&handle, VIEW, Arc::default()), handle.clone());
     let reading: Vec<_> =
         (0..readers).map(|_| tokio::spawn(read(projection.frames(FrameId::default())))).collect();
     let (begun, processor) = (Instant::now(), cpu_time());

@@ -20,6 +20,7 @@ pub mod http;
 mod list;
 mod named;
 mod owned;
+pub mod pacer;
 pub mod peer;
 pub mod presence;
 pub mod projection;

@@ -4,6 +4,8 @@
 //! the newest frames in memory and never knows its readers. A reader that is further behind gets a
 //! projector of its own until it has caught up; frames are deterministic, so nobody can tell.
 //!
+//! A reader comes when it likes, but in a crowd it takes its turn ([`crate::pacer`]).
+//!
 //! A projection that nobody reads does not keep its session open, and ends with it. Whoever reads
 //! has a [`Reading`], and that does.
 
@@ -17,13 +19,16 @@ use loggia_session::{Follower, SessionHandle, StoreError};
 use loggia_wire::{End, Frame, FrameId, Projector, Shown, View, context};
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::pacer::Pacer;
 
 /// What the tail holds at most.
 const TAIL_FRAMES: usize = 8192;
 const TAIL_BYTES: usize = 8 * 1024 * 1024;
 /// Frames handed to a reader at once: what a reader that stalls keeps from being freed.
 const BATCH: usize = 256;
-const BATCH_BYTES: usize = 32 * 1024;
+const BATCH_BYTES: usize = 16 * 1024;
 
 /// A frame as it goes out, shared by all who get it.
 #[derive(Debug)]
@@ -70,6 +75,8 @@ pub struct Projection {
     fold: Mutex<Fold>,
     /// The last event folded in. Closed when the session has stopped.
     head: watch::Receiver<Seq>,
+    /// The line of everybody who reads this session, in whatever view.
+    pacer: Arc<Pacer>,
 }
 
 struct Fold {
@@ -94,15 +101,20 @@ impl Fold {
 }
 
 impl Projection {
-    pub fn start(handle: &SessionHandle, view: View) -> Arc<Self> {
+    pub fn start(handle: &SessionHandle, view: View, pacer: Arc<Pacer>) -> Arc<Self> {
         let (sender, head) = watch::channel(Seq::ZERO);
         let projector = Projector::new(handle.id().clone(), view);
         let fold = Fold { projector, tail: VecDeque::new(), bytes: 0, dropped: FrameId::default() };
         let follower = handle.follow_while_open(Seq::ZERO);
         let (session, epoch) = (handle.id().clone(), handle.epoch());
-        let projection = Arc::new(Self { session, epoch, view, fold: Mutex::new(fold), head });
+        let fold = Mutex::new(fold);
+        let projection = Arc::new(Self { session, epoch, view, fold, head, pacer });
         tokio::spawn(drive(Arc::downgrade(&projection), follower, sender));
         projection
+    }
+
+    pub fn pacer(&self) -> &Arc<Pacer> {
+        &self.pacer
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -181,7 +193,8 @@ impl Reading {
 
     /// All frames after `after`, then whatever comes.
     pub fn frames(&self, after: FrameId) -> Frames {
-        Frames { projection: self.clone(), head: self.head.clone(), cursor: after, own: None }
+        let (projection, head) = (self.clone(), self.head.clone());
+        Frames { projection, head, cursor: after, turn: None, own: None }
     }
 }
 
@@ -218,7 +231,9 @@ pub struct Frames {
     projection: Reading,
     head: watch::Receiver<Seq>,
     cursor: FrameId,
-    own: Option<Own>,
+    /// Not before this moment.
+    turn: Option<Instant>,
+    own: Option<Box<Own>>,
 }
 
 /// A reader's own fold, while it is behind what memory holds.
@@ -250,6 +265,13 @@ impl Room {
     }
 }
 
+/// A batch into which no more fitted.
+fn is_whole(frames: &[Arc<Encoded>]) -> bool {
+    let mut room = Room::default();
+    frames.iter().for_each(|frame| _ = room.takes(frame));
+    room.is_full()
+}
+
 impl Frames {
     pub fn projection(&self) -> &Reading {
         &self.projection
@@ -268,6 +290,10 @@ impl Frames {
 
     /// The next frames, in order; None when the session has stopped and all of it was given.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
+        if let Some(turn) = self.turn {
+            tokio::time::sleep_until(turn).await;
+            self.turn = None;
+        }
         loop {
             // Marked as seen before the look: whatever is folded after the look wakes the wait.
             // The other way round, a fold between look and mark would be waited for in vain.
@@ -276,6 +302,9 @@ impl Frames {
                 self.own = None;
                 if let Some(last) = frames.last() {
                     self.cursor = last.id;
+                    // Whoever has more to get would get it in as many pieces later.
+                    self.turn =
+                        if is_whole(&frames) { None } else { self.projection.pacer.again() };
                     return Ok(Some(frames));
                 }
                 if self.head.changed().await.is_err() {
@@ -298,10 +327,10 @@ impl Frames {
     async fn replay(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
         let projection = &self.projection;
         let session = projection.handle.id();
-        let own = self.own.get_or_insert_with(|| Own {
-            projector: Projector::new(session.clone(), projection.view),
-            follower: projection.handle.follow(Seq::ZERO),
-            events: VecDeque::new(),
+        let own = self.own.get_or_insert_with(|| {
+            let projector = Projector::new(session.clone(), projection.view);
+            let follower = projection.handle.follow(Seq::ZERO);
+            Box::new(Own { projector, follower, events: VecDeque::new() })
         });
         if own.events.is_empty() {
             let Some(events) = own.follower.next().await? else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use loggia_core::{
@@ -112,7 +112,8 @@ pub(crate) struct Shelf {
 
 #[derive(Default)]
 struct Projections {
-    known: HashMap<(SessionId, View), std::sync::Weak<Projection>>,
+    /// Those of a session together: their readers are one crowd.
+    known: HashMap<SessionId, Vec<(View, Weak<Projection>)>>,
     warm: VecDeque<Arc<Projection>>,
 }
 
@@ -124,24 +125,35 @@ impl Projections {
             self.warm.pop_front();
         }
         if self.warm.len() < before {
-            self.known.retain(|_, projection| projection.strong_count() > 0);
+            self.known.retain(|_, views| {
+                views.retain(|(_, projection)| projection.strong_count() > 0);
+                !views.is_empty()
+            });
         }
         self.warm.push_back(fresh);
+    }
+
+    fn find(&self, id: &SessionId, view: View) -> Option<Arc<Projection>> {
+        let mut views = self.known.get(id)?.iter();
+        views.find(|(of, _)| *of == view).and_then(|(_, projection)| projection.upgrade())
     }
 }
 
 impl Shelf {
     pub(crate) fn projection(&self, handle: &SessionHandle, view: View) -> Reading {
         let mut projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (handle.id().clone(), view);
-        let known = projections.known.get(&key).and_then(std::sync::Weak::upgrade);
+        let known = projections.find(handle.id(), view);
         if let Some(known) = known.filter(|known| known.serves(handle)) {
             return Reading::new(known, handle.clone());
         }
+        let views = projections.known.entry(handle.id().clone()).or_default();
+        let beside = views.iter().find_map(|(_, projection)| projection.upgrade());
+        let pacer = beside.map(|beside| beside.pacer().clone()).unwrap_or_default();
         let entered = self.home.enter();
-        let fresh = Projection::start(handle, view);
+        let fresh = Projection::start(handle, view, pacer);
         drop(entered);
-        projections.known.insert(key, Arc::downgrade(&fresh));
+        views.retain(|(of, _)| *of != view);
+        views.push((view, Arc::downgrade(&fresh)));
         projections.keep(fresh.clone());
         Reading::new(fresh, handle.clone())
     }
@@ -149,7 +161,7 @@ impl Shelf {
     /// The frames of a session that somebody reads already, or has read lately.
     pub(crate) fn warm_projection(&self, id: &SessionId, view: View) -> Option<Arc<Projection>> {
         let projections = self.projections.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = projections.known.get(&(id.clone(), view))?.upgrade();
+        let known = projections.find(id, view);
         known.filter(|known| !known.is_stopped())
     }
 }

@@ -1,12 +1,13 @@
 //! Reflection: what there is to call, for clients that bring no protocol files. Both versions of it,
 //! because clients ask for either.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures::StreamExt;
@@ -21,24 +22,22 @@ use crate::state::Server;
 /// How long somebody may look around. Whoever has more questions asks again.
 const AT_MOST: Duration = Duration::from_secs(60);
 
+/// Reads the descriptors when the first one asks: they are megabytes in memory, and few ask.
 pub fn router() -> Router<Arc<Server>> {
     let builder =
         || Builder::configure().register_encoded_file_descriptor_set(transcode::DESCRIPTORS);
-    let mut router = Router::new();
     // All that can fail is reading the descriptors, and a test reads them too.
-    if let Ok(v1) = builder().build_v1() {
-        let answer = move |request| answered(v1.clone(), request);
-        router = router.route("/grpc.reflection.v1.ServerReflection/{method}", post(answer));
-    }
-    if let Ok(v1alpha) = builder().build_v1alpha() {
-        let answer = move |request| answered(v1alpha.clone(), request);
-        router = router.route("/grpc.reflection.v1alpha.ServerReflection/{method}", post(answer));
-    }
-    router
+    let v1 = Arc::new(LazyLock::new(move || builder().build_v1().ok()));
+    let v1alpha = Arc::new(LazyLock::new(move || builder().build_v1alpha().ok()));
+    let v1 = move |request| answered(LazyLock::force(&v1).clone(), request);
+    let v1alpha = move |request| answered(LazyLock::force(&v1alpha).clone(), request);
+    Router::new()
+        .route("/grpc.reflection.v1.ServerReflection/{method}", post(v1))
+        .route("/grpc.reflection.v1alpha.ServerReflection/{method}", post(v1alpha))
 }
 
 /// The questions end when the time is over or the server stops, and with them the answers.
-async fn answered<S, B>(reflection: S, request: Request) -> Response
+async fn answered<S, B>(reflection: Option<S>, request: Request) -> Response
 where
     S: Service<Request, Response = axum::http::Response<B>, Error = std::convert::Infallible>,
     axum::http::Response<B>: IntoResponse,
@@ -54,6 +53,7 @@ where
             () = tokio::time::sleep(AT_MOST) => {}
         }
     };
+    let Some(reflection) = reflection else { return StatusCode::NOT_FOUND.into_response() };
     let questions = body.into_data_stream().take_until(Box::pin(until));
     let request = Request::from_parts(parts, Body::from_stream(questions));
     match reflection.oneshot(request).await {

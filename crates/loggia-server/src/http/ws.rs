@@ -32,10 +32,12 @@ use crate::projection::{Encoded, Frames};
 use crate::serve::Stopping;
 use crate::state::{Caller, ClientLimits, Server, Shape};
 
-/// Frames waiting for the socket. Full: the client's own streams wait.
-const OUTBOX: usize = 64;
-const READ_BUFFER: usize = 4 * 1024;
-const WRITE_BUFFER: usize = 16 * 1024;
+/// Batches waiting for the socket. Full: the client's own streams wait.
+const OUTBOX: usize = 8;
+/// A thousand sockets have a thousand of each, which never shrink; most clients say little, and get
+/// as much at a time as they can read in a moment.
+const READ_BUFFER: usize = 1024;
+const WRITE_BUFFER: usize = 4 * 1024;
 /// Streams and followed sessions of one socket.
 const STREAMS: usize = 256;
 
@@ -83,7 +85,6 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         .max_message_size(BODY_LIMIT)
         .max_frame_size(BODY_LIMIT)
         .protocols([attach::SUBPROTOCOL]);
-    // A thousand sockets have a thousand of each; most clients say little and keep up.
     let upgrade = upgrade.read_buffer_size(READ_BUFFER).write_buffer_size(WRITE_BUFFER);
     let attaches = upgrade.selected_protocol().is_some();
     // A client joins with its upgrade: what happens while the socket is set up is for it as well.
@@ -98,17 +99,28 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
     upgrade.on_upgrade(async move |socket| {
         let _place = place;
         if attaches {
-            caller.origin.surface = Surface::Tui;
-            let session = match query.wanted(&server) {
-                _ if !caller.principal.scopes.read => Err(out_of_scope("read")),
-                Some(id) => server.session(&id, &caller).await,
-                None => Err(Condition::UnknownContext.into()),
-            };
-            let after = query.after.map_or(Seq::ZERO, |after| after.seq);
-            return super::attach::serve(server, caller, session, after, socket, stopping).await;
+            return Box::pin(attach_to(server, caller, query, socket, stopping)).await;
         }
         serve(server, caller, query, socket, stopping).await;
     })
+}
+
+/// On the heap, because every socket would be as large.
+async fn attach_to(
+    server: Arc<Server>,
+    mut caller: Caller,
+    query: Query,
+    socket: WebSocket,
+    stopping: Stopping,
+) {
+    caller.origin.surface = Surface::Tui;
+    let session = match query.wanted(&server) {
+        _ if !caller.principal.scopes.read => Err(out_of_scope("read")),
+        Some(id) => server.session(&id, &caller).await,
+        None => Err(Condition::UnknownContext.into()),
+    };
+    let after = query.after.map_or(Seq::ZERO, |after| after.seq);
+    super::attach::serve(server, caller, session, after, socket, stopping).await;
 }
 
 /// `?after=41` or `?after=41.0`, `?session=…`, `?name=…`.
@@ -181,12 +193,15 @@ fn cursor(text: &str) -> Option<FrameId> {
     text.parse::<FrameId>().ok().or_else(|| text.parse().ok().map(whole))
 }
 
+/// What goes out in one piece: all that a reader found.
+type Texts = Vec<Utf8Bytes>;
+
 /// What a connection owns: everything it started ends with it.
 struct Connection {
     server: Arc<Server>,
     caller: Caller,
     query: Arc<Query>,
-    outbox: mpsc::Sender<Utf8Bytes>,
+    outbox: mpsc::Sender<Texts>,
     /// Streams by request id, and followed sessions by session id.
     running: HashMap<String, AbortOnDropHandle<()>>,
     /// Requests by id; those whose end was not handed over yet are alive.
@@ -237,19 +252,19 @@ type Close = Option<(u16, &'static str)>;
 /// Empties the outbox into the socket, and keeps the connection warm.
 async fn write(
     sink: &mut SplitSink<WebSocket, Message>,
-    mut outgoing: mpsc::Receiver<Utf8Bytes>,
+    mut outgoing: mpsc::Receiver<Texts>,
     stopping: Stopping,
     limits: ClientLimits,
 ) -> Close {
     // A living client answers twice before it would count as gone.
     let mut ping = tokio::time::interval(limits.silence * 2 / 5);
     loop {
-        let message = tokio::select! {
-            Some(text) = outgoing.recv() => Message::Text(text),
-            _ = ping.tick() => Message::Ping(bytes::Bytes::new()),
+        let texts = tokio::select! {
+            Some(texts) = outgoing.recv() => Some(texts),
+            _ = ping.tick() => None,
             () = stopping.told() => return Some((GOING_AWAY, "stopping")),
         };
-        match tokio::time::timeout(limits.stall, send(sink, message, &mut outgoing)).await {
+        match tokio::time::timeout(limits.stall, send(sink, texts, &mut outgoing)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return None,
             Err(_) => return Some((TRY_AGAIN_LATER, "overrun: come back with ?after=")),
@@ -257,16 +272,21 @@ async fn write(
     }
 }
 
-/// One message and what else waits already, in as few writes as the socket takes.
+/// Some texts, or else a ping, and what waits already, in as few writes as the socket takes.
 async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
-    message: Message,
-    outgoing: &mut mpsc::Receiver<Utf8Bytes>,
+    mut texts: Option<Texts>,
+    outgoing: &mut mpsc::Receiver<Texts>,
 ) -> Result<(), axum::Error> {
-    sink.feed(message).await?;
+    if texts.is_none() {
+        sink.feed(Message::Ping(bytes::Bytes::new())).await?;
+    }
     for _ in 0..OUTBOX {
-        let Ok(text) = outgoing.try_recv() else { break };
-        sink.feed(Message::Text(text)).await?;
+        let Some(batch) = texts.or_else(|| outgoing.try_recv().ok()) else { break };
+        for text in batch {
+            sink.feed(Message::Text(text)).await?;
+        }
+        texts = None;
     }
     sink.flush().await
 }
@@ -275,7 +295,8 @@ const NOT_TEXT: WireError = WireError::InvalidRequest("a frame must be text");
 
 impl Connection {
     async fn read(&mut self, mut source: SplitStream<WebSocket>) -> Close {
-        self.join().await;
+        // Both on the heap, and only while they last: most of the time a socket waits.
+        Box::pin(self.join()).await;
         let silence = self.server.limits.silence;
         // A living client answers a ping at least.
         loop {
@@ -289,7 +310,7 @@ impl Connection {
                 Message::Text(_) if !self.caller.principal.tenure.holds().await => {
                     return Some((POLICY, TENURE_OVER));
                 }
-                Message::Text(text) => self.take(&text).await,
+                Message::Text(text) => Box::pin(self.take(&text)).await,
                 Message::Binary(_) => self.refuse(Id::NULL, &NOT_TEXT).await,
                 Message::Ping(_) | Message::Pong(_) => {}
                 Message::Close(_) => return None,
@@ -410,7 +431,7 @@ impl Connection {
                 Ok(Reply::Frame(value)) => {
                     let text = jsonrpc::response(&call.id, &value.to_string());
                     // Closed: nobody reads any more.
-                    let _ = outbox.send(text.into()).await;
+                    let _ = outbox.send(vec![text.into()]).await;
                     drop(open);
                     return end(&call.id, &outbox).await;
                 }
@@ -423,7 +444,7 @@ impl Connection {
             };
             drop(open);
             // Closed: nobody reads any more.
-            let _ = outbox.send(text.into()).await;
+            let _ = outbox.send(vec![text.into()]).await;
         });
         if let Err(error) = started {
             self.refuse(id, &error).await;
@@ -436,7 +457,7 @@ impl Connection {
 
     async fn send(&mut self, text: String) {
         // Closed: nobody reads any more.
-        let _ = self.outbox.send(text.into()).await;
+        let _ = self.outbox.send(vec![text.into()]).await;
     }
 }
 
@@ -459,38 +480,32 @@ async fn answer(server: &Server, call: &Call, caller: &Caller) -> Result<Reply, 
 }
 
 /// The frames of one request.
-async fn stream(
-    mut frames: TaskFrames,
-    id: &Id,
-    dialect: Dialect,
-    outbox: &mpsc::Sender<Utf8Bytes>,
-) {
+async fn stream(mut frames: TaskFrames, id: &Id, dialect: Dialect, outbox: &mpsc::Sender<Texts>) {
     loop {
         match frames.next().await {
             Ok(Some(batch)) => {
-                for frame in batch {
-                    if outbox.send(result(id, &frame)).await.is_err() {
-                        return;
-                    }
+                let texts = batch.iter().map(|frame| result(id, frame)).collect();
+                if outbox.send(texts).await.is_err() {
+                    return;
                 }
             }
             Ok(None) => break,
             Err(error) => {
                 let text = jsonrpc::error_response(id, &refuse(&error, dialect));
                 // Closed: nobody reads any more.
-                let _ = outbox.send(text.into()).await;
+                let _ = outbox.send(vec![text.into()]).await;
                 break;
             }
         }
     }
 }
 
-async fn end(id: &Id, outbox: &mpsc::Sender<Utf8Bytes>) {
+async fn end(id: &Id, outbox: &mpsc::Sender<Texts>) {
     let end = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"stream/end\",\"params\":{{\"id\":{}}}}}",
         id.as_json()
     );
-    let _ = outbox.send(end.into()).await;
+    let _ = outbox.send(vec![end.into()]).await;
 }
 
 fn result(id: &Id, frame: &Encoded) -> Utf8Bytes {
@@ -498,12 +513,11 @@ fn result(id: &Id, frame: &Encoded) -> Utf8Bytes {
 }
 
 /// Every frame of a session, with its place; and the word that no more will come.
-async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Utf8Bytes>) {
+async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Texts>) {
     while let Ok(Some(batch)) = frames.next().await {
-        for frame in batch {
-            if outbox.send(frame.followed.clone()).await.is_err() {
-                return;
-            }
+        let texts = batch.iter().map(|frame| frame.followed.clone()).collect();
+        if outbox.send(texts).await.is_err() {
+            return;
         }
     }
     let end = json!({
@@ -512,7 +526,7 @@ async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Utf
         "params": { "contextId": session.as_str(), "after": place(frames.cursor()) },
     });
     // Closed: nobody reads any more.
-    let _ = outbox.send(end.to_string().into()).await;
+    let _ = outbox.send(vec![end.to_string().into()]).await;
 }
 
 /// As [`cursor`] reads it.

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
@@ -35,6 +36,10 @@ pub(super) struct Clock {
     left_http: AtomicBool,
     goes_apart: AtomicBool,
     is_apart: AtomicBool,
+    /// The client does not take what is there already.
+    full: AtomicBool,
+    /// Whoever has more for it.
+    room: AtomicWaker,
 }
 
 /// A request that is not yet answered to the end.
@@ -44,6 +49,25 @@ impl Clock {
     pub(super) fn begin(self: &Arc<Self>) -> Underway {
         self.begun.fetch_add(1, Ordering::Relaxed);
         Underway(self.clone())
+    }
+
+    /// Ready when the socket has taken what was written to it. For one body at a time, as HTTP/1.1
+    /// has them: more is put together for a client when there is room for it, and lies around
+    /// nowhere until then.
+    pub(super) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+        if self.full.load(Ordering::Acquire) {
+            self.room.register(context.waker());
+            if self.full.load(Ordering::Acquire) {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn set_full(&self, full: bool) {
+        if self.full.swap(full, Ordering::AcqRel) && !full {
+            self.room.wake();
+        }
     }
 
     /// From now on the protocol keeps its own time.
@@ -182,6 +206,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Clocked<S> {
             }
         }
     }
+
+    /// What is written is on its way, or the client does not take it yet.
+    fn written<T>(&mut self, written: Poll<T>) -> Poll<T> {
+        self.wrote = true;
+        self.clock.set_full(written.is_pending());
+        written
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Clocked<S> {
@@ -212,8 +243,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Clocked<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.wrote = true;
-        Pin::new(&mut this.stream).poll_write(context, bytes)
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.written(written)
     }
 
     fn poll_write_vectored(
@@ -222,8 +253,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Clocked<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        this.wrote = true;
-        Pin::new(&mut this.stream).poll_write_vectored(context, slices)
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.written(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -12,7 +12,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
 use axum::http::header::UPGRADE;
@@ -141,6 +141,7 @@ impl Connection {
             })
             .await;
         }
+        let alone = (request.version() < Version::HTTP_2).then(|| self.clock.clone());
         let extensions = request.extensions_mut();
         extensions.insert(self.peer.clone());
         extensions.insert(self.entrance.stopping.clone());
@@ -152,7 +153,7 @@ impl Connection {
         if response.body().size_hint().exact().is_none() {
             self.clock.go_apart();
         }
-        Ok(response.map(|body| Answer { body, _underway: underway }))
+        Ok(response.map(|body| Answer { body, alone, _underway: underway }))
     }
 }
 
@@ -166,6 +167,8 @@ fn is_long(request: &Request<Incoming>) -> bool {
 /// A body that counts as under way until it is sent or given up.
 struct Answer {
     body: Body,
+    /// The clock of a connection that has no other body: there it waits for the socket.
+    alone: Option<Arc<Clock>>,
     _underway: Underway,
 }
 
@@ -177,6 +180,9 @@ impl HttpBody for Answer {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Some(clock) = &self.alone {
+            ready!(clock.poll_room(context));
+        }
         Pin::new(&mut self.body).poll_frame(context)
     }
 

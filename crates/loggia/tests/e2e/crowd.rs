@@ -223,12 +223,13 @@ fn contains(text: &[u8], wanted: &[u8]) -> bool {
     text.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// Reads frames, cut out by `next`, until the last one.
+/// Reads frames, cut out by `next`, until the last one; and in how many pieces they came.
 async fn read_all(
     (mut stream, mut rest): (TcpStream, Vec<u8>),
     next: impl Fn(&[u8]) -> Option<(usize, std::ops::Range<usize>)>,
-) -> Seen {
+) -> (Seen, usize) {
     let mut seen = Seen::NOTHING;
+    let mut pieces = 0;
     loop {
         let mut used = 0;
         while let Some((length, frame)) = next(&rest[used..]) {
@@ -237,12 +238,13 @@ async fn read_all(
             if !frame.is_empty() {
                 seen.take(frame);
                 if frame.len() < 2_000 && contains(frame, OVER) {
-                    return seen;
+                    return (seen, pieces);
                 }
             }
         }
         rest.drain(..used);
         assert!(stream.read_buf(&mut rest).await.unwrap() > 0, "ended after {seen:?}");
+        pieces += 1;
     }
 }
 
@@ -283,7 +285,8 @@ async fn begin(served: &Served, watch: &mut Socket, prompt: &str) -> (Value, Val
 }
 
 /// R11: a thousand readers on each of two transports, at 200 events a second. Nobody misses
-/// anything, the server does not grow, and the writer does not notice them.
+/// anything, the server does not grow, and the writer does not notice them: they come round in
+/// turn, each for all that has happened since, and not for every event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
     more_files();
@@ -350,8 +353,11 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
             () = tokio::time::sleep(Duration::from_millis(100)) => peak = peak.max(served.resident()),
         }
     }
-    println!("all read after {:?}", begun.elapsed());
-    let by = |socket: bool| seen.iter().filter(move |(by, _)| *by == socket).map(|(_, seen)| seen);
+    let took = begun.elapsed();
+    let pieces: usize = seen.iter().map(|(_, (_, pieces))| pieces).sum();
+    println!("all read after {took:?}, in {} pieces each", pieces / seen.len());
+    let by =
+        |socket: bool| seen.iter().filter(move |(by, _)| *by == socket).map(|(_, (seen, _))| seen);
     for socket in [true, false] {
         let first = by(socket).next().unwrap();
         assert!(by(socket).all(|seen| seen == first), "everybody has seen the same");
@@ -374,11 +380,16 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
         2 * READERS,
         grown / (2 * READERS as u64)
     );
+    // A place for each 80 µs of each processor, and a write for each place. What is written in one
+    // piece may be read in two, and each comes at once when nothing has happened for a while.
+    let processors = std::thread::available_parallelism().unwrap().get() as u128;
+    let places = usize::try_from(took.as_micros() * processors / 80).unwrap();
+    assert!(pieces <= 2 * places + 20 * seen.len(), "{pieces} pieces, and {places} places");
     assert!(quantile(&crowd, 50) <= 3 * quantile(&alone, 50) + 10, "the writer was slowed down");
     // Two thousand readers, and this process that plays them, want the same processors: a wait is
     // a wait for one of those. Standing behind all readers once would be seconds.
-    assert!(quantile(&crowd, 99) <= 10 * quantile(&alone, 99) + 100, "the writer had to wait");
-    assert!(grown < 192 << 10, "{grown} KiB");
+    assert!(quantile(&crowd, 99) <= 5 * quantile(&alone, 99) + 100, "the writer had to wait");
+    assert!(grown / (2 * READERS as u64) < 40, "{grown} KiB");
 }
 
 /// This process holds the other end of every connection.

@@ -1,0 +1,195 @@
+//! A follower, as cheap as it goes: the crowd must not be the bottleneck. It reads to the end of the
+//! task and keeps a sum of all that it saw.
+
+use std::cell::RefCell;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::server::EXTENSION;
+
+thread_local! {
+    static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; 256 << 10]);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    Stream,
+    Socket,
+}
+
+/// What a reader made of it: the same for every reader of a transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    pub frames: usize,
+    sum: u64,
+}
+
+/// How often it was woken, and when it was done.
+#[derive(Debug, Clone, Copy)]
+pub struct Done {
+    pub reads: usize,
+    pub at: Instant,
+}
+
+pub struct Reader {
+    transport: Transport,
+    stream: TcpStream,
+    rest: Vec<u8>,
+}
+
+impl Reader {
+    async fn open(port: u16, transport: Transport, request: &str) -> Self {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await.expect("a connection");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        loop {
+            assert!(stream.read_buf(&mut rest).await.unwrap() > 0, "an answer");
+            if let Some(end) = rest.windows(4).position(|four| four == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&rest[..end]).into_owned();
+                assert!(head.contains(" 200 ") || head.contains(" 101 "), "{head}");
+                rest.drain(..end + 4);
+                return Self { transport, stream, rest };
+            }
+        }
+    }
+
+    pub async fn sockets(port: u16, count: usize, after: &str) -> Vec<Self> {
+        let request = format!(
+            "GET /ws{after} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n\
+             Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        );
+        many(port, count, Transport::Socket, &request).await
+    }
+
+    /// Streams of a task from its first event on, or from behind `after`.
+    pub async fn streams(port: u16, count: usize, task: &Value, after: &str) -> Vec<Self> {
+        let params = json!({ "id": task });
+        let method = "tasks/resubscribe";
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let body = body.to_string();
+        // Of version 1.0, so that the body has no chunks, which differ from reader to reader.
+        let request = format!(
+            "POST / HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
+             X-A2A-Extensions: {EXTENSION}\r\nLast-Event-ID: {after}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        many(port, count, Transport::Stream, &request).await
+    }
+
+    /// Reads until the task is over; `each` sees every frame.
+    pub async fn read(&mut self, mut each: impl FnMut(&[u8])) -> (Seen, Done) {
+        let mut seen = Seen { frames: 0, sum: 0 };
+        let mut reads = 0;
+        loop {
+            let mut used = 0;
+            let mut over = false;
+            while let Some((length, frame)) = self.next(self.rest.get(used..).unwrap_or_default()) {
+                let frame = &self.rest[used..][frame];
+                used += length;
+                if !frame.is_empty() {
+                    seen.frames += 1;
+                    seen.sum = sum(seen.sum, frame);
+                    each(frame);
+                    over |= frame.len() < 2_000 && holds(frame, "\"state\":\"completed\"");
+                }
+            }
+            self.rest.drain(..used);
+            if over {
+                return (seen, Done { reads, at: Instant::now() });
+            }
+            assert!(self.more().await, "ended after {seen:?}");
+            reads += 1;
+        }
+    }
+
+    /// Takes what is there; false at the end.
+    async fn more(&mut self) -> bool {
+        loop {
+            self.stream.readable().await.unwrap();
+            let read = SCRATCH.with_borrow_mut(|scratch| {
+                let read = self.stream.try_read(scratch);
+                read.inspect(|count| self.rest.extend_from_slice(&scratch[..*count]))
+            });
+            match read {
+                Ok(count) => return count > 0,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Whatever still comes until the server closes: what a reader finds that was cut.
+    pub async fn leftovers(&mut self) -> Vec<Vec<u8>> {
+        let closed = async { while self.more().await {} };
+        tokio::time::timeout(Duration::from_secs(60), closed).await.expect("it was cut");
+        let (mut used, mut frames) = (0, Vec::new());
+        while let Some((length, frame)) = self.next(self.rest.get(used..).unwrap_or_default()) {
+            let frame = self.rest[used..][frame].to_vec();
+            used += length;
+            if !frame.is_empty() {
+                frames.push(frame);
+            }
+        }
+        frames
+    }
+
+    fn next(&self, bytes: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
+        match self.transport {
+            Transport::Stream => next_event(bytes),
+            Transport::Socket => next_frame(bytes),
+        }
+    }
+}
+
+async fn many(port: u16, count: usize, transport: Transport, request: &str) -> Vec<Reader> {
+    let mut readers = Vec::new();
+    while readers.len() < count {
+        let batch = (count - readers.len()).min(50);
+        readers.extend(join_all((0..batch).map(|_| Reader::open(port, transport, request))).await);
+    }
+    readers
+}
+
+/// One server-sent event; comments count as nothing.
+fn next_event(bytes: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
+    let mut from = 0;
+    loop {
+        let line = from + bytes.get(from..)?.iter().position(|byte| *byte == b'\n')?;
+        if *bytes.get(line + 1)? == b'\n' {
+            let frame = if bytes.first() == Some(&b':') { 0..0 } else { 0..line };
+            return Some((line + 2, frame));
+        }
+        from = line + 1;
+    }
+}
+
+/// One WebSocket frame; pings count as nothing.
+fn next_frame(bytes: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
+    let (start, length) = match bytes.get(1)? {
+        126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().unwrap()))),
+        127 => (10, u64::from_be_bytes(bytes.get(2..10)?.try_into().unwrap()) as usize),
+        length => (2, usize::from(*length)),
+    };
+    let end = start + length;
+    let frame = if bytes.first() == Some(&0x81) { start..end } else { 0..0 };
+    (bytes.len() >= end).then_some((end, frame))
+}
+
+/// Not for strangers: it must be quick.
+fn sum(sum: u64, bytes: &[u8]) -> u64 {
+    let mix =
+        |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum = words.iter().fold(sum, |sum, word| mix(sum, u64::from_le_bytes(*word)));
+    rest.iter().fold(sum, |sum, byte| mix(sum, u64::from(*byte) + 1))
+}
+
+pub fn holds(bytes: &[u8], words: &str) -> bool {
+    // Quicker than comparing at every place.
+    std::str::from_utf8(bytes).is_ok_and(|text| text.contains(words))
+}
