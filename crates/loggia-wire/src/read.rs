@@ -16,6 +16,8 @@ pub(crate) const ID_LIMIT: usize = 256;
 const METADATA_LIMIT: usize = 64 * 1024;
 const URL_LIMIT: usize = 2048;
 const SECRET_LIMIT: usize = 8 * 1024;
+/// Members that are looked through one by one.
+const FEW: usize = 16;
 
 pub(crate) type Read<T> = Result<T, WireError>;
 
@@ -65,6 +67,10 @@ impl<'a> Fields<'a> {
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         let map = self.map?;
         let by_proto_name = || match self.proto_names && has_proto_name(name) {
+            true if map.len() <= FEW => {
+                let mut members = map.iter();
+                members.find(|(key, _)| is_proto_name(key, name)).map(|(_, value)| value)
+            }
             true => map.get(&proto_name(name)),
             false => None,
         };
@@ -212,14 +218,19 @@ fn has_proto_name(name: &str) -> bool {
 
 /// `historyLength` is `history_length` there.
 fn proto_name(name: &str) -> String {
-    let mut written = String::with_capacity(name.len() + 4);
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() {
-            written.push('_');
-        }
-        written.push(letter.to_ascii_lowercase());
-    }
-    written
+    proto_letters(name).collect()
+}
+
+/// The same question without writing the name down.
+fn is_proto_name(written: &str, name: &str) -> bool {
+    written.chars().eq(proto_letters(name))
+}
+
+fn proto_letters(name: &str) -> impl Iterator<Item = char> + '_ {
+    name.chars().flat_map(|letter| {
+        let before = letter.is_ascii_uppercase().then_some('_');
+        before.into_iter().chain([letter.to_ascii_lowercase()])
+    })
 }
 
 /// How many bytes a value has as JSON, without writing it down.
@@ -235,4 +246,27 @@ fn json_length(value: &Value) -> usize {
     // Counting can not fail.
     let _ = fmt::Write::write_fmt(&mut counted, format_args!("{value}"));
     counted.0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_of_the_protocol_file_are_found_among_few_and_among_many() {
+        for more in [0, 2 * FEW] {
+            let mut given = json!({ "history_length": 1, "page_size": 2, "pageSize": 3, "a": 4 });
+            for n in 0..more {
+                given[format!("m{n:02}")] = n.into();
+            }
+            let fields = Fields::of_params(&given).unwrap();
+            assert_eq!(fields.count("historyLength").unwrap(), None, "{more}");
+            let fields = fields.with_proto_names();
+            let found = ["historyLength", "pageSize", "a", "contextId", "historylength"]
+                .map(|name| fields.count(name).unwrap());
+            assert_eq!(found, [Some(1), Some(3), Some(4), None, None], "{more}");
+        }
+    }
 }
