@@ -88,6 +88,7 @@ impl Stage {
             size: SIZE,
             reflows: true,
             theme: Theme::new(Depth::Indexed, Background::Dark),
+            asks_background: false,
             vim: false,
         };
         let picture = Picture::new(SIZE, Some(0), true);

@@ -62,6 +62,7 @@ fn main() {
             size: (80, 24),
             reflows: false,
             theme: Theme::default(),
+            asks_background: false,
         };
         let client = Arc::new(LocalClient::new(handle, me));
         let host = Arc::new(Clumsy(watch::channel(Vec::new()).0));

@@ -17,7 +17,7 @@ use crate::composer::history::History;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
 use crate::full::Full;
-use crate::guard::Closed;
+use crate::guard::{Closed, Line};
 use crate::highlight::Highlighter;
 use crate::host::{Present, Preview, ShareFacts};
 use crate::moment::Moment;
@@ -25,7 +25,7 @@ use crate::overlay::Overlay;
 use crate::pager::Scene;
 use crate::printed::Printed;
 use crate::questions::{Questions, Settled};
-use crate::theme::Theme;
+use crate::theme::{Background, Theme};
 
 /// How long a remark stays on the screen, in milliseconds.
 const REMARK: u64 = 6_000;
@@ -50,6 +50,9 @@ pub struct Start {
     /// The terminal breaks rows in two when it gets narrower; most do.
     pub reflows: bool,
     pub theme: Theme,
+    /// The terminal may be asked what its background is: nobody has said, and it does not print what
+    /// it does not know.
+    pub asks_background: bool,
 }
 
 pub struct Model {
@@ -98,6 +101,8 @@ pub enum Msg {
     Share(ShareFacts),
     Present(Vec<Present>),
     Trouble(String),
+    /// The terminal has said what its background is.
+    Background(Background),
     Edited {
         what: Edited,
         result: Result<Option<String>, String>,
@@ -270,6 +275,29 @@ impl Model {
         Some(result)
     }
 
+    /// The dialog has to know whose the keys are before it is asked or drawn.
+    pub fn tell_dialog(&mut self) {
+        let line = self.line();
+        self.dialog.iter_mut().for_each(|dialog| dialog.line_is(line));
+    }
+
+    /// What is being written beside a question.
+    fn line(&self) -> Line {
+        if let Some(full) = self.full.as_ref().filter(|full| full.has_keys()) {
+            return if full.is_searching() { Line::Open } else { Line::Empty };
+        }
+        let composer = &self.composer;
+        if composer.history.search.is_some() {
+            return Line::Open;
+        }
+        let inserting = composer.vim.as_ref().is_some_and(|vim| !vim.is_normal());
+        match composer.editor.is_empty() {
+            true => Line::Empty,
+            false if composer.popup.is_some() || inserting => Line::Open,
+            false => Line::Written,
+        }
+    }
+
     fn remark(&mut self, text: impl Into<String>, now: Moment) {
         self.remark = Some((text.into(), now.plus(REMARK)));
     }
@@ -328,6 +356,11 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
         }
         Msg::Trouble(trouble) => {
             model.trouble = trouble;
+            Vec::new()
+        }
+        Msg::Background(background) => {
+            model.theme = Theme::new(model.theme.depth, background);
+            model.full.iter_mut().for_each(Full::invalidate);
             Vec::new()
         }
         Msg::Edited { what, result } => {

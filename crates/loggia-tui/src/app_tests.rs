@@ -3,6 +3,9 @@ use loggia_core::{Access, Content, Details, Mode, ModelName, PromptId, Risk, Sur
 
 use super::*;
 
+#[path = "app_writing_tests.rs"]
+mod writing;
+
 fn start(head: u64) -> Start {
     Start {
         me: me(),
@@ -14,6 +17,7 @@ fn start(head: u64) -> Start {
         size: (60, 20),
         reflows: true,
         theme: Theme::default(),
+        asks_background: false,
     }
 }
 
@@ -354,6 +358,7 @@ fn a_swallowed_key_interrupts_and_sends_nothing() {
     desk.types("draft");
     desk.ask("ls");
     desk.look();
+    desk.press(KeyCode::Up);
     desk.answered(other(), "ls", "proceed_once");
     desk.draw();
     assert_eq!(desk.press(KeyCode::Esc), []);
@@ -381,6 +386,7 @@ fn a_swallowed_key_does_not_reach_the_next_question() {
     // And it starts the next one's guard anew.
     desk.now += crate::guard::GUARD - 1;
     assert_eq!(answer(&desk.types("y")), None);
+    desk.press(KeyCode::Backspace);
     desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
@@ -474,6 +480,7 @@ fn questions_come_one_after_the_other_and_each_is_guarded() {
     // The same key again, meant for the first, does not answer the second.
     desk.draw();
     assert_eq!(answer(&desk.types("y")), None);
+    desk.press(KeyCode::Backspace);
     desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
@@ -614,6 +621,23 @@ fn the_wheel_scrolls_what_is_in_front() {
     assert!(shows(&help, "Everywhere"), "{help:#?}");
     let down = wheel(&mut desk, MouseEventKind::ScrollDown);
     assert!(!shows(&down, "Everywhere") && down != help, "{down:#?}");
+}
+
+#[test]
+fn the_cursor_is_there_again_after_the_transcript() {
+    let mut desk = Desk::new();
+    let mut picture = crate::picture::Picture::new((60, 20), Some(0), true);
+    let some = |number| std::num::NonZero::new(number).unwrap();
+    let mut parser = vt100::Parser::new(some(20), some(60), 0);
+    for (key, hidden) in [('x', false), ('t', true), ('q', false), ('t', true), ('t', false)] {
+        match key {
+            't' => desk.ctrl('t'),
+            key => desk.press(KeyCode::Char(key)),
+        };
+        let painted = picture.draw(&mut desk.model, Moment(desk.now));
+        parser.process(&painted.bytes);
+        assert_eq!(parser.screen().hide_cursor(), hidden, "after {key}");
+    }
 }
 
 #[test]

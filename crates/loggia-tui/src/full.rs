@@ -24,6 +24,15 @@ impl Full {
         Self { beside: true, ..Self::default() }
     }
 
+    /// Everything looks different.
+    pub fn invalidate(&mut self) {
+        self.pager.invalidate();
+    }
+
+    pub fn is_searching(&self) -> bool {
+        self.searching.is_some()
+    }
+
     pub fn has_keys(&self) -> bool {
         !self.beside || self.focused
     }

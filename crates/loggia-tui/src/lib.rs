@@ -14,6 +14,7 @@
 //! terminal, whose [`picture`] is kept by [`terminal`].
 
 pub mod app;
+mod background;
 pub mod cell;
 pub mod command;
 pub mod composer;

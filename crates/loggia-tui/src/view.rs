@@ -164,6 +164,7 @@ fn panel(model: &mut Model, width: u16, height: usize, now: Moment) -> Frame {
     left = left.saturating_sub(usize::from(status.is_some()));
 
     let mut asked = Frame::default();
+    model.tell_dialog();
     if let Some(overlay) = &mut model.overlay {
         asked.push(overlay.draw(width, left));
     } else if let Some(dialog) = model.dialog.as_mut().filter(|_| left > 0) {

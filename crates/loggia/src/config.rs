@@ -53,6 +53,7 @@ pub struct Config {
     pub shell: Option<PathBuf>,
     pub hooks: Hooks,
     pub keys: Keys,
+    pub theme: ThemeChoice,
 }
 
 /// What keys mean where prompts are written.
@@ -70,6 +71,28 @@ impl Keys {
         match self {
             Keys::Plain => "plain",
             Keys::Vim => "vim",
+        }
+    }
+}
+
+/// What the terminal's background is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThemeChoice {
+    /// What the terminal says.
+    #[default]
+    Auto,
+    Light,
+    Dark,
+}
+
+impl ThemeChoice {
+    pub const ALL: [Self; 3] = [ThemeChoice::Auto, ThemeChoice::Light, ThemeChoice::Dark];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ThemeChoice::Auto => "auto",
+            ThemeChoice::Light => "light",
+            ThemeChoice::Dark => "dark",
         }
     }
 }

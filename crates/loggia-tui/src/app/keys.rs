@@ -18,6 +18,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     }
     model.leaving = None;
     if let Some(overlay) = &mut model.overlay {
+        model.dialog.iter_mut().for_each(|dialog| dialog.was_typed(now));
         let chosen = overlay.key(event);
         return close_overlay(model, chosen);
     }
@@ -30,6 +31,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         model.dialog.iter_mut().for_each(|dialog| dialog.was_typed(now));
         return Vec::new();
     }
+    model.tell_dialog();
     if let Some(dialog) = &mut model.dialog {
         let reaction = dialog.key(event, now);
         if let Some(effects) = react(model, reaction, now) {
@@ -82,11 +84,12 @@ pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
         return Vec::new();
     }
     // A paste is never an answer; it may be the words of one.
-    if let Some(dialog) = &mut model.dialog
-        && dialog.is_armed(now)
-        && dialog.paste(text)
-    {
-        return Vec::new();
+    model.tell_dialog();
+    if let Some(dialog) = &mut model.dialog {
+        if dialog.is_armed(now) && dialog.paste(text) {
+            return Vec::new();
+        }
+        dialog.was_typed(now);
     }
     let written = model.composer.paste(text);
     write(model, written, now)

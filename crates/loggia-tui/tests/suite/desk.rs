@@ -109,6 +109,7 @@ impl Desk {
             size,
             reflows: true,
             theme: loggia_tui::theme::Theme::default(),
+            asks_background: false,
         };
         let some = |number| NonZero::new(number).unwrap();
         Self {

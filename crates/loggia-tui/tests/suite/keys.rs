@@ -48,7 +48,10 @@ async fn keys_typed_ahead_do_not_answer() {
     desk.types("ya1");
     // All of it is a draft.
     desk.sees("yya1").await;
-    desk.reads().types("n").sees_no("Allow once").await;
+    // And stays one, however long it takes; an arrow goes up to the answers.
+    desk.reads().sees("you are writing").await.types("n").sees("› yya1n").await;
+    desk.reads().types("<up>").sees("Enter choose").await.types("n").sees_no("Allow once").await;
+    desk.sees("› yya1n").await;
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ impl Storm {
             size,
             reflows,
             theme: Theme::new(depth, background),
+            asks_background: false,
             vim: dice.below(4) == 0,
         };
         let mut storm = Self {
@@ -164,9 +165,11 @@ impl Storm {
     fn compare(&mut self, last: Option<u16>) {
         let (width, height) = self.model.size;
         let now = Moment(self.now);
+        let hidden = self.parser.screen().hide_cursor();
         let (wanted, first) = match self.alternate {
             true => {
-                let (buffer, _) = view::fullscreen(&mut self.model, now);
+                let (buffer, frame) = view::fullscreen(&mut self.model, now);
+                assert_eq!(hidden, frame.cursor.is_none());
                 let row = |cells: &[ratatui::buffer::Cell]| -> String {
                     cells.iter().map(ratatui::buffer::Cell::symbol).collect()
                 };
@@ -176,6 +179,8 @@ impl Storm {
                 let frame = view::inline(&mut self.model, now);
                 let rows = frame.lines.len().min(usize::from(height));
                 let skip = frame.lines.len() - rows;
+                let shown = frame.cursor.is_some_and(|(_, row)| usize::from(row) >= skip);
+                assert_eq!(hidden, !shown);
                 let lines = frame.lines.iter().skip(skip).map(ToString::to_string).collect();
                 // Where nobody knows where the picture is, nobody can look there.
                 let Some(last) = last else { return };

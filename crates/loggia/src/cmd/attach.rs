@@ -44,7 +44,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         let why = "there is no terminal to show the session in";
         return Err(Usage(why.into()).into());
     }
-    let keys = app.load_config(&Flags::default())?.config.keys;
+    let config = app.load_config(&Flags::default())?.config;
     let address = Address {
         url: args.url.clone(),
         token: args.token_file.as_deref().map(read_token).transpose()?,
@@ -58,7 +58,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         trouble: client.trouble(),
     };
     let host = Arc::new(ChatHost::new(app, None, around));
-    let look = chat::Look { fullscreen: args.fullscreen, keys };
+    let look = chat::Look::new(args.fullscreen, &config);
     let start = chat::start(app, client.you.clone(), client.head, look, host.as_ref());
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
     Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))

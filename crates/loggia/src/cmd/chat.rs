@@ -15,7 +15,7 @@ use loggia_tui::{Exit, ShareFacts, Start};
 
 use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
-use crate::config::Keys;
+use crate::config::{Config, Keys, ThemeChoice};
 use crate::exit::{FAILED, TERMINATED, Usage};
 use host::{Around, ChatHost};
 
@@ -105,7 +105,7 @@ impl Shown {
         }
         let host = Arc::new(ChatHost::new(app, Some(setup.store.clone()), around));
         let (me, head) = (self.origin.clone(), self.handle.head());
-        let look = Look { fullscreen: self.fullscreen, keys: setup.config.keys };
+        let look = Look::new(self.fullscreen, &setup.config);
         let start = start(app, me, head, look, host.as_ref());
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = loggia_tui::run(client, host, start).await;
@@ -119,12 +119,20 @@ impl Shown {
 
 /// How the person wants the screen.
 pub(super) struct Look {
-    pub fullscreen: bool,
-    pub keys: Keys,
+    fullscreen: bool,
+    keys: Keys,
+    theme: ThemeChoice,
+}
+
+impl Look {
+    pub fn new(fullscreen: bool, config: &Config) -> Self {
+        Self { fullscreen, keys: config.keys, theme: config.theme }
+    }
 }
 
 /// How the screen begins.
 pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHost) -> Start {
+    let theme = theme(app, look.theme);
     Start {
         me,
         head,
@@ -134,7 +142,10 @@ pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHos
         vim: look.keys == Keys::Vim,
         size: (80, 24),
         reflows: reflows(app),
-        theme: theme(app),
+        asks_background: theme.background == Background::Unknown
+            && theme.depth != Depth::None
+            && may_be_asked(app),
+        theme,
     }
 }
 
@@ -177,11 +188,26 @@ fn now() -> Millis {
 }
 
 /// The terminal's own colours, as many as it has, and none where somebody says so.
-fn theme(app: &App) -> Theme {
+fn theme(app: &App, choice: ThemeChoice) -> Theme {
     let get = |name| app.environment.get(name);
     let depth = Depth::detect(get("NO_COLOR").is_some(), get("TERM"), get("COLORTERM"));
-    let background = get("COLORFGBG").and_then(Background::from_colorfgbg);
-    Theme::new(depth, background.unwrap_or_default())
+    let background = match choice {
+        ThemeChoice::Light => Background::Light,
+        ThemeChoice::Dark => Background::Dark,
+        ThemeChoice::Auto => {
+            let said = get("COLORFGBG").and_then(Background::from_colorfgbg);
+            said.unwrap_or(Background::Unknown)
+        }
+    };
+    Theme::new(depth, background)
+}
+
+/// Terminals that print questions which they do not know are not asked.
+fn may_be_asked(app: &App) -> bool {
+    let term = app.environment.get("TERM").unwrap_or_default();
+    let inside = app.environment.get("TMUX").is_some();
+    let prints = ["linux", "vt", "eterm", "cons", "sun"].iter().any(|name| term.starts_with(name));
+    !prints && (inside || !term.starts_with("screen"))
 }
 
 /// Nearly every terminal breaks long rows when it gets narrower; the classic ones cut them.

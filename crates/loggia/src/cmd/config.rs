@@ -101,6 +101,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         shell,
         hooks,
         keys,
+        theme,
     } = &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
@@ -145,6 +146,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
     }
     rows.push(row("hooks.seconds", json!(hooks.seconds)));
     rows.push(row("tui.keys", json!(keys.name())));
+    rows.push(row("tui.theme", json!(theme.name())));
     rows
 }
 

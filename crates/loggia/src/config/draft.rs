@@ -10,7 +10,9 @@ use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits};
+use super::{
+    Config, Environment, Hooks, Keys, Loaded, Offers, Origin, Paths, ServerLimits, ThemeChoice,
+};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -42,6 +44,7 @@ impl Draft {
                 shell: None,
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
                 keys: Keys::default(),
+                theme: ThemeChoice::default(),
             },
             origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
             notices: Vec::new(),
@@ -81,6 +84,10 @@ impl Draft {
             }
             Setting::Keys(keys) => {
                 config.keys = keys;
+                key.name.to_owned()
+            }
+            Setting::Theme(theme) => {
+                config.theme = theme;
                 key.name.to_owned()
             }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
@@ -123,6 +130,7 @@ impl Draft {
             | Setting::WebhookHost(_)
             | Setting::PromptHook(_)
             | Setting::Keys(_)
+            | Setting::Theme(_)
             | Setting::Clones(_) => false,
         }
     }
@@ -139,6 +147,7 @@ impl Draft {
             Setting::Shell(path) => Some(path) == self.config.shell.as_ref(),
             Setting::PassEnvironment(name) => self.config.pass_env.contains(name),
             Setting::Keys(keys) => *keys == self.config.keys,
+            Setting::Theme(theme) => *theme == self.config.theme,
             Setting::Clones(setting) => self.config.clones.is_already(setting),
             Setting::WebhookHost(host) => self.config.webhook_hosts.contains(host),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use loggia_core::Mode;
 use loggia_core::shell::CommandPattern;
 
-use super::Keys;
 use super::clones::{self, CloneLimit, CloneSetting};
 use super::environment::may_be_passed;
 use super::error::shortened;
+use super::{Keys, ThemeChoice};
 
 /// One thing said about one key. A list says several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub enum Setting {
     PassEnvironment(String),
     PromptHook(Vec<String>),
     Keys(Keys),
+    Theme(ThemeChoice),
     Clones(CloneSetting),
     WebhookHost(String),
 }
@@ -131,6 +132,7 @@ pub const KEYS: &[Key] = &[
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
     key("hooks.seconds", Form::Number(Limit::HookSeconds)),
     key("tui.keys", Form::Text(read_keys)),
+    key("tui.theme", Form::Text(read_theme)),
 ];
 
 /// Variables that are no keys.
@@ -209,6 +211,14 @@ fn read_keys(text: &str) -> Result<Setting, String> {
         format!("there are no `{}` keys: write `plain` or `vim`", shortened(text))
     })?;
     Ok(Setting::Keys(keys))
+}
+
+fn read_theme(text: &str) -> Result<Setting, String> {
+    let theme = ThemeChoice::ALL.into_iter().find(|theme| theme.name() == text.trim());
+    let theme = theme.ok_or_else(|| {
+        format!("there is no theme `{}`: write `auto`, `light` or `dark`", shortened(text))
+    })?;
+    Ok(Setting::Theme(theme))
 }
 
 fn read_allowed(text: &str) -> Result<Setting, String> {

@@ -25,6 +25,11 @@ fn mistakes_name_their_place_and_a_next_step() {
             "mode: there is no mode `yolo`: write `ask`, `edits`, `all` or `plan`",
         ),
         ("[tui]\nkeys = 'emacs'", 2, "tui.keys: there are no `emacs` keys: write `plain` or `vim`"),
+        (
+            "[tui]\ntheme = 'solarized'",
+            2,
+            "tui.theme: there is no theme `solarized`: write `auto`, `light` or `dark`",
+        ),
         ("limits = 3", 1, "limits: write a table of keys here, not a whole number"),
         ("[limits]\n\nreplies = '3'", 3, "limits.replies: write a whole number here, not a text"),
         ("[limits]\nreplies = 0", 2, "limits.replies: write a whole number from 1 to 4294967295"),
