@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
 use loggia_core::{
-    ApprovalId, Cancel, CellBody, ChoiceId, Edit, Envelope, Event, Millis, Origin, Refusal, Seq,
-    SessionId, Settings, Transcript,
+    ApprovalId, Cancel, CellBody, ChoiceId, Edit, Envelope, Event, Millis, ModelName, Origin,
+    Refusal, Seq, SessionId, Settings, Transcript, TurnOutcome,
 };
 use loggia_session::SubmitError;
 
@@ -21,6 +21,7 @@ use crate::guard::{Closed, Line};
 use crate::highlight::Highlighter;
 use crate::host::{Present, Preview, ShareFacts};
 use crate::moment::Moment;
+use crate::myself::Myself;
 use crate::overlay::Overlay;
 use crate::pager::Scene;
 use crate::printed::Printed;
@@ -31,6 +32,8 @@ use crate::theme::{Background, Theme};
 const REMARK: u64 = 6_000;
 /// Within this time, a second Ctrl-C leaves.
 const LEAVING: u64 = 2_000;
+/// How the session says that it knows no such command.
+const NO_COMMAND: &str = "there is no command `/";
 /// Between two pictures of what spins.
 const SPIN: u64 = 120;
 
@@ -56,7 +59,7 @@ pub struct Start {
 }
 
 pub struct Model {
-    pub me: Origin,
+    pub me: Myself,
     pub theme: Theme,
     pub transcript: Transcript,
     pub facts: Facts,
@@ -101,6 +104,15 @@ pub enum Msg {
     Share(ShareFacts),
     Present(Vec<Present>),
     Trouble(String),
+    /// The session knows this screen under another name from now on.
+    Me(Origin),
+    /// A model that can be had, by its full name, or what there is instead.
+    Model(Result<ModelName, String>),
+    /// Whether another session can be gone on in.
+    Reached {
+        session: SessionId,
+        result: Result<(), String>,
+    },
     /// The terminal has said what its background is.
     Background(Background),
     Edited {
@@ -150,9 +162,13 @@ pub enum Effect {
     },
     Cancel(Cancel),
     Configure(Settings),
+    /// Looks whether there is such a model, before the session is set to it; empty: says what there is.
+    CheckModel(String),
     Remember(String),
     FindFiles(String),
     LoadSessions,
+    /// Opens a session to go on in: only then this one is left.
+    Reach(SessionId),
     LoadShare,
     EditOutside {
         what: Edited,
@@ -186,7 +202,7 @@ impl Model {
             composer.toggle_vim();
         }
         Self {
-            me: start.me,
+            me: Myself::new(start.me),
             theme: start.theme,
             transcript: Transcript::default(),
             facts: Facts::default(),
@@ -233,7 +249,7 @@ impl Model {
             highlighter: Highlighter::when_ready(),
             now: self.wall(now),
             frame: self.frame(now),
-            own: Some(&self.me.client),
+            own: Some(&self.me),
         }
     }
 
@@ -312,6 +328,8 @@ impl Model {
 }
 
 pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
+    // Whatever happens: a remark has its time, also while nothing rests.
+    expire(model, now);
     match msg {
         Msg::Key(event) if event.kind == KeyEventKind::Release => Vec::new(),
         Msg::Key(event) => keys::key(model, &event, now),
@@ -326,10 +344,7 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Event(envelope) => event(model, &envelope, now),
-        Msg::Tick => {
-            expire(model, now);
-            Vec::new()
-        }
+        Msg::Tick => Vec::new(),
         Msg::Drawn(shown) => {
             drawn(model, shown, now);
             Vec::new()
@@ -356,6 +371,26 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
         }
         Msg::Trouble(trouble) => {
             model.trouble = trouble;
+            Vec::new()
+        }
+        Msg::Me(origin) => {
+            model.me.becomes(origin);
+            model.full.iter_mut().for_each(Full::invalidate);
+            Vec::new()
+        }
+        Msg::Model(Ok(name)) => {
+            let settings = model.facts.settings.clone();
+            let changed = settings.map(|settings| Settings { model: name, ..settings });
+            changed.map(Effect::Configure).into_iter().collect()
+        }
+        Msg::Model(Err(text)) => {
+            let now_is = model.facts.settings.as_ref().map_or("", |settings| &settings.model.0);
+            model.remark(format!("the model is `{now_is}`; {text}"), now);
+            Vec::new()
+        }
+        Msg::Reached { session, result: Ok(()) } => vec![Effect::Leave(Exit::Resume(session))],
+        Msg::Reached { result: Err(why), .. } => {
+            model.remark(why, now);
             Vec::new()
         }
         Msg::Background(background) => {
@@ -398,6 +433,13 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
             model.closed = Some(closed);
         }
     }
+    if let Event::TurnEnded { outcome: TurnOutcome::Failed { message }, .. } = &envelope.event
+        && message.starts_with(NO_COMMAND)
+        && !replayed
+    {
+        // The session knows its own; ours are not among them.
+        model.remark(format!("this screen also has {}", crate::command::of_this_screen()), now);
+    }
     let asked = matches!(envelope.event, Event::ApprovalAsked { .. });
     let over = matches!(envelope.event, Event::TurnEnded { .. });
     let calls = (asked || over) && !model.focused && !replayed;
@@ -410,7 +452,7 @@ fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) -> 
     if let Some(index) = ours {
         model.answering.remove(index);
     }
-    if replayed || settled.by == model.me {
+    if replayed || model.me.is(&settled.by) {
         return None;
     }
     let done = match &settled.answer {
@@ -523,6 +565,13 @@ fn click(model: &mut Model, row: u16, now: Moment) -> Vec<Effect> {
     }
 }
 
+/// Says that something given now has to wait, where the way to the session is broken.
+fn note_unsent(model: &mut Model, what: &str, now: Moment) {
+    if !model.trouble.is_empty() {
+        model.remark(format!("{what} is sent when the connection is back"), now);
+    }
+}
+
 /// What the dialog wants done; None where the key is not for it.
 fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effect>> {
     let dialog = model.dialog.as_ref()?;
@@ -541,6 +590,7 @@ fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effec
             }
             let digest = dialog.question.details.digest();
             model.answering.push(approval.clone());
+            note_unsent(model, "your answer", now);
             Some(vec![Effect::Answer { approval, choice, edit, digest }])
         }
         Reaction::EditOutside { name, text } => {

@@ -3,6 +3,8 @@ use loggia_core::{Access, Content, Details, Mode, ModelName, PromptId, Risk, Sur
 
 use super::*;
 
+#[path = "app_command_tests.rs"]
+mod commands;
 #[path = "app_writing_tests.rs"]
 mod writing;
 
@@ -180,30 +182,6 @@ fn a_prompt_is_sent_and_remembered() {
     let effects = Desk::new().types("write a.txt: hi\n");
     let text = "write a.txt: hi".to_owned();
     assert_eq!(effects, [Effect::Remember(text.clone()), Effect::Prompt(text)]);
-}
-
-#[test]
-fn commands_of_this_screen_are_done_here_and_others_are_sent() {
-    let settings = |mode| {
-        let settings = Desk::new().model.facts.settings.unwrap();
-        Effect::Configure(Settings { mode, ..settings })
-    };
-    let cases = [
-        ("/quit\n", Some(Effect::Leave(Exit::Asked))),
-        ("/share\n", Some(Effect::LoadShare)),
-        ("/resume\n", Some(Effect::LoadSessions)),
-        ("/mode plan\n", Some(settings(Mode::Plan))),
-        ("/mode nonsense\n", None),
-        ("/compact \n", Some(Effect::Prompt("/compact ".into()))),
-        ("/unknown\n", Some(Effect::Prompt("/unknown".into()))),
-        ("/usr/bin/x is a path\n", Some(Effect::Prompt("/usr/bin/x is a path".into()))),
-    ];
-    for (typed, wanted) in cases {
-        let effects = Desk::new().types(typed);
-        let done: Vec<Effect> =
-            effects.into_iter().filter(|effect| !matches!(effect, Effect::Remember(_))).collect();
-        assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
-    }
 }
 
 #[test]
@@ -534,6 +512,23 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
     assert_eq!(desk.model.composer.editor.text(), "mine");
 }
 
+/// What was queued runs when the turn is interrupted: that is said, and how to prevent it.
+#[test]
+fn whoever_interrupts_is_told_of_the_queue() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    let content = Content::text("mine");
+    let accepted =
+        Event::PromptAccepted { prompt: "mine".into(), task: "t".into(), content, shell: false };
+    desk.event(me(), accepted);
+    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+    assert!(desk.remark().starts_with("1 prompt of yours waits"), "{}", desk.remark());
+    // And a remark is gone after its time, whatever goes on meanwhile.
+    desk.now += REMARK;
+    desk.event(Origin::agent(), Event::Unknown);
+    assert_eq!(desk.remark(), "");
+}
+
 #[test]
 fn joins_and_leaves_are_noted() {
     let mut desk = Desk::new();
@@ -616,9 +611,19 @@ fn the_wheel_scrolls_what_is_in_front() {
     assert!(shows(&up, "line 36") && !shows(&up, "line 37"), "{up:#?}");
     assert_eq!(wheel(&mut desk, MouseEventKind::ScrollDown), end);
 
+    desk.types("/nowhere\n");
+    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(shows(&searched, "/nowhere  not found"), "{searched:#?}");
+    desk.press(KeyCode::Esc);
+    desk.types("/line 3\n");
+    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(shows(&searched, "/line 3  n next"), "{searched:#?}");
+    desk.press(KeyCode::Esc);
+
     desk.press(KeyCode::F(1));
     let help = wheel(&mut desk, MouseEventKind::ScrollUp);
     assert!(shows(&help, "Everywhere"), "{help:#?}");
+    assert!(shows(&help, "any other key closes"), "{help:#?}");
     let down = wheel(&mut desk, MouseEventKind::ScrollDown);
     assert!(!shows(&down, "Everywhere") && down != help, "{down:#?}");
 }

@@ -117,6 +117,21 @@ fn a_draft_is_not_the_answer_to_a_question_in_words() {
     assert_eq!(answer(&effects), None);
 }
 
+/// Whoever has seen the question and types may go up to it at once; answers come a moment later.
+#[test]
+fn an_arrow_right_after_a_letter_goes_up() {
+    let mut desk = asked();
+    desk.types("s");
+    assert_eq!(desk.press(KeyCode::Up), []);
+    assert_eq!(desk.model.composer.editor.text(), "s", "no older prompt");
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), None);
+    let mut desk = asked();
+    desk.types("s");
+    desk.press(KeyCode::Up);
+    desk.now += GUARD;
+    assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
+}
+
 proptest! {
     /// Ordinary words, at any speed: none of them answers, all of them are in the line.
     #[test]

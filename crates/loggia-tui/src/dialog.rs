@@ -149,9 +149,14 @@ impl Dialog {
     }
 
     pub fn key(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
-        let reaction = match self.is_armed(now) {
-            true => self.key_when_armed(event),
-            false => Reaction::Elsewhere,
+        let reaction = match (self.is_armed(now), self.arming.is_seen(now)) {
+            (true, _) => self.key_when_armed(event),
+            // From a line that is being written up to what was there all along; answers come later.
+            (false, true) if self.goes_up(event) => {
+                self.taken = true;
+                return Reaction::Nothing;
+            }
+            (false, _) => Reaction::Elsewhere,
         };
         if reaction == Reaction::Elsewhere {
             // Whoever types something else is not answering, and the next letter is of the same word.
@@ -169,13 +174,19 @@ impl Dialog {
         }
     }
 
+    /// Whether a key goes from the line to the answers.
+    fn goes_up(&self, event: &KeyEvent) -> bool {
+        let arrow = matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty();
+        arrow && self.line == Below::Written && !self.taken
+    }
+
     /// Keys that nobody writes with: the rest is for the line.
     fn key_beside_line(&mut self, event: &KeyEvent) -> Reaction {
         match (event.code, keymap::action(Place::Dialog, event)) {
             (KeyCode::PageUp, _) => self.scroll_by(-page(self.page)),
             (KeyCode::PageDown, _) => self.scroll_by(page(self.page)),
             _ if self.line == Below::Open => Reaction::Elsewhere,
-            (KeyCode::Up, Some(Action::ChooseUp)) | (KeyCode::Down, Some(Action::ChooseDown)) => {
+            _ if self.goes_up(event) => {
                 self.taken = true;
                 Reaction::Nothing
             }
@@ -457,7 +468,7 @@ impl Dialog {
         let (armed, beside) = (self.is_armed(now), self.line_has_keys());
         let mut lines = Vec::new();
         for (index, choice) in self.question.choices.iter().enumerate() {
-            let key = key_of(&choice.id).map_or_else(|| (index + 1).to_string(), String::from);
+            let key = self.key_shown(index, &choice.id);
             let ready = armed && !beside && (self.seen_end || !choice.id.proceeds());
             let mut style = Style::new();
             if !ready {
@@ -485,6 +496,15 @@ impl Dialog {
         lines
     }
 
+    /// The key that gives an answer. Where words are written, letters and numbers are words.
+    fn key_shown(&self, index: usize, choice: &ChoiceId) -> String {
+        match (self.asks_words(), choice.0 == ChoiceId::CANCEL) {
+            (true, true) => "Esc".to_owned(),
+            (true, false) => "·".to_owned(),
+            (false, _) => key_of(choice).map_or_else(|| (index + 1).to_string(), String::from),
+        }
+    }
+
     /// Where there is no room: the keys alone.
     fn short_answers(&self, now: Moment) -> Line<'static> {
         let keys: Vec<String> = self
@@ -492,9 +512,7 @@ impl Dialog {
             .choices
             .iter()
             .enumerate()
-            .map(|(index, choice)| {
-                key_of(&choice.id).map_or_else(|| (index + 1).to_string(), String::from)
-            })
+            .map(|(index, choice)| self.key_shown(index, &choice.id))
             .collect();
         let dim = Style::new().add_modifier(Modifier::DIM);
         match self.is_armed(now) {

@@ -13,6 +13,9 @@ pub struct Full {
     pager: Pager,
     /// What is being typed to look for.
     searching: Option<String>,
+    /// What is looked for is nowhere.
+    missing: bool,
+    drawn: bool,
     expanded: bool,
     /// The screen was opened full: the composer is below, and has the keys at first.
     beside: bool,
@@ -51,6 +54,19 @@ impl Full {
         }
     }
 
+    /// A page, from beside it.
+    pub fn page(&mut self, down: bool, scene: &Scene<'_>) {
+        match down {
+            true => self.pager.page_down(scene),
+            false => self.pager.page_up(scene),
+        }
+    }
+
+    /// What is new is seen.
+    pub fn to_end(&mut self) {
+        self.pager.to_bottom();
+    }
+
     /// True where the key was for the transcript.
     pub fn key(&mut self, event: &KeyEvent, scene: &Scene<'_>) -> bool {
         if self.searching.is_some() {
@@ -68,8 +84,8 @@ impl Full {
                 self.pager.begin_search(scene);
                 self.searching = Some(String::new());
             }
-            Some(Action::NextMatch) => drop(self.pager.search_next(scene)),
-            Some(Action::PreviousMatch) => drop(self.pager.search_previous(scene)),
+            Some(Action::NextMatch) => self.missing = !self.pager.search_next(scene),
+            Some(Action::PreviousMatch) => self.missing = !self.pager.search_previous(scene),
             Some(Action::NextCell) => self.pager.focus_next(scene),
             Some(Action::PreviousCell) => self.pager.focus_previous(scene),
             Some(Action::Fold) => self.fold(scene),
@@ -111,7 +127,7 @@ impl Full {
             }
             _ => return,
         }
-        self.pager.search(scene, query);
+        self.missing = !self.pager.search(scene, query) && !query.is_empty();
     }
 
     /// The transcript, and a line that says where one is.
@@ -119,12 +135,19 @@ impl Full {
         let line = u16::from(area.height > 2);
         let above = Rect { height: area.height - line, ..area };
         self.pager.draw(scene, above, buffer);
+        if std::mem::replace(&mut self.drawn, true) != self.drawn && self.missing {
+            // Looked for before anybody knew how wide the screen is.
+            self.missing = !self.pager.search_next(scene);
+            self.pager.draw(scene, above, buffer);
+        }
         if line == 0 {
             return;
         }
         let position = self.pager.position();
         let end = position.line + usize::from(above.height);
         let text = match (&self.searching, self.pager.query()) {
+            (Some(query), _) if self.missing => format!("/{query}  not found"),
+            (None, Some(query)) if self.missing => format!("/{query}  not found · q back"),
             (Some(query), _) => format!("/{query}"),
             (None, Some(query)) => format!("/{query}  n next · N before · q back"),
             (None, None) if self.has_keys() => {

@@ -28,6 +28,11 @@ impl Arming {
         self.armed_from().is_some_and(|from| now >= from)
     }
 
+    /// Whether it has been on the screen long enough to be seen, whoever types.
+    pub fn is_seen(&self, now: Moment) -> bool {
+        self.drawn.is_some_and(|drawn| now >= drawn.plus(GUARD))
+    }
+
     /// When keys will count if nobody types until then.
     pub fn armed_from(&self) -> Option<Moment> {
         let drawn = self.drawn?;

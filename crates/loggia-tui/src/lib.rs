@@ -32,6 +32,7 @@ pub mod keymap;
 mod lines;
 pub mod markdown;
 pub mod moment;
+pub mod myself;
 pub mod overlay;
 pub mod pager;
 pub mod picture;

@@ -83,6 +83,7 @@ fn cell_lines<'a>(
             now: scene.now,
             frame: scene.frame,
             own: scene.own,
+            whole: Some("Ctrl-T"),
         };
         let shown = cell::render(cell, &context);
         if shown.is_empty() {
@@ -278,7 +279,7 @@ fn queued(model: &Model, width: u16) -> Vec<Line<'static>> {
     let queued = &model.facts.queued;
     let dim = model.theme.dim;
     let row = |text: String| first(&text, width, dim);
-    let by = |origin: &loggia_core::Origin| match *origin == model.me {
+    let by = |origin: &loggia_core::Origin| match model.me.is(origin) {
         true => String::new(),
         false => format!("[{}] ", safe::one_line(&origin.to_string())),
     };

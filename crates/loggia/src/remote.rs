@@ -63,7 +63,7 @@ pub type Trouble = String;
 
 #[derive(Clone)]
 pub struct RemoteClient {
-    pub you: Origin,
+    you: watch::Receiver<Origin>,
     /// What the log held when this client came.
     pub head: Seq,
     replica: Arc<Replica>,
@@ -109,12 +109,14 @@ impl RemoteClient {
         let (head_sender, reached) = watch::channel(Seq::ZERO);
         let (present_sender, present) = watch::channel(Vec::new());
         let (trouble_sender, trouble) = watch::channel(Trouble::new());
+        let (you_sender, you) = watch::channel(you);
         let replica = Arc::new(Replica::default());
         let link = Link {
             address,
             connector,
             session,
-            you: you.clone(),
+            you: you_sender,
+            before: Vec::new(),
             replica: replica.clone(),
             head: head_sender,
             present: present_sender,
@@ -125,6 +127,11 @@ impl RemoteClient {
         };
         tokio::spawn(link.run(socket));
         Ok(Self { you, head, replica, commands, reached, present, trouble })
+    }
+
+    /// As whom the session knows this client; another one after every new connection.
+    pub fn you(&self) -> watch::Receiver<Origin> {
+        self.you.clone()
     }
 
     /// Who is connected there.
@@ -173,7 +180,9 @@ struct Link {
     address: Address,
     connector: Connector,
     session: SessionId,
-    you: Origin,
+    you: watch::Sender<Origin>,
+    /// Who this client was on connections whose commands may be unanswered.
+    before: Vec<Origin>,
     replica: Arc<Replica>,
     head: watch::Sender<Seq>,
     present: watch::Sender<Vec<Origin>>,
@@ -202,7 +211,7 @@ impl Link {
                 }
                 Broken::Lost(why) => why,
             };
-            self.trouble.send_replace(format!("connection lost ({why}), trying again"));
+            self.trouble.send_replace(format!("connection lost, trying again ({why})"));
             match self.again().await {
                 Some(fresh) => socket = fresh,
                 None => return,
@@ -271,7 +280,7 @@ impl Link {
             }
             // Our own answer, sent a second time because its acknowledgement was lost.
             Update::Refused { id, refusal: Refusal::AlreadyAnswered { by, choice, .. } }
-                if by == self.you && self.chose(id, &choice) =>
+                if self.is_own(&by) && self.chose(id, &choice) =>
             {
                 let head = *self.head.borrow();
                 self.answer(id, Ok(Ack { after: head, seq: head, task: None }));
@@ -286,6 +295,10 @@ impl Link {
                 self.trouble.send_replace(message);
             }
         }
+    }
+
+    fn is_own(&self, origin: &Origin) -> bool {
+        *self.you.borrow() == *origin || self.before.contains(origin)
     }
 
     fn chose(&self, id: u64, choice: &loggia_core::ChoiceId) -> bool {
@@ -316,7 +329,10 @@ impl Link {
             };
             let trouble = match attempt {
                 Ok((socket, (session, you, _))) if session == self.session => {
-                    self.you = you;
+                    let before = self.you.send_replace(you);
+                    self.before.push(before);
+                    let over = self.before.len().saturating_sub(COMMANDS);
+                    self.before.drain(..over);
                     return Some(socket);
                 }
                 Ok((_, (session, ..))) => {
@@ -325,7 +341,7 @@ impl Link {
                     return None;
                 }
                 // A token taken back reads differently from a server that is not there.
-                Err(error) => format!("{error}; trying again"),
+                Err(error) => format!("trying again: {error}"),
             };
             self.trouble.send_replace(trouble);
         }

@@ -1,9 +1,9 @@
 //! What a key does, by what is on the screen: an overlay, a question, the transcript, the composer.
 
-use crossterm::event::KeyEvent;
-use loggia_core::{Cancel, Mode, ModelName};
+use crossterm::event::{KeyCode, KeyEvent};
+use loggia_core::{Cancel, Mode};
 
-use super::{Edited, Effect, Exit, Model, react};
+use super::{Edited, Effect, Exit, Model, note_unsent, react};
 use crate::command::{self, Local};
 use crate::composer::Written;
 use crate::full::Full;
@@ -41,6 +41,12 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     if model.full.as_ref().is_some_and(Full::has_keys) {
         return key_in_transcript(model, event, general, now);
     }
+    if let (Some(_), Some(action)) = (&model.full, keymap::own_action(Place::Transcript, event))
+        && matches!(event.code, KeyCode::PageUp | KeyCode::PageDown)
+    {
+        model.with_full(now, |full, scene| full.page(action == Action::PageDown, scene));
+        return Vec::new();
+    }
     if keymap::letter(event) == Some('?') && model.composer.editor.is_empty() {
         model.overlay = Some(Overlay::help());
         return Vec::new();
@@ -55,7 +61,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         return Vec::new();
     }
     match model.composer.key(event, action) {
-        Written::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action)),
+        Written::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action, now)),
         written => write(model, written, now),
     }
 }
@@ -73,7 +79,7 @@ fn key_in_transcript(
     let closes = keymap::action(Place::Transcript, event) == Some(Action::Close);
     match general {
         _ if closes => toggle_transcript(model),
-        Some(action) => anywhere(model, action),
+        Some(action) => anywhere(model, action, now),
         None => Vec::new(),
     }
 }
@@ -107,14 +113,19 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Written::Shell(line) => {
+            note_unsent(model, "it", now);
             let typed = format!("{}{line}", loggia_core::SHELL_MARK);
             vec![Effect::Remember(typed), Effect::Shell(line)]
         }
         Written::Submit(text) => {
+            model.full.iter_mut().for_each(Full::to_end);
             let mut effects = vec![Effect::Remember(text.clone())];
             match command::local(&text) {
                 Some((local, argument)) => effects.extend(do_locally(model, local, argument, now)),
-                None => effects.push(Effect::Prompt(text)),
+                None => {
+                    note_unsent(model, "it", now);
+                    effects.push(Effect::Prompt(text));
+                }
             }
             effects
         }
@@ -122,6 +133,11 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
 }
 
 fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> Vec<Effect> {
+    if let Some(name) = command::alone(local).filter(|_| !argument.is_empty()) {
+        let given = crate::safe::one_line(argument);
+        model.remark(format!("`/{name}` stands alone: `{given}` is too much"), now);
+        return Vec::new();
+    }
     match local {
         Local::Help => {
             model.overlay = Some(Overlay::help());
@@ -153,26 +169,24 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> V
         Local::Mode => match mode_named(argument) {
             Some(mode) => set_mode(model, mode),
             None => {
-                model.remark("/mode ask, edits, plan or all", now);
+                let mode =
+                    model.facts.settings.as_ref().map_or("", |settings| settings.mode.name());
+                let said = match argument {
+                    "" => format!("the mode is `{mode}`"),
+                    other => format!("there is no mode `{}`", crate::safe::one_line(other)),
+                };
+                model.remark(format!("{said}: /mode ask, edits, plan or all"), now);
                 Vec::new()
             }
         },
-        Local::Model => match (&model.facts.settings, argument) {
-            (Some(settings), name) if !name.is_empty() => {
-                let settings =
-                    loggia_core::Settings { model: ModelName(name.into()), ..settings.clone() };
-                vec![Effect::Configure(settings)]
-            }
-            _ => {
-                model.remark("/model and a name, such as `offline`", now);
-                Vec::new()
-            }
-        },
+        // What there is, and whether there is such a one, is known where the session runs.
+        Local::Model => vec![Effect::CheckModel(argument.to_owned())],
     }
 }
 
 fn mode_named(name: &str) -> Option<Mode> {
-    [Mode::Ask, Mode::Edits, Mode::Plan, Mode::All].into_iter().find(|mode| mode.name() == name)
+    let all = [Mode::Ask, Mode::Edits, Mode::Plan, Mode::All];
+    all.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
 }
 
 fn set_mode(model: &Model, mode: Mode) -> Vec<Effect> {
@@ -192,9 +206,12 @@ fn next_mode(model: &Model) -> Vec<Effect> {
     set_mode(model, next)
 }
 
-fn anywhere(model: &mut Model, action: Action) -> Vec<Effect> {
+fn anywhere(model: &mut Model, action: Action, now: Moment) -> Vec<Effect> {
     match action {
-        Action::Interrupt if model.facts.running() => vec![Effect::Cancel(Cancel::Turn)],
+        Action::Interrupt if model.facts.running() => {
+            note_queue(model, now);
+            vec![Effect::Cancel(Cancel::Turn)]
+        }
         Action::LeaveIfEmpty => vec![Effect::Leave(Exit::Asked)],
         Action::Suspend => vec![Effect::Suspend],
         Action::Transcript => toggle_transcript(model),
@@ -205,6 +222,16 @@ fn anywhere(model: &mut Model, action: Action) -> Vec<Effect> {
         }
         Action::Redraw => vec![Effect::Redraw],
         _ => Vec::new(),
+    }
+}
+
+/// What waits runs next: whoever interrupts should know, and how to keep it from running.
+fn note_queue(model: &mut Model, now: Moment) {
+    let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin)).count();
+    if ours > 0 {
+        let waits = if ours == 1 { "prompt of yours waits" } else { "prompts of yours wait" };
+        let text = format!("{ours} {waits}, to run next: Alt-↑ takes back the last");
+        model.remark(text, now);
     }
 }
 
@@ -241,7 +268,7 @@ fn toggle_transcript(model: &mut Model) -> Vec<Effect> {
 
 /// The last prompt written here that still waits comes back to be changed.
 fn take_back(model: &mut Model) -> Vec<Effect> {
-    let ours = model.facts.queued.iter().rev().find(|queued| queued.origin == model.me);
+    let ours = model.facts.queued.iter().rev().find(|queued| model.me.is(&queued.origin));
     let Some(queued) = ours.cloned() else { return Vec::new() };
     model.composer.give_back(&queued.text);
     vec![Effect::Cancel(Cancel::Prompt(queued.prompt))]
@@ -256,7 +283,7 @@ fn close_overlay(model: &mut Model, chosen: Chosen) -> Vec<Effect> {
         }
         Chosen::Resume(session) => {
             model.overlay = None;
-            vec![Effect::Leave(Exit::Resume(session))]
+            vec![Effect::Reach(session)]
         }
     }
 }

@@ -51,15 +51,25 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         session: args.session.as_deref().map(SessionId::from),
         name: args.name,
     };
+    let token = match args.token_file {
+        Some(_) => "You gave a token; others may need one of their own.",
+        None => "You needed no token; other users' clients may need one.",
+    };
     let client = RemoteClient::connect(address).await?;
     let around = Around {
-        share: ShareFacts { urls: vec![args.url.clone()], code: Some(args.url), token: None },
-        present: host::others(client.present(), Some(client.you.clone())),
+        me: Some(client.you()),
+        share: ShareFacts {
+            urls: vec![args.url.clone()],
+            code: Some(args.url),
+            token: Some(token.into()),
+        },
+        present: host::others(client.present(), Some(client.you())),
         trouble: client.trouble(),
     };
     let host = Arc::new(ChatHost::new(app, None, around));
     let look = chat::Look::new(args.fullscreen, &config);
-    let start = chat::start(app, client.you.clone(), client.head, look, host.as_ref());
+    let me = client.you().borrow().clone();
+    let start = chat::start(app, me, client.head, look, host.as_ref());
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
     Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))
 }

@@ -17,7 +17,7 @@ use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
 use crate::config::{Config, Keys, ThemeChoice};
 use crate::exit::{FAILED, TERMINATED, Usage};
-use host::{Around, ChatHost};
+use host::{Around, ChatHost, Sessions};
 
 /// What the command line says about the screen.
 pub struct ChatArgs {
@@ -46,8 +46,10 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
         (None, false) => None,
     };
     let origin = Origin::new(Surface::Tui, format!("tui-{}", std::process::id()).as_str());
+    let mut last;
     let exit = loop {
         let handle = open(&setup, wanted.take(), &origin, app).await?;
+        last = handle.clone();
         let shown = Shown { handle, origin: origin.clone(), fullscreen: args.fullscreen };
         match shown.run(&setup, bound.take(), &args.share, app).await? {
             Exit::Resume(session) => {
@@ -57,7 +59,13 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
             exit => break exit,
         }
     };
+    let session = last.id().clone();
+    let turns = last.inspect(|session| session.summary().turns).await.unwrap_or(0);
+    drop(last);
     setup.hub.stop().await;
+    if exit == Exit::Asked && turns > 0 {
+        println!("Go on with `loggia --continue`, or `loggia --session {session}`.");
+    }
     Ok(exit_code(exit))
 }
 
@@ -103,7 +111,8 @@ impl Shown {
             around.present = host::others(server.presence().watch(), None);
             serving = Some(server);
         }
-        let host = Arc::new(ChatHost::new(app, Some(setup.store.clone()), around));
+        let sessions = Sessions { store: setup.store.clone(), hub: setup.hub.clone() };
+        let host = Arc::new(ChatHost::new(app, Some(sessions), around));
         let (me, head) = (self.origin.clone(), self.handle.head());
         let look = Look::new(self.fullscreen, &setup.config);
         let start = start(app, me, head, look, host.as_ref());
