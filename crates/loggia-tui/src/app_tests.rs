@@ -614,6 +614,10 @@ fn the_wheel_scrolls_what_is_in_front() {
     desk.types("/nowhere\n");
     let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
     assert!(shows(&searched, "/nowhere  not found"), "{searched:#?}");
+    let (level, text) = (loggia_core::Level::Info, "out of nowhere".to_owned());
+    desk.event(Origin::system(), Event::NoticeRaised { level, text });
+    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(shows(&searched, "/nowhere  n next"), "{searched:#?}");
     desk.press(KeyCode::Esc);
     desk.types("/line 3\n");
     let searched = wheel(&mut desk, MouseEventKind::ScrollDown);

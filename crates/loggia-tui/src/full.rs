@@ -15,7 +15,8 @@ pub struct Full {
     searching: Option<String>,
     /// What is looked for is nowhere.
     missing: bool,
-    drawn: bool,
+    /// How many cells there were then.
+    looked: usize,
     expanded: bool,
     /// The screen was opened full: the composer is below, and has the keys at first.
     beside: bool,
@@ -135,8 +136,9 @@ impl Full {
         let line = u16::from(area.height > 2);
         let above = Rect { height: area.height - line, ..area };
         self.pager.draw(scene, above, buffer);
-        if std::mem::replace(&mut self.drawn, true) != self.drawn && self.missing {
-            // Looked for before anybody knew how wide the screen is.
+        let before = std::mem::replace(&mut self.looked, scene.cells.len());
+        if before < self.looked && self.missing {
+            // It may have come since.
             self.missing = !self.pager.search_next(scene);
             self.pager.draw(scene, above, buffer);
         }
