@@ -49,6 +49,12 @@ impl Content {
         Self { parts: vec![Part::Text { text: text.into() }], ..Self::default() }
     }
 
+    /// What people see of it: the texts, and what else is there by its kind.
+    pub fn shown(&self) -> String {
+        let shown: Vec<String> = self.parts.iter().map(Part::shown).collect();
+        shown.join("\n")
+    }
+
     /// All text parts, one after the other, separated by newlines.
     pub fn to_text(&self) -> String {
         let texts: Vec<&str> = self
@@ -60,5 +66,46 @@ impl Content {
             })
             .collect();
         texts.join("\n")
+    }
+}
+
+impl Part {
+    fn shown(&self) -> String {
+        match self {
+            Part::Text { text } => text.clone(),
+            Part::File { name, media_type, uri, .. } => {
+                let name = name.as_deref().or(uri.as_deref()).unwrap_or("without a name");
+                let kind = media_type.as_ref().map_or_else(String::new, |kind| format!(", {kind}"));
+                format!("[file {name}{kind}]")
+            }
+            Part::Data { .. } => "[data]".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_data_are_seen_by_their_kind() {
+        let file = |name: Option<&str>, media_type: Option<&str>, uri: Option<&str>| Part::File {
+            name: name.map(str::to_owned),
+            media_type: media_type.map(str::to_owned),
+            base64: None,
+            uri: uri.map(str::to_owned),
+        };
+        let parts = vec![
+            Part::Text { text: "look".into() },
+            file(Some("a.png"), Some("image/png"), None),
+            file(None, None, Some("https://x.example/b")),
+            file(None, Some("text/plain"), None),
+            Part::Data { data: Value::Null },
+        ];
+        let content = Content { parts, ..Content::default() };
+        let wanted = "look\n[file a.png, image/png]\n[file https://x.example/b]\n\
+                      [file without a name, text/plain]\n[data]";
+        assert_eq!(content.shown(), wanted);
+        assert_eq!(content.to_text(), "look");
     }
 }

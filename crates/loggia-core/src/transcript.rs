@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::approval::ChoiceId;
 use crate::call::{CallOutcome, CallState, Details};
-use crate::event::{Envelope, Event, Level, Source, Step, TurnOutcome};
+use crate::event::{Authority, Envelope, Event, Level, Source, Step, TurnOutcome};
 use crate::id::{CallId, Millis, PromptId, Seq};
 use crate::origin::Origin;
 
@@ -46,8 +46,11 @@ pub struct CallCell {
     pub details: Details,
     pub state: CallState,
     pub answered: Option<(ChoiceId, Origin)>,
-    /// The end of what the call has printed so far.
+    /// A person typed this very line.
+    pub typed: bool,
+    /// The end of what the call has printed so far, and how many bytes before it are not here.
     pub live: String,
+    pub skipped: u64,
     pub outcome: Option<CallOutcome>,
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
@@ -57,8 +60,8 @@ pub struct CallCell {
 pub struct Transcript {
     cells: Vec<Cell>,
     calls: HashMap<CallId, usize>,
-    /// Prompts that wait for their turn, by cell.
-    queued: HashMap<PromptId, usize>,
+    /// Prompts that wait, the oldest first: each becomes a cell where its turn begins.
+    waiting: Vec<(PromptId, Cell)>,
     /// Index of the text or thought cell that the next piece of the same message joins.
     open: Option<(String, usize)>,
 }
@@ -68,15 +71,20 @@ impl Transcript {
         &self.cells
     }
 
+    /// Prompts whose turn has not begun, the oldest first: they stand below all cells.
+    pub fn waiting(&self) -> impl Iterator<Item = &Cell> {
+        self.waiting.iter().map(|(_, cell)| cell)
+    }
+
     pub fn apply(&mut self, envelope: &Envelope) {
         match &envelope.event {
             Event::PromptAccepted { prompt, content, .. } => {
-                self.queued.insert(prompt.clone(), self.cells.len());
-                let text = content.to_text();
-                self.push(envelope, CellBody::Prompt { text, queued: true, withdrawn: false });
+                let text = content.shown();
+                let body = CellBody::Prompt { text, queued: true, withdrawn: false };
+                self.waiting.push((prompt.clone(), cell(envelope, body)));
             }
-            Event::PromptWithdrawn { prompt } => self.unqueue(prompt, true),
-            Event::TurnStarted { prompt, .. } => self.unqueue(prompt, false),
+            Event::PromptWithdrawn { prompt } => self.place(prompt, true),
+            Event::TurnStarted { prompt, .. } => self.place(prompt, false),
             Event::TextAppended { message, text, .. } => {
                 let key = format!("text {message}");
                 match self.joined(&key) {
@@ -110,7 +118,9 @@ impl Transcript {
                     details: details.clone(),
                     state: CallState::Proposed,
                     answered: None,
+                    typed: false,
                     live: String::new(),
+                    skipped: 0,
                     outcome: None,
                     started: None,
                     ended: None,
@@ -129,15 +139,19 @@ impl Transcript {
                     }
                 });
             }
-            Event::CallStarted { call, .. } => {
+            Event::CallStarted { call, authority } => {
                 self.call(call, |cell| {
                     cell.state = CallState::Started;
+                    cell.typed = matches!(authority, Authority::Typed { .. });
                     cell.started = Some(envelope.at);
                 });
             }
-            Event::CallOutput { call, text, .. } => self.call(call, |cell| {
+            Event::CallOutput { call, text, skipped } => self.call(call, |cell| {
                 cell.live.push_str(text);
+                let whole = cell.live.len();
                 keep_tail(&mut cell.live, LIVE_TAIL);
+                let dropped = u64::try_from(whole - cell.live.len()).unwrap_or(u64::MAX);
+                cell.skipped = cell.skipped.saturating_add(*skipped).saturating_add(dropped);
             }),
             Event::CallEnded { call, outcome } => {
                 self.call(call, |cell| {
@@ -181,12 +195,7 @@ impl Transcript {
 
     fn push(&mut self, envelope: &Envelope, body: CellBody) {
         self.open = None;
-        self.cells.push(Cell {
-            id: envelope.seq,
-            at: envelope.at,
-            origin: envelope.origin.clone(),
-            body,
-        });
+        self.cells.push(cell(envelope, body));
     }
 
     fn push_open(&mut self, envelope: &Envelope, key: String, body: CellBody) {
@@ -207,13 +216,23 @@ impl Transcript {
         }
     }
 
-    fn unqueue(&mut self, prompt: &PromptId, gone: bool) {
-        let cell = self.queued.remove(prompt).and_then(|index| self.cells.get_mut(index));
-        if let Some(Cell { body: CellBody::Prompt { queued, withdrawn, .. }, .. }) = cell {
+    /// A prompt stands where its turn begins, or where it was taken back.
+    fn place(&mut self, prompt: &PromptId, gone: bool) {
+        let Some(index) = self.waiting.iter().position(|(known, _)| known == prompt) else {
+            return;
+        };
+        let (_, mut cell) = self.waiting.remove(index);
+        if let CellBody::Prompt { queued, withdrawn, .. } = &mut cell.body {
             *queued = false;
             *withdrawn = gone;
         }
+        self.open = None;
+        self.cells.push(cell);
     }
+}
+
+fn cell(envelope: &Envelope, body: CellBody) -> Cell {
+    Cell { id: envelope.seq, at: envelope.at, origin: envelope.origin.clone(), body }
 }
 
 /// Drops text from the front until at most `limit` bytes are left, on a character boundary.

@@ -16,5 +16,6 @@ mod suite {
     mod scenarios;
     mod simulation;
     mod slash;
+    mod transcript;
     mod witness;
 }

@@ -47,7 +47,12 @@ pub fn foreign_in_picture(bytes: &[u8]) -> Option<String> {
 
 /// The first thing in all that was written to a terminal that the screen would not have written.
 pub fn foreign_in_terminal(bytes: &[u8]) -> Option<String> {
-    foreign(bytes, &|parameters, last| paints(parameters, last) || sets_up(parameters, last))
+    // A screen asks what its background is.
+    const BACKGROUND: &str = "\u{1b}]11;?\u{1b}\\";
+    let text = String::from_utf8_lossy(bytes).replace(BACKGROUND, "");
+    foreign(text.as_bytes(), &|parameters, last| {
+        paints(parameters, last) || sets_up(parameters, last)
+    })
 }
 
 fn foreign(bytes: &[u8], own: &dyn Fn(&str, char) -> bool) -> Option<String> {

@@ -254,6 +254,8 @@ fn exchange(number: usize) -> Vec<Cell> {
         cell(
             Origin::agent(),
             CellBody::Call(Box::new(CallCell {
+                typed: false,
+                skipped: 0,
                 call: CallId::new(format!("call-{number}")),
                 tool: tool.to_owned(),
                 title: format!("{tool} {number}"),

@@ -89,6 +89,7 @@ impl Stage {
             reflows: true,
             theme: Theme::new(Depth::Indexed, Background::Dark),
             prices: loggia_core::Prices::default(),
+            asks_background: false,
             vim: false,
         };
         let picture = Picture::new(SIZE, Some(0), true);

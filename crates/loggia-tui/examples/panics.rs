@@ -32,6 +32,17 @@ impl Host for Clumsy {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    fn model(&self, name: &str) -> Result<loggia_core::ModelName, String> {
+        Ok(loggia_core::ModelName(name.to_owned()))
+    }
+
+    fn reach<'a>(
+        &'a self,
+        _session: &'a loggia_core::SessionId,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+
     fn share(&self) -> ShareFacts {
         panic!("on purpose")
     }
@@ -71,6 +82,7 @@ fn main() {
             reflows: false,
             theme: Theme::default(),
             prices: Prices::default(),
+            asks_background: false,
         };
         let client = Arc::new(LocalClient::new(handle, me));
         let host = Arc::new(Clumsy(watch::channel(Vec::new()).0));

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
 use loggia_core::{
-    ApprovalId, Cancel, CellBody, ChoiceId, CustomCommands, Edit, Envelope, Event, Millis, Origin,
-    Prices, Refusal, Seq, SessionId, Settings, Transcript,
+    ApprovalId, Cancel, CellBody, ChoiceId, CustomCommands, Edit, Envelope, Event, Millis,
+    ModelName, Origin, Prices, Refusal, Seq, SessionId, Settings, Transcript, TurnOutcome,
 };
 use loggia_session::SubmitError;
 
@@ -17,20 +17,23 @@ use crate::composer::history::History;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
 use crate::full::Full;
-use crate::guard::Closed;
+use crate::guard::{Closed, Line};
 use crate::highlight::Highlighter;
 use crate::host::{Present, Preview, ShareFacts};
 use crate::moment::Moment;
+use crate::myself::Myself;
 use crate::overlay::Overlay;
 use crate::pager::Scene;
 use crate::printed::Printed;
 use crate::questions::{Questions, Settled};
-use crate::theme::Theme;
+use crate::theme::{Background, Theme};
 
 /// How long a remark stays on the screen, in milliseconds.
 const REMARK: u64 = 6_000;
 /// Within this time, a second Ctrl-C leaves.
 const LEAVING: u64 = 2_000;
+/// How the session says that it knows no such command.
+const NO_COMMAND: &str = "there is no command `/";
 /// Between two pictures of what spins.
 const SPIN: u64 = 120;
 
@@ -52,10 +55,13 @@ pub struct Start {
     pub theme: Theme,
     /// What tokens cost, where the person has said so.
     pub prices: Prices,
+    /// The terminal may be asked what its background is: nobody has said, and it does not print what
+    /// it does not know.
+    pub asks_background: bool,
 }
 
 pub struct Model {
-    pub me: Origin,
+    pub me: Myself,
     pub theme: Theme,
     pub prices: Prices,
     pub transcript: Transcript,
@@ -103,6 +109,17 @@ pub enum Msg {
     Shared(Result<ShareFacts, String>),
     Present(Vec<Present>),
     Trouble(String),
+    /// The session knows this screen under another name from now on.
+    Me(Origin),
+    /// A model that can be had, by its full name, or what there is instead.
+    Model(Result<ModelName, String>),
+    /// Whether another session can be gone on in.
+    Reached {
+        session: SessionId,
+        result: Result<(), String>,
+    },
+    /// The terminal has said what its background is.
+    Background(Background),
     Edited {
         what: Edited,
         result: Result<Option<String>, String>,
@@ -150,10 +167,14 @@ pub enum Effect {
     },
     Cancel(Cancel),
     Configure(Settings),
+    /// Looks whether there is such a model, before the session is set to it; empty: says what there is.
+    CheckModel(String),
     Remember(String),
     FindFiles(String),
     LoadCommands,
     LoadSessions,
+    /// Opens a session to go on in: only then this one is left.
+    Reach(SessionId),
     LoadShare,
     /// On a port, or not any more.
     ShareOn(Option<u16>),
@@ -189,7 +210,7 @@ impl Model {
             composer.toggle_vim();
         }
         Self {
-            me: start.me,
+            me: Myself::new(start.me),
             theme: start.theme,
             prices: start.prices,
             transcript: Transcript::default(),
@@ -237,7 +258,7 @@ impl Model {
             highlighter: Highlighter::when_ready(),
             now: self.wall(now),
             frame: self.frame(now),
-            own: Some(&self.me.client),
+            own: Some(&self.me),
         }
     }
 
@@ -279,6 +300,29 @@ impl Model {
         Some(result)
     }
 
+    /// The dialog has to know whose the keys are before it is asked or drawn.
+    pub fn tell_dialog(&mut self) {
+        let line = self.line();
+        self.dialog.iter_mut().for_each(|dialog| dialog.line_is(line));
+    }
+
+    /// What is being written beside a question.
+    fn line(&self) -> Line {
+        if let Some(full) = self.full.as_ref().filter(|full| full.has_keys()) {
+            return if full.is_searching() { Line::Open } else { Line::Empty };
+        }
+        let composer = &self.composer;
+        if composer.history.search.is_some() {
+            return Line::Open;
+        }
+        let inserting = composer.vim.as_ref().is_some_and(|vim| !vim.is_normal());
+        match composer.editor.is_empty() {
+            true => Line::Empty,
+            false if composer.popup.is_some() || inserting => Line::Open,
+            false => Line::Written,
+        }
+    }
+
     fn remark(&mut self, text: impl Into<String>, now: Moment) {
         self.remark = Some((text.into(), now.plus(REMARK)));
     }
@@ -293,6 +337,8 @@ impl Model {
 }
 
 pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
+    // Whatever happens: a remark has its time, also while nothing rests.
+    expire(model, now);
     match msg {
         Msg::Key(event) if event.kind == KeyEventKind::Release => Vec::new(),
         Msg::Key(event) => keys::key(model, &event, now),
@@ -307,10 +353,7 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Event(envelope) => event(model, &envelope, now),
-        Msg::Tick => {
-            expire(model, now);
-            Vec::new()
-        }
+        Msg::Tick => Vec::new(),
         Msg::Drawn(shown) => {
             drawn(model, shown, now);
             Vec::new()
@@ -351,6 +394,31 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
             model.trouble = trouble;
             Vec::new()
         }
+        Msg::Me(origin) => {
+            model.me.becomes(origin);
+            model.full.iter_mut().for_each(Full::invalidate);
+            Vec::new()
+        }
+        Msg::Model(Ok(name)) => {
+            let settings = model.facts.settings.clone();
+            let changed = settings.map(|settings| Settings { model: name, ..settings });
+            changed.map(Effect::Configure).into_iter().collect()
+        }
+        Msg::Model(Err(text)) => {
+            let now_is = model.facts.settings.as_ref().map_or("", |settings| &settings.model.0);
+            model.remark(format!("the model is `{now_is}`; {text}"), now);
+            Vec::new()
+        }
+        Msg::Reached { session, result: Ok(()) } => vec![Effect::Leave(Exit::Resume(session))],
+        Msg::Reached { result: Err(why), .. } => {
+            model.remark(why, now);
+            Vec::new()
+        }
+        Msg::Background(background) => {
+            model.theme = Theme::new(model.theme.depth, background);
+            model.full.iter_mut().for_each(Full::invalidate);
+            Vec::new()
+        }
         Msg::Edited { what, result } => {
             edited(model, what, result, now);
             Vec::new()
@@ -386,6 +454,13 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
             model.closed = Some(closed);
         }
     }
+    if let Event::TurnEnded { outcome: TurnOutcome::Failed { message }, .. } = &envelope.event
+        && message.starts_with(NO_COMMAND)
+        && !replayed
+    {
+        // The session knows its own; ours are not among them.
+        model.remark(format!("this screen also has {}", crate::command::of_this_screen()), now);
+    }
     let asked = matches!(envelope.event, Event::ApprovalAsked { .. });
     let over = matches!(envelope.event, Event::TurnEnded { .. });
     let calls = (asked || over) && !model.focused && !replayed;
@@ -398,7 +473,7 @@ fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) -> 
     if let Some(index) = ours {
         model.answering.remove(index);
     }
-    if replayed || settled.by == model.me {
+    if replayed || model.me.is(&settled.by) {
         return None;
     }
     let done = match &settled.answer {
@@ -524,6 +599,13 @@ fn click(model: &mut Model, row: u16, now: Moment) -> Vec<Effect> {
     }
 }
 
+/// Says that something given now has to wait, where the way to the session is broken.
+fn note_unsent(model: &mut Model, what: &str, now: Moment) {
+    if !model.trouble.is_empty() {
+        model.remark(format!("{what} is sent when the connection is back"), now);
+    }
+}
+
 /// What the dialog wants done; None where the key is not for it.
 fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effect>> {
     let dialog = model.dialog.as_ref()?;
@@ -542,6 +624,7 @@ fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effec
             }
             let digest = dialog.question.details.digest();
             model.answering.push(approval.clone());
+            note_unsent(model, "your answer", now);
             Some(vec![Effect::Answer { approval, choice, edit, digest }])
         }
         Reaction::EditOutside { name, text } => {

@@ -3,6 +3,11 @@ use loggia_core::{Access, Content, Details, Mode, ModelName, PromptId, Risk, Sur
 
 use super::*;
 
+#[path = "app_command_tests.rs"]
+mod commands;
+#[path = "app_writing_tests.rs"]
+mod writing;
+
 fn start(head: u64) -> Start {
     Start {
         me: me(),
@@ -15,6 +20,7 @@ fn start(head: u64) -> Start {
         reflows: true,
         theme: Theme::default(),
         prices: loggia_core::Prices::default(),
+        asks_background: false,
     }
 }
 
@@ -180,35 +186,6 @@ fn a_prompt_is_sent_and_remembered() {
 }
 
 #[test]
-fn commands_of_this_screen_are_done_here_and_others_are_sent() {
-    let settings = |mode| {
-        let settings = Desk::new().model.facts.settings.unwrap();
-        Effect::Configure(Settings { mode, ..settings })
-    };
-    let cases = [
-        ("/quit\n", Some(Effect::Leave(Exit::Asked))),
-        ("/share\n", Some(Effect::LoadShare)),
-        ("/share 1234\n", Some(Effect::ShareOn(Some(1234)))),
-        ("/share off\n", Some(Effect::ShareOn(None))),
-        ("/share me\n", None),
-        ("/resume\n", Some(Effect::LoadSessions)),
-        ("/mode plan\n", Some(settings(Mode::Plan))),
-        ("/mode nonsense\n", None),
-        ("/compact \n", Some(Effect::Prompt("/compact ".into()))),
-        ("/unknown\n", Some(Effect::Prompt("/unknown".into()))),
-        ("/usr/bin/x is a path\n", Some(Effect::Prompt("/usr/bin/x is a path".into()))),
-    ];
-    for (typed, wanted) in cases {
-        let effects = Desk::new().types(typed);
-        let done: Vec<Effect> = effects
-            .into_iter()
-            .filter(|effect| !matches!(effect, Effect::Remember(_) | Effect::LoadCommands))
-            .collect();
-        assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
-    }
-}
-
-#[test]
 fn esc_interrupts_a_turn_and_nothing_else() {
     let mut desk = Desk::new();
     assert_eq!(desk.press(KeyCode::Esc), []);
@@ -360,6 +337,7 @@ fn a_swallowed_key_interrupts_and_sends_nothing() {
     desk.types("draft");
     desk.ask("ls");
     desk.look();
+    desk.press(KeyCode::Up);
     desk.answered(other(), "ls", "proceed_once");
     desk.draw();
     assert_eq!(desk.press(KeyCode::Esc), []);
@@ -387,6 +365,7 @@ fn a_swallowed_key_does_not_reach_the_next_question() {
     // And it starts the next one's guard anew.
     desk.now += crate::guard::GUARD - 1;
     assert_eq!(answer(&desk.types("y")), None);
+    desk.press(KeyCode::Backspace);
     desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
@@ -510,6 +489,7 @@ fn questions_come_one_after_the_other_and_each_is_guarded() {
     // The same key again, meant for the first, does not answer the second.
     desk.draw();
     assert_eq!(answer(&desk.types("y")), None);
+    desk.press(KeyCode::Backspace);
     desk.now += crate::guard::GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
 }
@@ -561,6 +541,23 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
     let effects = desk.key(KeyCode::Up, KeyModifiers::ALT);
     assert_eq!(effects, [Effect::Cancel(Cancel::Prompt("mine".into()))]);
     assert_eq!(desk.model.composer.editor.text(), "mine");
+}
+
+/// What was queued runs when the turn is interrupted: that is said, and how to prevent it.
+#[test]
+fn whoever_interrupts_is_told_of_the_queue() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    let content = Content::text("mine");
+    let accepted =
+        Event::PromptAccepted { prompt: "mine".into(), task: "t".into(), content, shell: false };
+    desk.event(me(), accepted);
+    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+    assert!(desk.remark().starts_with("1 prompt of yours waits"), "{}", desk.remark());
+    // And a remark is gone after its time, whatever goes on meanwhile.
+    desk.now += REMARK;
+    desk.event(Origin::agent(), Event::Unknown);
+    assert_eq!(desk.remark(), "");
 }
 
 #[test]
@@ -645,11 +642,42 @@ fn the_wheel_scrolls_what_is_in_front() {
     assert!(shows(&up, "line 36") && !shows(&up, "line 37"), "{up:#?}");
     assert_eq!(wheel(&mut desk, MouseEventKind::ScrollDown), end);
 
+    desk.types("/nowhere\n");
+    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(shows(&searched, "/nowhere  not found"), "{searched:#?}");
+    let (level, text) = (loggia_core::Level::Info, "out of nowhere".to_owned());
+    desk.event(Origin::system(), Event::NoticeRaised { level, text });
+    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(shows(&searched, "/nowhere  n next"), "{searched:#?}");
+    desk.press(KeyCode::Esc);
+    desk.types("/line 3\n");
+    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    assert!(shows(&searched, "/line 3  n next"), "{searched:#?}");
+    desk.press(KeyCode::Esc);
+
     desk.press(KeyCode::F(1));
     let help = wheel(&mut desk, MouseEventKind::ScrollUp);
     assert!(shows(&help, "Everywhere"), "{help:#?}");
+    assert!(shows(&help, "any other key closes"), "{help:#?}");
     let down = wheel(&mut desk, MouseEventKind::ScrollDown);
     assert!(!shows(&down, "Everywhere") && down != help, "{down:#?}");
+}
+
+#[test]
+fn the_cursor_is_there_again_after_the_transcript() {
+    let mut desk = Desk::new();
+    let mut picture = crate::picture::Picture::new((60, 20), Some(0), true);
+    let some = |number| std::num::NonZero::new(number).unwrap();
+    let mut parser = vt100::Parser::new(some(20), some(60), 0);
+    for (key, hidden) in [('x', false), ('t', true), ('q', false), ('t', true), ('t', false)] {
+        match key {
+            't' => desk.ctrl('t'),
+            key => desk.press(KeyCode::Char(key)),
+        };
+        let painted = picture.draw(&mut desk.model, Moment(desk.now));
+        parser.process(&painted.bytes);
+        assert_eq!(parser.screen().hide_cursor(), hidden, "after {key}");
+    }
 }
 
 #[test]

@@ -8,12 +8,13 @@ mod call;
 mod list;
 mod prose;
 
-use loggia_core::{CallState, Cell, CellBody, ClientId, Millis, Origin, Surface};
+use loggia_core::{CallState, Cell, CellBody, Millis, Origin, Surface};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use crate::highlight::Highlighter;
 use crate::markdown;
+use crate::myself::Myself;
 use crate::safe::one_line;
 use crate::theme::Theme;
 use crate::wrap::{Break, Margin, cut, wrap};
@@ -39,7 +40,9 @@ pub struct CellContext<'a> {
     /// Counts the frames of the spinner.
     pub frame: usize,
     /// The client that looks: its own prompts and answers carry no name.
-    pub own: Option<&'a ClientId>,
+    pub own: Option<&'a Myself>,
+    /// The key that shows what a summary leaves out, where it is not the cell's own to show it.
+    pub whole: Option<&'static str>,
 }
 
 /// The cell as lines of at most `context.width` columns; none if there is nothing to see.
@@ -141,7 +144,8 @@ impl CellContext<'_> {
 
     fn more(&self, count: usize) -> Line<'static> {
         let lines = if count == 1 { "line" } else { "lines" };
-        let text = format!("… {count} more {lines}");
+        let key = self.whole.map_or_else(String::new, |key| format!(": {key} shows all"));
+        let text = format!("… {count} more {lines}{key}");
         wrap(&[Span::styled(text, self.theme.dim)], self.width, &self.indent(), Break::Words)
             .into_iter()
             .next()
@@ -172,7 +176,7 @@ impl CellContext<'_> {
     }
 
     fn is_own(&self, origin: &Origin) -> bool {
-        self.own == Some(&origin.client)
+        self.own.is_some_and(|own| own.is(origin))
     }
 
     /// `you`, or the surface and the name.
@@ -187,7 +191,7 @@ impl CellContext<'_> {
     /// `[A2A] name`, for what came from elsewhere.
     fn label(&self, origin: &Origin) -> Option<String> {
         let here = match self.own {
-            Some(own) => *own == origin.client,
+            Some(own) => own.is(origin),
             None => origin.surface == Surface::Tui,
         };
         let shown = origin.to_string();

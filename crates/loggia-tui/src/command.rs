@@ -117,11 +117,23 @@ fn of_the_session() -> impl Iterator<Item = SlashCommand> {
 pub fn local(text: &str) -> Option<(Local, &str)> {
     // A space in front makes a message of anything, here as everywhere.
     let line = text.trim_end().strip_prefix('/')?;
-    let (name, argument) = line.split_once(' ').unwrap_or((line, ""));
-    let known = built_in().into_iter().find(|known| known.name == name)?;
-    let argument = argument.trim();
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let known = built_in().into_iter().find(|known| known.name.eq_ignore_ascii_case(name))?;
+    let (local, argument) = (known.local?, argument.trim());
     // `/help mode` is a question to the session.
-    (known.takes_argument() || argument.is_empty()).then_some((known.local?, argument))
+    (local != Local::Help || argument.is_empty()).then_some((local, argument))
+}
+
+/// The names of those that are done here.
+pub fn of_this_screen() -> String {
+    let own = built_in().into_iter().filter(|known| known.local.is_some());
+    own.map(|known| format!("/{}", known.name)).collect::<Vec<_>>().join(", ")
+}
+
+/// The command of this screen that nothing may follow, by its name.
+pub fn alone(local: Local) -> Option<String> {
+    let known = built_in().into_iter().find(|known| known.local == Some(local))?;
+    (!known.takes_argument()).then_some(known.name)
 }
 
 #[cfg(test)]

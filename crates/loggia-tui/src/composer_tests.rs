@@ -89,7 +89,7 @@ fn files_are_asked_for_and_the_newest_question_counts() {
     assert_eq!(composer.popup, None);
     composer.files_found("ma", vec!["src/main.rs".into(), "Makefile".into()]);
     press(&mut composer, KeyCode::Tab, KeyModifiers::NONE);
-    assert_eq!(composer.editor.text(), "see @src/main.rs ");
+    assert_eq!(composer.editor.text(), "see src/main.rs ");
 }
 
 #[test]

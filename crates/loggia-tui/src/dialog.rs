@@ -1,23 +1,23 @@
 //! The dialog for one open question: what is asked in full, and the answers.
 //!
-//! A key typed before the dialog was on the screen never answers it ([`crate::guard`]): what is typed
-//! until then goes to the composer.
+//! A key typed before the dialog was on the screen never answers it, and none does while something is
+//! written in the line ([`crate::guard`]): what is typed then goes to the composer.
 //! Allowing is possible only after the end of what is asked about has been on the screen.
 
-use crossterm::event::KeyEvent;
+use crossterm::event::{KeyCode, KeyEvent};
 use loggia_core::{ChoiceId, Details, Edit};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::editor::{Editor, Motion};
-use crate::guard::Arming;
+use crate::guard::{Arming, Line as Below};
 use crate::highlight::Highlighter;
 use crate::keymap::{self, Action, Place};
 use crate::lines::{details, wrapped};
 use crate::moment::Moment;
 use crate::questions::OpenQuestion;
 use crate::safe;
-use crate::theme::Theme;
+use crate::theme::{Background, Theme};
 
 /// Rows that the dialog needs beside what is asked about.
 const MARK: &str = "▌ ";
@@ -28,10 +28,13 @@ pub struct Dialog {
     selected: usize,
     scroll: usize,
     arming: Arming,
+    /// What the line below is used for, and whether the person came up from it with an arrow.
+    line: Below,
+    taken: bool,
     seen_end: bool,
     editing: Option<Editor>,
-    /// What is asked about, as drawn for a width, with or without colours of code.
-    body: Option<((u16, bool), Vec<Line<'static>>)>,
+    /// What is asked about, as drawn for a width, with or without colours of code, on a background.
+    body: Option<((u16, bool, Background), Vec<Line<'static>>)>,
     /// Rows of the body that were shown last.
     page: usize,
     /// Screen rows of the answers, for the pointer.
@@ -72,6 +75,8 @@ impl Dialog {
             selected: 0,
             scroll: 0,
             arming: Arming::default(),
+            line: Below::default(),
+            taken: false,
             seen_end: false,
             editing: asks_words.then(Editor::default),
             body: None,
@@ -94,6 +99,17 @@ impl Dialog {
         self.arming.was_typed(now);
     }
 
+    /// What is going on in the line below.
+    pub fn line_is(&mut self, line: Below) {
+        self.taken &= line != Below::Empty;
+        self.line = line;
+    }
+
+    /// Letters are written into the line, not answers.
+    pub fn line_has_keys(&self) -> bool {
+        self.line != Below::Empty && !self.taken
+    }
+
     /// The dialog is on the screen, and whether the end of its text is, too.
     pub fn was_drawn(&mut self, now: Moment, end_shown: bool) {
         self.arming.was_drawn(now);
@@ -109,7 +125,8 @@ impl Dialog {
     }
 
     pub fn paste(&mut self, text: &str) -> bool {
-        match &mut self.editing {
+        let beside = self.line_has_keys();
+        match self.editing.as_mut().filter(|_| !beside) {
             Some(editor) => {
                 editor.insert(text);
                 self.select_words();
@@ -132,17 +149,52 @@ impl Dialog {
     }
 
     pub fn key(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
-        if !self.is_armed(now) {
+        let reaction = match (self.is_armed(now), self.arming.is_seen(now)) {
+            (true, _) => self.key_when_armed(event),
+            // From a line that is being written up to what was there all along; answers come later.
+            (false, true) if self.goes_up(event) => {
+                self.taken = true;
+                return Reaction::Nothing;
+            }
+            (false, _) => Reaction::Elsewhere,
+        };
+        if reaction == Reaction::Elsewhere {
+            // Whoever types something else is not answering, and the next letter is of the same word.
             self.was_typed(now);
-            return Reaction::Elsewhere;
+            self.taken &= self.editing.is_some();
         }
-        self.key_when_armed(event)
+        reaction
     }
 
     pub fn key_when_armed(&mut self, event: &KeyEvent) -> Reaction {
-        match self.editing.is_some() {
-            true => self.key_while_editing(event),
-            false => self.key_while_choosing(event),
+        match (self.line_has_keys(), self.editing.is_some()) {
+            (true, _) => self.key_beside_line(event),
+            (false, true) => self.key_while_editing(event),
+            (false, false) => self.key_while_choosing(event),
+        }
+    }
+
+    /// Whether a key goes from the line to the answers.
+    fn goes_up(&self, event: &KeyEvent) -> bool {
+        let arrow = matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty();
+        arrow && self.line == Below::Written && !self.taken
+    }
+
+    /// Keys that nobody writes with: the rest is for the line.
+    fn key_beside_line(&mut self, event: &KeyEvent) -> Reaction {
+        match (event.code, keymap::action(Place::Dialog, event)) {
+            (KeyCode::PageUp, _) => self.scroll_by(-page(self.page)),
+            (KeyCode::PageDown, _) => self.scroll_by(page(self.page)),
+            _ if self.line == Below::Open => Reaction::Elsewhere,
+            _ if self.goes_up(event) => {
+                self.taken = true;
+                Reaction::Nothing
+            }
+            (_, Some(Action::Interrupt)) => match self.position(ChoiceId::CANCEL) {
+                Some(index) => self.choose(index),
+                None => Reaction::Elsewhere,
+            },
+            _ => Reaction::Elsewhere,
         }
     }
 
@@ -372,7 +424,7 @@ impl Dialog {
     }
 
     fn body_lines(&mut self, width: u16, theme: &Theme) -> Vec<Line<'static>> {
-        let drawn_for = (width, Highlighter::when_ready().is_ready());
+        let drawn_for = (width, Highlighter::when_ready().is_ready(), theme.background);
         if let Some(editor) = &self.editing {
             let rows = editor.layout(width).rows.into_iter().map(Line::from);
             let mut lines = match &self.question.details {
@@ -402,7 +454,7 @@ impl Dialog {
             self.scroll = row.saturating_sub(page.saturating_sub(1));
         }
         let row = row.checked_sub(self.scroll)?;
-        (row < page).then_some((layout.cursor.0, u16::try_from(row).ok()?))
+        (row < page && !self.line_has_keys()).then_some((layout.cursor.0, u16::try_from(row).ok()?))
     }
 
     fn answer_lines(&self, width: u16, now: Moment) -> Vec<(Option<usize>, Line<'static>)> {
@@ -413,16 +465,16 @@ impl Dialog {
             };
             return vec![(None, Line::from(how))];
         }
-        let armed = self.is_armed(now);
+        let (armed, beside) = (self.is_armed(now), self.line_has_keys());
         let mut lines = Vec::new();
         for (index, choice) in self.question.choices.iter().enumerate() {
-            let key = key_of(&choice.id).map_or_else(|| (index + 1).to_string(), String::from);
-            let ready = armed && (self.seen_end || !choice.id.proceeds());
+            let key = self.key_shown(index, &choice.id);
+            let ready = armed && !beside && (self.seen_end || !choice.id.proceeds());
             let mut style = Style::new();
             if !ready {
                 style = style.add_modifier(Modifier::DIM);
             }
-            if index == self.selected {
+            if index == self.selected && !beside {
                 style = style.add_modifier(Modifier::REVERSED);
             }
             let text = format!("{key} {}", safe::one_line(&choice.name));
@@ -432,12 +484,25 @@ impl Dialog {
         }
         let last = match (armed, editable(&self.question.details).is_some()) {
             (false, _) => "one moment, then keys count",
+            (true, _) if beside && self.line == Below::Open => {
+                "you are writing: finish or clear it (Ctrl-C), then answer"
+            }
+            (true, _) if beside => "you are writing: ↑↓ to the answers · Esc refuses",
             (true, true) => "e change it first · ↑↓ Enter choose · PgUp PgDn scroll",
             (true, false) => "↑↓ Enter choose · PgUp PgDn scroll",
         };
         let dim = Style::new().add_modifier(Modifier::DIM);
         lines.extend(wrapped(last, width, dim).into_iter().map(|line| (None, line)));
         lines
+    }
+
+    /// The key that gives an answer. Where words are written, letters and numbers are words.
+    fn key_shown(&self, index: usize, choice: &ChoiceId) -> String {
+        match (self.asks_words(), choice.0 == ChoiceId::CANCEL) {
+            (true, true) => "Esc".to_owned(),
+            (true, false) => "·".to_owned(),
+            (false, _) => key_of(choice).map_or_else(|| (index + 1).to_string(), String::from),
+        }
     }
 
     /// Where there is no room: the keys alone.
@@ -447,12 +512,11 @@ impl Dialog {
             .choices
             .iter()
             .enumerate()
-            .map(|(index, choice)| {
-                key_of(&choice.id).map_or_else(|| (index + 1).to_string(), String::from)
-            })
+            .map(|(index, choice)| self.key_shown(index, &choice.id))
             .collect();
         let dim = Style::new().add_modifier(Modifier::DIM);
         match self.is_armed(now) {
+            true if self.line_has_keys() => Line::from(Span::styled("↑↓ answer", dim)),
             true => Line::from(keys.join("/")),
             false => Line::from(Span::styled("a moment", dim)),
         }

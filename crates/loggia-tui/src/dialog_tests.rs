@@ -139,7 +139,12 @@ fn the_proposal_can_be_changed_in_place() {
 fn a_question_is_answered_in_words_or_by_an_option() {
     let details = Details::Question { text: "which?".into(), options: vec!["red".into()] };
     let mut dialog = Dialog::new(question(details));
-    draw(&mut dialog, 20, 0);
+    // Keys that are words are not shown as keys.
+    let shown = text(&draw(&mut dialog, 20, 0)).join("\n");
+    assert!(
+        shown.contains("▌ · red") && shown.contains("▌ Esc ") && !shown.contains("▌ n "),
+        "{shown}"
+    );
     let picked = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
     assert_eq!(picked, answered("option_1"));
     "yes".chars().for_each(|key| drop(letter(&mut dialog, key, GUARD)));

@@ -290,7 +290,10 @@ impl Editor {
         }
         let chip = grapheme.chars().next().and_then(|letter| self.chip(letter));
         match chip {
-            Some(pasted) => format!("[pasted {} lines]", pasted.lines().count().max(1)),
+            Some(pasted) => match pasted.lines().count() {
+                0 | 1 => format!("[pasted {} letters]", pasted.chars().count()),
+                lines => format!("[pasted {lines} lines]"),
+            },
             None => crate::safe::one_line(grapheme).into_owned(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use loggia_core::{Command, Content, Envelope, Question, SHELL_MARK, Seq, TaskChoice};
+use loggia_core::{Command, Content, Envelope, Origin, Question, SHELL_MARK, Seq, TaskChoice};
 use loggia_session::{SessionClient, SessionHandle, StoreError, SubmitError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -30,6 +30,8 @@ pub struct Engine {
     files: Option<FileFinder>,
     present: watch::Receiver<Vec<Present>>,
     trouble: watch::Receiver<String>,
+    /// None where this screen is always the same.
+    me: Option<watch::Receiver<Origin>>,
     /// Ends with the engine.
     tasks: JoinSet<()>,
 }
@@ -52,11 +54,11 @@ impl Engine {
         let (commands, wanted) = mpsc::channel(UNSENT);
         let mut tasks = JoinSet::new();
         tasks.spawn(submit(client, wanted, sender.clone()));
-        let (present, trouble) = (host.presence(), host.trouble());
+        let (present, trouble, me) = (host.presence(), host.trouble(), host.me());
         let mut model = Model::new(start);
         model.present = present.borrow().clone();
         let files = None;
-        Self { model, host, events, results, sender, commands, files, present, trouble, tasks }
+        Self { model, host, events, results, sender, commands, files, present, trouble, me, tasks }
     }
 
     pub fn host(&self) -> &Arc<dyn Host> {
@@ -71,6 +73,14 @@ impl Engine {
                 None => std::future::pending().await,
             }
         };
+        let me = async {
+            if let Some(me) = &mut self.me
+                && me.changed().await.is_ok()
+            {
+                return me.borrow_and_update().clone();
+            }
+            std::future::pending().await
+        };
         tokio::select! {
             biased;
             Some(msg) = self.results.recv() => Ok(msg),
@@ -80,6 +90,7 @@ impl Engine {
             Ok(()) = self.trouble.changed() => {
                 Ok(Msg::Trouble(self.trouble.borrow_and_update().clone()))
             }
+            me = me => Ok(Msg::Me(me)),
             event = events => match event {
                 Some(Ok(envelope)) => Ok(Msg::Event(envelope)),
                 Some(Err(error)) => Err(Exit::Stopped(error.to_string())),
@@ -140,6 +151,21 @@ impl Engine {
                 self.tasks.spawn(async move {
                     // Nobody is left to hear it only when the screen has closed.
                     let _ = sender.send(Msg::Sessions(host.sessions().await)).await;
+                });
+            }
+            Effect::CheckModel(name) => {
+                let (host, sender) = (self.host.clone(), self.sender.clone());
+                self.tasks.spawn(async move {
+                    let checked = tokio::task::spawn_blocking(move || host.model(&name)).await;
+                    let result = checked.unwrap_or_else(|error| Err(error.to_string()));
+                    let _ = sender.send(Msg::Model(result)).await;
+                });
+            }
+            Effect::Reach(session) => {
+                let (host, sender) = (self.host.clone(), self.sender.clone());
+                self.tasks.spawn(async move {
+                    let result = host.reach(&session).await;
+                    let _ = sender.send(Msg::Reached { session, result }).await;
                 });
             }
             Effect::LoadShare => {

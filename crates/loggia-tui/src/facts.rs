@@ -49,7 +49,7 @@ impl Facts {
             Event::PromptAccepted { prompt, content, .. } => {
                 self.queued.push(Queued {
                     prompt: prompt.clone(),
-                    text: content.to_text(),
+                    text: content.shown(),
                     origin: envelope.origin.clone(),
                 });
             }

@@ -13,6 +13,10 @@ pub struct Full {
     pager: Pager,
     /// What is being typed to look for.
     searching: Option<String>,
+    /// What is looked for is nowhere.
+    missing: bool,
+    /// How many cells there were then.
+    looked: usize,
     expanded: bool,
     /// The screen was opened full: the composer is below, and has the keys at first.
     beside: bool,
@@ -22,6 +26,15 @@ pub struct Full {
 impl Full {
     pub fn beside_composer() -> Self {
         Self { beside: true, ..Self::default() }
+    }
+
+    /// Everything looks different.
+    pub fn invalidate(&mut self) {
+        self.pager.invalidate();
+    }
+
+    pub fn is_searching(&self) -> bool {
+        self.searching.is_some()
     }
 
     pub fn has_keys(&self) -> bool {
@@ -42,6 +55,19 @@ impl Full {
         }
     }
 
+    /// A page, from beside it.
+    pub fn page(&mut self, down: bool, scene: &Scene<'_>) {
+        match down {
+            true => self.pager.page_down(scene),
+            false => self.pager.page_up(scene),
+        }
+    }
+
+    /// What is new is seen.
+    pub fn to_end(&mut self) {
+        self.pager.to_bottom();
+    }
+
     /// True where the key was for the transcript.
     pub fn key(&mut self, event: &KeyEvent, scene: &Scene<'_>) -> bool {
         if self.searching.is_some() {
@@ -59,8 +85,8 @@ impl Full {
                 self.pager.begin_search(scene);
                 self.searching = Some(String::new());
             }
-            Some(Action::NextMatch) => drop(self.pager.search_next(scene)),
-            Some(Action::PreviousMatch) => drop(self.pager.search_previous(scene)),
+            Some(Action::NextMatch) => self.missing = !self.pager.search_next(scene),
+            Some(Action::PreviousMatch) => self.missing = !self.pager.search_previous(scene),
             Some(Action::NextCell) => self.pager.focus_next(scene),
             Some(Action::PreviousCell) => self.pager.focus_previous(scene),
             Some(Action::Fold) => self.fold(scene),
@@ -102,7 +128,7 @@ impl Full {
             }
             _ => return,
         }
-        self.pager.search(scene, query);
+        self.missing = !self.pager.search(scene, query) && !query.is_empty();
     }
 
     /// The transcript, and a line that says where one is.
@@ -110,12 +136,20 @@ impl Full {
         let line = u16::from(area.height > 2);
         let above = Rect { height: area.height - line, ..area };
         self.pager.draw(scene, above, buffer);
+        let before = std::mem::replace(&mut self.looked, scene.cells.len());
+        if before < self.looked && self.missing {
+            // It may have come since.
+            self.missing = !self.pager.search_next(scene);
+            self.pager.draw(scene, above, buffer);
+        }
         if line == 0 {
             return;
         }
         let position = self.pager.position();
         let end = position.line + usize::from(above.height);
         let text = match (&self.searching, self.pager.query()) {
+            (Some(query), _) if self.missing => format!("/{query}  not found"),
+            (None, Some(query)) if self.missing => format!("/{query}  not found · q back"),
             (Some(query), _) => format!("/{query}"),
             (None, Some(query)) => format!("/{query}  n next · N before · q back"),
             (None, None) if self.has_keys() => {

@@ -1,7 +1,8 @@
-//! Whom a key is meant for while questions come and go: both rules, and nothing else.
+//! Whom a key is meant for while questions come and go: these rules, and nothing else.
 //!
-//! A key typed before a question was on the screen never answers it. A key meant for a question that
-//! somebody else closed a moment ago is not typed into the line, and interrupts nothing.
+//! A key typed before a question was on the screen never answers it. While something is written in
+//! the line, letters and Enter are the line's: no sentence answers anything. A key meant for a
+//! question that somebody else closed a moment ago is not typed into the line, and interrupts nothing.
 
 use crossterm::event::KeyEvent;
 
@@ -27,6 +28,11 @@ impl Arming {
         self.armed_from().is_some_and(|from| now >= from)
     }
 
+    /// Whether it has been on the screen long enough to be seen, whoever types.
+    pub fn is_seen(&self, now: Moment) -> bool {
+        self.drawn.is_some_and(|drawn| now >= drawn.plus(GUARD))
+    }
+
     /// When keys will count if nobody types until then.
     pub fn armed_from(&self) -> Option<Moment> {
         let drawn = self.drawn?;
@@ -40,6 +46,17 @@ impl Arming {
     pub fn was_typed(&mut self, now: Moment) {
         self.typed = Some(now);
     }
+}
+
+/// What the line below a question is used for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Line {
+    #[default]
+    Empty,
+    /// Something is written: letters, Enter and what edits are the line's, `↑↓` and Esc the question's.
+    Written,
+    /// A list or a search is open in it, or Esc has a meaning there: everything but pages is its own.
+    Open,
 }
 
 /// A question that keys were answering when somebody else closed it.

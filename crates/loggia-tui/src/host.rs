@@ -2,7 +2,7 @@
 //! other sessions, how this one is shared. The binary knows; the screen only asks.
 
 use futures::future::BoxFuture;
-use loggia_core::{CustomCommands, SessionId, Surface};
+use loggia_core::{CustomCommands, ModelName, Origin, SessionId, Surface};
 use tokio::sync::watch;
 
 pub trait Host: Send + Sync {
@@ -21,6 +21,18 @@ pub trait Host: Send + Sync {
 
     /// Sessions to go on in, the newest first.
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>>;
+
+    /// The model of this name, by its full one; where there is none, or none is named, what there is.
+    /// May read files.
+    fn model(&self, name: &str) -> Result<ModelName, String>;
+
+    /// Opens one of them, so that the screen can go on in it. Not opened: why, and what can be done.
+    fn reach<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>>;
+
+    /// Under which name the session knows this screen, where that changes.
+    fn me(&self) -> Option<watch::Receiver<Origin>> {
+        None
+    }
 
     /// How others reach this session.
     fn share(&self) -> ShareFacts;

@@ -14,6 +14,7 @@
 //! terminal, whose [`picture`] is kept by [`terminal`].
 
 pub mod app;
+mod background;
 pub mod cell;
 pub mod command;
 pub mod composer;
@@ -31,6 +32,7 @@ pub mod keymap;
 mod lines;
 pub mod markdown;
 pub mod moment;
+pub mod myself;
 pub mod overlay;
 pub mod pager;
 pub mod picture;

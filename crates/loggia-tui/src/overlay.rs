@@ -118,10 +118,14 @@ impl Overlay {
             What::Share(facts) => share(facts, width, height),
             What::Resume { .. } => self.picker(width, height),
         };
-        let over = lines.len().saturating_sub(height);
+        // The last line says how to go on: it stays, whatever is scrolled.
+        let last = lines.pop().filter(|_| height > 0);
+        let room = height.saturating_sub(1);
+        let over = lines.len().saturating_sub(room);
         self.scroll = self.scroll.min(over);
         lines.drain(..self.scroll);
-        lines.truncate(height);
+        lines.truncate(room);
+        lines.extend(last);
         lines
     }
 

@@ -14,13 +14,14 @@ mod shown;
 
 use std::collections::BTreeSet;
 
-use loggia_core::{Cell, ClientId, Millis};
+use loggia_core::{Cell, Millis};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use crate::cell::{self, CellContext};
 use crate::highlight::Highlighter;
+use crate::myself::Myself;
 use crate::theme::Theme;
 use heights::Heights;
 use search::Query;
@@ -38,7 +39,7 @@ pub struct Scene<'a> {
     pub now: Millis,
     /// Counts the frames of the spinner.
     pub frame: usize,
-    pub own: Option<&'a ClientId>,
+    pub own: Option<&'a Myself>,
 }
 
 /// A line of a cell.
@@ -362,5 +363,6 @@ fn context<'a>(scene: &Scene<'a>, width: usize, expanded: bool) -> CellContext<'
         now: scene.now,
         frame: scene.frame,
         own: scene.own,
+        whole: None,
     }
 }

@@ -52,6 +52,7 @@ impl Picture {
         if self.alternate != wants_full {
             self.alternate = wants_full;
             self.full = Buffer::empty(Rect::ZERO);
+            self.inline.forget_cursor();
         }
         match wants_full {
             true => self.draw_full(model, now),
@@ -94,6 +95,9 @@ impl Picture {
 
     /// What is finished stays; the rest goes, and the cursor stands where it began.
     pub fn close(&mut self, finished: &[ratatui::text::Line<'static>]) -> Vec<u8> {
+        if std::mem::take(&mut self.alternate) {
+            self.inline.forget_cursor();
+        }
         if !finished.is_empty() {
             self.inline.draw(finished, &view::Frame::default());
         }

@@ -10,13 +10,8 @@ const REPLAYED: usize = 40;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Printed {
-    /// The first cell that is not printed, but for those in `waiting`.
+    /// The first cell that is not printed.
     next: usize,
-    /// Prompts in a queue, passed over: they are printed when their turn comes, below everything of
-    /// the turn before, however much of both happens between two pictures.
-    waiting: Vec<usize>,
-    /// Whether the turn of the last printed prompt has not been printed to its end.
-    in_turn: bool,
     /// Bytes of the text at `next` that are printed already.
     of_text: usize,
     /// What was printed last.
@@ -31,13 +26,6 @@ impl Printed {
         let skipped = transcript.cells().len().saturating_sub(REPLAYED);
         self.skipped = skipped.saturating_sub(self.next);
         self.next = self.next.max(skipped);
-        let before = transcript.cells().iter().take(self.next).rev();
-        let mut bounds = before.filter_map(|cell| match &cell.body {
-            CellBody::Prompt { queued: false, withdrawn: false, .. } => Some(true),
-            CellBody::TurnEnd { .. } => Some(false),
-            _ => None,
-        });
-        self.in_turn = bounds.next().unwrap_or(false);
     }
 
     /// How many cells were left out, once.
@@ -59,44 +47,17 @@ impl Printed {
     fn finished(&mut self, transcript: &Transcript, running: bool) -> Vec<Cell> {
         let cells = transcript.cells();
         let mut finished = Vec::new();
-        self.waiting.retain(|index| match cells.get(*index) {
-            Some(cell) if is_withdrawn(cell) => {
-                finished.push(cell.clone());
-                false
-            }
-            cell => cell.is_some(),
-        });
-        loop {
-            if !self.in_turn {
-                finished.extend(self.next_prompt(cells));
-            }
-            let Some(cell) = cells.get(self.next) else { break };
+        while let Some(cell) = cells.get(self.next) {
             let last = self.next + 1 == cells.len();
-            let prompt = matches!(cell.body, CellBody::Prompt { .. }) && !is_withdrawn(cell);
-            if is_queued(cell) || (prompt && self.in_turn) {
-                self.waiting.push(self.next);
-            } else if is_final(cell, last && running) {
-                finished.extend(rest_of(cell, self.of_text));
-                self.in_turn |= prompt;
-                self.in_turn &= !matches!(cell.body, CellBody::TurnEnd { .. });
-            } else {
+            if !is_final(cell, last && running) {
                 finished.extend(self.paragraphs(cell));
-                return finished;
+                break;
             }
+            finished.extend(rest_of(cell, self.of_text));
             self.next += 1;
             self.of_text = 0;
         }
         finished
-    }
-
-    /// The oldest prompt that was passed over, if its turn has come.
-    fn next_prompt(&mut self, cells: &[Cell]) -> Option<Cell> {
-        let place = self
-            .waiting
-            .iter()
-            .position(|index| cells.get(*index).is_some_and(|cell| !is_queued(cell)))?;
-        self.in_turn = true;
-        cells.get(self.waiting.remove(place)).cloned()
     }
 
     fn paragraphs(&mut self, cell: &Cell) -> Option<Cell> {
@@ -108,23 +69,15 @@ impl Printed {
         Some(with_text(cell, piece))
     }
 
-    /// What is not printed yet, without the queue.
+    /// What is not printed yet.
     pub fn live(&self, transcript: &Transcript) -> Vec<Cell> {
         let cells = transcript.cells().iter().skip(self.next).enumerate();
-        let live = cells.filter(|(_, cell)| !is_queued(cell)).filter_map(|(place, cell)| {
+        let live = cells.filter_map(|(place, cell)| {
             let printed = if place == 0 { self.of_text } else { 0 };
             rest_of(cell, printed)
         });
         live.collect()
     }
-}
-
-pub fn is_queued(cell: &Cell) -> bool {
-    matches!(cell.body, CellBody::Prompt { queued: true, .. })
-}
-
-fn is_withdrawn(cell: &Cell) -> bool {
-    matches!(cell.body, CellBody::Prompt { withdrawn: true, .. })
 }
 
 /// The cell without the text that is printed; None where nothing is left.

@@ -66,10 +66,10 @@ fn cells_are_printed_once_when_they_are_finished() {
         (prompt("one"), &[]),
         (started("one"), &["one"]),
         (text("a", "hello"), &[]),
-        // A prompt that waits is passed over; it ends the text before it.
-        (prompt("two"), &["hello"]),
+        // A prompt that waits is nowhere yet.
+        (prompt("two"), &[]),
         (text("a", " world"), &[]),
-        (proposed("c1"), &["world"]),
+        (proposed("c1"), &["hello world"]),
         (proposed("c2"), &[]),
         (ended("c2"), &[]),
         (ended("c1"), &["c1", "c2"]),

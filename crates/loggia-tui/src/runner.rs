@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::app::{Exit, Msg, Start};
+use crate::background::{self, Answers, Heard};
 use crate::engine::{Engine, Wish};
 use crate::host::Host;
 use crate::moment::Moment;
@@ -43,7 +44,7 @@ pub async fn run(
     mut start: Start,
 ) -> Result<Exit, TuiError> {
     let tty = Tty::enter()?;
-    let reflows = start.reflows;
+    let (reflows, asks) = (start.reflows, start.asks_background);
     let size = crossterm::terminal::size()?;
     start.size = size;
     let row = cursor_row()?;
@@ -52,6 +53,8 @@ pub async fn run(
         picture: Picture::new(size, row, reflows),
         engine: Engine::new(client, host, start),
         input: Some(Input::start()),
+        answers: Answers::default(),
+        asks,
         began: Instant::now(),
         drawn: None,
         dirty: true,
@@ -67,6 +70,9 @@ struct Runner {
     engine: Engine,
     /// None while somebody else reads the terminal.
     input: Option<Input>,
+    /// Answers of the terminal among the keys, and whether it has to be asked.
+    answers: Answers,
+    asks: bool,
     began: Instant,
     drawn: Option<Instant>,
     dirty: bool,
@@ -98,7 +104,7 @@ impl Runner {
             };
             // Input before the session: a flood of events must not keep a key waiting.
             let mut read = None;
-            let msg = tokio::select! {
+            let msgs = tokio::select! {
                 biased;
                 _ = terminate.recv() => return Ok(Exit::Terminated),
                 _ = hang_up.recv() => return Ok(Exit::HungUp),
@@ -111,18 +117,20 @@ impl Runner {
                     Some((_, Err(_))) | None => return Ok(Exit::HungUp),
                 },
                 msg = self.engine.next() => match msg {
-                    Ok(msg) => msg,
+                    Ok(msg) => vec![msg],
                     Err(exit) => return Ok(exit),
                 },
-                () = sleep => Msg::Tick,
+                () = sleep => vec![Msg::Tick],
             };
-            self.dirty = true;
-            self.urgent |= matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_));
             // A key counts from when it was read, not from when there was time for it.
             let now = read.map_or_else(|| self.now(), |at| self.moment(at));
-            for wish in self.engine.update(msg, now) {
-                if let Some(exit) = self.grant(wish).await? {
-                    return Ok(exit);
+            for msg in msgs {
+                self.dirty = true;
+                self.urgent |= matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_));
+                for wish in self.engine.update(msg, now) {
+                    if let Some(exit) = self.grant(wish).await? {
+                        return Ok(exit);
+                    }
                 }
             }
         }
@@ -152,9 +160,12 @@ impl Runner {
         Some(self.began + Duration::from_millis(next.0))
     }
 
-    fn read(&mut self, event: Event) -> Msg {
-        match event {
-            Event::Key(key) => Msg::Key(key),
+    fn read(&mut self, event: Event) -> Vec<Msg> {
+        let msg = match event {
+            Event::Key(key) => match self.answers.hear(key) {
+                Heard::Keys(keys) => return keys.into_iter().map(Msg::Key).collect(),
+                Heard::Background(background) => Msg::Background(background),
+            },
             Event::Paste(text) => Msg::Paste(text),
             Event::Mouse(mouse) => Msg::Mouse(mouse),
             Event::FocusGained => Msg::Focus(true),
@@ -163,7 +174,8 @@ impl Runner {
                 self.picture.resized();
                 Msg::Resize(width, height)
             }
-        }
+        };
+        vec![msg]
     }
 
     fn draw(&mut self) -> Result<(), TuiError> {
@@ -182,6 +194,9 @@ impl Runner {
         if self.drawn.replace(Instant::now()).is_none() {
             // Not before the first picture: it takes a while. Nobody waits for it.
             std::thread::spawn(crate::highlight::warm);
+            if self.asks {
+                self.tty.ask(background::QUESTION)?;
+            }
         }
         (self.dirty, self.urgent) = (false, false);
         Ok(())

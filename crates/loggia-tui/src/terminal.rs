@@ -27,7 +27,8 @@ pub struct Inline {
     /// screen: the picture was higher than the terminal became. Most terminals give them back when
     /// they grow.
     taken: usize,
-    shows_cursor: bool,
+    /// None where somebody else may have hidden it.
+    shows_cursor: Option<bool>,
     out: Vec<u8>,
 }
 
@@ -36,7 +37,16 @@ impl Inline {
     /// row, if anybody knows.
     pub fn new((width, height): (u16, u16), top: Option<u16>) -> Self {
         let picture = Buffer::empty(Rect::new(0, 0, width, 0));
-        Self { width, height, picture, row: 0, top, taken: 0, shows_cursor: true, out: Vec::new() }
+        Self {
+            width,
+            height,
+            picture,
+            row: 0,
+            top,
+            taken: 0,
+            shows_cursor: Some(true),
+            out: Vec::new(),
+        }
     }
 
     pub fn top(&self) -> Option<u16> {
@@ -166,18 +176,18 @@ impl Inline {
                 if column > 0 {
                     self.out.extend_from_slice(format!("\x1b[{column}C").as_bytes());
                 }
-                if !self.shows_cursor {
+                if self.shows_cursor != Some(true) {
                     self.out.extend_from_slice(b"\x1b[?25h");
                 }
             }
             None => {
                 self.go(last);
-                if self.shows_cursor {
+                if self.shows_cursor != Some(false) {
                     self.out.extend_from_slice(b"\x1b[?25l");
                 }
             }
         }
-        self.shows_cursor = wanted.is_some();
+        self.shows_cursor = Some(wanted.is_some());
     }
 
     /// The terminal has another size. Where it has broken our rows in two (`reflows`), or has given
@@ -222,10 +232,15 @@ impl Inline {
     /// The picture goes; the cursor stands where it began, for whatever comes after.
     pub fn close(&mut self) {
         self.forget();
-        if !self.shows_cursor {
+        if self.shows_cursor != Some(true) {
             self.out.extend_from_slice(b"\x1b[?25h");
-            self.shows_cursor = true;
+            self.shows_cursor = Some(true);
         }
+    }
+
+    /// Another picture was painted meanwhile, with its cursor or without one.
+    pub fn forget_cursor(&mut self) {
+        self.shows_cursor = None;
     }
 }
 

@@ -12,6 +12,8 @@ pub enum Background {
     #[default]
     Dark,
     Light,
+    /// Nobody has said: only what can be read on both.
+    Unknown,
 }
 
 impl Background {
@@ -124,6 +126,10 @@ impl Theme {
         let dim = plain.add_modifier(Modifier::DIM);
         let italic = plain.add_modifier(Modifier::ITALIC);
         let underlined = plain.add_modifier(Modifier::UNDERLINED);
+        // Blue is the colour that dark terminals do not make readable, yellow the one that light ones
+        // do not.
+        let yellow = if background == Background::Dark { Color::Yellow } else { Color::Magenta };
+        let blue = if background == Background::Unknown { Color::Cyan } else { Color::Blue };
         let (added_line, removed_line, added_word, removed_word) = tints(depth, background);
         Self {
             depth,
@@ -134,17 +140,17 @@ impl Theme {
             thought: dim.patch(italic),
             tool: bold,
             running: with(Color::Cyan),
-            waiting: with(Color::Yellow).patch(bold),
+            waiting: with(yellow).patch(bold),
             success: with(Color::Green),
             failure: with(Color::Red),
-            warning: with(Color::Yellow),
+            warning: with(yellow),
             dim,
             strong: bold,
             emphasis: italic,
             struck: plain.add_modifier(Modifier::CROSSED_OUT),
             heading: with(Color::Cyan).patch(bold),
             code: with(Color::Cyan),
-            link: with(Color::Blue).patch(underlined),
+            link: with(blue).patch(underlined),
             quote: italic,
             marker: dim,
             added: with(Color::Green),
@@ -171,7 +177,6 @@ impl Theme {
     /// The style of a piece of source code.
     pub fn syntax(&self, kind: Syntax) -> Style {
         let plain = Style::new();
-        let dark = self.background == Background::Dark;
         if self.depth == Depth::None {
             return plain;
         }
@@ -180,12 +185,15 @@ impl Theme {
             Syntax::Comment => plain.add_modifier(Modifier::DIM | Modifier::ITALIC),
             Syntax::Keyword => plain.fg(Color::Magenta),
             Syntax::Text => plain.fg(Color::Green),
-            // Yellow is the one colour that light terminals do not make readable.
-            Syntax::Number | Syntax::Escape if dark => plain.fg(Color::Yellow),
-            Syntax::Number | Syntax::Escape => plain.fg(Color::Red),
-            // Blue is the one that dark terminals do not.
-            Syntax::Function if dark => plain.fg(Color::LightBlue),
-            Syntax::Function => plain.fg(Color::Blue),
+            Syntax::Number | Syntax::Escape => plain.fg(match self.background {
+                Background::Dark => Color::Yellow,
+                Background::Light | Background::Unknown => Color::Red,
+            }),
+            Syntax::Function => plain.fg(match self.background {
+                Background::Dark => Color::LightBlue,
+                Background::Light => Color::Blue,
+                Background::Unknown => Color::Cyan,
+            }),
             Syntax::Type | Syntax::Attribute => plain.fg(Color::Cyan),
             Syntax::Heading => plain.fg(Color::Cyan).add_modifier(Modifier::BOLD),
             Syntax::Invalid => plain.fg(Color::Red),
@@ -200,7 +208,8 @@ fn tints(depth: Depth, background: Background) -> (Style, Style, Style, Style) {
     let word = plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     match (depth, background) {
         (Depth::None, _) => (plain, plain, word, word),
-        (Depth::Sixteen, _) => {
+        // Where nobody knows the background, nothing is put behind the terminal's own text.
+        (Depth::Sixteen, _) | (_, Background::Unknown) => {
             let (added, removed) = (plain.fg(Color::Green), plain.fg(Color::Red));
             (added, removed, added.patch(word), removed.patch(word))
         }
@@ -243,6 +252,22 @@ mod tests {
         for ((no_color, term, colorterm), wanted) in cases {
             assert_eq!(Depth::detect(no_color, term, colorterm), wanted, "{term:?} {colorterm:?}");
         }
+    }
+
+    /// Nothing is put behind the terminal's own text, and no colour that one of both hides.
+    #[test]
+    fn an_unknown_background_gets_colours_for_both() {
+        let theme = Theme::new(Depth::Indexed, Background::Unknown);
+        let mut shown = format!("{theme:?}");
+        for kind in [Syntax::Number, Syntax::Escape, Syntax::Function, Syntax::Keyword] {
+            shown.push_str(&format!("{:?}", theme.syntax(kind)));
+        }
+        // But where both colours are ours.
+        let shown = shown.replace(&format!("{:?}", theme.found), "");
+        for color in ["Indexed(", "Blue", "Yellow", "White", "Black", "bg: Some"] {
+            assert!(!shown.contains(color), "{color} in {shown}");
+        }
+        assert_ne!(theme.added_line, theme.removed_line);
     }
 
     #[test]

@@ -85,6 +85,13 @@ impl Tty {
         BELOW.store(row.saturating_add(1), Ordering::SeqCst);
     }
 
+    /// Asks the terminal something. It answers among the keys, or never.
+    pub fn ask(&mut self, question: &[u8]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(question)?;
+        out.flush()
+    }
+
     /// Writes a finished picture in one piece, which terminals that know how show in one piece.
     pub fn write(&mut self, picture: &[u8]) -> io::Result<()> {
         const BEGIN: &[u8] = b"\x1b[?2026h";

@@ -83,6 +83,7 @@ fn cell_lines<'a>(
             now: scene.now,
             frame: scene.frame,
             own: scene.own,
+            whole: Some("Ctrl-T"),
         };
         let shown = cell::render(cell, &context);
         if shown.is_empty() {
@@ -164,6 +165,7 @@ fn panel(model: &mut Model, width: u16, height: usize, now: Moment) -> Frame {
     left = left.saturating_sub(usize::from(status.is_some()));
 
     let mut asked = Frame::default();
+    model.tell_dialog();
     if let Some(overlay) = &mut model.overlay {
         asked.push(overlay.draw(width, left));
     } else if let Some(dialog) = model.dialog.as_mut().filter(|_| left > 0) {
@@ -277,7 +279,7 @@ fn queued(model: &Model, width: u16) -> Vec<Line<'static>> {
     let queued = &model.facts.queued;
     let dim = model.theme.dim;
     let row = |text: String| first(&text, width, dim);
-    let by = |origin: &loggia_core::Origin| match *origin == model.me {
+    let by = |origin: &loggia_core::Origin| match model.me.is(origin) {
         true => String::new(),
         false => format!("[{}] ", safe::one_line(&origin.to_string())),
     };

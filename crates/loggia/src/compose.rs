@@ -178,7 +178,7 @@ impl App {
     pub async fn settings(&self, config: &Config, store: &dyn Store) -> anyhow::Result<Settings> {
         let remembered = loggia_session::hub::project_rules(store, &self.workspace_text()?).await?;
         Ok(Settings {
-            model: ModelName(self.absolute_model(&config.model)),
+            model: ModelName(absolute_model(&config.model, &self.workspace)),
             mode: config.mode,
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,
@@ -205,13 +205,13 @@ impl App {
             .into()
         })
     }
+}
 
-    /// A script's path is the caller's; the session may be continued from elsewhere.
-    fn absolute_model(&self, name: &str) -> String {
-        match name.strip_prefix("scripted:") {
-            Some(path) => format!("scripted:{}", self.workspace.join(path).display()),
-            None => name.to_owned(),
-        }
+/// A script's path is the caller's; the session may be continued from elsewhere.
+pub fn absolute_model(name: &str, workspace: &Path) -> String {
+    match name.strip_prefix("scripted:").map(str::trim) {
+        Some(path) if !path.is_empty() => format!("scripted:{}", workspace.join(path).display()),
+        _ => name.to_owned(),
     }
 }
 

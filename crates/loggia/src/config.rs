@@ -58,6 +58,7 @@ pub struct Config {
     pub keys: Keys,
     /// What tokens cost.
     pub prices: Prices,
+    pub theme: ThemeChoice,
 }
 
 /// What keys mean where prompts are written.
@@ -75,6 +76,28 @@ impl Keys {
         match self {
             Keys::Plain => "plain",
             Keys::Vim => "vim",
+        }
+    }
+}
+
+/// What the terminal's background is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ThemeChoice {
+    /// What the terminal says.
+    #[default]
+    Auto,
+    Light,
+    Dark,
+}
+
+impl ThemeChoice {
+    pub const ALL: [Self; 3] = [ThemeChoice::Auto, ThemeChoice::Light, ThemeChoice::Dark];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            ThemeChoice::Auto => "auto",
+            ThemeChoice::Light => "light",
+            ThemeChoice::Dark => "dark",
         }
     }
 }

@@ -128,10 +128,10 @@ fn every_key_is_read_from_a_file_and_from_its_variable() {
         "mode = 'edits'\n[commands]\nallow = [\n  'git status',\n  'git log *',\n]\n\
          deny = ['sudo *']\n[limits]\nreplies = 1\ncalls = 2\ntext_bytes = 0x10\n\
          turn_seconds = 4_000\ncall_seconds = 5\n[shell]\nprogram = '/bin/sh'\n\
-         pass_env = ['CARGO_HOME', 'JAVA_HOME', 'CARGO_HOME']\n[tui]\nkeys = 'vim'\n",
+         pass_env = ['CARGO_HOME', 'JAVA_HOME', 'CARGO_HOME']\n[tui]\nkeys = 'vim'\ntheme = 'light'\n",
     );
-    let Config { mode, limits, pass_env, shell, keys, .. } = machine.load().config;
-    assert_eq!(keys, Keys::Vim);
+    let Config { mode, limits, pass_env, shell, keys, theme, .. } = machine.load().config;
+    assert_eq!((keys, theme), (Keys::Vim, ThemeChoice::Light));
     assert_eq!(mode, Mode::Edits);
     let wanted =
         Limits { replies: 1, calls: 2, text_bytes: 16, turn_seconds: 4000, call_seconds: 5 };

@@ -98,7 +98,7 @@ pub type Trouble = String;
 
 #[derive(Clone)]
 pub struct RemoteClient {
-    pub you: Origin,
+    you: watch::Receiver<Origin>,
     /// What the log held when this client came.
     pub head: Seq,
     replica: Arc<Replica>,
@@ -146,12 +146,14 @@ impl RemoteClient {
         let (head_sender, reached) = watch::channel(Seq::ZERO);
         let (present_sender, present) = watch::channel(Vec::new());
         let (trouble_sender, trouble) = watch::channel(Trouble::new());
+        let (you_sender, you) = watch::channel(you);
         let replica = Arc::new(Replica::default());
         let link = Link {
             address,
             connector,
             session,
-            you: you.clone(),
+            you: you_sender,
+            before: Vec::new(),
             replica: replica.clone(),
             head: head_sender,
             present: present_sender,
@@ -163,6 +165,11 @@ impl RemoteClient {
         };
         tokio::spawn(link.run(socket));
         Ok(Self { you, head, replica, commands, reached, present, trouble, custom })
+    }
+
+    /// As whom the session knows this client; another one after every new connection.
+    pub fn you(&self) -> watch::Receiver<Origin> {
+        self.you.clone()
     }
 
     /// Who is connected there.
@@ -216,7 +223,9 @@ struct Link {
     address: Address,
     connector: Connector,
     session: SessionId,
-    you: Origin,
+    you: watch::Sender<Origin>,
+    /// Who this client was on connections whose commands may be unanswered.
+    before: Vec<Origin>,
     replica: Arc<Replica>,
     head: watch::Sender<Seq>,
     present: watch::Sender<Vec<Origin>>,
@@ -246,7 +255,7 @@ impl Link {
                 }
                 Broken::Lost(why) => why,
             };
-            self.trouble.send_replace(format!("connection lost ({why}), trying again"));
+            self.trouble.send_replace(format!("connection lost, trying again ({why})"));
             match self.again().await {
                 Some(fresh) => socket = fresh,
                 None => return,
@@ -315,7 +324,7 @@ impl Link {
             }
             // Our own answer, sent a second time because its acknowledgement was lost.
             Update::Refused { id, refusal: Refusal::AlreadyAnswered { by, choice, .. } }
-                if by == self.you && self.chose(id, &choice) =>
+                if self.is_own(&by) && self.chose(id, &choice) =>
             {
                 let head = *self.head.borrow();
                 self.answer(id, Ok(Ack { after: head, seq: head, task: None }));
@@ -330,6 +339,10 @@ impl Link {
                 self.trouble.send_replace(message);
             }
         }
+    }
+
+    fn is_own(&self, origin: &Origin) -> bool {
+        *self.you.borrow() == *origin || self.before.contains(origin)
     }
 
     fn chose(&self, id: u64, choice: &loggia_core::ChoiceId) -> bool {
@@ -360,7 +373,10 @@ impl Link {
             };
             let trouble = match attempt {
                 Ok((socket, welcome)) if welcome.session == self.session => {
-                    self.you = welcome.you;
+                    let before = self.you.send_replace(welcome.you);
+                    self.before.push(before);
+                    let over = self.before.len().saturating_sub(COMMANDS);
+                    self.before.drain(..over);
                     self.custom.send_replace(welcome.commands);
                     return Some(socket);
                 }
@@ -370,7 +386,7 @@ impl Link {
                     return None;
                 }
                 // A token taken back reads differently from a server that is not there.
-                Err(error) => format!("{error}; trying again"),
+                Err(error) => format!("trying again: {error}"),
             };
             self.trouble.send_replace(trouble);
         }

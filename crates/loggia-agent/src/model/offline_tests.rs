@@ -106,7 +106,7 @@ fn stops_at_a_call_that_did_not_succeed() {
     );
     assert_eq!(
         ending("run a\nsay b", &["cancelled: refused by [A2A]"]),
-        "text Line 1, `run a`, was not done: refused by [A2A]\\n\\n1 later step was not done.\nstop\n"
+        "text Line 1, `run a`, was not done: refused\\n\\n1 later step was not done.\nstop\n"
     );
     assert_eq!(ending("run a", &["failed: no"]), "text Line 1, `run a`, failed: no\nstop\n");
 }

@@ -21,6 +21,9 @@ pub enum ModelConfigError {
     Script(#[from] ScriptError),
 }
 
+/// The names there are, for people.
+pub const NAMES: &str = "`offline` or `scripted:FILE`";
+
 /// `offline`, or `scripted:FILE` with the file relative to `directory`. Blocks on the file system.
 pub fn open(name: &str, directory: &Path) -> Result<Arc<dyn Model>, ModelConfigError> {
     let name = name.trim();

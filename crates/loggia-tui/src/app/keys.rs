@@ -1,9 +1,9 @@
 //! What a key does, by what is on the screen: an overlay, a question, the transcript, the composer.
 
-use crossterm::event::KeyEvent;
-use loggia_core::{Cancel, Mode, ModelName};
+use crossterm::event::{KeyCode, KeyEvent};
+use loggia_core::{Cancel, Mode};
 
-use super::{Edited, Effect, Exit, Model, react};
+use super::{Edited, Effect, Exit, Model, note_unsent, react};
 use crate::command::{self, Local};
 use crate::composer::Written;
 use crate::full::Full;
@@ -18,6 +18,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     }
     model.leaving = None;
     if let Some(overlay) = &mut model.overlay {
+        model.dialog.iter_mut().for_each(|dialog| dialog.was_typed(now));
         let chosen = overlay.key(event);
         return close_overlay(model, chosen);
     }
@@ -30,6 +31,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         model.dialog.iter_mut().for_each(|dialog| dialog.was_typed(now));
         return Vec::new();
     }
+    model.tell_dialog();
     if let Some(dialog) = &mut model.dialog {
         let reaction = dialog.key(event, now);
         if let Some(effects) = react(model, reaction, now) {
@@ -38,6 +40,12 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     }
     if model.full.as_ref().is_some_and(Full::has_keys) {
         return key_in_transcript(model, event, general, now);
+    }
+    if let (Some(_), Some(action)) = (&model.full, keymap::own_action(Place::Transcript, event))
+        && matches!(event.code, KeyCode::PageUp | KeyCode::PageDown)
+    {
+        model.with_full(now, |full, scene| full.page(action == Action::PageDown, scene));
+        return Vec::new();
     }
     if keymap::letter(event) == Some('?') && model.composer.editor.is_empty() {
         return help(model);
@@ -52,7 +60,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         return Vec::new();
     }
     match model.composer.key(event, action) {
-        Written::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action)),
+        Written::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action, now)),
         written => write(model, written, now),
     }
 }
@@ -70,7 +78,7 @@ fn key_in_transcript(
     let closes = keymap::action(Place::Transcript, event) == Some(Action::Close);
     match general {
         _ if closes => toggle_transcript(model),
-        Some(action) => anywhere(model, action),
+        Some(action) => anywhere(model, action, now),
         None => Vec::new(),
     }
 }
@@ -81,11 +89,12 @@ pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
         return Vec::new();
     }
     // A paste is never an answer; it may be the words of one.
-    if let Some(dialog) = &mut model.dialog
-        && dialog.is_armed(now)
-        && dialog.paste(text)
-    {
-        return Vec::new();
+    model.tell_dialog();
+    if let Some(dialog) = &mut model.dialog {
+        if dialog.is_armed(now) && dialog.paste(text) {
+            return Vec::new();
+        }
+        dialog.was_typed(now);
     }
     let written = model.composer.paste(text);
     write(model, written, now)
@@ -104,14 +113,19 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Written::Shell(line) => {
+            note_unsent(model, "it", now);
             let typed = format!("{}{line}", loggia_core::SHELL_MARK);
             vec![Effect::Remember(typed), Effect::Shell(line)]
         }
         Written::Submit(text) => {
+            model.full.iter_mut().for_each(Full::to_end);
             let mut effects = vec![Effect::Remember(text.clone())];
             match command::local(&text) {
                 Some((local, argument)) => effects.extend(do_locally(model, local, argument, now)),
-                None => effects.push(Effect::Prompt(text)),
+                None => {
+                    note_unsent(model, "it", now);
+                    effects.push(Effect::Prompt(text));
+                }
             }
             effects
         }
@@ -119,6 +133,11 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
 }
 
 fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> Vec<Effect> {
+    if let Some(name) = command::alone(local).filter(|_| !argument.is_empty()) {
+        let given = crate::safe::one_line(argument);
+        model.remark(format!("`/{name}` stands alone: `{given}` is too much"), now);
+        return Vec::new();
+    }
     match local {
         Local::Help => help(model),
         Local::Share => match (argument, argument.parse()) {
@@ -155,21 +174,18 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> V
         Local::Mode => match mode_named(argument) {
             Some(mode) => set_mode(model, mode),
             None => {
-                model.remark("/mode ask, edits, plan or all", now);
+                let mode =
+                    model.facts.settings.as_ref().map_or("", |settings| settings.mode.name());
+                let said = match argument {
+                    "" => format!("the mode is `{mode}`"),
+                    other => format!("there is no mode `{}`", crate::safe::one_line(other)),
+                };
+                model.remark(format!("{said}: /mode ask, edits, plan or all"), now);
                 Vec::new()
             }
         },
-        Local::Model => match (&model.facts.settings, argument) {
-            (Some(settings), name) if !name.is_empty() => {
-                let settings =
-                    loggia_core::Settings { model: ModelName(name.into()), ..settings.clone() };
-                vec![Effect::Configure(settings)]
-            }
-            _ => {
-                model.remark("/model and a name, such as `offline`", now);
-                Vec::new()
-            }
-        },
+        // What there is, and whether there is such a one, is known where the session runs.
+        Local::Model => vec![Effect::CheckModel(argument.to_owned())],
     }
 }
 
@@ -179,7 +195,8 @@ fn help(model: &mut Model) -> Vec<Effect> {
 }
 
 fn mode_named(name: &str) -> Option<Mode> {
-    [Mode::Ask, Mode::Edits, Mode::Plan, Mode::All].into_iter().find(|mode| mode.name() == name)
+    let all = [Mode::Ask, Mode::Edits, Mode::Plan, Mode::All];
+    all.into_iter().find(|mode| mode.name().eq_ignore_ascii_case(name))
 }
 
 fn set_mode(model: &Model, mode: Mode) -> Vec<Effect> {
@@ -199,9 +216,12 @@ fn next_mode(model: &Model) -> Vec<Effect> {
     set_mode(model, next)
 }
 
-fn anywhere(model: &mut Model, action: Action) -> Vec<Effect> {
+fn anywhere(model: &mut Model, action: Action, now: Moment) -> Vec<Effect> {
     match action {
-        Action::Interrupt if model.facts.running() => vec![Effect::Cancel(Cancel::Turn)],
+        Action::Interrupt if model.facts.running() => {
+            note_queue(model, now);
+            vec![Effect::Cancel(Cancel::Turn)]
+        }
         Action::LeaveIfEmpty => vec![Effect::Leave(Exit::Asked)],
         Action::Suspend => vec![Effect::Suspend],
         Action::Transcript => toggle_transcript(model),
@@ -209,6 +229,16 @@ fn anywhere(model: &mut Model, action: Action) -> Vec<Effect> {
         Action::Help => help(model),
         Action::Redraw => vec![Effect::Redraw],
         _ => Vec::new(),
+    }
+}
+
+/// What waits runs next: whoever interrupts should know, and how to keep it from running.
+fn note_queue(model: &mut Model, now: Moment) {
+    let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin)).count();
+    if ours > 0 {
+        let waits = if ours == 1 { "prompt of yours waits" } else { "prompts of yours wait" };
+        let text = format!("{ours} {waits}, to run next: Alt-↑ takes back the last");
+        model.remark(text, now);
     }
 }
 
@@ -245,7 +275,7 @@ fn toggle_transcript(model: &mut Model) -> Vec<Effect> {
 
 /// The last prompt written here that still waits comes back to be changed.
 fn take_back(model: &mut Model) -> Vec<Effect> {
-    let ours = model.facts.queued.iter().rev().find(|queued| queued.origin == model.me);
+    let ours = model.facts.queued.iter().rev().find(|queued| model.me.is(&queued.origin));
     let Some(queued) = ours.cloned() else { return Vec::new() };
     model.composer.give_back(&queued.text);
     vec![Effect::Cancel(Cancel::Prompt(queued.prompt))]
@@ -260,7 +290,7 @@ fn close_overlay(model: &mut Model, chosen: Chosen) -> Vec<Effect> {
         }
         Chosen::Resume(session) => {
             model.overlay = None;
-            vec![Effect::Leave(Exit::Resume(session))]
+            vec![Effect::Reach(session)]
         }
     }
 }

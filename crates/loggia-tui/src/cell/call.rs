@@ -14,6 +14,8 @@ use crate::wrap::{Break, Margin, cut, wrap};
 const TITLE: usize = 3;
 const ABOUT: usize = 6;
 const OUTPUT: usize = 5;
+/// Of what a person ran: they want to read it.
+const OWN_OUTPUT: usize = 20;
 const CHANGE: usize = 24;
 /// What is read of output for a summary, and at all. Progress bars go up a few lines.
 const SUMMARY_BYTES: usize = 32 * 1024;
@@ -143,9 +145,14 @@ fn printed(call: &CallCell, changed: bool, context: &CellContext<'_>) -> Vec<Lin
     // The end of a command's output is what matters; of anything else, the start.
     let keep = if command || !live.is_empty() { Keep::End } else { Keep::Start };
     let mut lines = Vec::new();
+    let limit = if call.typed { OWN_OUTPUT } else { OUTPUT };
     let mut show = |text: &str, style: Style, keep: Keep| {
         if !text.trim().is_empty() {
-            lines.extend(output_lines(text, style, keep, context));
+            if call.skipped > 0 && text == live {
+                let before = format!("… {} bytes before this are left out", call.skipped);
+                lines.extend(context.paragraph(&before, theme.dim, &context.indent()));
+            }
+            lines.extend(output_lines(text, style, keep, limit, context));
         }
     };
     match &call.outcome {
@@ -190,11 +197,12 @@ fn output_lines(
     text: &str,
     style: Style,
     keep: Keep,
+    limit: usize,
     context: &CellContext<'_>,
 ) -> Vec<Line<'static>> {
     let (bytes, count, limit) = match context.expanded {
         true => (MOST_BYTES, MOST_LINES, MOST_LINES),
-        false => (SUMMARY_BYTES, SUMMARY_LINES, OUTPUT),
+        false => (SUMMARY_BYTES, SUMMARY_LINES, limit),
     };
     let (part, unread) = match keep {
         Keep::Start => start(text, bytes, count),

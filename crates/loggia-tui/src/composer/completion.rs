@@ -111,10 +111,14 @@ pub fn commands(start: usize, typed: &str, custom: &[CustomCommand]) -> Option<P
     popup(start, items, Kind::Command)
 }
 
-/// In a command line a file is a word of it; in a prompt it is mentioned.
+/// In a command line a file is a word of it; in a prompt it is its path, as every model reads it.
 pub fn files(start: usize, found: Vec<String>, shell: bool) -> Option<Popup> {
     let offer = |path: String| {
-        let insert = if shell { format!("{} ", quoted(&path)) } else { format!("@{path} ") };
+        let insert = match (shell, path.contains(char::is_whitespace)) {
+            (true, _) => format!("{} ", quoted(&path)),
+            (false, true) => format!("\"{path}\" "),
+            (false, false) => format!("{path} "),
+        };
         Offer { insert, label: path, about: String::new() }
     };
     popup(start, found.into_iter().map(offer).collect(), Kind::File)

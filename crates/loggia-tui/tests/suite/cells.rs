@@ -32,6 +32,10 @@ fn gallery(width: usize, expanded: bool, cells: &[(&str, Cell)]) -> String {
 
 #[test]
 fn prompts_say_where_they_come_from() {
+    let attached = Origin {
+        principal: Some("local:1000".to_owned()),
+        ..Origin::new(Surface::Tui, "terminal-2")
+    };
     let waits = |queued, withdrawn| {
         let text = "and then the tests".to_owned();
         from(ada(), CellBody::Prompt { text, queued, withdrawn })
@@ -46,7 +50,7 @@ fn prompts_say_where_they_come_from() {
                 "somebody with a name",
                 prompt(ada(), "Fix the greeting in src/main.rs, and be quick.")
             ),
-            ("another terminal", prompt(Origin::new(Surface::Tui, "terminal-2"), "hello")),
+            ("attached", prompt(attached, "hello")),
             ("queued", waits(true, false)),
             ("withdrawn", waits(false, true)),
             ("long", prompt(here(), &pasted)),

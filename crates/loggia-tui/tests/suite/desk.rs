@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use futures::future::BoxFuture;
-use loggia_core::{CustomCommands, Millis, Origin, Prices, Surface};
+use loggia_core::{CustomCommands, Millis, ModelName, Origin, Prices, SessionId, Surface};
 use loggia_session::{Hub, LocalClient, SessionHandle};
 use loggia_testkit::ScriptAgent;
 use loggia_testkit::client::{create, memory_hub};
@@ -27,11 +27,16 @@ pub struct Study {
     pub previews: Vec<Preview>,
     pub commands: Mutex<CustomCommands>,
     pub prices: Prices,
+    /// Why no other session can be opened.
+    pub unreachable: Option<String>,
+    pub me: Option<watch::Sender<Origin>>,
+    pub trouble: watch::Sender<String>,
 }
 
 impl Default for Study {
     fn default() -> Self {
         let (present, _) = watch::channel(Vec::new());
+        let (trouble, _) = watch::channel(String::new());
         Self {
             files: Vec::new(),
             written: Mutex::default(),
@@ -39,6 +44,9 @@ impl Default for Study {
             previews: Vec::new(),
             commands: Mutex::default(),
             prices: Prices::default(),
+            unreachable: None,
+            me: None,
+            trouble,
         }
     }
 }
@@ -68,6 +76,21 @@ impl Host for Study {
         Box::pin(async { Ok(self.previews.clone()) })
     }
 
+    fn model(&self, name: &str) -> Result<ModelName, String> {
+        match name {
+            "offline" | "scripted" => Ok(ModelName(name.into())),
+            _ => Err(format!("there is no `{name}`: `offline` or `scripted`")),
+        }
+    }
+
+    fn reach<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async { self.unreachable.clone().map_or(Ok(()), Err) })
+    }
+
+    fn me(&self) -> Option<watch::Receiver<Origin>> {
+        self.me.as_ref().map(watch::Sender::subscribe)
+    }
+
     fn share(&self) -> ShareFacts {
         ShareFacts {
             urls: vec!["ws://localhost:1234/ws".into()],
@@ -94,7 +117,7 @@ impl Host for Study {
     }
 
     fn trouble(&self) -> watch::Receiver<String> {
-        watch::channel(String::new()).1
+        self.trouble.subscribe()
     }
 
     fn edit(&self, _name: &str, text: &str) -> Result<Option<String>, String> {
@@ -136,6 +159,7 @@ impl Desk {
             reflows: true,
             theme: loggia_tui::theme::Theme::default(),
             prices: host.prices.clone(),
+            asks_background: false,
         };
         let some = |number| NonZero::new(number).unwrap();
         Self {
@@ -214,6 +238,15 @@ impl Desk {
                 Err(_) => panic!("never {text:?}:\n{}", self.screen()),
             }
         }
+    }
+
+    /// Waits until the screen wants something of the owner of the terminal.
+    pub async fn wishes(&mut self) -> &[Wish] {
+        while self.wishes.is_empty() {
+            let msg = tokio::time::timeout(PATIENCE, self.engine.next()).await;
+            self.send(msg.expect("a wish").expect("a session"));
+        }
+        &self.wishes
     }
 
     /// The person has looked at the dialog long enough.

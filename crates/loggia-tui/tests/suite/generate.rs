@@ -20,6 +20,8 @@ pub fn text(text: &str) -> Cell {
 
 pub fn shell(command: &str) -> CallCell {
     CallCell {
+        typed: false,
+        skipped: 0,
         call: CallId::new("call-1"),
         tool: "shell".to_owned(),
         title: format!("Run `{command}`"),

@@ -51,7 +51,10 @@ async fn keys_typed_ahead_do_not_answer() {
     desk.types("ya1");
     // All of it is a draft.
     desk.sees("yya1").await;
-    desk.reads().types("n").sees_no("Allow once").await;
+    // And stays one, however long it takes; an arrow goes up to the answers.
+    desk.reads().sees("you are writing").await.types("n").sees("› yya1n").await;
+    desk.reads().types("<up>").sees("Enter choose").await.types("n").sees_no("Allow once").await;
+    desk.sees("› yya1n").await;
 }
 
 #[tokio::test]
@@ -141,6 +144,22 @@ async fn a_line_behind_a_mark_is_run_without_a_question() {
     assert!(matches!(authority, Authority::Typed { .. }), "{authority:?}");
 }
 
+/// What one ran oneself is read: more of it is there, and how to see the rest.
+#[tokio::test]
+async fn more_is_shown_of_what_one_ran_oneself() {
+    let long: String = (1..=60).map(|number| format!("row {number}\n")).collect();
+    for (typed, first, more) in [("!seq", 41, 40), ("go", 56, 55)] {
+        let acts = [Act::execute("seq"), Act::output(&long), Act::succeed(&long)];
+        let mut desk = Desk::sized(ScriptAgent::doing(acts), Study::default(), (80, 40)).await;
+        desk.types(typed).types("<enter>");
+        if typed == "go" {
+            desk.sees("Allow once").await.reads().types("y");
+        }
+        desk.sees("row 60").await.sees_no("working").await;
+        desk.sees(&format!("… {more} more lines: Ctrl-T shows all\n  row {first}\n")).await;
+    }
+}
+
 /// What the agent tries in that turn besides is asked about as ever.
 #[tokio::test]
 async fn a_line_of_ones_own_lets_nothing_else_pass() {
@@ -182,14 +201,15 @@ async fn esc_interrupts() {
 
 #[tokio::test]
 async fn files_commands_and_history_complete() {
-    let files = ["src/main.rs", "src/view.rs", "README.md"].map(str::to_owned).to_vec();
+    let files = ["src/main.rs", "src/view.rs", "a b.md"].map(str::to_owned).to_vec();
     let study = Study { files, ..Study::default() };
     let mut desk = Desk::sized(ScriptAgent::doing([Act::say("ok")]), study, (80, 24)).await;
-    desk.types("see @mai").sees("src/main.rs").await.types("<tab>");
-    desk.sees("see @src/main.rs").await.types("<enter>").sees("ok").await;
+    // What is inserted is what is sent: a path, as every model reads it.
+    desk.types("see @mai").sees("src/main.rs").await.types("<tab>@ab").sees("a b.md").await;
+    desk.types("<tab>").sees("see src/main.rs \"a b.md\"").await.types("<enter>").sees("ok").await;
     desk.types("/mo").sees("what passes without a question").await.types("<ctrl-c>");
-    desk.types("<ctrl-r>main").sees("search: main  see @src/main.rs").await.types("<enter>");
-    desk.sees("› see @src/main.rs").await;
+    desk.types("<ctrl-r>main").sees("search: main  see src/main.rs").await.types("<enter>");
+    desk.sees("› see src/main.rs").await;
 }
 
 #[tokio::test]
@@ -225,7 +245,57 @@ async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
     let mut desk = Desk::sized(ScriptAgent::idle(), study, (80, 24)).await;
     desk.types("/resume<enter>").sees("the end of one").await;
     desk.types("<down>").sees("the end of two").await.types("<enter>");
-    assert_eq!(desk.wishes, [Wish::Leave(Exit::Resume("s2".into()))]);
+    assert_eq!(desk.wishes().await, [Wish::Leave(Exit::Resume("s2".into()))]);
+}
+
+/// What can not answer does not get to.
+#[tokio::test]
+async fn a_model_is_looked_for_before_the_session_is_set_to_it() {
+    let mut desk = Desk::new(ScriptAgent::idle()).await;
+    desk.types("/model bogus<enter>").sees("there is no `bogus`: `offline` or").await;
+    desk.types("/model<enter>").sees("the model is `").await;
+    desk.types("/Model scripted<enter>").sees("· scripted ·").await;
+}
+
+/// What cannot be opened does not end what is open.
+#[tokio::test]
+async fn a_session_that_cannot_be_opened_leaves_the_screen_where_it_is() {
+    let preview = Preview {
+        session: "s1".into(),
+        when: "yesterday".into(),
+        title: "one".into(),
+        lines: Vec::new(),
+        here: true,
+    };
+    let unreachable = Some("session s1 is in use by process 7 (loggia)".to_owned());
+    let study = Study { previews: vec![preview], unreachable, ..Study::default() };
+    let mut desk = Desk::sized(ScriptAgent::doing([Act::say("still here")]), study, (80, 24)).await;
+    desk.types("/resume<enter>").sees("yesterday").await.types("<enter>");
+    desk.sees("in use by process 7").await.types("hello<enter>").sees("still here").await;
+    assert_eq!(desk.wishes, []);
+}
+
+/// The other end knows an attached screen under a new name once it has connected again.
+#[tokio::test]
+async fn a_screen_with_a_new_name_is_still_oneself() {
+    let me = |client: &str| Origin::new(Surface::A2a, client);
+    let (sender, _) = tokio::sync::watch::channel(me("me@1"));
+    let study = Study { me: Some(sender), ..Study::default() };
+    let acts = [Act::execute("ls"), Act::succeed("ok"), Act::say("done")];
+    let mut desk = Desk::sized(ScriptAgent::doing(acts), study, (80, 24)).await;
+    desk.host.trouble.send_replace("connection lost, trying again (closed)".into());
+    desk.sees("trying again").await;
+    let command = Command::Prompt {
+        prompt: "p".into(),
+        task: TaskChoice::New,
+        content: Content::text("mine"),
+    };
+    desk.handle.submit(command, me("me@2")).await.unwrap();
+    desk.host.me.as_ref().unwrap().send_replace(me("me@2"));
+    desk.sees("Allow once").await.reads().types("y");
+    desk.sees("your answer is sent when the connection is back").await;
+    desk.sees("done").await;
+    assert!(!desk.screen().contains("[A2A]"), "{}", desk.screen());
 }
 
 #[tokio::test]

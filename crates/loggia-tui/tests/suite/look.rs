@@ -1,8 +1,9 @@
 //! How lines and screens are written into snapshots: as text, or with the styles spelled out.
 
-use loggia_core::{Cell, ClientId, Millis};
+use loggia_core::{Cell, Millis, Origin, Surface};
 use loggia_tui::cell::{CellContext, render};
 use loggia_tui::highlight::Highlighter;
+use loggia_tui::myself::Myself;
 use loggia_tui::pager::{Pager, Scene};
 use loggia_tui::theme::Theme;
 use ratatui::buffer::Buffer;
@@ -22,7 +23,7 @@ pub fn cell(cell: &Cell, width: usize, expanded: bool) -> String {
 }
 
 pub fn lines(cell: &Cell, width: usize, expanded: bool, theme: &Theme) -> Vec<Line<'static>> {
-    let own = ClientId::new("terminal-1");
+    let own = Myself::new(Origin::new(Surface::Tui, "terminal-1"));
     let context = CellContext {
         width,
         theme,
@@ -31,6 +32,7 @@ pub fn lines(cell: &Cell, width: usize, expanded: bool, theme: &Theme) -> Vec<Li
         now: NOW,
         frame: 0,
         own: Some(&own),
+        whole: None,
     };
     render(cell, &context)
 }

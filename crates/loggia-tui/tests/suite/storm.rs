@@ -48,6 +48,7 @@ impl Storm {
             reflows,
             theme: Theme::new(depth, background),
             prices: loggia_core::Prices::default(),
+            asks_background: false,
             vim: dice.below(4) == 0,
         };
         let mut storm = Self {
@@ -165,9 +166,11 @@ impl Storm {
     fn compare(&mut self, last: Option<u16>) {
         let (width, height) = self.model.size;
         let now = Moment(self.now);
+        let hidden = self.parser.screen().hide_cursor();
         let (wanted, first) = match self.alternate {
             true => {
-                let (buffer, _) = view::fullscreen(&mut self.model, now);
+                let (buffer, frame) = view::fullscreen(&mut self.model, now);
+                assert_eq!(hidden, frame.cursor.is_none());
                 let row = |cells: &[ratatui::buffer::Cell]| -> String {
                     cells.iter().map(ratatui::buffer::Cell::symbol).collect()
                 };
@@ -177,6 +180,8 @@ impl Storm {
                 let frame = view::inline(&mut self.model, now);
                 let rows = frame.lines.len().min(usize::from(height));
                 let skip = frame.lines.len() - rows;
+                let shown = frame.cursor.is_some_and(|(_, row)| usize::from(row) >= skip);
+                assert_eq!(hidden, !shown);
                 let lines = frame.lines.iter().skip(skip).map(ToString::to_string).collect();
                 // Where nobody knows where the picture is, nobody can look there.
                 let Some(last) = last else { return };

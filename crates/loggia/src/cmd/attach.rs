@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::chat;
 use super::chat::host::{self, Around, ChatHost, Commands};
 use crate::compose::App;
-use crate::config::{Config, Flags};
+use crate::config::Flags;
 use crate::exit::Usage;
 use crate::remote::{Address, RemoteClient};
 
@@ -51,7 +51,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         let why = "there is no terminal to show the session in";
         return Err(Usage(why.into()).into());
     }
-    let Config { keys, prices, .. } = app.load_config(&Flags::default())?.config;
+    let config = app.load_config(&Flags::default())?.config;
     let address = Address {
         url: args.url.clone(),
         token: args.token_file.as_deref().map(read_token).transpose()?,
@@ -62,18 +62,28 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
     if !args.insecure {
         address.keeps_its_token()?;
     }
+    let token = match args.token_file {
+        Some(_) => "You gave a token; others may need one of their own.",
+        None => "You needed no token; other users' clients may need one.",
+    };
     let client = RemoteClient::connect(address).await?;
-    let share = ShareFacts { urls: vec![args.url.clone()], code: Some(args.url), token: None };
+    let share = ShareFacts {
+        urls: vec![args.url.clone()],
+        code: Some(args.url),
+        token: Some(token.into()),
+    };
     let around = Around {
+        me: Some(client.you()),
         share: watch::channel(share).1,
-        present: host::others(client.present(), Some(client.you.clone())),
+        present: host::others(client.present(), Some(client.you())),
         trouble: client.trouble(),
         wish: None,
     };
     let commands = Commands::Elsewhere(client.custom());
     let host = Arc::new(ChatHost::new(app, None, commands, around));
-    let look = chat::Look { fullscreen: args.fullscreen, keys, prices };
-    let start = chat::start(app, client.you.clone(), client.head, look, host.as_ref());
+    let look = chat::Look::new(args.fullscreen, &config);
+    let me = client.you().borrow().clone();
+    let start = chat::start(app, me, client.head, look, host.as_ref());
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
     Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))
 }

@@ -15,9 +15,9 @@ use loggia_tui::{Exit, ShareFacts, Start};
 
 use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
-use crate::config::{Config, Keys};
+use crate::config::{Config, Keys, ThemeChoice};
 use crate::exit::{FAILED, TERMINATED, Usage};
-use host::{Around, ChatHost, Commands};
+use host::{Around, ChatHost, Commands, Sessions};
 use share::Sharing;
 use tokio::sync::{mpsc, watch};
 
@@ -51,8 +51,10 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
         (None, false) => None,
     };
     let origin = Origin::new(Surface::Tui, format!("tui-{}", std::process::id()).as_str());
+    let mut last;
     let exit = loop {
         let handle = open(&setup, wanted.take(), &origin, app).await?;
+        last = handle.clone();
         let shown = Shown { handle, origin: origin.clone(), fullscreen: args.fullscreen };
         match shown.run(&setup, bound.take(), &args.share, app).await? {
             Exit::Resume(session) => {
@@ -62,7 +64,13 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
             exit => break exit,
         }
     };
+    let session = last.id().clone();
+    let turns = last.inspect(|session| session.summary().turns).await.unwrap_or(0);
+    drop(last);
     setup.hub.stop().await;
+    if exit == Exit::Asked && turns > 0 {
+        println!("Go on with `loggia --continue`, or `loggia --session {session}`.");
+    }
     Ok(exit_code(exit))
 }
 
@@ -111,12 +119,12 @@ impl Shown {
         // One wish at a time: a person waits for its answer.
         let (wish, mut wishes) = mpsc::channel(1);
         let trouble = watch::channel(String::new()).1;
-        let around = Around { share, present: others, trouble, wish: Some(wish) };
+        let around = Around { me: None, share, present: others, trouble, wish: Some(wish) };
         let commands = Commands::Here(app.commands.clone());
-        let host = Arc::new(ChatHost::new(app, Some(setup.store.clone()), commands, around));
+        let sessions = Sessions { store: setup.store.clone(), hub: setup.hub.clone() };
+        let host = Arc::new(ChatHost::new(app, Some(sessions), commands, around));
         let (me, head) = (self.origin.clone(), self.handle.head());
-        let Config { keys, prices, .. } = &setup.config;
-        let look = Look { fullscreen: self.fullscreen, keys: *keys, prices: prices.clone() };
+        let look = Look::new(self.fullscreen, &setup.config);
         let start = start(app, me, head, look, host.as_ref());
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = tokio::select! {
@@ -131,13 +139,21 @@ impl Shown {
 
 /// How the person wants the screen.
 pub(super) struct Look {
-    pub fullscreen: bool,
-    pub keys: Keys,
-    pub prices: Prices,
+    fullscreen: bool,
+    keys: Keys,
+    theme: ThemeChoice,
+    prices: Prices,
+}
+
+impl Look {
+    pub fn new(fullscreen: bool, config: &Config) -> Self {
+        Self { fullscreen, keys: config.keys, theme: config.theme, prices: config.prices.clone() }
+    }
 }
 
 /// How the screen begins.
 pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHost) -> Start {
+    let theme = theme(app, look.theme);
     Start {
         me,
         head,
@@ -147,7 +163,10 @@ pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHos
         vim: look.keys == Keys::Vim,
         size: (80, 24),
         reflows: reflows(app),
-        theme: theme(app),
+        asks_background: theme.background == Background::Unknown
+            && theme.depth != Depth::None
+            && may_be_asked(app),
+        theme,
         prices: look.prices,
     }
 }
@@ -189,11 +208,26 @@ fn now() -> Millis {
 }
 
 /// The terminal's own colours, as many as it has, and none where somebody says so.
-fn theme(app: &App) -> Theme {
+fn theme(app: &App, choice: ThemeChoice) -> Theme {
     let get = |name| app.environment.get(name);
     let depth = Depth::detect(get("NO_COLOR").is_some(), get("TERM"), get("COLORTERM"));
-    let background = get("COLORFGBG").and_then(Background::from_colorfgbg);
-    Theme::new(depth, background.unwrap_or_default())
+    let background = match choice {
+        ThemeChoice::Light => Background::Light,
+        ThemeChoice::Dark => Background::Dark,
+        ThemeChoice::Auto => {
+            let said = get("COLORFGBG").and_then(Background::from_colorfgbg);
+            said.unwrap_or(Background::Unknown)
+        }
+    };
+    Theme::new(depth, background)
+}
+
+/// Terminals that print questions which they do not know are not asked.
+fn may_be_asked(app: &App) -> bool {
+    let term = app.environment.get("TERM").unwrap_or_default();
+    let inside = app.environment.get("TMUX").is_some();
+    let prints = ["linux", "vt", "eterm", "cons", "sun"].iter().any(|name| term.starts_with(name));
+    !prints && (inside || !term.starts_with("screen"))
 }
 
 /// Nearly every terminal breaks long rows when it gets narrower; the classic ones cut them.

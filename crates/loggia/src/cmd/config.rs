@@ -103,6 +103,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         hooks,
         keys,
         prices,
+        theme,
     } = &loaded.config;
     let origin = |name: &str| loaded.origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
     let row = |key: &'static str, value: Value| Row { key, value, origin: origin(key) };
@@ -161,6 +162,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         let origin = origin(&format!("prices.{model}"));
         rows.push(Row { key: "prices", value: json!(value), origin });
     }
+    rows.push(row("tui.theme", json!(theme.name())));
     rows
 }
 

@@ -78,9 +78,10 @@ async fn list(
         let turns = summary.turns;
         writeln!(
             std::io::stdout(),
-            "{}  {}  {state}  {turns:>3} turns  {}",
+            "{}  {}  {state}  {turns:>3} {}  {}",
             listed.session,
             time(summary.updated),
+            if turns == 1 { "turn " } else { "turns" },
             printable(&summary.title)
         )?;
         if all {
@@ -110,9 +111,14 @@ async fn fold(
 
 async fn show(store: &dyn Store, id: &SessionId) -> anyhow::Result<ExitCode> {
     let (transcript, damage) = fold(store, id).await?;
-    let text: String = transcript.cells().iter().map(|cell| printable(&markdown(cell))).collect();
+    let text: String = cells(&transcript).map(|cell| printable(&markdown(cell))).collect();
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(report(damage))
+}
+
+/// All there is to read: what was said and done, then what waits.
+fn cells(transcript: &Transcript) -> impl Iterator<Item = &Cell> {
+    transcript.cells().iter().chain(transcript.waiting())
 }
 
 fn report(damage: Option<StoreError>) -> ExitCode {
@@ -136,7 +142,7 @@ async fn export(
         ExportFormat::Markdown => {
             let (transcript, found) = fold(store, id).await?;
             damage = found;
-            transcript.cells().iter().map(markdown).collect()
+            cells(&transcript).map(markdown).collect()
         }
         ExportFormat::Jsonl => {
             let mut lines = String::new();

@@ -10,7 +10,9 @@ use super::clones::{CloneLimit, ClonesConfig};
 use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting, TlsPart};
 use super::nearest::nearest;
-use super::{Config, Environment, Hooks, Keys, Loaded, Offers, Origin, ServerLimits, TlsConfig};
+use super::{
+    Config, Environment, Hooks, Keys, Loaded, Offers, Origin, ServerLimits, ThemeChoice, TlsConfig,
+};
 use crate::style::one_line;
 
 const BUILT_IN_MODEL: &str = "offline";
@@ -45,6 +47,7 @@ impl Draft {
                 hooks: Hooks { prompt_submit: None, seconds: BUILT_IN_HOOK_SECONDS },
                 keys: Keys::default(),
                 prices: Prices::default(),
+                theme: ThemeChoice::default(),
             },
             origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
             notices: Vec::new(),
@@ -99,6 +102,10 @@ impl Draft {
                 config.prices.models.insert(model, price);
                 name
             }
+            Setting::Theme(theme) => {
+                config.theme = theme;
+                key.name.to_owned()
+            }
             Setting::Rule { pattern, allow } => add_rule(&mut config.rules, pattern, allow),
             Setting::Clones(setting) => match config.clones.put(setting) {
                 None => key.name.to_owned(),
@@ -142,6 +149,7 @@ impl Draft {
             | Setting::Keys(_)
             | Setting::Currency(_)
             | Setting::Price { .. }
+            | Setting::Theme(_)
             | Setting::Clones(_) => false,
         }
     }
@@ -163,6 +171,7 @@ impl Draft {
             }
             Setting::Currency(currency) => *currency == self.config.prices.currency,
             Setting::Price { model, price } => self.config.prices.models.get(model) == Some(price),
+            Setting::Theme(theme) => *theme == self.config.theme,
             Setting::Clones(setting) => self.config.clones.is_already(setting),
             Setting::WebhookHost(host) => self.config.webhook_hosts.contains(host),
             Setting::PromptHook(words) => Some(words) == self.config.hooks.prompt_submit.as_ref(),

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{Mode, Price};
 
-use super::Keys;
 use super::clones::{self, CloneLimit, CloneSetting};
 use super::environment::may_be_passed;
 use super::error::shortened;
+use super::{Keys, ThemeChoice};
 
 /// One thing said about one key. A list says several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,7 @@ pub enum Setting {
     PassEnvironment(String),
     PromptHook(Vec<String>),
     Keys(Keys),
+    Theme(ThemeChoice),
     Clones(CloneSetting),
     WebhookHost(String),
     Tls(TlsPart, PathBuf),
@@ -144,6 +145,7 @@ pub const KEYS: &[Key] = &[
     Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
     key("hooks.seconds", Form::Number(Limit::HookSeconds)),
     key("tui.keys", Form::Text(read_keys)),
+    key("tui.theme", Form::Text(read_theme)),
     key("prices.currency", Form::Text(read_currency)),
     PRICES,
 ];
@@ -238,6 +240,14 @@ fn read_currency(text: &str) -> Result<Setting, String> {
         true => Ok(Setting::Currency(text.to_owned())),
         false => Err("write the sign or the short name of a currency, such as `USD`".into()),
     }
+}
+
+fn read_theme(text: &str) -> Result<Setting, String> {
+    let theme = ThemeChoice::ALL.into_iter().find(|theme| theme.name() == text.trim());
+    let theme = theme.ok_or_else(|| {
+        format!("there is no theme `{}`: write `auto`, `light` or `dark`", shortened(text))
+    })?;
+    Ok(Setting::Theme(theme))
 }
 
 fn read_allowed(text: &str) -> Result<Setting, String> {

@@ -26,6 +26,11 @@ fn mistakes_name_their_place_and_a_next_step() {
         ),
         ("[tui]\nkeys = 'emacs'", 2, "tui.keys: there are no `emacs` keys: write `plain` or `vim`"),
         (
+            "[tui]\ntheme = 'solarized'",
+            2,
+            "tui.theme: there is no theme `solarized`: write `auto`, `light` or `dark`",
+        ),
+        (
             "[prices]\ncurrency = '1'",
             2,
             "prices.currency: write the sign or the short name of a currency, such as `USD`",

@@ -281,8 +281,22 @@ fn colours() {
         let mut screen = Screen::sized(&machine, &[], environment, (60, 22));
         screen.sees(READY);
         send(&mut screen, &["say **bold** and `code`", "edit notes.txt: two => 2"]);
-        assert_snapshot!(format!("colours_{name}"), screen.styled_picture(&[ARMED]));
+        let picture = screen.styled_picture(&[ARMED]);
+        assert_snapshot!(format!("colours_{name}"), picture);
+        if name == "light" {
+            assert_eq!(picture, of_a_terminal_that_answers());
+        }
     }
+}
+
+/// The same picture, where the terminal is asked and says that it is light.
+fn of_a_terminal_that_answers() -> String {
+    let machine = Machine::new();
+    machine.write("notes.txt", "one\ntwo\nthree\n");
+    let mut screen = Screen::sized(&machine, &[], &[("TERM", "xterm-256color")], (60, 22));
+    screen.sees(READY).types("\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\");
+    send(&mut screen, &["say **bold** and `code`", "edit notes.txt: two => 2"]);
+    screen.styled_picture(&[ARMED])
 }
 
 #[test]

@@ -23,6 +23,8 @@ fn a_first_prompt_is_answered_and_a_write_is_allowed_with_a_key() {
     screen.types("/quit\r").sees("code 0").is_restored();
     let shown = screen.shown();
     assert!(shown.contains("wrote a.txt") && !shown.contains("what shall I do?"), "{shown}");
+    let session = machine.sessions().remove(0);
+    assert!(shown.contains(&format!("`loggia --session {session}`")), "{shown}");
 }
 
 /// The keys are there before the question is: none of them answers it.
@@ -32,10 +34,42 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     let mut screen = Screen::open(&machine, &[]);
     screen.sees("what shall I do?").types("say ready\x0await 300ms\x0awrite a.txt: x\r");
     screen.sees("working").types("yyy1");
-    screen.sees("Allow Loggia to write a.txt?").sees("yyy1").sees(ARMED).types("n");
+    screen.sees("Allow Loggia to write a.txt?").sees("yyy1").sees("you are writing").types("n");
+    screen.sees("yyy1n").types("\x1b[A").sees(ARMED).types("n");
     screen.sees_no("Allow once").sees("refused");
     assert_eq!(machine.read("a.txt"), None);
     screen.types("\x03").types("\x03\x03").sees("code 0");
+}
+
+/// What is typed as a message while a question is open is one, and sent.
+#[test]
+fn a_sentence_does_not_answer() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("write a.txt: x\r").sees(ARMED);
+    for key in ["s", "a", "y", " ", "y"] {
+        screen.types(key);
+    }
+    screen.sees("› say y").sees("you are writing").types("\r").sees("queued: say y");
+    assert_eq!(machine.read("a.txt"), None);
+    screen.sees(ARMED).types("n").sees("\n\ny").types("/quit\r").sees("code 0").is_restored();
+}
+
+/// A session that another process has open stays there, and this screen stays here.
+#[test]
+fn a_session_that_is_open_elsewhere_is_not_gone_on_in() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["run", "say the other one"]).code, 0);
+    let other = machine.sessions().remove(0);
+    let mut there = Screen::open(&machine, &["--session", &other]);
+    // What was typed on another screen of the same person was typed by them.
+    there.sees("the other one").sees("what shall I do?");
+    assert!(there.shown().contains("› say the other one"), "{}", there.shown());
+    let mut here = Screen::open(&machine, &[]);
+    here.sees("what shall I do?").types("/resume\r").sees("Go on in:").types("\r");
+    here.sees("is in use by process").sees("loggia attach").types("say still here\r");
+    here.sees("\n\nstill here").types("/quit\r").sees("code 0");
+    there.types("/quit\r").sees("code 0").is_restored();
 }
 
 #[test]
@@ -279,6 +313,8 @@ fn escape_sequences_in_output_do_not_reach_the_terminal() {
     screen.sees("what shall I do?").types(&format!("run printf '{nasty}'\r")).sees("done");
     screen.sees_no("working").types("\x04").sees("code 0").is_restored();
     let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
+    // The one question that the screen itself asks.
+    let bytes = bytes.replacen("\x1b]11;?\x1b\\", "", 1);
     assert!(!bytes.contains("\x1b]"), "{bytes:?}");
 }
 

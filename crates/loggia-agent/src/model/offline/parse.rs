@@ -133,14 +133,15 @@ impl<'a> Reader<'a> {
             "wait" => return duration(rest).map(Step::Wait),
             "think" => return think(rest),
             "run" => CallStep::Run { command: text },
-            "read" => CallStep::Read { path: text },
+            "read" => CallStep::Read { path: plain_path(rest) },
             "search" => CallStep::Search { pattern: text },
             "ask" => CallStep::Ask { question: text },
             "list" if rest.is_empty() => CallStep::List { path: ".".to_owned() },
-            "list" => CallStep::List { path: text },
+            "list" => CallStep::List { path: plain_path(rest) },
             "edit" => self.edit(rest)?,
             "write" => {
                 let (path, content) = self.named_text(rest)?;
+                let path = plain_path(&path);
                 let content = content.map_inline(|line| line + "\n");
                 CallStep::Write { path, content }
             }
@@ -185,7 +186,7 @@ impl<'a> Reader<'a> {
         if old.is_empty() {
             return Err("OLD is empty".to_owned());
         }
-        Ok(CallStep::Edit { path: path.to_owned(), old, new })
+        Ok(CallStep::Edit { path: plain_path(path), old, new })
     }
 
     /// The fenced block on the next lines; every line of it ends with a newline.
@@ -245,6 +246,20 @@ fn plan(rest: &str) -> Result<Step, String> {
 }
 
 /// Splits at the first colon before a space or the end, so that a path may hold a colon.
+/// A path as people mention one: `@src/main.rs`, `"two words.md"`.
+fn plain_path(text: &str) -> String {
+    let mut path = text.trim();
+    loop {
+        let bare = path.strip_prefix('@').unwrap_or(path);
+        let quoted = bare.strip_prefix('"').and_then(|bare| bare.strip_suffix('"'));
+        let bare = quoted.unwrap_or(bare).trim();
+        if bare.is_empty() || bare == path {
+            return path.to_owned();
+        }
+        path = bare;
+    }
+}
+
 fn split_name(rest: &str) -> Result<(&str, &str), String> {
     let mut colons = rest.match_indices(':').map(|(index, _)| rest.split_at(index));
     let found = colons.find_map(|(name, after)| {

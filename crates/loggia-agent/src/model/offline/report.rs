@@ -43,6 +43,10 @@ fn failure_reason(outcome: &CallOutcome) -> Option<String> {
     match outcome {
         CallOutcome::Succeeded { .. } => None,
         CallOutcome::Failed { failure } => Some(format!("failed: {}", clipped(&failure.message))),
+        // By whom is with the call, on every screen in its own words.
+        CallOutcome::Cancelled { reason } if reason.starts_with("refused by ") => {
+            Some("was not done: refused".to_owned())
+        }
         CallOutcome::Cancelled { reason } => Some(format!("was not done: {}", clipped(reason))),
     }
 }

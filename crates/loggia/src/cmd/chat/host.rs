@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use loggia_agent::CommandFiles;
-use loggia_core::{CellBody, CustomCommands, Origin, Seq, SessionId, Transcript};
-use loggia_session::{SqliteStore, Store};
+use loggia_agent::model::registry;
+use loggia_core::{CellBody, CustomCommands, ModelName, Origin, Seq, SessionId, Transcript};
+use loggia_session::{Hub, HubError, SqliteStore, Store, StoreError};
 use loggia_tui::{Enough, Host, Present, Preview, ShareFacts};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -27,12 +28,16 @@ const HISTORY: u64 = 4 * 1024 * 1024;
 /// A longer prompt is not worth keeping.
 const REMEMBERED: usize = 64 * 1024;
 
+/// Where nobody has said which: the first of these that is there.
+const EDITORS: [&str; 2] = ["vi", "nano"];
+
 pub struct ChatHost {
     workspace: PathBuf,
     here: String,
     history: PathBuf,
     /// None where the session runs elsewhere: then there are no others to go on in.
-    store: Option<Arc<SqliteStore>>,
+    sessions: Option<Sessions>,
+    me: Option<watch::Receiver<Origin>>,
     commands: Commands,
     share: watch::Receiver<ShareFacts>,
     /// None where the session runs elsewhere.
@@ -40,6 +45,13 @@ pub struct ChatHost {
     editor: Option<String>,
     present: watch::Receiver<Vec<Present>>,
     trouble: watch::Receiver<String>,
+}
+
+/// Sessions of this machine, and what opens them.
+#[derive(Clone)]
+pub struct Sessions {
+    pub store: Arc<SqliteStore>,
+    pub hub: Arc<Hub>,
 }
 
 /// Where commands from files are known from.
@@ -50,6 +62,8 @@ pub enum Commands {
 
 /// What is known of the others, and of the way to the session.
 pub struct Around {
+    /// Where this screen's own name may change.
+    pub me: Option<watch::Receiver<Origin>>,
     pub share: watch::Receiver<ShareFacts>,
     pub present: watch::Receiver<Vec<Present>>,
     pub trouble: watch::Receiver<String>,
@@ -60,9 +74,10 @@ pub struct Around {
 /// The list of who is connected as the screen wants it: without this very screen.
 pub fn others(
     mut origins: watch::Receiver<Vec<Origin>>,
-    me: Option<Origin>,
+    me: Option<watch::Receiver<Origin>>,
 ) -> watch::Receiver<Vec<Present>> {
     let shown = move |origins: &[Origin]| -> Vec<Present> {
+        let me = me.as_ref().map(|me| me.borrow().clone());
         let others = origins.iter().filter(|origin| Some(*origin) != me.as_ref());
         others.map(present).collect()
     };
@@ -96,20 +111,23 @@ struct Written {
 }
 
 impl ChatHost {
-    pub fn new(
-        app: &App,
-        store: Option<Arc<SqliteStore>>,
-        commands: Commands,
-        around: Around,
-    ) -> Self {
-        let Around { share, present, trouble, wish } = around;
+    pub fn new(app: &App, sessions: Option<Sessions>, commands: Commands, around: Around) -> Self {
+        let Around { me, share, present, trouble, wish } = around;
         let environment = &app.environment;
-        let editor = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
+        let said = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
+        let editor = said.or_else(|| {
+            let on_path = |name: &&str| {
+                let path = environment.get_os("PATH").unwrap_or_default();
+                std::env::split_paths(&path).any(|directory| directory.join(name).is_file())
+            };
+            EDITORS.into_iter().find(on_path)
+        });
         Self {
             workspace: app.workspace.clone(),
             here: app.workspace.display().to_string(),
             history: app.paths.state.join("history.jsonl"),
-            store,
+            sessions,
+            me,
             commands,
             share,
             wish,
@@ -156,7 +174,7 @@ impl ChatHost {
 
 impl Host for ChatHost {
     fn files(&self, found: &mut dyn FnMut(String) -> Enough) {
-        if self.store.is_none() {
+        if self.sessions.is_none() {
             return; // the session's files are elsewhere
         }
         let walk = ignore::WalkBuilder::new(&self.workspace)
@@ -202,7 +220,7 @@ impl Host for ChatHost {
 
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>> {
         Box::pin(async {
-            let Some(store) = &self.store else {
+            let Some(Sessions { store, .. }) = &self.sessions else {
                 return Err("other sessions are found where this one runs".to_owned());
             };
             let listed = store.list(usize::MAX).await.map_err(|error| error.to_string())?;
@@ -223,6 +241,39 @@ impl Host for ChatHost {
             }
             Ok(previews)
         })
+    }
+
+    fn model(&self, name: &str) -> Result<ModelName, String> {
+        if self.sessions.is_none() {
+            return Err("it is chosen where the session runs".to_owned());
+        }
+        if name.is_empty() {
+            return Err(format!("/model and {}", registry::NAMES));
+        }
+        let name = crate::compose::absolute_model(name, &self.workspace);
+        match registry::open(&name, &self.workspace) {
+            Ok(_) => Ok(ModelName(name)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn reach<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+        Box::pin(async move {
+            let Some(Sessions { hub, .. }) = &self.sessions else {
+                return Err("other sessions are found where this one runs".to_owned());
+            };
+            match hub.open(session).await {
+                Ok(_) => Ok(()),
+                Err(error @ HubError::Store(StoreError::Busy { .. })) => {
+                    Err(format!("{error}; `loggia attach URL` joins it, where it is shared"))
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+
+    fn me(&self) -> Option<watch::Receiver<Origin>> {
+        self.me.clone()
     }
 
     fn share(&self) -> ShareFacts {
@@ -251,7 +302,9 @@ impl Host for ChatHost {
 
     fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String> {
         let Some(editor) = &self.editor else {
-            return Err("there is no editor: set VISUAL or EDITOR".to_owned());
+            return Err(
+                "there is no editor: set VISUAL or EDITOR, or install vi or nano".to_owned()
+            );
         };
         let edited = crate::cmd::run::edit_text(editor, name, text, |command| {
             command.status().map_err(Into::into)

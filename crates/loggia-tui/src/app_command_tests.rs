@@ -1,0 +1,63 @@
+//! Slash commands as they are typed here: done by the screen, sent to the session, or explained.
+
+use super::*;
+
+#[test]
+fn commands_of_this_screen_are_done_here_and_others_are_sent() {
+    let settings = |mode| {
+        let settings = Desk::new().model.facts.settings.unwrap();
+        Effect::Configure(Settings { mode, ..settings })
+    };
+    let cases = [
+        ("/quit\n", Some(Effect::Leave(Exit::Asked))),
+        ("/share\n", Some(Effect::LoadShare)),
+        ("/resume\n", Some(Effect::LoadSessions)),
+        ("/mode plan\n", Some(settings(Mode::Plan))),
+        ("/Mode EDITS\n", Some(settings(Mode::Edits))),
+        ("/mode nonsense\n", None),
+        ("/mode\n", None),
+        ("/Share\n", Some(Effect::LoadShare)),
+        ("/quit now\n", None),
+        ("/vim on\n", None),
+        ("/model bogus\n", Some(Effect::CheckModel("bogus".into()))),
+        ("/help mode\n", Some(Effect::Prompt("/help mode".into()))),
+        ("/compact \n", Some(Effect::Prompt("/compact ".into()))),
+        ("/unknown\n", Some(Effect::Prompt("/unknown".into()))),
+        ("/usr/bin/x is a path\n", Some(Effect::Prompt("/usr/bin/x is a path".into()))),
+    ];
+    for (typed, wanted) in cases {
+        let effects = Desk::new().types(typed);
+        let done: Vec<Effect> =
+            effects.into_iter().filter(|effect| !matches!(effect, Effect::Remember(_))).collect();
+        assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
+    }
+}
+
+#[test]
+fn a_command_that_was_meant_otherwise_is_explained_here() {
+    for (typed, said) in [
+        ("/mode\n", "the mode is `ask`: /mode ask, edits, plan or all"),
+        ("/mode bogus\n", "there is no mode `bogus`: /mode ask, edits, plan or all"),
+        ("/quit now\n", "`/quit` stands alone: `now` is too much"),
+        ("/VIM on\n", "`/vim` stands alone: `on` is too much"),
+    ] {
+        let mut desk = Desk::new();
+        let effects = desk.types(typed);
+        assert!(matches!(effects.as_slice(), [Effect::Remember(_)]), "{typed}: {effects:?}");
+        assert_eq!(desk.remark(), said, "{typed}");
+    }
+}
+
+/// The session lists what it has; what the screen has is said beside it.
+#[test]
+fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() {
+    let loggia_core::slash::Reading::Mistake(error) = loggia_core::slash::read("/modle edits")
+    else {
+        panic!("it is none")
+    };
+    let mut desk = Desk::new();
+    desk.turn("/modle edits");
+    let outcome = loggia_core::TurnOutcome::Failed { message: error.to_string() };
+    desk.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
+    assert!(desk.remark().contains("/mode, /model, /quit"), "{}", desk.remark());
+}

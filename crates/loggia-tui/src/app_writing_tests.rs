@@ -1,0 +1,171 @@
+//! A question on the screen while somebody writes: whatever they write, it answers nothing.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::guard::GUARD;
+
+fn asked() -> Desk {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("ls");
+    desk.look();
+    desk
+}
+
+/// Each letter some milliseconds after the one before, the screen drawn between them.
+fn write(desk: &mut Desk, text: &str, pauses: &[u64]) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for (letter, pause) in text.chars().zip(pauses.iter().cycle()) {
+        desk.now += pause;
+        desk.draw();
+        effects.extend(desk.types(letter.encode_utf8(&mut [0; 4])));
+    }
+    effects
+}
+
+#[test]
+fn a_word_is_a_word_and_a_message_is_sent() {
+    for (typed, wanted) in [("make", "make"), ("hurry", "hurry"), ("my answer, 1", "my answer, 1")]
+    {
+        for pause in [0, GUARD, 10 * GUARD] {
+            let mut desk = asked();
+            let effects = write(&mut desk, typed, &[pause]);
+            assert_eq!((answer(&effects), effects.len()), (None, 0), "{typed}");
+            assert_eq!(desk.model.composer.editor.text(), wanted);
+        }
+    }
+    let mut desk = asked();
+    let effects = write(&mut desk, "huh\n", &[GUARD]);
+    assert_eq!(effects, [Effect::Remember("huh".into()), Effect::Prompt("huh".into())]);
+    // The line is empty: after a moment keys are for the question again.
+    assert_eq!(answer(&desk.types("y")), None);
+    desk.press(KeyCode::Backspace);
+    desk.now += GUARD;
+    assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
+}
+
+/// With something written, an arrow goes up to the answers, the next word goes back to the line.
+#[test]
+fn arrows_go_to_the_answers_and_a_word_goes_back() {
+    let mut desk = asked();
+    desk.types("s");
+    desk.look();
+    let shown = |desk: &mut Desk| {
+        let frame = desk.draw();
+        frame.lines.iter().map(|line| line.to_string() + "\n").collect::<String>()
+    };
+    assert!(
+        shown(&mut desk).contains("you are writing: ↑↓ to the answers"),
+        "{}",
+        shown(&mut desk)
+    );
+    assert_eq!(desk.press(KeyCode::Down), []);
+    assert!(shown(&mut desk).contains("Enter choose"), "{}", shown(&mut desk));
+    desk.types("o");
+    desk.look();
+    assert_eq!(desk.types("y"), []);
+    assert_eq!(desk.model.composer.editor.text(), "soy");
+    desk.look();
+    desk.press(KeyCode::Up);
+    desk.press(KeyCode::Down);
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "proceed_always")));
+    assert_eq!(desk.model.composer.editor.text(), "soy", "the draft stays");
+    // Esc refuses from wherever one is, and closes a list first.
+    let mut desk = asked();
+    desk.types("/mo");
+    desk.look();
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    desk.look();
+    assert_eq!(answer(&desk.press(KeyCode::Esc)), Some(("ls", "cancel")));
+}
+
+#[test]
+fn what_is_searched_for_in_the_transcript_answers_nothing() {
+    let mut desk = asked();
+    desk.ctrl('t');
+    desk.types("/");
+    let effects = write(&mut desk, "hay\n", &[GUARD]);
+    assert_eq!(effects, []);
+}
+
+/// The words of a question are written where one began to write.
+#[test]
+fn a_draft_is_not_the_answer_to_a_question_in_words() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.types("see");
+    let details = Details::Question { text: "which?".into(), options: vec!["red".into()] };
+    let choices = policy::choices("ask", &details, Risk::Normal);
+    let (call, approval) = (loggia_core::CallId::from("q"), ApprovalId::from("q"));
+    let proposed = Event::CallProposed {
+        turn: "u".into(),
+        message: "m".into(),
+        call: call.clone(),
+        tool: "ask".into(),
+        title: "ask".into(),
+        access: Access::Read,
+        input: Default::default(),
+        details,
+    };
+    desk.event(Origin::agent(), proposed);
+    let risk = Risk::Normal;
+    desk.event(Origin::agent(), Event::ApprovalAsked { approval, call, choices, risk });
+    desk.look();
+    let effects = write(&mut desk, " it\n", &[GUARD]);
+    assert!(effects.contains(&Effect::Prompt("see it".into())), "{effects:?}");
+    assert_eq!(answer(&effects), None);
+}
+
+/// Whoever has seen the question and types may go up to it at once; answers come a moment later.
+#[test]
+fn an_arrow_right_after_a_letter_goes_up() {
+    let mut desk = asked();
+    desk.types("s");
+    assert_eq!(desk.press(KeyCode::Up), []);
+    assert_eq!(desk.model.composer.editor.text(), "s", "no older prompt");
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), None);
+    let mut desk = asked();
+    desk.types("s");
+    desk.press(KeyCode::Up);
+    desk.now += GUARD;
+    assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
+}
+
+proptest! {
+    /// Ordinary words, at any speed: none of them answers, all of them are in the line.
+    #[test]
+    fn no_sentence_answers(
+        first in "[b-dfhilmoq-xzB-FH-Z]",
+        rest in "[a-zA-Z0-9 ,.!?-]{0,12}",
+        pauses in prop::collection::vec(0u64..2 * GUARD, 1..6),
+        enter: bool,
+    ) {
+        let mut desk = asked();
+        let text = format!("{first}{rest}");
+        let effects = write(&mut desk, &text, &pauses);
+        prop_assert_eq!(effects, []);
+        prop_assert_eq!(desk.model.composer.editor.text(), text);
+        if enter {
+            let effects = write(&mut desk, "\n", &pauses);
+            prop_assert_eq!(answer(&effects), None);
+        }
+    }
+
+    /// Whatever was begun before the question was on the screen goes on as what it was.
+    #[test]
+    fn what_was_begun_before_never_answers(
+        before in "[a-zA-Z][a-z0-9 ]{0,5}",
+        after in "[a-z0-9 ]{0,8}",
+        pauses in prop::collection::vec(0u64..2 * GUARD, 1..6),
+    ) {
+        let mut desk = Desk::new();
+        desk.turn("go");
+        let effects = write(&mut desk, &before, &pauses);
+        prop_assert_eq!(effects, []);
+        desk.ask("ls");
+        let effects = write(&mut desk, &(after.clone() + "\n"), &pauses);
+        prop_assert_eq!(answer(&effects), None);
+        prop_assert!(effects.contains(&Effect::Prompt(format!("{before}{after}"))), "{effects:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Whose facts are one's own.
+//!
+//! A screen acts under an origin, and under another one after it had to connect again. Where the session
+//! runs, every screen and every command line before it was the same person's: nobody else can open the
+//! session there. What must not be here: how a name is shown.
+
+use loggia_core::{Origin, Surface};
+
+/// Origins that are remembered.
+const MOST: usize = 256;
+
+/// Everyone this screen has been, the last one now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Myself {
+    now: Origin,
+    before: Vec<Origin>,
+}
+
+impl Myself {
+    pub fn new(now: Origin) -> Self {
+        Self { now, before: Vec::new() }
+    }
+
+    /// The session knows this screen under another origin from now on.
+    pub fn becomes(&mut self, origin: Origin) {
+        if origin != self.now {
+            self.before.push(std::mem::replace(&mut self.now, origin));
+            let over = self.before.len().saturating_sub(MOST);
+            self.before.drain(..over);
+        }
+    }
+
+    pub fn is(&self, origin: &Origin) -> bool {
+        self.now == *origin
+            || self.before.contains(origin)
+            || (is_here(&self.now) && is_here(origin))
+    }
+}
+
+/// A screen or a command line in the process that holds the session.
+fn is_here(origin: &Origin) -> bool {
+    origin.principal.is_none() && matches!(origin.surface, Surface::Tui | Surface::Cli)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attached(client: &str) -> Origin {
+        Origin { principal: Some("local:1000".into()), ..Origin::new(Surface::Tui, client) }
+    }
+
+    #[test]
+    fn where_the_session_runs_all_screens_and_command_lines_were_ones_own() {
+        let me = Myself::new(Origin::new(Surface::Tui, "tui-2"));
+        for (origin, wanted) in [
+            (Origin::new(Surface::Tui, "tui-2"), true),
+            (Origin::new(Surface::Tui, "tui-1"), true),
+            (Origin::new(Surface::Cli, "cli-7"), true),
+            (Origin::new(Surface::A2a, "phone"), false),
+            (attached("ann@1"), false),
+            (Origin::agent(), false),
+            (Origin::system(), false),
+        ] {
+            assert_eq!(me.is(&origin), wanted, "{origin}");
+        }
+    }
+
+    #[test]
+    fn an_attached_screen_is_who_it_was_before_it_connected_again() {
+        let mut me = Myself::new(attached("ann@1"));
+        assert!(!me.is(&attached("ann@2")) && !me.is(&Origin::new(Surface::Tui, "tui-1")));
+        me.becomes(attached("ann@2"));
+        assert!(me.is(&attached("ann@1")) && me.is(&attached("ann@2")));
+        assert!(!me.is(&attached("bob@1")));
+    }
+}
