@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// What every command that is typed brings with it.
+fn is_beside(effect: &Effect) -> bool {
+    matches!(effect, Effect::Remember(_) | Effect::LoadCommands)
+}
+
 #[test]
 fn commands_of_this_screen_are_done_here_and_others_are_sent() {
     let settings = |mode| {
@@ -11,6 +16,9 @@ fn commands_of_this_screen_are_done_here_and_others_are_sent() {
     let cases = [
         ("/quit\n", Some(Effect::Leave(Exit::Asked))),
         ("/share\n", Some(Effect::LoadShare)),
+        ("/share 1234\n", Some(Effect::ShareOn(Some(1234)))),
+        ("/share off\n", Some(Effect::ShareOn(None))),
+        ("/share me\n", None),
         ("/resume\n", Some(Effect::LoadSessions)),
         ("/mode plan\n", Some(settings(Mode::Plan))),
         ("/Mode EDITS\n", Some(settings(Mode::Edits))),
@@ -27,8 +35,7 @@ fn commands_of_this_screen_are_done_here_and_others_are_sent() {
     ];
     for (typed, wanted) in cases {
         let effects = Desk::new().types(typed);
-        let done: Vec<Effect> =
-            effects.into_iter().filter(|effect| !matches!(effect, Effect::Remember(_))).collect();
+        let done: Vec<Effect> = effects.into_iter().filter(|effect| !is_beside(effect)).collect();
         assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
     }
 }
@@ -43,7 +50,7 @@ fn a_command_that_was_meant_otherwise_is_explained_here() {
     ] {
         let mut desk = Desk::new();
         let effects = desk.types(typed);
-        assert!(matches!(effects.as_slice(), [Effect::Remember(_)]), "{typed}: {effects:?}");
+        assert!(effects.iter().all(is_beside), "{typed}: {effects:?}");
         assert_eq!(desk.remark(), said, "{typed}");
     }
 }
@@ -59,5 +66,5 @@ fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() 
     desk.turn("/modle edits");
     let outcome = loggia_core::TurnOutcome::Failed { message: error.to_string() };
     desk.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
-    assert!(desk.remark().contains("/mode, /model, /quit"), "{}", desk.remark());
+    assert!(desk.remark().contains("/quit, /mode, /model"), "{}", desk.remark());
 }

@@ -548,7 +548,7 @@ mod tests {
             name: Some("ann&after=0".into()),
             ..address("localhost:1")
         };
-        let expected = "ws://localhost:1/ws?after=0&session=s-1&name=annafter0";
+        let expected = "ws://localhost:1/ws?after=0&session=s-1&name=ann%26after%3D0";
         assert_eq!(endpoint(&named, Seq::ZERO).unwrap(), expected);
     }
 }

@@ -160,16 +160,38 @@ async fn a_patch_holds_any_bytes() {
 }
 
 #[tokio::test]
-async fn a_patch_that_is_too_large_is_cut_between_files() {
+async fn what_does_not_fit_into_a_patch_is_left_out_and_named() {
     let origin = Origin::new();
     let stage = Stage::new();
     let mut session = stage.open(&origin.repository()).await;
     session.turn("say there").await;
     std::fs::write(session.path.join("a.txt"), "a\n").unwrap();
     std::fs::write(session.path.join("b.txt"), "word\n".repeat(400_000)).unwrap();
+    std::fs::write(session.path.join("c.txt"), "c\n").unwrap();
     let ended = session.turn("say large").await;
     let patch = ended.patch();
-    assert!(patch.len() <= 1 << 20 && patch.contains("a.txt") && !patch.contains("b.txt"));
-    assert!(ended.notices.iter().any(|notice| notice.contains("is cut")), "{:?}", ended.notices);
+    assert!(patch.starts_with("# Left out: b.txt (they do not fit into 1024 KiB)\n"), "{patch}");
+    assert!(
+        patch.contains("diff --git a/a.txt") && patch.contains("diff --git a/c.txt"),
+        "{patch}"
+    );
+    let told = |notice: &String| notice.contains("changes.patch leaves out b.txt");
+    assert!(ended.notices.iter().any(told), "{:?}", ended.notices);
     patched(&origin, "main", patch.as_bytes());
+}
+
+/// A repository that was made inside of the copy is nobody's file; a copy that is none any more says so.
+#[tokio::test]
+async fn what_cannot_be_compared_is_said_where_it_is_looked_for() {
+    let origin = Origin::new();
+    let stage = Stage::new();
+    let mut session = stage.open(&origin.repository()).await;
+    let nested = session.turn("run git init -q sub && echo hi > sub/f\nwrite a.txt: a").await;
+    assert_eq!(nested.failure, None, "{:?}", nested.notices);
+    let patch = nested.patch();
+    assert!(patch.starts_with("# Left out: sub/ (repositories of their own)\n"), "{patch}");
+    assert!(patch.contains("diff --git a/a.txt"), "{patch}");
+    let gone = session.turn("run rm -rf .git").await;
+    let patch = gone.patch();
+    assert!(patch.starts_with("# ") || patch.contains("diff --git a/a.txt"), "{patch}");
 }

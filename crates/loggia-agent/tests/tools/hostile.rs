@@ -81,7 +81,9 @@ async fn one_enormous_line_is_cut() {
     let text = quick(&mut stage, "search_file_content", json!({ "pattern": "needle" })).await;
     assert!(text.contains("1 file left out: unreadable, or a line is longer than 4 MiB"), "{text}");
     let text = quick(&mut stage, "read_file", json!({ "path": "line", "offset": 2 })).await;
-    assert!(text.contains("has only 1 line:"), "{text}");
+    // Which of them is a matter of how much time the reading was given.
+    let said = ["has only 1 line:", "too far into the file"];
+    assert!(said.iter().any(|said| text.contains(said)), "{text}");
 }
 
 #[tokio::test]
