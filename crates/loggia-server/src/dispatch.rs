@@ -142,6 +142,7 @@ impl Server {
         Ok(match profile.as_deref() {
             Some(coder::PROFILE) if may_be_shipped => coder::in_this_dialect(asked),
             Some(devtool::PROFILE) if may_be_extended => devtool::with_extension(asked),
+            _ if devtool::is_meant(&asked) => devtool::with_extension(asked),
             _ => asked,
         })
     }

@@ -6,7 +6,7 @@ pub mod decode;
 pub mod schema;
 pub mod version;
 
-use loggia_core::{Part, TaskChoice, TaskId};
+use loggia_core::{TaskChoice, TaskId};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{Extension, View};
@@ -61,20 +61,19 @@ pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> 
     on_if(listed || keyed)
 }
 
-/// A confirmation is in nobody else's words.
-pub(crate) fn activated_by_parts(parts: &[Part]) -> Extension {
-    let confirms =
-        |part: &Part| matches!(part, Part::Data { data } if decode::is_confirmation(data));
-    on_if(parts.iter().any(confirms))
-}
-
 /// The task that a message goes on in without a word about the extension. Its first message alone
 /// has to name it (S1 §3.2), so the task may have been begun with it.
 pub fn leaves_open(asked: &Asked) -> Option<&TaskId> {
     match &asked.intent {
         Intent::Prompt(prompt) if is_plain(asked.view) => prompt.named_task(),
+        Intent::Answer(answer) if is_plain(asked.view) => answer.task.as_ref(),
         _ => None,
     }
+}
+
+/// Whether a request can only be meant with the extension on: a confirmation has no other form.
+pub fn is_meant(asked: &Asked) -> bool {
+    is_plain(asked.view) && matches!(asked.intent, Intent::Answer(_))
 }
 
 fn is_plain(view: View) -> bool {

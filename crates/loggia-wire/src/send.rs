@@ -42,8 +42,7 @@ pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Rea
     let metadata = draft.metadata.as_ref();
     let extension = extension
         .or(devtool::activated_by_message(&draft.extensions, metadata))
-        .or(devtool::activated_by_message(&[], draft.request_metadata.as_ref()))
-        .or(devtool::activated_by_parts(&draft.parts));
+        .or(devtool::activated_by_message(&[], draft.request_metadata.as_ref()));
     let view = spoken(&draft, dialect, extension);
     let intent = match confirmation(&draft, dialect)? {
         Some(confirmation) => Intent::Answer(Box::new(answer(draft, confirmation))),

@@ -118,7 +118,7 @@ async fn a_client_has_a_repository_cloned_and_gets_the_changes() {
 
     let doctor = machine.run(&["doctor"]);
     assert!(doctor.out.contains("3 of at most 64 in"), "{}", doctor.out);
-    assert!(doctor.out.contains("from https, file; kept: always"), "{}", doctor.out);
+    assert!(doctor.out.contains("from https, file; kept: days:7"), "{}", doctor.out);
 
     // What is deleted is gone with its copy.
     drop(served);
@@ -201,7 +201,7 @@ async fn hostile_addresses_are_refused_before_anything_is_created() {
     let done = send(&served, message("say x", json!({ "url": url }))).await;
     assert_eq!(done["result"]["status"]["state"], "completed", "{done}");
     let refused = send(&served, message("say x", json!({ "url": url }))).await;
-    assert_eq!(refused["error"]["data"]["reason"], "workspace-refused", "{refused}");
+    assert_eq!(refused["error"]["data"]["reason"], "clones-full", "{refused}");
     assert_eq!(machine.sessions().len(), 1);
 }
 

@@ -315,7 +315,7 @@ fn what_cannot_be_attached_to_is_said() {
     let mut screen = attached(&machine, port, "laptop");
     screen.sees(&format!("nobody answers at localhost:{port}")).sees("code 1");
     let mut screen = Screen::open(&machine, &["attach", "ftp://x"]);
-    screen.sees("is no address").sees("code 1");
+    screen.sees("is no address").sees("code 2");
     let ran = machine.run(&["attach", "localhost:1"]);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("no terminal"), "{}", ran.err);

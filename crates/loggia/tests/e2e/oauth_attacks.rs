@@ -173,7 +173,7 @@ async fn tokens_that_were_not_given_open_nothing() {
             let answer = served.post(&list).bearer_auth(token).send().await.unwrap();
             assert_eq!(answer.status(), 401, "{token}");
             let challenge = answer.headers()["www-authenticate"].to_str().unwrap();
-            assert_eq!(challenge, "Bearer error=\"invalid_token\"", "{token}");
+            assert_eq!(challenge, "Bearer realm=\"loggia\", error=\"invalid_token\"", "{token}");
             let upgrade = [("Authorization", format!("Bearer {token}"))];
             if tokens.len() < 4 {
                 assert_eq!(served.upgrade("", upgrade).await.err().unwrap().0, 401, "{token}");
