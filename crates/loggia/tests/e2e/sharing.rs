@@ -40,10 +40,12 @@ async fn from_the_screen_and_by_nobody_else() {
     assert_eq!(machine.run(&["trust"]).code, 0);
     let message = text_message("/share off");
     phone.send(4, "message/stream", json!({ "message": message })).await;
-    screen.sees("there is no command `/share`").sees_no("working").sees("with A2A:phone");
+    screen.sees("✗ Failed: there is no command `/share`").sees_no("working").sees("with A2A:phone");
 
-    screen.types("/share 0\r").sees("this session is shared already");
-    screen.types("/share off\r").sees("this session is not shared any more");
+    // With the first letter the files are looked at, and there is something to say about one.
+    screen.types("/").sees("not used: `.loggia/commands/share.md`");
+    screen.types("share 0\r").sees("this session is shared already");
+    screen.types("/share off\r").sees("This session is not shared any more");
     phone.end().await;
     assert!(tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err());
     screen.types("say after\r").sees("\n\nafter");
