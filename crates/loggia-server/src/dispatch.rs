@@ -236,7 +236,8 @@ impl Server {
             return Box::pin(self.late(prompt, view, caller)).await;
         }
         let shown = Shown { history, artifacts: true };
-        self.deliver(&handle, view, task, &ack, delivery, shown, Opening::InFrames).await
+        let (handle, ack, opening) = (&handle, &ack, Opening::InFrames);
+        self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
     }
 
     /// The session of the task that a message goes on with.
@@ -289,7 +290,8 @@ impl Server {
             View { .. } => Opening::Snapshot,
         };
         let shown = Shown { history, artifacts: true };
-        self.deliver(&handle, view, task, &ack, delivery, shown, opening).await
+        let (handle, ack) = (&handle, &ack);
+        self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
     }
 
     async fn session_for_answer(
@@ -344,50 +346,33 @@ impl Server {
         Ok(Reply::Frames(frames))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place for three ways to deliver a result")]
-    pub(crate) async fn deliver(
-        &self,
-        handle: &SessionHandle,
-        view: View,
-        task: TaskId,
-        ack: &Ack,
-        delivery: Delivery,
-        shown: Shown,
-        opening: Opening,
-    ) -> Result<Reply, WireError> {
-        let delivery = match (delivery, view.dialect) {
+    /// One place for three ways to deliver a result.
+    pub(crate) async fn deliver(&self, due: Due<'_>) -> Result<Reply, WireError> {
+        let delivery = match (due.delivery, due.view.dialect) {
             (Delivery::Unsaid, Dialect::Coder) => Delivery::WhenSettled,
             (Delivery::Unsaid, _) => Delivery::AtOnce,
             (said, _) => said,
         };
+        let Due { handle, view, ref task, ack, shown, .. } = due;
         if delivery == Delivery::AtOnce {
-            let value = Box::pin(self.snapshot(handle, view, &task, shown, ack.seq)).await?;
+            let value = Box::pin(self.snapshot(handle, view, task, shown, ack.seq)).await?;
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
         }
         if delivery == Delivery::WhenSettled && alone::is_short(handle) {
             let settled = |projector: &Projector| {
-                let state = projector.tasks().get(&task).map(|task| task.state);
+                let state = projector.tasks().get(task).map(|task| task.state);
                 let waits = state.is_some_and(|state| state == TaskState::InputRequired);
                 projector.head() >= ack.seq && (waits || state.is_some_and(TaskState::is_over))
             };
             let projector = alone::fold(handle, view, settled).await?;
-            let sent = projector.sent(&task, shown).ok_or(Condition::TaskNotFound)?;
+            let sent = projector.sent(task, shown).ok_or(Condition::TaskNotFound)?;
             return Ok(Reply::Written(sent));
         }
-        Box::pin(self.deliver_frames(handle, view, task, ack, delivery, shown, opening)).await
+        Box::pin(self.deliver_frames(Due { delivery, ..due })).await
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what `deliver` leaves to it")]
-    async fn deliver_frames(
-        &self,
-        handle: &SessionHandle,
-        view: View,
-        task: TaskId,
-        ack: &Ack,
-        delivery: Delivery,
-        shown: Shown,
-        opening: Opening,
-    ) -> Result<Reply, WireError> {
+    async fn deliver_frames(&self, due: Due<'_>) -> Result<Reply, WireError> {
+        let Due { handle, view, task, ack, delivery, shown, opening } = due;
         let projection = self.projection(handle, view);
         let mut closes_at = None;
         let (opening, frames) = match opening {
@@ -486,6 +471,17 @@ fn is_stream(intent: &Intent) -> bool {
         | Intent::ListSlash { .. }
         | Intent::RunSlash(_) => false,
     }
+}
+
+/// A result, and how somebody is to have it.
+pub(crate) struct Due<'a> {
+    pub handle: &'a SessionHandle,
+    pub view: View,
+    pub task: TaskId,
+    pub ack: &'a Ack,
+    pub delivery: Delivery,
+    pub shown: Shown,
+    pub opening: Opening,
 }
 
 /// Where a stream's first `Task` comes from.

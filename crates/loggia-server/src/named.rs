@@ -9,7 +9,7 @@ use loggia_session::{Ack, SessionHandle};
 use loggia_wire::legacy::{name, request};
 use loggia_wire::{Condition, Dialect, Prompt, Shown, View, Violation, WireError};
 
-use crate::dispatch::{Opening, Reply};
+use crate::dispatch::{Due, Opening, Reply};
 use crate::state::{Caller, Server, Shape, hub_error};
 
 /// What a message under a client's own name is.
@@ -65,9 +65,9 @@ impl Server {
                 let head = handle.head();
                 let ack = Ack { after: head, seq: head, task: Some(task.clone()) };
                 let shown = Shown { history: prompt.history, artifacts: true };
-                let (delivery, opening) = (prompt.delivery, Opening::Snapshot);
-                let reply = self.deliver(handle, view, task, &ack, delivery, shown, opening);
-                Ok(Recognised::Again(reply.await?))
+                let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Snapshot);
+                let due = Due { handle, view, task, ack, delivery, shown, opening };
+                Ok(Recognised::Again(self.deliver(due).await?))
             }
             (Some(_), TaskState::InputRequired) => {
                 prompt.task = TaskChoice::Continue(task);

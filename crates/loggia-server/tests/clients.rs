@@ -123,23 +123,7 @@ fn ann() -> Caller {
 }
 
 fn facts() -> CardFacts {
-    CardFacts {
-        name: "Loggia".into(),
-        description: String::new(),
-        version: "0".into(),
-        public_url: "http://localhost:1".into(),
-        grpc: None,
-        tenant: None,
-        documentation_url: None,
-        streaming: true,
-        push: false,
-        extended_card: false,
-        auth: Vec::new(),
-        input_modes: Vec::new(),
-        output_modes: Vec::new(),
-        skills: Vec::new(),
-        tools: Vec::new(),
-    }
+    CardFacts { public_url: "http://localhost:1".into(), streaming: true, ..CardFacts::default() }
 }
 
 /// A12: neither Loggia's own directories nor git's are a workspace, however they are spelled.

@@ -327,6 +327,13 @@ impl Model {
         self.remark = Some((text.into(), now.plus(REMARK)));
     }
 
+    /// Whether the turn that began last is for a prompt of this person.
+    fn asked_here(&self) -> bool {
+        let cells = self.transcript.cells().iter().rev();
+        let mut prompts = cells.filter(|cell| matches!(cell.body, CellBody::Prompt { .. }));
+        prompts.next().is_some_and(|cell| self.me.is(&cell.origin))
+    }
+
     /// The last words of the agent.
     fn last_answer(&self) -> Option<&str> {
         self.transcript.cells().iter().rev().find_map(|cell| match &cell.body {
@@ -457,6 +464,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
     if let Event::TurnEnded { outcome: TurnOutcome::Failed { message }, .. } = &envelope.event
         && message.starts_with(NO_COMMAND)
         && !replayed
+        && model.asked_here()
     {
         // The session knows its own; ours are not among them.
         model.remark(format!("this screen also has {}", crate::command::of_this_screen()), now);

@@ -62,9 +62,12 @@ fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() 
     else {
         panic!("it is none")
     };
-    let mut desk = Desk::new();
-    desk.turn("/modle edits");
-    let outcome = loggia_core::TurnOutcome::Failed { message: error.to_string() };
-    desk.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
-    assert!(desk.remark().contains("/quit, /mode, /model"), "{}", desk.remark());
+    // Somebody else's mistake is explained on their screen.
+    for (origin, here) in [(me(), true), (Origin::new(Surface::A2a, "phone"), false)] {
+        let mut desk = Desk::new();
+        desk.turn_for(origin, "/modle edits");
+        let outcome = loggia_core::TurnOutcome::Failed { message: error.to_string() };
+        desk.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
+        assert_eq!(desk.remark().contains("/quit, /mode, /model"), here, "{}", desk.remark());
+    }
 }

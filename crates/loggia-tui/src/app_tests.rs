@@ -100,18 +100,20 @@ impl Desk {
 
     /// A turn that has begun.
     fn turn(&mut self, text: &str) {
+        self.turn_for(me(), text);
+    }
+
+    fn turn_for(&mut self, origin: Origin, text: &str) {
         let prompt = PromptId::from(text);
         let task = loggia_core::TaskId::from("t");
         let content = Content::text(text);
-        self.event(
-            me(),
-            Event::PromptAccepted {
-                prompt: prompt.clone(),
-                task: task.clone(),
-                content,
-                shell: false,
-            },
-        );
+        let accepted = Event::PromptAccepted {
+            prompt: prompt.clone(),
+            task: task.clone(),
+            content,
+            shell: false,
+        };
+        self.event(origin, accepted);
         self.event(Origin::agent(), Event::TurnStarted { turn: "u".into(), prompt, task });
     }
 

@@ -17,7 +17,7 @@ pub const WEBSOCKET: &str = "urn:loggia:a2a:websocket:v1";
 pub const SETUP: &str = "urn:loggia:a2a:setup:v1";
 
 /// What the server knows about itself.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct CardFacts {
     pub name: String,
     pub description: String,

@@ -19,6 +19,8 @@
 )]
 
 mod crowd {
+    #[path = "../../tests/e2e/cut.rs"]
+    mod cut;
     pub mod followers;
     pub mod reader;
     pub mod server;

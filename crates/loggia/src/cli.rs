@@ -16,7 +16,7 @@ use crate::cmd;
   loggia                                             a session in this terminal
   loggia run \"write hello.txt: hi\"                  one turn, asking before it writes
   loggia run --approve edits \"write hello.txt: hi\"  file edits pass without a question
-  git diff | loggia run \"review this\"                what is piped in is part of the prompt
+  loggia run - < steps.txt                           the prompt from a file or a pipe
   loggia run --continue \"run cargo test\"            go on where you left off
   loggia --a2a-port 1234                             the same, shared on localhost
   loggia attach localhost:1234                       that session, in another terminal

@@ -39,6 +39,8 @@ mod criteria;
 mod crowd;
 #[path = "e2e/custom.rs"]
 mod custom;
+#[path = "e2e/cut.rs"]
+mod cut;
 #[path = "e2e/driver.rs"]
 mod driver;
 #[path = "e2e/encrypted.rs"]

@@ -164,23 +164,7 @@ fn caller(name: &str) -> Caller {
 }
 
 fn facts() -> CardFacts {
-    CardFacts {
-        name: "Loggia".into(),
-        description: String::new(),
-        version: "0".into(),
-        public_url: "http://localhost:1".into(),
-        grpc: None,
-        tenant: None,
-        documentation_url: None,
-        streaming: true,
-        push: false,
-        extended_card: false,
-        auth: Vec::new(),
-        input_modes: Vec::new(),
-        output_modes: Vec::new(),
-        skills: Vec::new(),
-        tools: Vec::new(),
-    }
+    CardFacts { public_url: "http://localhost:1".into(), streaming: true, ..CardFacts::default() }
 }
 
 /// Names that answer as a test wants: the answers in turn, the last one for ever.

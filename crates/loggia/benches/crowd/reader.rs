@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::cut::{next_event, next_frame};
 use super::server::EXTENSION;
 
 thread_local! {
@@ -153,31 +154,6 @@ async fn many(port: u16, count: usize, transport: Transport, request: &str) -> V
         readers.extend(join_all((0..batch).map(|_| Reader::open(port, transport, request))).await);
     }
     readers
-}
-
-/// One server-sent event; comments count as nothing.
-fn next_event(bytes: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
-    let mut from = 0;
-    loop {
-        let line = from + bytes.get(from..)?.iter().position(|byte| *byte == b'\n')?;
-        if *bytes.get(line + 1)? == b'\n' {
-            let frame = if bytes.first() == Some(&b':') { 0..0 } else { 0..line };
-            return Some((line + 2, frame));
-        }
-        from = line + 1;
-    }
-}
-
-/// One WebSocket frame; pings count as nothing.
-fn next_frame(bytes: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
-    let (start, length) = match bytes.get(1)? {
-        126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().unwrap()))),
-        127 => (10, u64::from_be_bytes(bytes.get(2..10)?.try_into().unwrap()) as usize),
-        length => (2, usize::from(*length)),
-    };
-    let end = start + length;
-    let frame = if bytes.first() == Some(&0x81) { start..end } else { 0..0 };
-    (bytes.len() >= end).then_some((end, frame))
 }
 
 /// Not for strangers: it must be quick.

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::cut::{next_event, next_frame};
 use crate::driver::Machine;
 use crate::served::{EXTENSION, Served, Socket, confirmation, text_message};
 
@@ -246,25 +247,6 @@ async fn read_all(
         assert!(stream.read_buf(&mut rest).await.unwrap() > 0, "ended after {seen:?}");
         pieces += 1;
     }
-}
-
-/// One server-sent event; comments count as nothing.
-fn next_event(bytes: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
-    let end = bytes.windows(2).position(|two| two == b"\n\n")?;
-    let frame = if bytes[0] == b':' { 0..0 } else { 0..end };
-    Some((end + 2, frame))
-}
-
-/// One WebSocket frame; pings count as nothing.
-fn next_frame(bytes: &[u8]) -> Option<(usize, std::ops::Range<usize>)> {
-    let (start, length) = match bytes.get(1)? {
-        126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().unwrap()))),
-        127 => (10, u64::from_be_bytes(bytes.get(2..10)?.try_into().unwrap()) as usize),
-        length => (2, usize::from(*length)),
-    };
-    let end = start + length;
-    let frame = if bytes[0] == 0x81 { start..end } else { 0..0 };
-    (bytes.len() >= end).then_some((end, frame))
 }
 
 /// How far apart the writer's events of one task were, in milliseconds, sorted.
