@@ -77,10 +77,9 @@ pub struct Lease {
     pub epoch: u64,
     /// The store's own handle for the session.
     pub(crate) row: i64,
-    /// Who owns a session that the first append makes.
-    pub(crate) begins: Option<Owner>,
-    /// Whatever keeps others out while it lives: a file lock, an entry in a set.
-    pub(crate) _guard: Box<dyn Any + Send + Sync>,
+    /// Whatever keeps others out while it lives: a file lock, an entry in a set. And what else the store
+    /// wants to know of the lease.
+    pub(crate) guard: Arc<dyn Any + Send + Sync>,
 }
 
 impl Lease {
@@ -88,9 +87,9 @@ impl Lease {
         session: SessionId,
         epoch: u64,
         row: i64,
-        guard: Box<dyn Any + Send + Sync>,
+        guard: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        Self { session, epoch, row, begins: None, _guard: guard }
+        Self { session, epoch, row, guard }
     }
 
     /// The store's own handle for the session.

@@ -19,6 +19,7 @@ mod suite {
     mod hub;
     mod idle;
     mod kept;
+    mod notes;
     mod output;
     mod race;
     mod resume;

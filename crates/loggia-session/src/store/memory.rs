@@ -103,7 +103,7 @@ impl Store for MemoryStore {
         record.owner = Some(owner);
         record.epoch += 1;
         let held = Held { inner: self.inner.clone(), session: session.clone() };
-        ready(Ok(Lease::new(session.clone(), record.epoch, 0, Box::new(held))))
+        ready(Ok(Lease::new(session.clone(), record.epoch, 0, Arc::new(held))))
     }
 
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -5,8 +5,10 @@
 //! stream events commits with `NORMAL`, which survives the process. Records are chained by
 //! checksums, and every read verifies what it returns.
 
+mod append;
 mod kept;
 mod lease;
+mod notes;
 mod read;
 mod schema;
 mod tasks;
@@ -26,6 +28,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::index::{TaskPage, TaskQuery};
 use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
+use append::{AppendJob, Held};
 use kept::{Kept, Mark};
 use lease::{FreshRows, Locks};
 use read::{READS, Readers};
@@ -53,6 +56,17 @@ struct Inner {
     path: PathBuf,
     readers: Readers,
     copied: AtomicBool,
+}
+
+impl Inner {
+    /// The first damage that is met is worth a copy of the files.
+    fn keep_if_damaged<T>(&self, result: &Result<T, StoreError>) {
+        if let Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) = result
+            && !self.copied.swap(true, Ordering::Relaxed)
+        {
+            keep_copy(&self.path);
+        }
+    }
 }
 
 impl SqliteStore {
@@ -119,14 +133,37 @@ impl SqliteStore {
         let done = tokio::task::spawn_blocking(move || {
             let _turn = turn; // until the work is done, also if nobody waits for it any more
             let result = inner.readers.with(|connection| work(connection, &inner.path));
-            if let Err(StoreError::Corrupt { .. } | StoreError::Damaged { .. }) = &result
-                && !inner.copied.swap(true, Ordering::Relaxed)
-            {
-                keep_copy(&inner.path);
-            }
+            inner.keep_if_damaged(&result);
             result
         });
         done.await.map_err(|error| StoreError::Io(error.to_string()))?
+    }
+
+    /// The same where the lists of sessions and tasks are looked at. If what they say is not enough, and they
+    /// are behind, they learn, and are asked again.
+    async fn read_lists<T: Send + 'static>(
+        &self,
+        work: impl Fn(&Connection, &Path) -> Result<T, StoreError> + Clone + Send + 'static,
+        is_enough: fn(&Result<T, StoreError>) -> bool,
+    ) -> Result<T, StoreError> {
+        let (look, inner) = (work.clone(), self.inner.clone());
+        let looked = self.read_with(move |connection, path| {
+            // Before the look: what is noted later had not happened when this was asked.
+            let behind = notes::exist(connection).map_err(|error| describe(error, path))?;
+            let found = look(connection, path);
+            inner.keep_if_damaged(&found);
+            Ok((behind, found))
+        });
+        let (behind, found) = looked.await?;
+        if !behind || is_enough(&found) {
+            return found;
+        }
+        match self.write(|reply| Job::Learn { reply }).await {
+            Ok(()) => self.read_with(work).await,
+            // Nothing can be written, so nothing is learned: better an older list than none.
+            Err(StoreError::Full { .. } | StoreError::Locked { .. }) => found,
+            Err(error) => Err(error),
+        }
     }
 
     async fn write<T>(
@@ -152,16 +189,15 @@ impl Store for SqliteStore {
     /// Needs no way to the writer: the lock alone makes it ours, and the first append the row.
     fn begin(&self, session: &SessionId, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let begun = self.rows.take(&self.locks).map(|(row, guard)| {
-            let lease = Lease::new(session.clone(), 1, row, Box::new(guard));
-            Lease { begins: Some(owner), ..lease }
+            Lease::new(session.clone(), 1, row, Arc::new(Held::begun(guard, owner)))
         });
         Box::pin(std::future::ready(begun))
     }
 
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {
-        let job = writer::AppendJob::encode(lease, &append);
+        let job = AppendJob::encode(lease, append);
         Box::pin(async move {
-            let job = job?;
+            let job = Box::new(job?);
             self.write(|reply| Job::Append { job, reply }).await
         })
     }
@@ -173,27 +209,35 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
         let session = session.clone();
-        Box::pin(self.read_with(move |connection, path| {
+        let look = move |connection: &Connection, path: &Path| {
             read::events(connection, path, &session, after, limit)
-        }))
+        };
+        Box::pin(self.read_lists(look, |found| !matches!(found, Err(StoreError::Unknown(_)))))
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
         let session = session.clone();
-        Box::pin(self.read_with(move |connection, path| read::head(connection, path, &session)))
+        let look =
+            move |connection: &Connection, path: &Path| read::head(connection, path, &session);
+        Box::pin(self.read_lists(look, |found| !matches!(found, Ok(None))))
     }
 
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
         let task = task.clone();
-        Box::pin(self.read_with(move |connection, path| read::locate(connection, path, &task)))
+        let look =
+            move |connection: &Connection, path: &Path| read::locate(connection, path, &task);
+        Box::pin(self.read_lists(look, |found| !matches!(found, Ok(None))))
     }
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
-        Box::pin(self.read_with(move |connection, path| tasks::page(connection, path, &query)))
+        let look =
+            move |connection: &Connection, path: &Path| tasks::page(connection, path, &query);
+        Box::pin(self.read_lists(look, Result::is_err))
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
-        Box::pin(self.read_with(move |connection, path| read::list(connection, path, limit)))
+        let look = move |connection: &Connection, path: &Path| read::list(connection, path, limit);
+        Box::pin(self.read_lists(look, Result::is_err))
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {

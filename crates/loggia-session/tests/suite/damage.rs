@@ -463,7 +463,8 @@ async fn a_truncated_database_is_found() {
             .unwrap();
         tally.examine(directory.path(), &logs, &format!("cut at {cut}")).await;
     }
-    assert_eq!(tally.harmless, 0, "{tally:?}");
+    // All that is cut off counts, but for the last byte if the last page is one that nothing uses.
+    assert!(tally.harmless <= 1, "{tally:?}");
 }
 
 #[tokio::test]

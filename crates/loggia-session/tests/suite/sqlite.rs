@@ -80,9 +80,9 @@ async fn a_newer_format_is_refused_in_a_sentence_and_left_alone() {
     let before = std::fs::read(directory.path().join("loggia.db")).unwrap();
     let Err(error) = SqliteStore::open(directory.path()) else { panic!("it was opened") };
     let file = directory.path().join("loggia.db").display().to_string();
-    let sentence = format!("{file} was written by a newer Loggia (format 99, this one knows 3)");
+    let sentence = format!("{file} was written by a newer Loggia (format 99, this one knows 4)");
     assert_eq!(error.to_string(), sentence);
-    assert_eq!(error, StoreError::Newer { file, found: 99, known: 3 });
+    assert_eq!(error, StoreError::Newer { file, found: 99, known: 4 });
     assert!(std::fs::read(directory.path().join("loggia.db")).unwrap() == before);
 }
 

@@ -31,9 +31,9 @@ pub fn is_kept(collection: &str) -> bool {
 pub fn changes_kept(job: &Job) -> bool {
     let kept = |document: &Document| is_kept(&document.collection);
     match job {
-        Job::Append { job, .. } => job.documents().iter().any(kept),
+        Job::Append { job, .. } => job.documents.iter().any(kept),
         Job::Put { document, .. } | Job::Replace { document, .. } => kept(document),
-        Job::Acquire { .. } | Job::Delete { .. } => false,
+        Job::Acquire { .. } | Job::Learn { .. } | Job::Delete { .. } => false,
     }
 }
 

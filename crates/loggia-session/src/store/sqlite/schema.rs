@@ -11,6 +11,7 @@ pub const STEPS: &[&str] = &[
     include_str!("../../../migrations/0001_sessions.sql"),
     include_str!("../../../migrations/0002_steps.sql"),
     include_str!("../../../migrations/0003_second_look.sql"),
+    include_str!("../../../migrations/0004_notes.sql"),
 ];
 
 /// Brings the file to the newest format in one transaction, or refuses one from the future.

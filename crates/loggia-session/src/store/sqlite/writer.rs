@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use loggia_core::{Durability, Envelope, Millis, Seq, SessionId};
+use loggia_core::{Durability, Millis, Seq, SessionId};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use tokio::sync::{mpsc, oneshot};
 
+use super::append::{AppendJob, Held, Last, Undo};
 use super::kept::{self, Changing};
 use super::lease::{FreshRows, Locks};
-use super::{describe, read, tasks};
-use crate::index::TaskMark;
-use crate::ports::{Append, Document, Lease, Owner, StoreError};
-use crate::store::checksum::{self, Sum};
+use super::{describe, notes};
+use crate::ports::{Document, Lease, Owner, StoreError};
+use crate::store::checksum;
 
 /// Jobs that may wait. Full: the session's writer waits, and with it its agent.
 const INBOX: usize = 1024;
@@ -31,7 +31,11 @@ pub enum Job {
         reply: Reply<Lease>,
     },
     Append {
-        job: AppendJob,
+        job: Box<AppendJob>,
+        reply: Reply<()>,
+    },
+    /// Brings the lists of sessions and tasks up to date.
+    Learn {
         reply: Reply<()>,
     },
     Delete {
@@ -47,75 +51,6 @@ pub enum Job {
         document: Document,
         reply: Reply<bool>,
     },
-}
-
-/// An append with its records encoded by the caller, so that the one writer only writes.
-pub struct AppendJob {
-    row: i64,
-    epoch: u64,
-    session: SessionId,
-    /// Who owns the session that this append makes.
-    begins: Option<Owner>,
-    expected: Seq,
-    records: Records,
-    durability: Durability,
-    updated: i64,
-    summary: String,
-    tasks: Vec<TaskMark>,
-    documents: Vec<Document>,
-}
-
-impl AppendJob {
-    pub fn encode(lease: &Lease, append: &Append) -> Result<Self, StoreError> {
-        let encode = |error: serde_json::Error| StoreError::Io(error.to_string());
-        Ok(Self {
-            row: lease.row,
-            epoch: lease.epoch,
-            session: lease.session.clone(),
-            begins: lease.begins.clone().filter(|_| append.expected == Seq::ZERO),
-            expected: append.expected,
-            records: Records::encode(&append.events).map_err(encode)?,
-            durability: append.durability,
-            updated: append.summary.updated.0,
-            summary: serde_json::to_string(&append.summary).map_err(encode)?,
-            tasks: append.tasks.clone(),
-            documents: append.documents.clone(),
-        })
-    }
-
-    pub fn documents(&self) -> &[Document] {
-        &self.documents
-    }
-}
-
-/// The records of an append as they stand in the file: a line each.
-struct Records {
-    body: Vec<u8>,
-    /// The number of each, and where its line ends.
-    ends: Vec<(Seq, usize)>,
-}
-
-impl Records {
-    fn encode(events: &[Arc<Envelope>]) -> Result<Self, serde_json::Error> {
-        let (mut body, mut ends) = (Vec::with_capacity(1024), Vec::with_capacity(events.len()));
-        for envelope in events {
-            if !body.is_empty() {
-                body.push(read::END_OF_RECORD);
-            }
-            serde_json::to_writer(&mut body, envelope.as_ref())?;
-            ends.push((envelope.seq, body.len()));
-        }
-        Ok(Self { body, ends })
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (Seq, &[u8])> {
-        let mut start = 0;
-        self.ends.iter().map(move |(seq, end)| {
-            let line = self.body.get(start..*end).unwrap_or_default();
-            start = end + 1;
-            (*seq, line)
-        })
-    }
 }
 
 /// Where sessions find their row and its lock.
@@ -161,8 +96,9 @@ impl Drop for Writer {
     }
 }
 
-fn run(mut connection: Connection, path: &Path, places: &Places, mut inbox: mpsc::Receiver<Job>) {
-    let mut synchronous = None;
+fn run(connection: Connection, path: &Path, places: &Places, mut inbox: mpsc::Receiver<Job>) {
+    let file = path.display().to_string();
+    let mut desk = Desk { connection, path, file, places, synchronous: None, notes: 0 };
     let mut group = Vec::with_capacity(GROUP);
     while let Some(first) = inbox.blocking_recv() {
         group.push(first);
@@ -171,9 +107,23 @@ fn run(mut connection: Connection, path: &Path, places: &Places, mut inbox: mpsc
         {
             group.push(next);
         }
-        let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
-        commit(&mut connection, path, places, &mut group, durability, &mut synchronous);
+        desk.commit(&mut group);
     }
+    // So that the next one finds nothing to do. It goes on from the notes if this fails.
+    let (reply, _) = oneshot::channel();
+    desk.commit(&mut vec![Job::Learn { reply }]);
+}
+
+/// Where the thread works.
+struct Desk<'a> {
+    connection: Connection,
+    path: &'a Path,
+    /// The same for sentences.
+    file: String,
+    places: &'a Places,
+    synchronous: Option<Durability>,
+    /// Notes that were left here since the lists last learned.
+    notes: usize,
 }
 
 fn durability(job: &Job) -> Durability {
@@ -182,49 +132,66 @@ fn durability(job: &Job) -> Durability {
         Job::Put { .. } | Job::Replace { .. } | Job::Delete { .. } => Durability::Decision,
         // A lost owner or an empty session costs nothing: the first append makes it count.
         Job::Acquire { .. } => Durability::Stream,
+        // Nothing new is said by it.
+        Job::Learn { .. } => Durability::Stream,
     }
 }
 
-/// Commits a group and answers its jobs. A job that is refused (a lost lease) writes nothing and
-/// leaves the others alone; an error of the database fails them all.
-fn commit(
-    connection: &mut Connection,
-    path: &Path,
-    places: &Places,
-    group: &mut Vec<Job>,
-    durability: Durability,
-    synchronous: &mut Option<Durability>,
-) {
-    let changing = group.iter().any(kept::changes_kept).then(|| Changing::begin(&places.locks));
-    let changing = match changing.transpose() {
-        Ok(changing) => changing,
-        Err(error) => return fail(group, &error),
-    };
-    let mut work = || -> Result<Vec<Result<Done, StoreError>>, rusqlite::Error> {
-        if *synchronous != Some(durability) {
+impl Desk<'_> {
+    /// Commits a group and answers its jobs. A job that is refused (a lost lease) writes nothing and
+    /// leaves the others alone; an error of the database fails them all.
+    fn commit(&mut self, group: &mut Vec<Job>) {
+        let changing =
+            group.iter().any(kept::changes_kept).then(|| Changing::begin(&self.places.locks));
+        let changing = match changing.transpose() {
+            Ok(changing) => changing,
+            Err(error) => return fail(group, &error),
+        };
+        let mut undo = Undo::default();
+        let worked = self.work(group, &mut undo);
+        // Before the answers: whoever has one finds everybody reading anew.
+        drop(changing);
+        match worked {
+            Ok(results) => {
+                group.drain(..).zip(results).for_each(|(job, result)| answer(job, result));
+            }
+            Err(error) => {
+                undo.all();
+                fail(group, &describe(error, self.path));
+            }
+        }
+    }
+
+    fn work(
+        &mut self,
+        group: &mut [Job],
+        undo: &mut Undo,
+    ) -> Result<Vec<Result<Done, StoreError>>, rusqlite::Error> {
+        let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
+        if self.synchronous != Some(durability) {
             let level = match durability {
                 Durability::Decision => "FULL",
                 Durability::Stream => "NORMAL",
             };
-            connection.pragma_update(None, "synchronous", level)?;
-            *synchronous = Some(durability);
+            self.connection.pragma_update(None, "synchronous", level)?;
+            self.synchronous = Some(durability);
         }
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let immediate = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(immediate)?;
         let mut results = Vec::with_capacity(group.len());
-        for job in group.iter() {
-            results.push(perform(&transaction, path, places, job)?);
+        for job in group.iter_mut() {
+            results.push(perform(&transaction, &self.file, self.places, job, undo)?);
+            self.notes += usize::from(matches!(job, Job::Append { .. }));
+        }
+        if self.notes >= notes::MANY {
+            self.notes = 0;
+            if let Err(damage) = notes::learn(&transaction, &self.file)? {
+                // No reason to refuse what is to be written: whoever reads is told.
+                tracing::warn!("{damage}");
+            }
         }
         transaction.commit()?;
         Ok(results)
-    };
-    let worked = work();
-    // Before the answers: whoever has one finds everybody reading anew.
-    drop(changing);
-    match worked {
-        Ok(results) => {
-            group.drain(..).zip(results).for_each(|(job, result)| answer(job, result));
-        }
-        Err(error) => fail(group, &describe(error, path)),
     }
 }
 
@@ -255,7 +222,10 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
         Job::Replace { reply, .. } => {
             let _ = reply.send(result.map(|done| matches!(done, Done::Replaced(true))));
         }
-        Job::Append { reply, .. } | Job::Delete { reply, .. } | Job::Put { reply, .. } => {
+        Job::Append { reply, .. }
+        | Job::Learn { reply }
+        | Job::Delete { reply, .. }
+        | Job::Put { reply, .. } => {
             let _ = reply.send(result.map(|_| ()));
         }
     }
@@ -263,20 +233,36 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
 
 fn perform(
     transaction: &Transaction<'_>,
-    path: &Path,
+    file: &str,
     places: &Places,
-    job: &Job,
+    job: &mut Job,
+    undo: &mut Undo,
 ) -> Result<Result<Done, StoreError>, rusqlite::Error> {
+    // What changes the lists must find them up to date.
+    if matches!(job, Job::Acquire { .. } | Job::Learn { .. } | Job::Delete { .. })
+        && let Err(damage) = notes::learn(transaction, file)?
+    {
+        return Ok(Err(damage));
+    }
     match job {
-        Job::Acquire { session, owner, .. } => acquire(transaction, places, session, owner),
-        Job::Append { job, .. } => append(transaction, path, job),
+        Job::Acquire { session, owner, .. } => acquire(transaction, file, places, session, owner),
+        Job::Append { job, .. } => {
+            let written = job.write(transaction, file, undo)?;
+            if written.is_ok() {
+                for document in &job.documents {
+                    put(transaction, document)?;
+                }
+            }
+            Ok(written.map(|()| Done::Nothing))
+        }
+        Job::Learn { .. } => Ok(Ok(Done::Nothing)),
         Job::Delete { row, .. } => {
             for statement in [
                 "DELETE FROM events WHERE session = ?1",
                 "DELETE FROM tasks WHERE session = ?1",
                 "DELETE FROM sessions WHERE row = ?1",
             ] {
-                transaction.prepare_cached(statement)?.execute([row])?;
+                transaction.prepare_cached(statement)?.execute([*row])?;
             }
             Ok(Ok(Done::Nothing))
         }
@@ -301,6 +287,7 @@ fn perform(
 
 fn acquire(
     transaction: &Transaction<'_>,
+    file: &str,
     places: &Places,
     session: &SessionId,
     owner: &Owner,
@@ -330,117 +317,17 @@ fn acquire(
             .execute(params![row, session.as_str(), checksum::origin(session).as_slice()])?;
     }
     let owner = serde_json::to_string(owner).unwrap_or_default();
-    let epoch: u64 = transaction
+    let (epoch, head, sum) = transaction
         .prepare_cached(
-            "UPDATE sessions SET epoch = epoch + 1, owner = ?2 WHERE row = ?1 RETURNING epoch",
+            "UPDATE sessions SET epoch = epoch + 1, owner = ?2 WHERE row = ?1
+             RETURNING epoch, head, sum",
         )?
-        .query_row(params![row, owner], |row| row.get(0))?;
-    Ok(Ok(Done::Lease(Lease::new(session.clone(), epoch, row, Box::new(guard)))))
-}
-
-fn append(
-    transaction: &Transaction<'_>,
-    path: &Path,
-    job: &AppendJob,
-) -> Result<Result<Done, StoreError>, rusqlite::Error> {
-    if let Some(owner) = &job.begins {
-        let owner = serde_json::to_string(owner).unwrap_or_default();
-        let chained = Chained::new(checksum::origin(&job.session), job);
-        let made = transaction
-            .prepare_cached(
-                "INSERT OR IGNORE INTO sessions (row, id, epoch, owner, head, sum, updated, summary)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            )?
-            .execute(params![
-                job.row,
-                job.session.as_str(),
-                job.epoch,
-                owner,
-                chained.head.0,
-                chained.sum.as_slice(),
-                job.updated,
-                job.summary
-            ])?;
-        if made == 1 {
-            return write(transaction, job, &chained);
-        }
-        // Already there: then this is no beginning, and what follows says so.
-    }
-    let state: Option<(u64, u64, Vec<u8>)> = transaction
-        .prepare_cached("SELECT epoch, head, sum FROM sessions WHERE row = ?1 AND id = ?2")?
-        .query_row(params![job.row, job.session.as_str()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })
-        .optional()?;
-    let Some((epoch, head, sum)) = state else {
-        return Ok(Err(StoreError::Unknown(job.session.clone())));
-    };
-    if epoch != job.epoch || Seq(head) != job.expected {
-        let (session, expected) = (job.session.clone(), job.expected);
-        return Ok(Err(StoreError::Conflict { session, expected, found: Seq(head) }));
-    }
-    let Ok(sum) = Sum::try_from(sum) else {
-        return Ok(Err(StoreError::Corrupt {
-            session: job.session.clone(),
-            seq: Seq(head),
-            file: path.display().to_string(),
-            detail: "the sum of its last event is not readable".into(),
-        }));
-    };
-    let chained = Chained::new(sum, job);
-    transaction
-        .prepare_cached(
-            "UPDATE sessions SET head = ?2, sum = ?3, updated = ?4, summary = ?5 WHERE row = ?1",
-        )?
-        .execute(params![
-            job.row,
-            chained.head.0,
-            chained.sum.as_slice(),
-            job.updated,
-            job.summary
-        ])?;
-    write(transaction, job, &chained)
-}
-
-/// The records of an append as links of the session's chain.
-struct Chained {
-    sums: Vec<u8>,
-    /// Of the last record.
-    head: Seq,
-    sum: Sum,
-}
-
-impl Chained {
-    fn new(before: Sum, job: &AppendJob) -> Self {
-        let sums = Vec::with_capacity(job.records.ends.len() * before.len());
-        let mut chained = Self { sums, head: job.expected, sum: before };
-        for (seq, record) in job.records.iter() {
-            chained.head = seq;
-            chained.sum = checksum::next(&chained.sum, seq, record);
-            chained.sums.extend(chained.sum);
-        }
-        chained
-    }
-}
-
-/// Everything of an append but the session's own row.
-fn write(
-    transaction: &Transaction<'_>,
-    job: &AppendJob,
-    chained: &Chained,
-) -> Result<Result<Done, StoreError>, rusqlite::Error> {
-    if let Some((first, _)) = job.records.ends.first() {
-        transaction
-            .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![job.row, first.0, job.records.body, chained.sums])?;
-    }
-    for mark in &job.tasks {
-        tasks::mark(transaction, job.row, mark)?;
-    }
-    for document in &job.documents {
-        put(transaction, document)?;
-    }
-    Ok(Ok(Done::Nothing))
+        .query_row(params![row, owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let last = Last::read(session, Seq(head), sum, file);
+    Ok(last.map(|last| {
+        let held = Held::existing(guard, last);
+        Done::Lease(Lease::new(session.clone(), epoch, row, Arc::new(held)))
+    }))
 }
 
 fn put(transaction: &Transaction<'_>, document: &Document) -> Result<(), rusqlite::Error> {
