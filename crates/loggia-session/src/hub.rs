@@ -22,6 +22,7 @@ pub struct Hub {
     store: Arc<dyn Store>,
     agent: Arc<dyn Agent>,
     program: String,
+    pid: u32,
     seats: Arc<Seats>,
 }
 
@@ -59,7 +60,8 @@ enum Wanted {
 impl Hub {
     /// `program` is how this process introduces itself to others that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
-        Self { store, agent, program: program.into(), seats: Seats::new(Idle::default()) }
+        let (program, pid) = (program.into(), std::process::id());
+        Self { store, agent, program, pid, seats: Seats::new(Idle::default()) }
     }
 
     /// When sessions that nobody uses are closed. For a hub that has opened none yet.
@@ -193,7 +195,7 @@ impl Hub {
     }
 
     fn owner(&self) -> Owner {
-        Owner { pid: std::process::id(), program: self.program.clone(), since: now() }
+        Owner { pid: self.pid, program: self.program.clone(), since: now() }
     }
 }
 

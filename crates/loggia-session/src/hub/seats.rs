@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use loggia_core::SessionId;
+use loggia_core::{Seq, SessionId};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
@@ -32,11 +32,17 @@ pub struct Idle {
     pub after: Duration,
     /// At once where there are more of them: the one that was used longest ago first.
     pub most: usize,
+    /// The same for those whose log is [`SHORT`]. They are opened again in a moment, and what they hold
+    /// is better given to the next session while the processor still has it at hand.
+    pub most_short: usize,
 }
+
+/// Events of a log that is read in a moment.
+const SHORT: Seq = Seq(64);
 
 impl Default for Idle {
     fn default() -> Self {
-        Self { after: Duration::from_secs(60), most: 512 }
+        Self { after: Duration::from_secs(60), most: 512, most_short: 64 }
     }
 }
 
@@ -49,11 +55,54 @@ pub(crate) struct Seats {
 #[derive(Default)]
 struct Table {
     entries: HashMap<SessionId, Entry>,
-    /// The idle sessions, the one that was used longest ago first.
-    idle: BTreeMap<u64, SessionId>,
+    idle: Row,
     turns: u64,
     /// Somebody sleeps until the first of them has had its time.
     slept_for: bool,
+}
+
+/// The idle sessions, those with a short log apart.
+#[derive(Default)]
+struct Row {
+    short: BTreeMap<u64, SessionId>,
+    long: BTreeMap<u64, SessionId>,
+}
+
+impl Row {
+    fn side(&mut self, short: bool) -> &mut BTreeMap<u64, SessionId> {
+        if short { &mut self.short } else { &mut self.long }
+    }
+
+    fn remove(&mut self, waiting: Waiting) {
+        self.side(waiting.short).remove(&waiting.place);
+    }
+
+    /// The one that was used longest ago.
+    fn first(&self) -> Option<&SessionId> {
+        let (short, long) = (self.short.first_key_value(), self.long.first_key_value());
+        let first = short.into_iter().chain(long).min_by_key(|(place, _)| **place);
+        first.map(|(_, session)| session)
+    }
+
+    fn pop_first(&mut self) -> Option<SessionId> {
+        let place =
+            |side: &BTreeMap<u64, SessionId>| side.first_key_value().map(|(place, _)| *place);
+        let short = match (place(&self.short), place(&self.long)) {
+            (Some(short), Some(long)) => short < long,
+            (short, _) => short.is_some(),
+        };
+        self.side(short).pop_first().map(|(_, session)| session)
+    }
+
+    /// One that is too many.
+    fn pop_excess(&mut self, limits: Idle) -> Option<SessionId> {
+        let short = self.short.len() > limits.most_short;
+        let excess = short || self.short.len() + self.long.len() > limits.most;
+        match short {
+            true => self.short.pop_first().map(|(_, session)| session),
+            false => excess.then(|| self.pop_first())?,
+        }
+    }
 }
 
 struct Entry {
@@ -79,6 +128,7 @@ struct Seat {
 struct Waiting {
     place: u64,
     until: Instant,
+    short: bool,
 }
 
 /// Where one opening of a session is known.
@@ -193,14 +243,14 @@ impl Seats {
         let mut table = self.table();
         let seat = table.entries.get_mut(session)?.seat.take()?;
         if let Some(waiting) = seat.idle {
-            table.idle.remove(&waiting.place);
+            table.idle.remove(waiting);
         }
         Some(seat.line)
     }
 
     pub fn remove_all(&self) -> Vec<Line> {
         let mut table = self.table();
-        table.idle.clear();
+        table.idle = Row::default();
         table.entries.drain().filter_map(|(_, entry)| entry.seat).map(|seat| seat.line).collect()
     }
 
@@ -218,15 +268,16 @@ impl Seats {
         if used || seat.idle.is_some() || !seat.line.bed.is_taken() {
             return;
         }
-        seat.idle = Some(Waiting { place, until: Instant::now() + self.limits.after });
+        let (until, short) = (Instant::now() + self.limits.after, seat.line.log.head() <= SHORT);
+        seat.idle = Some(Waiting { place, until, short });
         let home = seat.line.bed.home().clone();
         table.turns = place;
-        table.idle.insert(place, session.clone());
+        table.idle.side(short).insert(place, session.clone());
         let mut closing = Vec::new();
-        while table.idle.len() > self.limits.most {
-            closing.extend(table.first_out());
+        while let Some(excess) = table.idle.pop_excess(self.limits) {
+            closing.extend(table.shut(&excess));
         }
-        if !table.idle.is_empty() && !std::mem::replace(&mut table.slept_for, true) {
+        if table.idle.first().is_some() && !std::mem::replace(&mut table.slept_for, true) {
             home.spawn(sleep_for(Arc::downgrade(self)));
         }
         // Not under the lock: each gives its seat up by itself.
@@ -239,13 +290,15 @@ impl Seats {
         let mut table = self.table();
         let mut closing = Vec::new();
         let next = loop {
-            let first = table.idle.first_key_value().map(|(_, session)| session.clone());
-            let seat = first.and_then(|first| table.entries.get(&first)?.seat.as_ref());
+            let first = table.idle.first();
+            let seat = first.and_then(|first| table.entries.get(first)?.seat.as_ref());
             let until = seat.and_then(|seat| seat.idle).map(|waiting| waiting.until);
             match until {
                 Some(until) if Instant::now() < until => break Some(until),
-                _ if table.idle.is_empty() => break None,
-                _ => closing.extend(table.first_out()),
+                _ => match table.idle.pop_first() {
+                    Some(first) => closing.extend(table.shut(&first)),
+                    None => break None,
+                },
             }
         };
         table.slept_for = next.is_some();
@@ -259,7 +312,7 @@ impl Seats {
         let mut table = self.table();
         let Some(seat) = table.seat(session, bed) else { return };
         if let Some(waiting) = seat.idle.take() {
-            table.idle.remove(&waiting.place);
+            table.idle.remove(waiting);
         }
         if let Some(entry) = table.entries.get_mut(session) {
             entry.seat = None;
@@ -288,10 +341,9 @@ impl Table {
         seat.filter(|seat| std::ptr::eq(Arc::as_ptr(&seat.line.bed), bed.as_ptr()))
     }
 
-    /// The writer of the session that has been idle longest, which nobody can reach any more.
-    fn first_out(&mut self) -> Option<Box<Actor>> {
-        let (_, first) = self.idle.pop_first()?;
-        let seat = self.entries.get_mut(&first)?.seat.as_mut()?;
+    /// The writer of a session that was idle, which nobody can reach any more.
+    fn shut(&mut self, session: &SessionId) -> Option<Box<Actor>> {
+        let seat = self.entries.get_mut(session)?.seat.as_mut()?;
         seat.idle = None;
         let mut writer = seat.line.bed.take()?;
         writer.shut();
@@ -301,9 +353,9 @@ impl Table {
 
 impl Seat {
     /// A handle for somebody outside, which keeps the session from being idle.
-    fn take(&mut self, seats: Weak<Seats>, idle: &mut BTreeMap<u64, SessionId>) -> SessionHandle {
+    fn take(&mut self, seats: Weak<Seats>, idle: &mut Row) -> SessionHandle {
         if let Some(waiting) = self.idle.take() {
-            idle.remove(&waiting.place);
+            idle.remove(waiting);
         }
         let hold = self.hold.upgrade().unwrap_or_else(|| {
             let (session, bed) = (self.line.id.clone(), Arc::downgrade(&self.line.bed));

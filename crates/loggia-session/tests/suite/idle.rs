@@ -15,7 +15,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn hub_closing(agent: Arc<ScriptAgent>, after: Duration, most: usize) -> Hub {
-    client::memory_hub(agent).closing_idle(Idle { after, most })
+    client::memory_hub(agent).closing_idle(Idle { after, most, most_short: most })
 }
 
 async fn turn(handle: &SessionHandle, text: &str) -> TaskId {
@@ -173,7 +173,7 @@ async fn hammered(store: Arc<dyn Store>, rounds: usize) {
     const SESSIONS: usize = 3;
     const CALLERS: usize = 12;
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::say("word")]));
-    let hub = Arc::new(hub.closing_idle(Idle { after: Duration::ZERO, most: 0 }));
+    let hub = Arc::new(hub.closing_idle(Idle { after: Duration::ZERO, most: 0, most_short: 0 }));
     let mut ids = Vec::new();
     for _ in 0..SESSIONS {
         ids.push(client::create(&hub).await.id().clone());

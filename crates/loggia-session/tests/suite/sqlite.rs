@@ -374,3 +374,25 @@ async fn a_crowd_of_readers_shares_a_few_connections() {
     let most = most.join().unwrap();
     assert!(most <= 8, "{most} connections for 400 readers");
 }
+
+/// Far more than a block of rows in one millisecond, by two processes: no two sessions share one.
+#[tokio::test]
+async fn sessions_that_begin_at_once_have_rows_of_their_own() {
+    let directory = client::directory();
+    let stores = [client::sqlite(directory.path()), client::sqlite(directory.path())];
+    let mut leases = Vec::new();
+    for number in 0..2_000 {
+        let id = SessionId::new(format!("session {number}"));
+        leases.push(stores[number % 2].begin(&id, owner("test")).await.unwrap());
+    }
+    let rows: std::collections::HashSet<i64> = leases.iter().map(|lease| lease.row()).collect();
+    assert_eq!(rows.len(), leases.len());
+    // Each is held alone, and free when it is given back.
+    let lease = leases.pop().unwrap();
+    stores[1].append(&lease, step(texts(1, 1))).await.unwrap();
+    let late = stores[0].acquire(&lease.session, owner("late")).await;
+    assert!(matches!(late, Err(StoreError::Busy { .. })));
+    let session = lease.session.clone();
+    drop(lease);
+    assert!(stores[0].acquire(&session, owner("late")).await.is_ok());
+}

@@ -3,7 +3,7 @@
 //! What the session's last append left is known to the lease under which this one is made, so that
 //! nothing has to be looked up: while the lease lives, nobody else writes the session.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use loggia_core::{Durability, Envelope, Seq, SessionId};
 use rusqlite::{OptionalExtension, Transaction, params};
@@ -14,8 +14,9 @@ use super::read;
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
 use crate::store::checksum::{self, Sum};
 
-/// What the store keeps of a lease. An append on its way has it too: until it is written, the session
-/// is nobody else's.
+/// What the store keeps of a lease. An append looks at it inside of its transaction. If the lease is
+/// there, nobody else has the session, and whoever takes it later, in any process, does so in a
+/// transaction of their own, behind this one.
 pub struct Held {
     _lock: Guard,
     /// Who makes the session with the first append; None for one that exists.
@@ -51,11 +52,15 @@ impl Held {
 
 /// Takes back what leases were told of appends that were not committed after all.
 #[derive(Default)]
-pub struct Undo(Vec<(Arc<Held>, Option<Last>)>);
+pub struct Undo(Vec<(Weak<Held>, Option<Last>)>);
 
 impl Undo {
     pub fn all(self) {
-        self.0.into_iter().rev().for_each(|(held, last)| held.set(last));
+        for (held, last) in self.0.into_iter().rev() {
+            if let Some(held) = held.upgrade() {
+                held.set(last);
+            }
+        }
     }
 }
 
@@ -63,8 +68,8 @@ impl Undo {
 pub struct AppendJob {
     row: i64,
     epoch: u64,
-    /// None for a lease that this store did not give.
-    held: Option<Arc<Held>>,
+    /// Gone with the lease, and never there for one that this store did not give.
+    held: Weak<Held>,
     expected: Seq,
     records: Records,
     pub durability: Durability,
@@ -85,7 +90,8 @@ impl AppendJob {
             summary: serde_json::to_string(&summary).map_err(encode)?,
             tasks: tasks.into_iter().map(Into::into).collect(),
         };
-        let held = lease.guard.clone().downcast().ok();
+        let held = lease.guard.clone().downcast().map(|held| Arc::downgrade(&held));
+        let held = held.unwrap_or_default();
         let (row, epoch) = (lease.row, lease.epoch);
         Ok(Self { row, epoch, held, expected, records, durability, note, documents })
     }
@@ -97,7 +103,8 @@ impl AppendJob {
         file: &str,
         undo: &mut Undo,
     ) -> Result<Result<(), StoreError>, rusqlite::Error> {
-        let last = match self.end_of_log(transaction, file)? {
+        let held = self.held.upgrade();
+        let last = match self.end_of_log(held.as_deref(), transaction, file)? {
             Ok(last) => last,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -113,8 +120,8 @@ impl AppendJob {
                 .execute(params![self.row, first.0, self.records.body, chained.sums])?;
         }
         notes::leave(transaction, self.row, &chained.last.sum, &self.note)?;
-        if let Some(held) = &self.held {
-            undo.0.push((held.clone(), held.last()));
+        if let Some(held) = held {
+            undo.0.push((self.held.clone(), held.last()));
             held.set(Some(chained.last));
         }
         Ok(Ok(()))
@@ -122,10 +129,11 @@ impl AppendJob {
 
     fn end_of_log(
         &mut self,
+        held: Option<&Held>,
         transaction: &Transaction<'_>,
         file: &str,
     ) -> Result<Result<Last, StoreError>, rusqlite::Error> {
-        let Some(held) = &self.held else { return self.looked_up(transaction, file) };
+        let Some(held) = held else { return self.looked_up(transaction, file) };
         if let Some(last) = held.last() {
             return Ok(Ok(last));
         }

@@ -77,6 +77,18 @@ impl Locks {
         Ok(Some(Guard { shared: self.shared.clone(), row }))
     }
 
+    /// The locks of a whole block at once, or false while another process has one of them.
+    fn take_block(&self, first: i64) -> Result<bool, StoreError> {
+        let block = libc::flock { l_len: BLOCK, ..region(libc::F_WRLCK, first) };
+        self.locked(fcntl(&self.shared.file, FcntlArg::F_OFD_SETLK(&block)).map(drop))
+    }
+
+    /// The lock of a session in such a block, from now on its own.
+    fn give(&self, row: i64) -> Guard {
+        self.shared.held.lock().unwrap_or_else(PoisonError::into_inner).insert(row);
+        Guard { shared: self.shared.clone(), row }
+    }
+
     /// What is written in the file, and locks of no session, are for [`super::kept`].
     pub fn file(&self) -> &File {
         &self.shared.file
@@ -100,10 +112,11 @@ const BLOCK: i64 = 256;
 
 /// Rows for sessions that are not in the database yet: later ones are larger, so that what is
 /// written together lies together. They are neighbours, because the kernel keeps locks of
-/// neighbours as one, and looks through all locks of the file whenever one is taken or given back.
+/// neighbours as one, and looks through all locks of the file whenever one is taken or given back;
+/// and the locks of a block are taken together.
 #[derive(Default)]
 pub struct FreshRows {
-    /// A lock, not a task: held for two system calls at most.
+    /// A lock, not a task: held for one system call at most.
     block: Mutex<Option<Block>>,
 }
 
@@ -117,32 +130,35 @@ impl FreshRows {
     /// A row that nobody has, with its lock.
     pub fn take(&self, locks: &Locks) -> Result<(i64, Guard), StoreError> {
         let mut current = self.block.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let block = match current.as_mut().filter(|block| block.given + 1 < BLOCK) {
-                Some(block) => block,
-                None => current.insert(Block::take(locks)?),
-            };
-            block.given += 1;
-            let row = block.first.row + block.given;
-            if let Some(guard) = locks.take(row)? {
-                return Ok((row, guard));
+        let block = match current.as_mut().filter(|block| block.given + 1 < BLOCK) {
+            Some(block) => block,
+            None => {
+                let last = current.as_ref().map_or(0, |block| block.first.row);
+                current.insert(Block::take(locks, last)?)
             }
-        }
+        };
+        block.given += 1;
+        let row = block.first.row + block.given;
+        Ok((row, locks.give(row)))
     }
 }
 
 impl Block {
     /// A block begins with the time, so it can only be that of somebody who took one in this very
-    /// millisecond and still has it.
-    fn take(locks: &Locks) -> Result<Self, StoreError> {
+    /// millisecond and still has it. This process knows its `last` one: its own locks let it pass.
+    fn take(locks: &Locks, last: i64) -> Result<Self, StoreError> {
+        let mut least = last.saturating_add(BLOCK);
         loop {
             let (time, random) = uuid::Uuid::now_v7().as_u64_pair();
             // 48 bits of time; of the 15 that are left, seven tell processes apart.
             let first = (time >> 16) << 15 | (random & 0x7f) << 8;
             let first = i64::try_from(first & (i64::MAX as u64)).unwrap_or_default();
-            if let Some(first) = locks.take(first)? {
-                return Ok(Self { first, given: 0 });
+            let first = first.max(least);
+            if locks.take_block(first)? {
+                return Ok(Self { first: locks.give(first), given: 0 });
             }
+            // A clock that was set back must not come to the same one again and again.
+            least = first.saturating_add(BLOCK);
         }
     }
 }
