@@ -111,6 +111,8 @@ pub enum Condition {
     UnknownCommand { why: String },
     #[error("The message was rejected: {why}")]
     Rejected { why: String },
+    #[error("The message was answered before it reached the task: {text}")]
+    Answered { text: String },
     /// Whoever has to look at messages did not; the log of the server says why.
     #[error("The message could not be checked, so it was not taken")]
     HookFailed,
@@ -365,6 +367,7 @@ fn condition_row(condition: &Condition) -> Row {
         }
         Condition::UnknownCommand { .. } => own(PARAMS, "unknown-command", 404),
         Condition::Rejected { .. } => unsupported("rejected"),
+        Condition::Answered { .. } => unsupported("answered"),
         Condition::HookFailed => own(INTERNAL, "hook-failed", 500),
         Condition::Internal => own(INTERNAL, "internal", 500),
     }

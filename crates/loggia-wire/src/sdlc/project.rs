@@ -4,10 +4,13 @@
 //! Where several calls wait for an answer, answering one repeats the others: a client that reads
 //! one stream a request must hear of them.
 
-use loggia_core::{CallId, CallOutcome, Details, Event as Fact, Mode, Risk, Settings, TaskState};
+use loggia_core::{
+    CallId, CallOutcome, Details, Event as Fact, Mode, Risk, Screening, Settings, TaskState,
+};
 use serde_json::Value;
 
 use super::types::{ConfirmationRequest, Event, TaskMetadata, Weight};
+use crate::a2a03::types::State;
 use crate::devtool::schema::{ToolCallStatus, object};
 use crate::project::calls::{Asked, OpenCall};
 use crate::project::question::failure_of;
@@ -20,7 +23,7 @@ pub(crate) fn snapshot(shape: &Shape<'_>, model: &str, setup: &Setup) -> Value {
     value_of(&TaskMetadata {
         id: shape.task.to_string(),
         context_id: shape.session.to_string(),
-        task_state: shape.state.into(),
+        task_state: State::of_six(shape.state),
         model: model.to_owned(),
         mcp_servers: Vec::new(),
         available_tools: setup.settings.as_ref().and_then(|settings| settings.tools.clone()),
@@ -30,6 +33,16 @@ pub(crate) fn snapshot(shape: &Shape<'_>, model: &str, setup: &Setup) -> Value {
 pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
         Fact::TaskOpened { .. } | Fact::TaskClosed { .. } => vec![changed(step)],
+        Fact::PromptScreened { prompt, screening, .. } => {
+            let said = match screening {
+                Screening::Rejected { .. } => None,
+                Screening::Answered { text } => {
+                    let (text, message_id) = (text.clone(), prompt.to_string());
+                    Some(event(Event::TextContent { text, message_id }))
+                }
+            };
+            said.into_iter().chain([changed(step)]).collect()
+        }
         // Whoever has to wait is told so; otherwise the turn begins with the next event.
         Fact::PromptAccepted { .. } => {
             let waits = step.busy && !step.running;
@@ -176,7 +189,7 @@ fn changed(step: &Step<'_>) -> Update {
 
 fn state_change(step: &Step<'_>, state: TaskState, error: Option<String>) -> Value {
     value_of(&Event::StateChange {
-        task_state: state.into(),
+        task_state: State::of_six(state),
         task_id: step.place.task.to_string(),
         context_id: step.place.session.to_string(),
         timestamp: rfc3339(step.place.at),
