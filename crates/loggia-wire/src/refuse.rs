@@ -85,7 +85,8 @@ pub enum Condition {
     #[error("This workspace is not allowed: {why}")]
     WorkspaceRefused { why: &'static str },
     #[error(
-        "No repository can be cloned here now: there are as many copies as there may be. Copies go \
+        "No repository can be cloned here now: there are as many copies as there may be \
+         (server.clones.count). Copies go \
          when their sessions have rested (server.clones.keep) or are deleted where this server runs"
     )]
     ClonesFull,
