@@ -21,8 +21,8 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
     type Change = fn(&mut loggia_agent::clone::CloneLimits);
     let table: [(Change, &str); 4] = [
         (|limits| limits.files = 20, "more than 20 files"),
-        (|limits| limits.bytes = 2 << 20, "takes more than the"),
-        (|limits| limits.total_bytes = 2 << 20, "takes more than the"),
+        (|limits| limits.bytes = 2 << 20, "takes more than the 2.0 MiB"),
+        (|limits| limits.total_bytes = 2 << 20, "takes more than the 2.0 MiB"),
         (|limits| limits.count = 0, "no more are allowed"),
     ];
     for (change, why) in table {
