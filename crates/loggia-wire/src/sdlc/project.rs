@@ -1,6 +1,6 @@
 //! Events in the document's words: its event-flow diagram, line for line.
 //!
-//! A prompt that begins at once is told by its turn; one that has to wait is told as submitted.
+//! A prompt that begins at once is told by its turn; one that has to wait is told as submitted, at once.
 //! Where several calls wait for an answer, answering one repeats the others: a client that reads
 //! one stream a request must hear of them.
 
@@ -43,10 +43,19 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             };
             said.into_iter().chain([changed(step)]).collect()
         }
-        // Whoever has to wait is told so; otherwise the turn begins with the next event.
+        // Whoever has to wait is told so; otherwise the turn begins with the next event. Where the
+        // task itself is at work, the prompt waits and not the task: both are said.
         Fact::PromptAccepted { .. } => {
-            let waits = step.busy && !step.running;
-            waits.then(|| changed(step)).into_iter().collect()
+            let submitted = state_change(step, TaskState::Submitted, None);
+            let behind = Update::Written { body: submitted, ends: None };
+            match (step.busy, step.running) {
+                (false, _) => Vec::new(),
+                (true, false) => vec![changed(step)],
+                (true, true) if step.task.state == TaskState::InputRequired => {
+                    [behind].into_iter().chain(ask_again(step)).collect()
+                }
+                (true, true) => vec![behind, changed(step)],
+            }
         }
         Fact::PromptWithdrawn { .. } => {
             step.task.state.is_over().then(|| changed(step)).into_iter().collect()
