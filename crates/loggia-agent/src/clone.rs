@@ -14,6 +14,7 @@ mod disk;
 mod fetch;
 mod git;
 mod hear;
+mod lanes;
 mod source;
 
 use std::ffi::OsString;
@@ -26,7 +27,6 @@ use base64::engine::general_purpose::STANDARD;
 use loggia_core::repository::{RepositoryUrl, Scheme, Sources};
 use loggia_core::{Artifact, Level, Part, Repository};
 use loggia_session::{Turn, TurnOver};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 pub use disk::{copies, remove_copy};
@@ -34,9 +34,8 @@ pub use source::{Lookup, SystemLookup};
 
 use crate::workspace::{Walls, Workspace};
 use git::Git;
+use lanes::{Full, Lanes, OWN_PLACES};
 
-/// Copies that are made at the same time; others wait.
-const PLACES: usize = 4;
 /// The agent's own words, as a file.
 pub const OUTPUT: &str = "output.txt";
 /// What the work has changed in the copy, as a file.
@@ -169,7 +168,7 @@ struct Job<'a> {
 pub struct Clones {
     config: CloneConfig,
     git: Option<Git>,
-    running: Semaphore,
+    lanes: Lanes,
     /// Held while room for one more is looked for and taken, by a thread that may block.
     room: Arc<Mutex<()>>,
 }
@@ -177,7 +176,7 @@ pub struct Clones {
 impl Clones {
     pub fn new(config: CloneConfig) -> Self {
         let git = Git::find(&config.guard, &config.env);
-        Self { config, git, running: Semaphore::new(PLACES), room: Arc::default() }
+        Self { config, git, lanes: Lanes::new(), room: Arc::default() }
     }
 
     /// Makes the copy unless it is there. Leaves nothing behind where that fails.
@@ -209,14 +208,14 @@ impl Clones {
         repository.named_revision().map_err(|why| refused("revision", why))?;
         self.config.sources.admit(&url).map_err(|why| refused("address", why))?;
         disk::check_name(repository.directory.as_deref())?;
-        if self.running.available_permits() == 0 {
-            let text = "Waiting until other repositories have been cloned";
-            turn.notice(Level::Info, text).await?;
+        let lane = self.lanes.of(turn.context().owner.as_deref());
+        if let Some(full) = lane.full() {
+            turn.notice(Level::Info, waits(full)).await?;
         }
         let _place = tokio::select! {
             biased; // a cancelled turn does not wait for its place
             () = turn.stop().cancelled() => return Err(CloneError::Stopped),
-            place = self.running.acquire() => place,
+            place = lane.place() => place,
         };
         self.not_from_behind_walls(&url).await?;
         let bytes = self.take_room(&places).await?;
@@ -255,16 +254,16 @@ impl Clones {
         let taken = disk::take(&self.room, directory, &places.new, limits.bytes).await?;
         if taken.count >= limits.count {
             return Err(CloneError::failed(format!(
-                "{} repositories are cloned here already, and no more are allowed: delete \
-                 sessions that are done",
+                "{} repositories are cloned here already, and no more are allowed \
+                 (server.clones.count): delete sessions that are done",
                 taken.count
             )));
         }
         let left = limits.total_bytes.saturating_sub(taken.bytes);
         match left {
             0 => Err(CloneError::failed(
-                "the repositories cloned here take all the room that they may: delete sessions \
-                 that are done",
+                "the repositories cloned here take all the room that they may \
+                 (server.clones.total_bytes): delete sessions that are done",
             )),
             left => Ok(left.min(limits.bytes)),
         }
@@ -325,6 +324,15 @@ impl Clones {
 /// The directory of a copy that a session works in.
 pub(crate) fn open(path: &str, repository: &Repository) -> Result<Workspace, TurnOver> {
     Ok(disk::open(Path::new(path), repository.directory.as_deref())?)
+}
+
+fn waits(full: Full) -> String {
+    match full {
+        Full::Own => format!(
+            "Waiting until one of your other repositories has been cloned: {OWN_PLACES} at a time"
+        ),
+        Full::Common => "Waiting until other repositories have been cloned".to_owned(),
+    }
 }
 
 fn patch(bytes: &[u8]) -> Part {

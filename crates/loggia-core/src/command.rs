@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::approval::{ChoiceId, Edit, Question};
 use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
-use crate::event::{Amendment, CloseReason, Level, Source, Step, TurnOutcome, Usage};
+use crate::event::{Amendment, CloseReason, Level, Screening, Source, Step, TurnOutcome, Usage};
 use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
@@ -33,6 +33,13 @@ pub enum Command {
         prompt: PromptId,
         task: TaskChoice,
         content: Content,
+    },
+    /// Keeps what became of a message that is to have no turn, as a task of its own.
+    Screened {
+        prompt: PromptId,
+        task: TaskChoice,
+        content: Content,
+        screening: Screening,
     },
     /// A command line of a person's own: a turn that runs it, once, without a question.
     Shell {

@@ -54,6 +54,15 @@ pub enum Event {
     PromptWithdrawn {
         prompt: PromptId,
     },
+    /// A message that got no turn: whoever looks at messages first has dealt with it. Its task is
+    /// over, and no model reads of it.
+    PromptScreened {
+        prompt: PromptId,
+        task: TaskId,
+        /// Of a message that was rejected, what its client needs to know it by, and none of its words.
+        content: Content,
+        screening: Screening,
+    },
     TurnStarted {
         turn: TurnId,
         prompt: PromptId,
@@ -185,6 +194,14 @@ pub enum Durability {
     Decision,
 }
 
+/// What became of a message before it was a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Screening {
+    Rejected { reason: String },
+    Answered { text: String },
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TurnOutcome {
@@ -296,6 +313,7 @@ impl Event {
             | Event::TaskClosed { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
+            | Event::PromptScreened { .. }
             | Event::TurnStarted { .. }
             | Event::PromptExpanded { .. }
             | Event::TurnEnded { .. }

@@ -35,8 +35,8 @@ pub use command::{
 };
 pub use content::{Content, Part};
 pub use event::{
-    Amendment, Authority, CloseReason, Durability, Envelope, Event, Level, Source, Step, StepState,
-    TurnOutcome, Usage,
+    Amendment, Authority, CloseReason, Durability, Envelope, Event, Level, Screening, Source, Step,
+    StepState, TurnOutcome, Usage,
 };
 pub use id::{
     ApprovalId, CallId, ClientId, Fresh, MessageId, Millis, PromptId, RuleId, Seq, SessionId,

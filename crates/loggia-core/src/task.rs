@@ -4,7 +4,7 @@ pub mod view;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::TurnOutcome;
+use crate::event::{Screening, TurnOutcome};
 use crate::id::TaskId;
 use crate::session::Session;
 
@@ -17,9 +17,17 @@ pub enum TaskState {
     Completed,
     Failed,
     Canceled,
+    Rejected,
 }
 
 impl TaskState {
+    pub fn of_screening(screening: &Screening) -> Self {
+        match screening {
+            Screening::Rejected { .. } => TaskState::Rejected,
+            Screening::Answered { .. } => TaskState::Completed,
+        }
+    }
+
     pub fn of_outcome(outcome: &TurnOutcome) -> Self {
         match outcome {
             TurnOutcome::Completed => TaskState::Completed,
@@ -29,7 +37,13 @@ impl TaskState {
     }
 
     pub fn is_over(self) -> bool {
-        matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Canceled)
+        match self {
+            TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Canceled
+            | TaskState::Rejected => true,
+            TaskState::Submitted | TaskState::Working | TaskState::InputRequired => false,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::approval::ChoiceId;
 use crate::call::{CallOutcome, CallState, Details};
-use crate::event::{Authority, Envelope, Event, Level, Source, Step, TurnOutcome};
+use crate::event::{Authority, Envelope, Event, Level, Screening, Source, Step, TurnOutcome};
 use crate::id::{CallId, Millis, PromptId, Seq};
 use crate::origin::Origin;
 
@@ -176,6 +176,19 @@ impl Transcript {
                 let text = Event::expansion(command, source, text);
                 self.push(envelope, CellBody::Notice { level: Level::Info, text });
             }
+            Event::PromptScreened { content, screening, .. } => match screening {
+                Screening::Rejected { reason } => {
+                    let text = format!("A message was rejected before it got here: {reason}");
+                    self.push(envelope, CellBody::Notice { level: Level::Info, text });
+                }
+                Screening::Answered { text } => {
+                    let asked = content.to_text();
+                    let prompt = CellBody::Prompt { text: asked, queued: false, withdrawn: false };
+                    self.push(envelope, prompt);
+                    let text = format!("It was answered before it got here: {text}");
+                    self.push(envelope, CellBody::Notice { level: Level::Info, text });
+                }
+            },
             Event::NoticeRaised { level, text } => {
                 self.push(envelope, CellBody::Notice { level: *level, text: text.clone() });
             }

@@ -95,6 +95,9 @@ impl Server {
                 };
                 match self.screen(prompt, view, caller).await? {
                     Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
+                    Screened::Settled(prompt, screening) => {
+                        Box::pin(self.settle(prompt, screening, view, caller)).await
+                    }
                     Screened::Answered(reply) => Ok(reply),
                 }
             }
@@ -504,7 +507,7 @@ fn ended_at(projector: &Projector, task: &TaskId) -> Option<Seq> {
 /// How long a command waits where many come at once, before its client is told *busy*.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-async fn submit(
+pub(crate) async fn submit(
     handle: &SessionHandle,
     command: Command,
     caller: &Caller,

@@ -8,19 +8,18 @@ pub mod process;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use loggia_core::{Content, Origin, Part, SessionId, TaskId};
+use loggia_core::{Command, Content, Origin, Part, Refusal, Screening, SessionId, TaskId};
 use loggia_session::SessionHandle;
 use loggia_wire::attach::{self, Wish};
 use loggia_wire::{
-    Condition, Delivery, Dialect, Extension, Prompt, View, WireError, context, legacy, refuse,
-    reply,
+    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, Shown, View, WireError,
+    context, legacy, refuse, reply,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dispatch::Reply;
+use crate::dispatch::{Due, Opening, Reply, submit};
 use crate::state::{Caller, Server};
-use crate::time::now;
 
 /// What a line of a person's own begins with where it is typed.
 const LINE: char = '!';
@@ -92,6 +91,9 @@ pub enum HookError {
 /// A message that somebody looked at.
 pub(crate) enum Screened {
     Goes(Prompt),
+    /// It becomes a task that is over: what was said about it is found again under its id.
+    Settled(Prompt, Screening),
+    /// The words are the whole answer: no task, no id.
     Answered(Reply),
 }
 
@@ -140,36 +142,69 @@ impl Server {
             },
             extension: view.extension == Extension::On,
         };
-        let value = match consult(hook, &submitted).await? {
-            Decision::Pass {} => return Ok(Screened::Goes(prompt)),
+        match consult(hook, &submitted).await? {
+            Decision::Pass {} => Ok(Screened::Goes(prompt)),
             Decision::Rewrite { text } => {
                 let content = rewritten(prompt.content, text);
-                return Ok(Screened::Goes(Prompt { content, ..prompt }));
+                Ok(Screened::Goes(Prompt { content, ..prompt }))
             }
             // A task that goes on is not rejected: one message to it is.
             Decision::Reject { reason }
                 if prompt.named_task().is_some() || view.dialect == Dialect::Sdlc =>
             {
-                return Err(Condition::Rejected { why: reason }.into());
+                Err(Condition::Rejected { why: reason }.into())
             }
             Decision::Reject { reason } => {
-                let session = shown(&prompt, session);
-                let task = TaskId::from(uuid::Uuid::now_v7());
-                let (dialect, content) = (view.dialect, &prompt.content);
-                let rejected = reply::rejected(dialect, &session, &task, content, &reason, now());
-                reply::sent(dialect, rejected)
+                let content = legacy::request::withheld(prompt.content);
+                let prompt = Prompt { content, ..prompt };
+                Ok(Screened::Settled(prompt, Screening::Rejected { reason }))
             }
             Decision::Answer { text } => {
-                let session = shown(&prompt, session);
-                let named = legacy::request::word(&prompt.content).map(str::to_owned);
-                let id = named.unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
-                reply::message(view.dialect, &session, &id, &text, now())
+                let (id, session) = (uuid::Uuid::now_v7().to_string(), shown(&prompt, session));
+                match (reply::message(view.dialect, &session, &id, &text), prompt.delivery) {
+                    (Some(value), Delivery::Stream) => Ok(Screened::Answered(Reply::Frame(value))),
+                    (Some(value), _) => Ok(Screened::Answered(Reply::Value(value))),
+                    (None, _) if prompt.named_task().is_some() => {
+                        Err(Condition::Answered { text }.into())
+                    }
+                    (None, _) => Ok(Screened::Settled(prompt, Screening::Answered { text })),
+                }
             }
+        }
+    }
+
+    /// Keeps a message that gets no turn in the log, where its task is found like any other.
+    pub(crate) async fn settle(
+        &self,
+        prompt: Prompt,
+        screening: Screening,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let wanted = self.session_name(&prompt, caller).await?;
+        // It changes nothing in a session that there is.
+        let settings =
+            AgentSettings { auto_execute: None, ..prompt.settings.clone().unwrap_or_default() };
+        let handle = self.session_for(wanted.as_ref(), Some(&settings), caller).await?;
+        let command = Command::Screened {
+            prompt: SessionHandle::fresh_prompt(),
+            task: prompt.task.clone(),
+            content: prompt.content.clone(),
+            screening,
         };
-        Ok(Screened::Answered(match prompt.delivery {
-            Delivery::Stream => Reply::Frame(value),
-            Delivery::WhenSettled | Delivery::AtOnce | Delivery::Unsaid => Reply::Value(value),
-        }))
+        let ack = match submit(&handle, command, caller).await {
+            Err(WireError::Refused(Refusal::TaskExists)) => {
+                return self.late(prompt, view, caller).await;
+            }
+            submitted => submitted?,
+        };
+        let task = ack.task.clone().ok_or(Condition::Internal)?;
+        if prompt.session.is_some() && self.is_second(&handle, &task, caller).await? {
+            return self.late(prompt, view, caller).await;
+        }
+        let shown = Shown { history: prompt.history, artifacts: true };
+        let (handle, ack, opening, delivery) = (&handle, &ack, Opening::InFrames, prompt.delivery);
+        self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
     }
 
     /// The same for what somebody types at an attached terminal: a message, or a command line of their

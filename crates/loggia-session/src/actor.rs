@@ -240,9 +240,9 @@ impl Actor {
         match message {
             Control::Submit { command, origin, told, reply } => {
                 let prompt = match &command {
-                    Command::Prompt { prompt, .. } | Command::Shell { prompt, .. } => {
-                        Some(prompt.clone())
-                    }
+                    Command::Prompt { prompt, .. }
+                    | Command::Screened { prompt, .. }
+                    | Command::Shell { prompt, .. } => Some(prompt.clone()),
                     _ => None,
                 };
                 let before = self.session.head();

@@ -126,6 +126,7 @@ fn concerned<'a>(session: &'a Session, event: &'a Event) -> impl Iterator<Item =
     let (named, running) = match event {
         Event::TaskOpened { task, .. }
         | Event::TaskClosed { task }
+        | Event::PromptScreened { task, .. }
         | Event::PromptAccepted { task, .. } => (Some(task), None),
         Event::PromptWithdrawn { prompt } => {
             let queued = session.queue().find(|queued| queued.prompt == *prompt);

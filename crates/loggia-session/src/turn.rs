@@ -41,6 +41,8 @@ pub(crate) type Waiter = oneshot::Sender<Result<Permit, CallOutcome>>;
 #[derive(Debug, Clone)]
 pub struct TurnContext {
     pub session: SessionId,
+    /// Whose session it is, where that is known.
+    pub owner: Option<String>,
     pub turn: TurnId,
     pub task: TaskId,
     pub prompt: PromptId,

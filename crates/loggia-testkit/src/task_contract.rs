@@ -7,13 +7,14 @@ use loggia_session::{ListedTask, Store, TaskMark, TaskPage, TaskPlace, TaskQuery
 
 use crate::store_contract::{acquire, mark, step, texts};
 
-const STATES: [TaskState; 6] = [
+const STATES: [TaskState; 7] = [
     TaskState::Submitted,
     TaskState::Working,
     TaskState::InputRequired,
     TaskState::Completed,
     TaskState::Failed,
     TaskState::Canceled,
+    TaskState::Rejected,
 ];
 
 fn everything() -> TaskQuery {

@@ -66,6 +66,7 @@ impl Wish {
             Command::Prompt { .. }
             | Command::Open { .. }
             | Command::OpenTask { .. }
+            | Command::Screened { .. }
             | Command::Configure { .. }
             | Command::Amend { .. }
             | Command::Notice { .. }

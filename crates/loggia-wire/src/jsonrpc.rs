@@ -15,7 +15,6 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::dialect::{Dialect, dialect_of, streams};
-use crate::read::violation;
 use crate::refuse::{ErrorObject, WireError};
 
 /// How deep a body may nest, the envelope included.
@@ -86,9 +85,6 @@ pub(crate) fn value(bytes: &[u8]) -> Result<Value, WireError> {
     let text = std::str::from_utf8(bytes).map_err(|_| WireError::Parse("it is not valid UTF-8"))?;
     if let Some(excess) = scan::excess(bytes, DEPTH_LIMIT, VALUES_LIMIT) {
         return Err(WireError::Parse(excess));
-    }
-    if !scan::fits_64_bits(text) {
-        return Err(violation("body", "must hold no whole number of more than 64 bits"));
     }
     serde_json::from_str(text).map_err(|_| MALFORMED)
 }
@@ -163,9 +159,6 @@ fn read_id(raw: &RawValue) -> Result<Id, WireError> {
 }
 
 fn read_params(raw: &RawValue) -> Result<Value, WireError> {
-    if !scan::fits_64_bits(raw.get()) {
-        return Err(violation("params", "must hold no whole number of more than 64 bits"));
-    }
     serde_json::from_str(raw.get()).map_err(|_| MALFORMED)
 }
 

@@ -74,7 +74,10 @@ impl End {
         match state {
             TaskState::Submitted | TaskState::Working => None,
             TaskState::InputRequired => Some(End::InputRequired),
-            TaskState::Completed | TaskState::Failed | TaskState::Canceled => Some(End::Terminal),
+            TaskState::Completed
+            | TaskState::Failed
+            | TaskState::Canceled
+            | TaskState::Rejected => Some(End::Terminal),
         }
     }
 }
@@ -216,7 +219,7 @@ impl Projector {
             id: *id,
             task: task.clone(),
             body: self.render(&task, envelope, update),
-            ends: update.ends(),
+            ends: update.ends().or_else(|| self.ends_at_once(&task, update)),
         });
         frames.collect()
     }
@@ -312,6 +315,12 @@ impl Projector {
             Dialect::Sdlc => sdlc::project::snapshot(&shape, &self.model, &self.setup),
             Dialect::Coder => coder::project::task(&shape, &self.calls),
         }
+    }
+
+    /// A task that is over in the moment it begins.
+    fn ends_at_once(&self, task: &TaskId, update: &Update) -> Option<End> {
+        let over = self.tasks.get(task).is_some_and(|view| view.state.is_over());
+        (over && matches!(update, Update::Task)).then_some(End::Terminal)
     }
 
     fn shape<'a>(&'a self, view: &'a TaskView, shown: Shown) -> snapshot::Shape<'a> {
@@ -470,6 +479,7 @@ impl Projector {
         match &envelope.event {
             Event::TaskOpened { task, .. }
             | Event::TaskClosed { task }
+            | Event::PromptScreened { task, .. }
             | Event::PromptAccepted { task, .. }
             | Event::TurnStarted { task, .. } => Some(task.clone()),
             Event::PromptWithdrawn { prompt } => self.tasks.waiting(prompt).cloned(),

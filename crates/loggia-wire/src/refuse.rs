@@ -85,7 +85,8 @@ pub enum Condition {
     #[error("This workspace is not allowed: {why}")]
     WorkspaceRefused { why: &'static str },
     #[error(
-        "No repository can be cloned here now: there are as many copies as there may be. Copies go \
+        "No repository can be cloned here now: there are as many copies as there may be \
+         (server.clones.count). Copies go \
          when their sessions have rested (server.clones.keep) or are deleted where this server runs"
     )]
     ClonesFull,
@@ -111,6 +112,8 @@ pub enum Condition {
     UnknownCommand { why: String },
     #[error("The message was rejected: {why}")]
     Rejected { why: String },
+    #[error("The message was answered before it reached the task: {text}")]
+    Answered { text: String },
     /// Whoever has to look at messages did not; the log of the server says why.
     #[error("The message could not be checked, so it was not taken")]
     HookFailed,
@@ -365,6 +368,7 @@ fn condition_row(condition: &Condition) -> Row {
         }
         Condition::UnknownCommand { .. } => own(PARAMS, "unknown-command", 404),
         Condition::Rejected { .. } => unsupported("rejected"),
+        Condition::Answered { .. } => unsupported("answered"),
         Condition::HookFailed => own(INTERNAL, "hook-failed", 500),
         Condition::Internal => own(INTERNAL, "internal", 500),
     }

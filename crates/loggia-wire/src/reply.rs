@@ -1,12 +1,11 @@
 //! Answers that are not frames: what a unary request gets, per dialect.
 
-use loggia_core::{Content, Millis, SessionId, TaskId};
+use loggia_core::{SessionId, TaskId};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
 use crate::intent::PushTarget;
-use crate::project::update::{Said, Speaker, value_of};
-use crate::time::rfc3339;
+use crate::project::update::{Said, value_of};
 use crate::{a2a1, a2a03, legacy, proto03};
 
 /// The result of a send: a task, as [`Projector::snapshot`](crate::Projector::snapshot) gives it.
@@ -21,9 +20,10 @@ pub fn sent(dialect: Dialect, task: Value) -> Value {
 }
 
 /// A direct answer without a task: the result of a send, or the only frame of a stream.
-pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str, at: Millis) -> Value {
+/// None where every answer is a task.
+pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str) -> Option<Value> {
     let said = Said::text(id, text);
-    match dialect {
+    Some(match dialect {
         Dialect::Sdlc => value_of(&crate::sdlc::types::Event::TextContent {
             text: text.to_owned(),
             message_id: id.to_owned(),
@@ -44,65 +44,8 @@ pub fn message(dialect: Dialect, session: &SessionId, id: &str, text: &str, at: 
             let message = a2a1::types::Message { context_id, ..message };
             value_of(&a2a1::types::StreamResponse::Message(message))
         }
-        Dialect::Legacy => legacy::project::answered(id, session, text, at),
-    }
-}
-
-/// A task that was turned away before it began. It is in no log: nobody will find it again.
-pub fn rejected(
-    dialect: Dialect,
-    session: &SessionId,
-    task: &TaskId,
-    content: &Content,
-    why: &str,
-    at: Millis,
-) -> Value {
-    let why = Said::text(format!("rejected-{task}"), why);
-    let prompt = Said {
-        id: content.message.clone().unwrap_or_else(|| format!("prompt-{task}")),
-        by: Speaker::User,
-        parts: content.parts.clone(),
-        metadata: content.metadata.clone(),
-    };
-    match dialect {
-        Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder => value_of(&a2a03::types::Task {
-            id: task.to_string(),
-            context_id: session.to_string(),
-            status: a2a03::types::TaskStatus {
-                state: a2a03::types::State::Rejected,
-                message: Some(a2a03::project::message(&why)),
-                timestamp: rfc3339(at),
-            },
-            history: Some(vec![a2a03::project::message(&prompt)]),
-            artifacts: None,
-        }),
-        Dialect::Proto03 => value_of(&proto03::types::Task {
-            id: task.to_string(),
-            context_id: session.to_string(),
-            status: proto03::types::TaskStatus {
-                state: proto03::types::State::Rejected,
-                message: Some(proto03::project::message(&why)),
-                timestamp: rfc3339(at),
-            },
-            artifacts: None,
-            history: Some(vec![proto03::project::message(&prompt)]),
-        }),
-        Dialect::A2a1 => value_of(&a2a1::types::Task {
-            artifacts: None,
-            context_id: session.as_str(),
-            history: Some(vec![a2a1::project::message(&prompt)]),
-            id: task.as_str(),
-            status: a2a1::types::TaskStatus {
-                message: Some(a2a1::project::message(&why)),
-                state: a2a1::types::State::Rejected,
-                timestamp: rfc3339(at),
-            },
-        }),
-        Dialect::Legacy => {
-            let word = legacy::request::word(content).unwrap_or(task.as_str());
-            legacy::project::rejected(word, session, &why, at)
-        }
-    }
+        Dialect::Legacy => return None,
+    })
 }
 
 /// A page of tasks; 1.0 alone says how one looks. An empty token says that there is no next page.

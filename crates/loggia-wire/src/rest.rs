@@ -178,9 +178,6 @@ fn from_body(body: &[u8]) -> Result<Map<String, Value>, WireError> {
     if let Some(excess) = scan::excess(body, DEPTH_LIMIT, VALUES_LIMIT) {
         return Err(WireError::Parse(excess));
     }
-    if !scan::fits_64_bits(text) {
-        return Err(violation("body", "must hold no whole number of more than 64 bits"));
-    }
     match serde_json::from_str(text).map_err(|_| WireError::Parse("it is malformed"))? {
         Value::Object(members) => Ok(members),
         Value::Null => Ok(Map::new()),

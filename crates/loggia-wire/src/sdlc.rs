@@ -50,6 +50,6 @@ pub fn error(error: &WireError) -> (u16, Value) {
 
 /// What a command answered.
 pub fn executed(name: &str, text: &str, task: &str, context: &str, state: TaskState) -> Value {
-    let state = value_of(&State::from(state));
+    let state = value_of(&State::of_six(state));
     json!({ "name": name, "data": text, "taskId": task, "contextId": context, "taskState": state })
 }

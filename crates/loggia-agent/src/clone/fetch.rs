@@ -59,7 +59,10 @@ impl Clones {
         let found = git.output(&call.within(&inner, new), new, &until, ANSWER).await?;
         let commit = found.text();
         if found.code != 0 || commit.is_empty() {
-            return Err(CloneError::failed("the repository has no commit to work on"));
+            return Err(CloneError::failed(
+                "the repository has no commit to work on: it is empty, or what answers at its \
+                 address is no git repository. Check the address",
+            ));
         }
         let tree = self.survey(git, job, &inner, &commit, &until).await?;
         self.check_out(git, job, &inner, revision, &commit).await?;
@@ -152,7 +155,7 @@ impl Clones {
         let mut running = started.map_err(|error| cannot_run(&error))?;
         let limit = self.config.limits.files;
         let taken = disk::measure(inner).await.0;
-        let counted = until.reached(count(&mut running, limit, job.bytes.saturating_sub(taken)));
+        let counted = until.reached(count(&mut running, limit, job.bytes, taken));
         let counted = counted.await;
         running.end(|_| {}).await;
         counted
@@ -278,7 +281,13 @@ impl Pulse {
     }
 }
 
-async fn count(running: &mut Running, files: u64, bytes: u64) -> Result<Tree, CloneError> {
+/// `taken` of the `bytes` are on the disk already.
+async fn count(
+    running: &mut Running,
+    files: u64,
+    bytes: u64,
+    taken: u64,
+) -> Result<Tree, CloneError> {
     let mut tree = Tree { files: 0, bytes: 0 };
     let mut entry: Vec<u8> = Vec::new();
     let mut read = 0;
@@ -296,7 +305,7 @@ async fn count(running: &mut Running, files: u64, bytes: u64) -> Result<Tree, Cl
         if tree.files > files || read > LIST {
             return Err(too_many(files));
         }
-        if tree.bytes > bytes {
+        if tree.bytes.saturating_add(taken) > bytes {
             return Err(too_large(bytes));
         }
     }
@@ -315,13 +324,14 @@ fn size_of(entry: &[u8]) -> u64 {
 
 fn too_large(limit: u64) -> CloneError {
     CloneError::failed(format!(
-        "the repository is too large: it takes more than the {} that are left for it",
+        "the repository is too large: it takes more than the {} that it may (server.clones.bytes, \
+         or what is left of server.clones.total_bytes). A shallow clone takes less",
         size(limit)
     ))
 }
 
 fn too_many(limit: u64) -> CloneError {
-    CloneError::failed(format!("the repository has more than {limit} files"))
+    CloneError::failed(format!("the repository has more than {limit} files (server.clones.files)"))
 }
 
 fn size(bytes: u64) -> String {

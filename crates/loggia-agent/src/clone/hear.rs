@@ -83,23 +83,70 @@ impl Listener {
         let said = self.fatal.as_ref().or(self.error.as_ref());
         let Some(said) = said else { return "git gave no reason".to_owned() };
         let all = format!("{said} {}", self.error.as_deref().unwrap_or_default());
-        let table = [
-            ("Remote branch", "it has no branch or tag of that name"),
-            ("could not read Username", "it does not exist, or needs credentials"),
-            ("terminal prompts disabled", "it does not exist, or needs credentials"),
-            ("Authentication failed", "it does not exist, or needs credentials"),
-            ("Permission denied", "its host does not accept the key, or there is none"),
-            ("Host key verification failed", "the key of its host is not known"),
-            ("returned error: 30", "its host answers with another address, which is not followed"),
-            ("redirect", "its host answers with another address, which is not followed"),
-            ("does not appear to be a git repository", "there is no repository"),
-            ("not found", "there is no such repository"),
-            ("not our ref", "it has no such commit"),
-            ("unadvertised object", "it does not give out that commit"),
-        ];
-        let known = table.iter().find(|(part, _)| all.contains(part));
-        known.map_or_else(|| shown(said), |(_, why)| (*why).to_owned())
+        let known = REASONS.iter().find(|(part, _)| all.contains(part));
+        match known {
+            Some((_, why)) => (*why).to_owned(),
+            None => format!("git says: {}", shown(&without_credentials(said))),
+        }
     }
+}
+
+const CREDENTIALS: &str = "it does not exist, or needs credentials: check the address, or ask whoever \
+                           runs this server for credentials (server.clones.credentials)";
+const ELSEWHERE: &str =
+    "its host answers with another address, which is not followed: name that one";
+const NO_GIT: &str = "what answers at its address does not speak git: check scheme, host and port";
+const BROKEN_OFF: &str = "its host broke off in the middle: try again";
+const UNREACHABLE: &str = "its host can not be reached: check host and port, or try again later";
+const UNTRUSTED: &str = "the certificate of its host is not trusted here (server.clones.ca_file)";
+
+/// A part of what git says, and what that means and asks for. The first that fits counts.
+const REASONS: &[(&str, &str)] = &[
+    ("No space left on device", "the disk of this server is full: try again when there is room"),
+    ("Remote branch", "it has no branch or tag of that name: name another one, or none"),
+    ("could not read Username", CREDENTIALS),
+    ("terminal prompts disabled", CREDENTIALS),
+    ("Authentication failed", CREDENTIALS),
+    ("returned error: 403", CREDENTIALS),
+    ("Permission denied", "its host does not accept the key, or there is none"),
+    ("Host key verification failed", "the key of its host is not known"),
+    ("returned error: 30", ELSEWHERE),
+    ("redirect", ELSEWHERE),
+    ("returned error: 429", "its host is asked too often: try again later"),
+    ("returned error: 5", "its host has an error of its own: try again later"),
+    ("is this a git repository", "there is no git repository at its address: check the address"),
+    ("does not appear to be a git repository", "there is no repository: check the address"),
+    ("not found", "there is no such repository: check the address"),
+    ("not our ref", "it has no such commit"),
+    ("unadvertised object", "it does not give out that commit: name a branch or a tag"),
+    ("bad line length", NO_GIT),
+    ("HTTP/0.9", NO_GIT),
+    ("TLS packet", NO_GIT),
+    ("wrong version number", NO_GIT),
+    ("certificate", UNTRUSTED),
+    ("Could not resolve host", "the name of its host is not known: check the address"),
+    ("Couldn't connect", UNREACHABLE),
+    ("Connection refused", UNREACHABLE),
+    ("unable to connect", UNREACHABLE),
+    ("transfer closed", BROKEN_OFF),
+    ("Empty reply", BROKEN_OFF),
+    ("early EOF", BROKEN_OFF),
+    ("hung up unexpectedly", BROKEN_OFF),
+    ("RPC failed", BROKEN_OFF),
+    ("Could not read from remote", "its host does not give it out: check the address"),
+];
+
+/// Addresses without what stands before the host in them.
+fn without_credentials(text: &str) -> String {
+    let mut pieces = text.split("://");
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(piece.len());
+        let (authority, rest) = piece.split_at(end);
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        out.extend(["://", host, rest]);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -110,12 +157,16 @@ mod tests {
     fn reasons_are_found_among_everything_that_is_said() {
         let table: &[(&str, &str)] = &[
             ("", "git gave no reason"),
-            ("Cloning into 'x'...\nfatal: no luck\nfatal: second\n", "no luck"),
-            ("remote: fatal: not this\nerror: bad\n", "bad"),
-            ("fatal: \x1b[31mred\x07\n", "\\u{1b}[31mred\\u{7}"),
+            ("Cloning into 'x'...\nfatal: no luck\nfatal: second\n", "git says: no luck"),
+            ("remote: fatal: not this\nerror: bad\n", "git says: bad"),
+            ("fatal: \x1b[31mred\x07\n", "git says: \\u{1b}[31mred\\u{7}"),
+            (
+                "fatal: odd 'https://u:hush@h/x' and ssh://hush@h\n",
+                "git says: odd 'https://h/x' and ssh://h",
+            ),
             (
                 "fatal: Remote branch x not found in upstream origin\n",
-                "it has no branch or tag of that name",
+                "it has no branch or tag of that name: name another one, or none",
             ),
         ];
         for (said, wanted) in table {

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use loggia_agent::clone::{copies, remove_copy};
 use loggia_core::Repository;
 
-use crate::stage::{Origin, Stage, git};
+use crate::stage::{self, Origin, Stage, git};
 
 #[tokio::test]
 async fn files_and_bytes_are_counted_before_they_are_written() {
@@ -21,8 +21,8 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
     type Change = fn(&mut loggia_agent::clone::CloneLimits);
     let table: [(Change, &str); 4] = [
         (|limits| limits.files = 20, "more than 20 files"),
-        (|limits| limits.bytes = 2 << 20, "takes more than the"),
-        (|limits| limits.total_bytes = 2 << 20, "takes more than the"),
+        (|limits| limits.bytes = 2 << 20, "takes more than the 2.0 MiB"),
+        (|limits| limits.total_bytes = 2 << 20, "takes more than the 2.0 MiB"),
         (|limits| limits.count = 0, "no more are allowed"),
     ];
     for (change, why) in table {
@@ -45,6 +45,37 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
     assert_eq!(copies(&stage.clones()).unwrap(), [first.path.clone()]);
     remove_copy(&first.path).unwrap();
     assert_eq!(stage.kept(), Vec::<String>::new());
+}
+
+/// Remotes that never answer take half of the places at most: whoever else comes is served at once.
+#[tokio::test]
+async fn one_client_with_hanging_remotes_keeps_nobody_waiting() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let hanging = stage::repository(format!("http://localhost:{port}/repo.git"));
+    let origin = Origin::new();
+    let stage = Stage::new();
+    let mut stuck = Vec::new();
+    let mut told = Vec::new();
+    for _ in 0..5 {
+        let mut session = stage.open_as(Some("ann"), &hanging).await;
+        session.prompt("say there").await;
+        told.push(session.notice().await);
+        stuck.push(session);
+    }
+    let cloning = told.iter().filter(|notice| notice.starts_with("Cloning ")).count();
+    assert_eq!(cloning, 2, "{told:?}");
+    assert!(told[4].starts_with("Waiting until one of your other"), "{told:?}");
+    let mut other = stage.open_as(Some("ben"), &origin.repository()).await;
+    let ended = other.turn("say there").await;
+    assert_eq!(ended.failure, None);
+    assert!(!ended.notices.iter().any(|notice| notice.starts_with("Waiting")), "{ended:?}");
+    // A place that is given back goes to whoever waits longest.
+    stuck[0].cancel().await;
+    assert!(stuck[2].notice().await.starts_with("Cloning "));
+    for session in &stuck[1..] {
+        session.cancel().await;
+    }
 }
 
 /// Ten to the power of ten files in a dozen small objects.

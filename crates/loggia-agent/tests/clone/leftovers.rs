@@ -33,6 +33,41 @@ async fn a_remote_that_hangs_is_given_up() {
     assert_eq!(stage.open(&origin.repository()).await.turn("say there").await.failure, None);
 }
 
+/// Whatever a remote does instead, the sentence says what to do about it, and has nothing of git's own.
+#[tokio::test]
+async fn a_remote_that_is_none_is_told_in_a_sentence() {
+    let html =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>hi</html>";
+    let lines =
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>\nhi\n";
+    let odd = "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\
+               Connection: close\r\n\r\n<html>hi</html>";
+    let cut = "HTTP/1.1 200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement\r\n\
+               Content-Length: 5000\r\n\r\n001e# service=git-upload-pack\n00000";
+    let busy = "HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let table = [
+        (html, "is no git repository. Check the address"),
+        (lines, "there is no git repository at its address"),
+        (odd, "does not speak git: check scheme, host and port"),
+        (cut, "its host broke off in the middle: try again"),
+        ("", "its host broke off in the middle: try again"),
+        (busy, "its host has an error of its own: try again later"),
+    ];
+    let stage = Stage::new();
+    for (answer, wanted) in table {
+        let server = Server::http(Manner::Says(answer));
+        let url = format!("http://localhost:{}/x.git", server.port);
+        let failure = stage.open(&repository(url)).await.fails("say there").await;
+        assert!(failure.contains(wanted), "{answer}: {failure}");
+        assert!(!failure.contains("fatal") && !failure.contains("<htm"), "{failure}");
+        assert_eq!(stage.kept(), Vec::<String>::new());
+    }
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("http://localhost:{unused}/x.git");
+    let failure = stage.open(&repository(url)).await.fails("say there").await;
+    assert!(failure.contains("can not be reached: check host and port"), "{failure}");
+}
+
 #[tokio::test]
 async fn a_copy_takes_no_longer_than_it_may() {
     let server = Server::http(Manner::Silent);

@@ -22,6 +22,8 @@ pub enum Manner {
     Elsewhere(String),
     /// Takes the request and never answers.
     Silent,
+    /// Answers with exactly this and hangs up.
+    Says(&'static str),
     /// A byte a second.
     Drip,
     /// Names the commit and then sends a pack without an end.
@@ -156,6 +158,7 @@ fn answer(mut stream: impl Read + Write, manner: &Manner, requests: &Mutex<Vec<S
             // Until the other side has enough.
             let _ = stream.read(&mut [0]);
         }
+        Manner::Says(answer) => drop(head(answer)),
         Manner::Drip => {
             let kind = "application/x-git-upload-pack-advertisement";
             let sent = head(&format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n"));

@@ -177,6 +177,11 @@ impl Stage {
     }
 
     pub async fn open(&self, repository: &Repository) -> Session {
+        self.open_as(None, repository).await
+    }
+
+    /// A session of somebody's own.
+    pub async fn open_as(&self, owner: Option<&str>, repository: &Repository) -> Session {
         let id = SessionId::from(uuid::Uuid::now_v7());
         let path = self.clones().join(clone_name(&id));
         let workspace = Workspace::Clone {
@@ -191,8 +196,9 @@ impl Stage {
             unattended: false,
             limits: Limits::default(),
         };
+        let by = loggia_core::Origin { principal: owner.map(str::to_owned), ..origin() };
         let new = NewSession { workspace, settings, agent: AgentName("test".into()) };
-        let handle = self.hub.create_named(Some(id), new, origin()).await.unwrap();
+        let handle = self.hub.create_named(Some(id), new, by).await.unwrap();
         let follower = handle.follow(Seq::ZERO);
         Session { handle, follower, seen: VecDeque::new(), path }
     }
@@ -291,6 +297,17 @@ impl Session {
                     };
                     return ended;
                 }
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for the next notice.
+    pub async fn notice(&mut self) -> String {
+        loop {
+            match self.next().await {
+                Event::NoticeRaised { text, .. } => return text,
+                Event::TurnEnded { outcome, .. } => panic!("{outcome:?}"),
                 _ => {}
             }
         }

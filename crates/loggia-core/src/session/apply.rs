@@ -65,6 +65,13 @@ impl Session {
                     self.settle_task(&queued.task, TaskState::Canceled);
                 }
             }
+            Event::PromptScreened { prompt, task, content, screening } => {
+                self.prompts.insert(prompt.clone(), task.clone());
+                self.tasks
+                    .entry(task.clone())
+                    .or_insert_with(|| KnownTask::new(seq, content.profile.clone()));
+                self.settle_task(task, TaskState::of_screening(screening));
+            }
             Event::TurnStarted { turn, prompt, task } => {
                 let index = self.queue.iter().position(|queued| queued.prompt == *prompt);
                 let queued = index.and_then(|index| self.queue.remove(index));

@@ -9,7 +9,7 @@ use crate::command::{
     Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
 };
 use crate::content::Content;
-use crate::event::{Amendment, Authority, CloseReason, Event, TurnOutcome};
+use crate::event::{Amendment, Authority, CloseReason, Event, Screening, TurnOutcome};
 use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
@@ -47,6 +47,9 @@ impl Session {
             Command::OpenTask { task, profile } => self.open_task(task, profile.as_deref()),
             Command::Prompt { prompt, task, content } => {
                 self.prompt(prompt, task, content, false, fresh)
+            }
+            Command::Screened { prompt, task, content, screening } => {
+                self.screened(prompt, task, content, screening, fresh)
             }
             Command::Shell { prompt, line } => {
                 let content = Content::text(format!("{}{line}", SHELL_MARK));
@@ -112,6 +115,26 @@ impl Session {
         let started =
             Event::TurnStarted { turn: fresh.id(TURN).into(), prompt: prompt.clone(), task };
         Ok(vec![accepted, started])
+    }
+
+    fn screened(
+        &self,
+        prompt: &PromptId,
+        choice: &TaskChoice,
+        content: &Content,
+        screening: &Screening,
+        fresh: &Fresh,
+    ) -> Decision {
+        if self.prompts.get(prompt).is_some() {
+            return Ok(Vec::new());
+        }
+        let task = match choice {
+            TaskChoice::New | TaskChoice::Named(_) => self.choose_task(choice, fresh)?,
+            // One that there is already is not over because of one message to it.
+            TaskChoice::Continue(_) | TaskChoice::Reopen(_) => return Err(Refusal::TaskExists),
+        };
+        let (prompt, content) = (prompt.clone(), content.clone());
+        Ok(vec![Event::PromptScreened { prompt, task, content, screening: screening.clone() }])
     }
 
     fn choose_task(&self, choice: &TaskChoice, fresh: &Fresh) -> Result<TaskId, Refusal> {

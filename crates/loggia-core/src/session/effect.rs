@@ -40,6 +40,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::TaskClosed { .. }
         | Event::PromptAccepted { .. }
         | Event::PromptWithdrawn { .. }
+        | Event::PromptScreened { .. }
         | Event::TextAppended { .. }
         | Event::ThoughtAppended { .. }
         | Event::PlanUpdated { .. }

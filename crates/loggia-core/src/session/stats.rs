@@ -68,6 +68,7 @@ impl Stats {
             | Event::TaskClosed { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
+            | Event::PromptScreened { .. }
             | Event::TextAppended { .. }
             | Event::ThoughtAppended { .. }
             | Event::PlanUpdated { .. }

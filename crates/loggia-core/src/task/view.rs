@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::approval::{ChoiceId, Edit};
 use crate::call::{Artifact, CallOutcome, Details, Output};
 use crate::content::{Content, Part};
-use crate::event::{Envelope, Event, Source, TurnOutcome};
+use crate::event::{Envelope, Event, Screening, Source, TurnOutcome};
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::task::TaskState;
@@ -55,7 +55,7 @@ pub struct TaskView {
     /// What was said, in order.
     pub history: Vec<Exchange>,
     pub artifacts: Vec<TaskArtifact>,
-    /// Why the last turn failed.
+    /// Why the last turn failed, or why there was none.
     pub failure: Option<String>,
     /// What policy did not allow, in order.
     pub refused: Vec<RefusedCall>,
@@ -132,6 +132,24 @@ impl Tasks {
                 if let Some(task) = self.queued.remove(prompt) {
                     self.settle(&task, TaskState::Canceled, None, at);
                 }
+            }
+            Event::PromptScreened { prompt, task, content, screening } => {
+                let (prompt, content, origin) =
+                    (prompt.clone(), content.clone(), envelope.origin.clone());
+                // There was no turn; the answer goes by the name of what it answers.
+                let turn = TurnId::from(prompt.as_str());
+                self.accept(task, Exchange::Prompt { prompt, content, origin, at }, at);
+                let (state, mut failure) = (TaskState::of_screening(screening), None);
+                match screening {
+                    Screening::Rejected { reason } => failure = Some(reason.clone()),
+                    Screening::Answered { text } => {
+                        let message = MessageId::from(format!("{turn}-answer").as_str());
+                        let view = self.view(task, at);
+                        view.reply(&turn, &message, text, at);
+                        view.complete_response(&turn);
+                    }
+                }
+                self.settle(task, state, failure, at);
             }
             Event::TurnStarted { turn, prompt, task } => {
                 self.queued.remove(prompt);

@@ -11,9 +11,9 @@ use loggia_core::{
     Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
     ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh,
     Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, Origin, Output, Part, PromptId,
-    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Session, Settings,
-    Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId, TurnId, TurnOutcome, Usage,
-    Workspace,
+    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Screening, Session,
+    Settings, Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId, TurnId, TurnOutcome,
+    Usage, Workspace,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -60,6 +60,8 @@ pub fn moves() -> impl Strategy<Value = Move> {
         8 => (by(), prompt_picks(), command_lines())
             .prop_map(|(by, id, line)| Move::Shell { by, id, line }),
         4 => (by(), prompt_picks()).prop_map(|(by, task)| Move::OpenTask { by, task }),
+        4 => (by(), prompt_picks(), task_picks(), screenings())
+            .prop_map(|(by, id, task, screening)| Move::Screened { by, id, task, screening }),
         9 => (by(), cancels()).prop_map(|(by, what)| Move::Cancel { by, what }),
         6 => (by(), settings_strategy()).prop_map(|(by, settings)| Move::Configure { by, settings }),
         6 => (by(), amendments()).prop_map(|(by, amendment)| Move::Amend { by, amendment }),
@@ -176,6 +178,13 @@ fn prompt_picks() -> impl Strategy<Value = Pick> {
 
 fn picks() -> impl Strategy<Value = Pick> {
     prop_oneof![8 => any::<Index>().prop_map(Pick::Known), 1 => Just(Pick::Unknown)]
+}
+
+fn screenings() -> impl Strategy<Value = Screening> {
+    (any::<bool>(), texts()).prop_map(|(rejected, text)| match rejected {
+        true => Screening::Rejected { reason: text },
+        false => Screening::Answered { text },
+    })
 }
 
 fn task_picks() -> impl Strategy<Value = TaskPick> {

@@ -15,7 +15,7 @@ use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
     Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Repository,
-    Rule, Scope, Settings, Source, Step, StepState, TaskChoice, TurnOutcome, Workspace,
+    Rule, Scope, Screening, Settings, Source, Step, StepState, TaskChoice, TurnOutcome, Workspace,
 };
 use serde_json::json;
 
@@ -56,6 +56,7 @@ scenarios! {
     a_session_works_in_a_copy_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
     a_task_that_is_ready_is_not_wanted_any_more => task_closed,
+    a_message_is_dealt_with_before_it_gets_here => screened,
     a_person_runs_a_line_of_their_own => own_line,
     where_nobody_is_there_nobody_is_asked => unattended,
 }
@@ -106,6 +107,34 @@ fn task_closed() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.submit(ide(), Command::OpenTask { task: "task-1".into(), profile: None });
     script.submit(ide(), Command::Cancel { what: Cancel::Task("task-1".into()) });
+    script
+}
+
+/// One that is rejected and one that is answered, beside one whose turn runs on.
+fn screened() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Say hello.");
+    let message = Some("message-of-the-client".to_owned());
+    script.submit(
+        ide(),
+        Command::Screened {
+            prompt: "prompt-2".into(),
+            task: TaskChoice::Named("task-2".into()),
+            content: Content { message, ..Content::default() },
+            screening: Screening::Rejected { reason: "not on a Sunday".into() },
+        },
+    );
+    script.submit(
+        browser(),
+        Command::Screened {
+            prompt: "prompt-3".into(),
+            task: TaskChoice::Named("task-3".into()),
+            content: Content::text("What is the answer?"),
+            screening: Screening::Answered { text: "forty-two".into() },
+        },
+    );
+    script.say("message-1", &["Hello!"]);
+    script.finish();
     script
 }
 
@@ -571,7 +600,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
     let found: BTreeSet<String> =
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
     let all = "approval_answered approval_asked artifact_published call_ended call_output call_proposed call_started \
-        context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_expanded prompt_withdrawn session_closed \
+        context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_expanded prompt_screened prompt_withdrawn session_closed \
         session_opened settings_changed sources_cited task_closed task_opened text_appended thought_appended turn_ended \
         turn_started usage_reported";
     let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();

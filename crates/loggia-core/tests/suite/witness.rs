@@ -137,6 +137,12 @@ impl Witness {
                 let first = self.given_up.insert(task.clone());
                 law!(ready && first, "{task} is closed at {seq} and did not wait for a message");
             }
+            Event::PromptScreened { prompt, task, screening, .. } => {
+                law!(!self.tasks.contains_key(task), "{task} is there, and is screened at {seq}");
+                self.accept(seq, prompt, task)?;
+                self.queue.retain(|queued| queued != prompt);
+                self.settle(prompt, TaskState::of_screening(screening));
+            }
             Event::PromptWithdrawn { prompt } => {
                 law!(self.queue.contains(prompt), "{prompt} is withdrawn and did not wait");
                 self.queue.retain(|queued| queued != prompt);

@@ -61,31 +61,50 @@ pub fn decode(descriptor: &MessageDescriptor, message: &[u8]) -> Result<Value, W
 
 /// The message of a JSON form.
 pub fn encode(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, WireError> {
-    let failed = match message(descriptor, json) {
-        Ok(message) => return Ok(message),
+    let failed = match serde_json::from_slice(json) {
+        Ok(mut json) => {
+            make_doubles(&mut json);
+            let failed = match message(descriptor, &json) {
+                Ok(message) => return Ok(message),
+                Err(error) => error,
+            };
+            // JSON clients may nest deeper than any reader of protocol buffers goes.
+            make_shallow(&mut json, 0);
+            match message(descriptor, &json) {
+                Ok(message) => return Ok(message),
+                Err(_) => failed,
+            }
+        }
         Err(error) => error,
     };
-    // JSON clients may nest deeper than any reader of protocol buffers goes.
-    let shallow = serde_json::from_slice(json).map(|mut json| {
-        make_shallow(&mut json, 0);
-        message(descriptor, json.to_string().as_bytes())
-    });
-    if let Ok(Ok(message)) = shallow {
-        return Ok(message);
-    }
     let name = descriptor.full_name();
     tracing::error!(error = %failed, name, "an answer has no place in the protocol file");
     Err(Condition::Internal.into())
 }
 
-fn message(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, serde_json::Error> {
+fn message(descriptor: &MessageDescriptor, json: &Value) -> Result<Bytes, serde_json::Error> {
     // Cards hold what one form of a version has and the other does not; frames never do.
     let strict = descriptor.name() != "AgentCard";
     let options = DeserializeOptions::new().deny_unknown_fields(strict);
-    let mut reader = serde_json::Deserializer::from_slice(json);
-    let message =
-        DynamicMessage::deserialize_with_options(descriptor.clone(), &mut reader, &options)?;
+    let message = DynamicMessage::deserialize_with_options(descriptor.clone(), json, &options)?;
     Ok(message.encode_to_vec().into())
+}
+
+/// JSON numbers are kept as they were written. Here they are doubles; one that no double comes near
+/// is written as text.
+fn make_doubles(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.as_u64().is_none() && number.as_i64().is_none() => {
+            let double = number.as_f64().and_then(serde_json::Number::from_f64);
+            *value = match double {
+                Some(double) => Value::Number(double),
+                None => Value::String(number.to_string()),
+            };
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_doubles),
+        Value::Object(members) => members.values_mut().for_each(make_doubles),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 /// What lies below the last level is written as text.

@@ -68,6 +68,16 @@ fn doubles_that_are_whole_are_whole() {
     assert_eq!(back, r#"{"a":2,"b":0,"c":1000000000000000,"d":0.5,"e":1e+300}"#);
 }
 
+/// However a number is written in JSON, it is one here.
+#[test]
+fn numbers_of_every_spelling_are_doubles() {
+    let numbers = "[1.0,1E5,0.1e1,-0,12345678901234567890,123456789012345678901234567890,1e400]";
+    let data: Value = serde_json::from_str(numbers).unwrap();
+    let back = sent(data).unwrap()["message"]["parts"][0]["data"].to_string();
+    let wanted = r#"[1,100000,1,0,1.2345678901234567e+19,1.2345678901234568e+29,"1e+400"]"#;
+    assert_eq!(back, wanted);
+}
+
 /// A number that JSON has no way to write.
 #[test]
 fn what_is_no_number_is_refused() {

@@ -113,6 +113,7 @@ impl Actor {
         let work = Turn {
             context: TurnContext {
                 session: self.id.clone(),
+                owner: opened.principal.clone(),
                 turn: turn.clone(),
                 task: open.task.clone(),
                 prompt: open.prompt.clone(),

@@ -142,6 +142,16 @@ pub struct Authentication {
     pub schemes: Vec<String>,
 }
 
+impl State {
+    /// For protocols that know six states: what was rejected has failed there.
+    pub fn of_six(state: TaskState) -> Self {
+        match state {
+            TaskState::Rejected => State::Failed,
+            known => known.into(),
+        }
+    }
+}
+
 impl From<TaskState> for State {
     fn from(state: TaskState) -> Self {
         match state {
@@ -151,6 +161,7 @@ impl From<TaskState> for State {
             TaskState::Completed => State::Completed,
             TaskState::Failed => State::Failed,
             TaskState::Canceled => State::Canceled,
+            TaskState::Rejected => State::Rejected,
         }
     }
 }

@@ -80,8 +80,9 @@ fn status(fields: &Fields<'_>) -> Read<StatusFilter> {
         Some("TASK_STATE_COMPLETED") => StatusFilter::Is(TaskState::Completed),
         Some("TASK_STATE_FAILED") => StatusFilter::Is(TaskState::Failed),
         Some("TASK_STATE_CANCELED") => StatusFilter::Is(TaskState::Canceled),
+        Some("TASK_STATE_REJECTED") => StatusFilter::Is(TaskState::Rejected),
         Some("TASK_STATE_INPUT_REQUIRED") => StatusFilter::Is(TaskState::InputRequired),
-        Some("TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED") => StatusFilter::Nothing,
+        Some("TASK_STATE_AUTH_REQUIRED") => StatusFilter::Nothing,
         Some(_) => return Err(violation("status", "must be a task state")),
     })
 }

@@ -181,6 +181,7 @@ impl From<TaskState> for State {
             TaskState::Completed => State::Completed,
             TaskState::Failed => State::Failed,
             TaskState::Canceled => State::Canceled,
+            TaskState::Rejected => State::Rejected,
         }
     }
 }

@@ -112,6 +112,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             updates.extend(first.then_some(Update::Task));
             updates.extend((!first && waits).then(|| changed(step)));
         }
+        Event::PromptScreened { .. } => updates.push(Update::Task),
         Event::TurnStarted { .. } => {
             updates.push(changed(step));
             updates.extend(noted(step));

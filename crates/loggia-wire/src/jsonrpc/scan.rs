@@ -1,5 +1,5 @@
-//! Two looks at JSON text before anything parses it: how deep it nests and how much it holds, and
-//! whether its whole numbers can be kept. Neither recurses nor allocates; neither cares whether the text is valid.
+//! A look at JSON text before anything parses it: how deep it nests and how much it holds. It neither
+//! recurses nor allocates, and does not care whether the text is valid.
 
 /// What is wrong with a text whose arrays and objects nest deeper than `depth_limit`, or that holds
 /// more than `values_limit` values: read, each takes many times the two bytes it can be written in.
@@ -27,21 +27,6 @@ pub fn excess(json: &[u8], depth_limit: usize, values_limit: usize) -> Option<&'
         }
     }
     None
-}
-
-/// Whether every whole number is one that can be kept exactly. A number with a point or an
-/// exponent is a double by its nature and always fits.
-pub fn fits_64_bits(json: &str) -> bool {
-    let mut quoted = Quoted::default();
-    let of_number = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-    let outside = json.split(|c: char| {
-        let inside = u8::try_from(c).map_or(quoted.open, |byte| quoted.swallows(byte));
-        inside || !of_number(c)
-    });
-    outside.filter(|token| !token.is_empty()).all(|token| {
-        let whole = token.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-        !whole || token == "-" || token.parse::<i64>().is_ok() || token.parse::<u64>().is_ok()
-    })
 }
 
 /// Where a reader of JSON stands: in a string or not.

@@ -3,7 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use loggia_core::{Millis, Part as CorePart, SessionId, TaskArtifact, TaskState, TaskView};
+use loggia_core::{Part as CorePart, SessionId, TaskArtifact, TaskState, TaskView};
 use serde_json::Value;
 
 use super::request;
@@ -36,9 +36,9 @@ fn whole(shape: &Shape<'_>) -> Task {
     Task {
         id: word(shape.view).to_owned(),
         session_id: session(shape.view, shape.session),
-        state: shape.state.into(),
+        state: State::of_six(shape.state),
         status: TaskStatus {
-            state: shape.state.into(),
+            state: State::of_six(shape.state),
             message: message.clone(),
             timestamp: at.clone(),
         },
@@ -62,9 +62,9 @@ pub(crate) fn status(place: &Place<'_>, view: &TaskView, status: &Status) -> Val
     value_of(&TaskStatusUpdateEvent {
         id: word(view).to_owned(),
         session_id: session(view, place.session),
-        state: status.state.into(),
+        state: State::of_six(status.state),
         status: TaskStatus {
-            state: status.state.into(),
+            state: State::of_six(status.state),
             message: message.clone(),
             timestamp: rfc3339(place.at),
         },
@@ -77,21 +77,6 @@ pub(crate) fn status(place: &Place<'_>, view: &TaskView, status: &Status) -> Val
 pub(crate) fn piece(view: &TaskView, piece: &Piece) -> Value {
     let artifact = artifact(view, piece);
     value_of(&TaskArtifactUpdateEvent { id: word(view).to_owned(), artifact })
-}
-
-/// A task that was turned away before it began; the protocol's word for that is failed.
-pub(crate) fn rejected(word: &str, session: &SessionId, why: &Said, at: Millis) -> Value {
-    let message = written(why);
-    let artifacts = Some(vec![said("status", &message)]);
-    value_of(&Task { artifacts, ..unlogged(word, session, State::Failed, message, at) })
-}
-
-/// An answer without a task behind it, in the form of a task that is done.
-pub(crate) fn answered(word: &str, session: &SessionId, text: &str, at: Millis) -> Value {
-    let message = written(&Said::text("answer", text));
-    let artifact = said("response", &message);
-    let task = unlogged(word, session, State::Completed, message, at);
-    value_of(&Task { artifacts: Some(vec![artifact]), ..task })
 }
 
 /// A task that is over and has nothing to show shows what there is to say about it. There are
@@ -111,25 +96,6 @@ fn said(name: &str, message: &Message) -> Artifact {
         index: 0,
         append: false,
         last_chunk: true,
-    }
-}
-
-fn unlogged(word: &str, session: &SessionId, state: State, message: Message, at: Millis) -> Task {
-    let at = rfc3339(at);
-    Task {
-        id: word.to_owned(),
-        session_id: session.to_string(),
-        state,
-        status: TaskStatus { state, message: message.clone(), timestamp: at.clone() },
-        message,
-        input: None,
-        context: None,
-        metadata: None,
-        artifacts: None,
-        history: None,
-        created_at: at.clone(),
-        updated_at: at,
-        r#final: None,
     }
 }
 
@@ -165,6 +131,7 @@ fn words(state: TaskState) -> &'static str {
         TaskState::Completed => "The task is complete.",
         TaskState::Failed => "The task failed.",
         TaskState::Canceled => "The task was canceled.",
+        TaskState::Rejected => "The task was rejected.",
     }
 }
 

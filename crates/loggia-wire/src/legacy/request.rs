@@ -15,6 +15,12 @@ pub const REQUEST: &str = "urn:loggia:tasks:request:v1";
 /// themselves were taken out for a reason.
 const REWRITTEN: &str = "urn:loggia:tasks:rewritten:v1";
 
+/// Where a message was rejected: the digest of all that the client had sent.
+const WITHHELD: &str = "urn:loggia:tasks:withheld:v1";
+
+/// What tells one request from another under the same name.
+const TELLING: &[&str] = &["message", "context", "metadata", "sessionId"];
+
 /// How to call back may hold secrets, and what a prompt holds is read by everybody.
 const SECRET: &str = "pushNotification";
 
@@ -54,10 +60,26 @@ pub fn rewrite(content: &mut Content, text: &str) {
     metadata.insert(REWRITTEN.to_owned(), digest(&essence("message", sent)).into());
 }
 
+/// What is kept of a message that was rejected: what its client knows it by, and none of its words.
+pub fn withheld(content: Content) -> Content {
+    let metadata = of_content(&content).map(|request| {
+        let name = |name: &str| Some((name.to_owned(), request.get(name)?.clone()));
+        let names: Map<String, Value> = ["id", "sessionId"].into_iter().filter_map(name).collect();
+        json!({ REQUEST: names, WITHHELD: digest(&Some(telling(request))) })
+    });
+    Content { parts: Vec::new(), metadata, ..content }
+}
+
+fn telling(request: &Value) -> Value {
+    let member = |name: &&str| essence(name, request.get(*name).cloned());
+    TELLING.iter().map(|name| member(name).unwrap_or_default()).collect()
+}
+
 /// How a request differs from the one before it under the same name. A message's own id is no
 /// difference: a client that tries again may give it a new one.
 pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
-    let rewritten = before.metadata.as_ref().and_then(|metadata| metadata.get(REWRITTEN));
+    let mark = |name: &str| before.metadata.as_ref().and_then(|metadata| metadata.get(name));
+    let (rewritten, withheld) = (mark(REWRITTEN), mark(WITHHELD));
     let differs = |name: &str, before: &Value, now: &Value| {
         let [then, now] = [before, now].map(|sent| essence(name, sent.get(name).cloned()));
         match rewritten.filter(|_| name == "message") {
@@ -66,9 +88,16 @@ pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
         }
     };
     let field = match (of_content(before), of_content(now)) {
-        (Some(before), Some(now)) => ["message", "context", "metadata", "sessionId"]
-            .into_iter()
-            .find(|name| differs(name, before, now))?,
+        (Some(_), Some(now)) if withheld.is_some() => {
+            let same = withheld.is_some_and(|sent| *sent == digest(&Some(telling(now))));
+            if same {
+                return None;
+            }
+            "message"
+        }
+        (Some(before), Some(now)) => {
+            TELLING.iter().copied().find(|name| differs(name, before, now))?
+        }
         (_, None) | (None, _) => "id",
     };
     let why = "differs from what was sent under this 'id' before: use another 'id'".to_owned();

@@ -171,6 +171,7 @@ impl Calls {
             | Event::TaskClosed { .. }
             | Event::PromptAccepted { .. }
             | Event::PromptWithdrawn { .. }
+            | Event::PromptScreened { .. }
             | Event::TurnStarted { .. }
             | Event::TurnEnded { .. }
             | Event::TextAppended { .. }

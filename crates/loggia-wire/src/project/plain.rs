@@ -10,7 +10,9 @@ use super::{End, Spoken, Step};
 
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
-        Event::TaskOpened { .. } | Event::PromptAccepted { .. } => vec![Update::Task],
+        Event::TaskOpened { .. } | Event::PromptAccepted { .. } | Event::PromptScreened { .. } => {
+            vec![Update::Task]
+        }
         Event::TurnStarted { .. } => [changed(step)].into_iter().chain(noted(step)).collect(),
         Event::TaskClosed { .. } => vec![changed(step)],
         Event::PromptWithdrawn { .. } => {

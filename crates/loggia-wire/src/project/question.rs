@@ -93,6 +93,7 @@ pub(crate) fn failure_of<'a>(step: &Step<'a>) -> Option<&'a str> {
     let failed = matches!(
         &step.envelope.event,
         Event::TurnEnded { outcome: TurnOutcome::Failed { .. } | TurnOutcome::Interrupted, .. }
+            | Event::PromptScreened { .. }
     );
     if failed { step.task.failure.as_deref() } else { None }
 }

@@ -59,6 +59,10 @@ fn said(view: &TaskView, calls: &Calls, extension: Extension, model: &str) -> Op
             let why = view.failure.as_deref()?;
             Some(Said::text(format!("failure-{}", view.id), why))
         }
+        (TaskState::Rejected, _) => {
+            let why = view.failure.as_deref()?;
+            Some(Said::text(format!("rejected-{}", view.id), why))
+        }
         (
             TaskState::Submitted | TaskState::Working | TaskState::Completed | TaskState::Canceled,
             _,

@@ -19,7 +19,9 @@ use crate::dialect::Dialect;
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
-        Event::TaskOpened { .. } | Event::PromptAccepted { .. } => updates.push(Update::Task),
+        Event::TaskOpened { .. } | Event::PromptAccepted { .. } | Event::PromptScreened { .. } => {
+            updates.push(Update::Task);
+        }
         Event::TurnStarted { .. } | Event::TaskClosed { .. } => {
             updates.push(changed(step));
             updates.extend(noted(step));

@@ -1,13 +1,16 @@
 //! Events in the document's words: its event-flow diagram, line for line.
 //!
-//! A prompt that begins at once is told by its turn; one that has to wait is told as submitted.
+//! A prompt that begins at once is told by its turn; one that has to wait is told as submitted, at once.
 //! Where several calls wait for an answer, answering one repeats the others: a client that reads
 //! one stream a request must hear of them.
 
-use loggia_core::{CallId, CallOutcome, Details, Event as Fact, Mode, Risk, Settings, TaskState};
+use loggia_core::{
+    CallId, CallOutcome, Details, Event as Fact, Mode, Risk, Screening, Settings, TaskState,
+};
 use serde_json::Value;
 
 use super::types::{ConfirmationRequest, Event, TaskMetadata, Weight};
+use crate::a2a03::types::State;
 use crate::devtool::schema::{ToolCallStatus, object};
 use crate::project::calls::{Asked, OpenCall};
 use crate::project::question::failure_of;
@@ -20,7 +23,7 @@ pub(crate) fn snapshot(shape: &Shape<'_>, model: &str, setup: &Setup) -> Value {
     value_of(&TaskMetadata {
         id: shape.task.to_string(),
         context_id: shape.session.to_string(),
-        task_state: shape.state.into(),
+        task_state: State::of_six(shape.state),
         model: model.to_owned(),
         mcp_servers: Vec::new(),
         available_tools: setup.settings.as_ref().and_then(|settings| settings.tools.clone()),
@@ -30,10 +33,29 @@ pub(crate) fn snapshot(shape: &Shape<'_>, model: &str, setup: &Setup) -> Value {
 pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
         Fact::TaskOpened { .. } | Fact::TaskClosed { .. } => vec![changed(step)],
-        // Whoever has to wait is told so; otherwise the turn begins with the next event.
+        Fact::PromptScreened { prompt, screening, .. } => {
+            let said = match screening {
+                Screening::Rejected { .. } => None,
+                Screening::Answered { text } => {
+                    let (text, message_id) = (text.clone(), prompt.to_string());
+                    Some(event(Event::TextContent { text, message_id }))
+                }
+            };
+            said.into_iter().chain([changed(step)]).collect()
+        }
+        // Whoever has to wait is told so; otherwise the turn begins with the next event. Where the
+        // task itself is at work, the prompt waits and not the task: both are said.
         Fact::PromptAccepted { .. } => {
-            let waits = step.busy && !step.running;
-            waits.then(|| changed(step)).into_iter().collect()
+            let submitted = state_change(step, TaskState::Submitted, None);
+            let behind = Update::Written { body: submitted, ends: None };
+            match (step.busy, step.running) {
+                (false, _) => Vec::new(),
+                (true, false) => vec![changed(step)],
+                (true, true) if step.task.state == TaskState::InputRequired => {
+                    [behind].into_iter().chain(ask_again(step)).collect()
+                }
+                (true, true) => vec![behind, changed(step)],
+            }
         }
         Fact::PromptWithdrawn { .. } => {
             step.task.state.is_over().then(|| changed(step)).into_iter().collect()
@@ -176,7 +198,7 @@ fn changed(step: &Step<'_>) -> Update {
 
 fn state_change(step: &Step<'_>, state: TaskState, error: Option<String>) -> Value {
     value_of(&Event::StateChange {
-        task_state: state.into(),
+        task_state: State::of_six(state),
         task_id: step.place.task.to_string(),
         context_id: step.place.session.to_string(),
         timestamp: rfc3339(step.place.at),

@@ -370,9 +370,9 @@ fn a_list_of_tasks() {
         since: Some(loggia_core::Millis(1_767_225_600_250)),
     };
     assert_eq!(intent("ListTasks", filtered), Intent::ListTasks(expected));
-    let rejected = json!({ "status": "TASK_STATE_REJECTED" });
+    let nowhere = json!({ "status": "TASK_STATE_AUTH_REQUIRED" });
     let expected = ListTasks { status: StatusFilter::Nothing, ..everything };
-    assert_eq!(intent("ListTasks", rejected), Intent::ListTasks(expected));
+    assert_eq!(intent("ListTasks", nowhere), Intent::ListTasks(expected));
 }
 
 #[test]

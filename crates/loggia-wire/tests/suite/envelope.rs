@@ -55,7 +55,6 @@ fn the_malformed_corpus() {
         ("something after it", format!("{} {{}}", request(get)).into(), -32700),
         ("invalid UTF-8", b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}".to_vec(), -32700),
         ("a byte-order mark", [b"\xef\xbb\xbf", request(get).as_bytes()].concat(), -32700),
-        ("1e999", request(r#""method":"tasks/get","params":{"id":"t","n":1e999}"#).into(), -32700),
         (
             "half a surrogate",
             request(r#""method":"tasks/get","params":{"id":"\ud800"}"#).into(),
@@ -135,11 +134,6 @@ fn the_malformed_corpus() {
             request(&format!("\"method\":\"tasks/get\",\"params\":{{\"id\":\"{long}\"}}")).into(),
             -32602,
         ),
-        (
-            "a number beyond 64 bits",
-            request(r#""method":"tasks/get","params":{"id":"t","n":18446744073709551616}"#).into(),
-            -32602,
-        ),
     ];
     for (what, body, expected) in cases {
         let (_, code, text) = answer(&body);
@@ -189,11 +183,14 @@ fn ids_come_back_word_for_word() {
 
 #[test]
 fn numbers_come_back_as_they_were_sent() {
-    let numbers = "[42,1.0,0.1,-0.5,9007199254740993,18446744073709551615,2.2250738585072014e-308,123456789.12345679]";
+    let numbers = "[1e+5,0.1e+1,-0,1e+400,12345678901234567890123,1.10,42,1.0,0.1,-0.5,9007199254740993,18446744073709551615,2.2250738585072014e-308,123456789.12345679]";
     let body =
         request(&format!("\"method\":\"tasks/get\",\"params\":{{\"id\":\"t\",\"n\":{numbers}}}"));
     let Ok(Body::One(call)) = jsonrpc::parse(body.as_bytes()) else { panic!("one call") };
     assert_eq!(call.params["n"].to_string(), numbers);
+    // Only the mark of an exponent has one spelling.
+    let spelled: Value = serde_json::from_str("[1E5,0.1e1,1E+400,1e-07]").unwrap();
+    assert_eq!(spelled.to_string(), "[1e+5,0.1e+1,1e+400,1e-07]");
 }
 
 #[test]

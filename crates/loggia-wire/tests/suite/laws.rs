@@ -412,9 +412,10 @@ fn a_state_that_ends_a_task_ends_a_stream_that_begins_there() {
             let ends = match task.state {
                 TaskState::Submitted | TaskState::Working => None,
                 TaskState::InputRequired => Some(End::InputRequired),
-                TaskState::Completed | TaskState::Failed | TaskState::Canceled => {
-                    Some(End::Terminal)
-                }
+                TaskState::Completed
+                | TaskState::Failed
+                | TaskState::Canceled
+                | TaskState::Rejected => Some(End::Terminal),
             };
             let opening = projector.opening(&task.id).unwrap();
             assert_eq!(opening.ends, ends);

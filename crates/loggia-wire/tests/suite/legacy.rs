@@ -365,19 +365,15 @@ fn words_of_a_task() {
     assert_eq!(chunk(&status("failed", true)), Some(last("why")));
 }
 
-/// Before a task there is none, so it has what its client would look for and nothing more.
+/// Of what was rejected the names are kept and not a word; a repetition is known all the same.
 #[test]
-fn answers_without_a_task() {
-    let content = prompt("tasks/send", saying("do it")).content;
-    let at = loggia_core::Millis(0);
-    let (session, task) = ("s".into(), TaskId::from("ours"));
-    let shown =
-        loggia_wire::reply::rejected(Dialect::Legacy, &session, &task, &content, "not today", at);
-    assert_eq!((&shown["id"], &shown["state"]), (&json!("t"), &json!("failed")));
-    assert_eq!(shown["message"]["parts"][0]["text"], "not today");
-    let shown = loggia_wire::reply::message(Dialect::Legacy, &session, "t", "forty-two", at);
-    assert_eq!((&shown["id"], &shown["state"]), (&json!("t"), &json!("completed")));
-    assert_eq!(shown["artifacts"][0]["parts"][0]["text"], "forty-two");
+fn what_is_rejected_is_known_again() {
+    let content = |text: &str| prompt("tasks/send", saying(text)).content;
+    let kept = request::withheld(content("a secret"));
+    assert_eq!(request::word(&kept), Some("t"));
+    assert!(!format!("{kept:?}").contains("a secret"), "{kept:?}");
+    assert_eq!(request::difference(&kept, &content("a secret")), None);
+    assert_eq!(request::difference(&kept, &content("another")).unwrap().field, "message");
 }
 
 #[test]

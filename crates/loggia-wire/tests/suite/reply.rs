@@ -1,12 +1,16 @@
 //! Answers that are not frames.
 
-use loggia_core::{Content, Millis};
-use loggia_wire::{Dialect, Extension, HistoryLength, Projector, PushTarget, Shown, View, reply};
+use loggia_core::{Command, Content, Screening, TaskChoice};
+use loggia_wire::{
+    Dialect, End, Extension, HistoryLength, Projector, PushTarget, Shown, View, reply,
+};
 use serde_json::json;
+
+use super::script::{Script, client};
 
 #[test]
 fn a_direct_answer_without_a_task() {
-    let shown = reply::message(Dialect::A2a03, &"s1".into(), "m1", "Hello", Millis(0));
+    let shown = reply::message(Dialect::A2a03, &"s1".into(), "m1", "Hello").unwrap();
     assert_eq!(
         shown,
         json!({
@@ -14,7 +18,7 @@ fn a_direct_answer_without_a_task() {
             "parts": [{ "kind": "text", "text": "Hello" }],
         })
     );
-    let shown = reply::message(Dialect::A2a1, &"s1".into(), "m1", "Hello", Millis(0));
+    let shown = reply::message(Dialect::A2a1, &"s1".into(), "m1", "Hello").unwrap();
     assert_eq!(
         shown,
         json!({ "message": {
@@ -24,18 +28,42 @@ fn a_direct_answer_without_a_task() {
     );
 }
 
+/// What is rejected or answered before it gets here is a task of the log like any other.
 #[test]
-fn a_rejected_task() {
-    let content = Content { message: Some("m1".into()), ..Content::text("do it") };
-    let shown = |dialect| {
-        reply::rejected(dialect, &"s1".into(), &"t1".into(), &content, "not today", Millis(0))
+fn a_message_that_got_no_turn() {
+    let command = |screening| Command::Screened {
+        prompt: "p1".into(),
+        task: TaskChoice::Named("t1".into()),
+        content: Content { message: Some("m1".into()), ..Content::default() },
+        screening,
     };
-    assert_eq!(shown(Dialect::A2a03)["status"]["state"], "rejected");
-    let task = shown(Dialect::A2a1);
-    assert_eq!(task["status"]["state"], "TASK_STATE_REJECTED");
-    assert_eq!(task["status"]["message"]["parts"][0]["text"], "not today");
-    assert_eq!(task["status"]["timestamp"], "1970-01-01T00:00:00.000Z");
-    assert_eq!(task["history"][0]["messageId"], "m1");
+    let rejected = command(Screening::Rejected { reason: "not today".into() });
+    let answered = command(Screening::Answered { text: "forty-two".into() });
+    let shown = |command: &Command, dialect| {
+        let mut script = Script::new();
+        script.submit(client("ann"), command.clone()).unwrap();
+        let view = View { dialect, extension: Extension::Off };
+        let mut projector = Projector::new("s1".into(), view);
+        let frames: Vec<_> = script.log.iter().flat_map(|event| projector.project(event)).collect();
+        assert_eq!(frames.len(), 1, "{dialect:?}");
+        assert_eq!(frames[0].ends, Some(End::Terminal), "{dialect:?}");
+        projector.snapshot(&"t1".into(), Shown::default()).unwrap()
+    };
+    let table = [
+        (Dialect::A2a03, "rejected", "completed"),
+        (Dialect::Proto03, "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"),
+        (Dialect::A2a1, "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"),
+        (Dialect::Legacy, "failed", "completed"),
+    ];
+    for (dialect, no, yes) in table {
+        let (rejected, answered) = (shown(&rejected, dialect), shown(&answered, dialect));
+        assert_eq!(rejected["status"]["state"], no);
+        assert!(rejected["status"]["message"].to_string().contains("not today"), "{rejected}");
+        assert_eq!(answered["status"]["state"], yes);
+        assert_eq!(answered["artifacts"][0]["parts"][0]["text"], "forty-two", "{answered}");
+    }
+    let metadata = shown(&rejected, Dialect::Sdlc);
+    assert_eq!(metadata["taskState"], "failed");
 }
 
 #[test]

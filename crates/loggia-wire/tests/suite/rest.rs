@@ -187,7 +187,7 @@ fn bodies() {
         let params = route.params(None, body.as_bytes()).unwrap();
         assert_eq!(params["name"], "tasks/t1", "{body:?}: the path says which");
     }
-    for body in ["[]", "1", "\"x\"", "{", "{\"a\":123456789012345678901234567890}"] {
+    for body in ["[]", "1", "\"x\"", "{"] {
         assert!(route.params(None, body.as_bytes()).is_err(), "{body}");
     }
     assert!(route.params(None, b"\xff").is_err());

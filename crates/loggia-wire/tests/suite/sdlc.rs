@@ -135,6 +135,30 @@ fn all_six_states() {
     assert_eq!(failed.body["error"], "it broke");
 }
 
+/// A prompt that waits is told so at once, whatever it waits for; where its own task is at work, the
+/// last word is that the task is.
+#[test]
+fn a_prompt_that_waits_is_told_so_at_once() {
+    let states = |script: &Script| -> Vec<String> {
+        let mut projector = Projector::new("s".into(), View::SDLC);
+        let mut last = Vec::new();
+        for event in &script.log {
+            last = projector.project(event);
+        }
+        let told = |frame: &Frame| frame.body["taskState"].as_str().map(str::to_owned);
+        last.iter().map(|frame| told(frame).unwrap_or("the question".into())).collect()
+    };
+    let mut script = Script::new();
+    let task = script.prompt("one");
+    script.prompt_to(TaskChoice::Continue(task.clone()), "two").unwrap();
+    assert_eq!(states(&script), ["submitted", "working"]);
+    script.prompt("another task");
+    assert_eq!(states(&script), ["submitted"]);
+    script.write("a.txt", "a\n");
+    script.prompt_to(TaskChoice::Continue(task), "three").unwrap();
+    assert_eq!(states(&script), ["submitted", "the question", "input-required"]);
+}
+
 #[test]
 fn metadata_is_the_documents_and_the_shipped_servers_at_once() {
     let log = golden("task_opened");

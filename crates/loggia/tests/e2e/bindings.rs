@@ -148,6 +148,65 @@ async fn one_task_over_three_bindings_and_two_versions() {
     assert_eq!(old_rpc["history"][0]["parts"][1]["data"]["count"], 42);
 }
 
+/// Numbers that no double holds, or that have more than one spelling.
+const NUMBERS: &str =
+    "[1.0,1.10,1e+5,1e+400,12345678901234567890,123456789012345678901234567890,-0,0.1e+1]";
+
+/// In metadata and in data, over every way that speaks JSON, and from the log of a server before:
+/// a number is what was written, not only what it was worth.
+#[tokio::test]
+async fn numbers_come_back_as_they_were_written() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let rpc = |method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+    };
+    let message = |rest: &str| {
+        format!(r#"{{"message":{{"messageId":"m","metadata":{{"n":{NUMBERS}}},{rest}}}}}"#)
+    };
+    let new = message(&format!(
+        r#""role":"ROLE_USER","parts":[{{"text":"say hi"}},{{"data":{{"d":{NUMBERS}}}}}]"#
+    ));
+    let old = message(&format!(
+        r#""role":"user","parts":[{{"kind":"text","text":"say hi"}},
+           {{"kind":"data","data":{{"d":{NUMBERS}}}}}]"#
+    ));
+    let old_rest = message(&format!(
+        r#""role":"ROLE_USER","content":[{{"text":"say hi"}},{{"data":{{"data":{{"d":{NUMBERS}}}}}}}]"#
+    ));
+    let task = format!(
+        r#"{{"id":"t","context":{{"n":{NUMBERS}}},"metadata":{{"d":{NUMBERS}}},
+            "message":{{"parts":[{{"text":"say hi"}}]}}}}"#
+    );
+    let table = [
+        ("/", rpc("SendMessage", &new)),
+        ("/", rpc("message/send", &old)),
+        ("/message:send", new),
+        ("/v1/message:send", old_rest),
+        ("/rpc", rpc("tasks/send", &task)),
+    ];
+    let mut ids = Vec::new();
+    for (path, body) in table {
+        let request = served.client.post(rest(&served, path)).body(body);
+        let request = request.header("Content-Type", "application/json");
+        let text = request.send().await.unwrap().text().await.unwrap();
+        let [n, d] = ["n", "d"].map(|name| format!(r#""{name}":{NUMBERS}"#));
+        assert!(text.contains(&n) && text.contains(&d), "{path}: {text}");
+        let said: Value = serde_json::from_str(&text).unwrap();
+        let task = [&said["result"]["task"]["id"], &said["result"]["id"], &said["task"]["id"]];
+        ids.extend(task.iter().find_map(|id| id.as_str().map(str::to_owned)));
+    }
+    drop(served);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    for id in &ids[..4] {
+        let response = served.client.get(rest(&served, &format!("/tasks/{id}"))).send().await;
+        let text = response.unwrap().text().await.unwrap();
+        assert_eq!(text.matches(NUMBERS).count(), 2, "{text}");
+    }
+    let task = served.call("tasks/get", json!({ "id": "t" })).await.to_string();
+    assert_eq!(task.matches(NUMBERS).count(), 4, "input, context and metadata: {task}");
+}
+
 /// An answer over a connection of its own: whether it was the one that counted.
 async fn answer(port: u16, binding: &str, task: &Value, call: &Value, choice: &str) -> bool {
     let data = json!({ "tool_call_id": call, "selected_option_id": choice });

@@ -121,15 +121,19 @@ async fn a_rewritten_message_is_what_the_agent_gets() {
 }
 
 #[tokio::test]
-async fn a_rejected_message_is_a_rejected_task_and_leaves_nothing() {
+async fn a_rejected_message_is_a_rejected_task_without_its_words() {
     let machine = machine(30);
     let served = Served::start(&machine, &["serve", "--port", "0"]);
     let task = served.call("SendMessage", send1("please reject")).await["result"]["task"].clone();
     assert_eq!(task["status"]["state"], "TASK_STATE_REJECTED", "{task}");
     assert_eq!(task["status"]["message"]["parts"][0]["text"], "not on a Sunday");
     assert_eq!(task["history"][0]["messageId"], "m-1");
-    let got = served.call("GetTask", json!({ "id": task["id"] })).await;
-    assert_eq!(got["error"]["code"], -32001, "{got}");
+    // It is found again, and listed as what it is.
+    let got = served.call("GetTask", json!({ "id": task["id"] })).await["result"].clone();
+    assert_eq!(got, task);
+    let filter = json!({ "status": "TASK_STATE_REJECTED" });
+    let listed = served.call("ListTasks", filter).await["result"]["tasks"].clone();
+    assert_eq!(listed[0]["id"], task["id"], "{listed}");
     // As a stream: one event, then its end; over the socket as well.
     let events = served.stream(served.tool_stream(text_message("please reject")), usize::MAX).await;
     assert_eq!(events.len(), 1, "{events:?}");
@@ -139,7 +143,16 @@ async fn a_rejected_message_is_a_rejected_task_and_leaves_nothing() {
     let frame = socket.until(|value| value["id"] == 4).await;
     assert_eq!(frame["result"]["status"]["state"], "rejected", "{frame}");
     socket.until(|value| value["method"] == "stream/end" && value["params"]["id"] == 4).await;
-    assert!(machine.sessions().is_empty());
+    // Over every other way in as well, and its id is good for more than one look.
+    let old = events[0].response["result"].clone();
+    let got = served.call("tasks/get", json!({ "id": old["id"] })).await["result"].clone();
+    assert_eq!((&got["id"], &got["status"]), (&old["id"], &old["status"]), "{got}");
+    let gone = served.call("tasks/cancel", json!({ "id": old["id"] })).await;
+    assert_eq!(gone["error"]["code"], -32002, "{gone}");
+    // What it said is nowhere; why it was not taken is.
+    let log = machine.log(task["contextId"].as_str().unwrap());
+    let log = serde_json::to_string(&log).unwrap();
+    assert!(log.contains("not on a Sunday") && !log.contains("please reject"), "{log}");
     // A task that exists is not rejected: the message is.
     let task = served.call("SendMessage", send1("say please pass")).await["result"]["task"].clone();
     let mut more = send1("please reject");
@@ -284,6 +297,17 @@ async fn tasks_that_clients_name_pass_the_hook_too() {
     let answered = send("c", "please answer").await["result"].clone();
     assert_eq!((&answered["id"], &answered["state"]), (&json!("c"), &json!("completed")));
     assert_eq!(answered["artifacts"][0]["parts"][0]["text"], "forty-two");
+    // Both are tasks like any other: found by their names, known when they are sent again.
+    let again = [("b", "please reject", &rejected), ("c", "please answer", &answered)];
+    for (id, text, task) in again {
+        let got = served.call("tasks/get", json!({ "id": id })).await["result"].clone();
+        assert_eq!((&got["state"], &got["artifacts"]), (&task["state"], &task["artifacts"]));
+        let repeated = send(id, text).await["result"].clone();
+        assert_eq!(repeated["createdAt"], task["createdAt"], "{repeated}");
+        let other = send(id, "say please pass").await;
+        assert_eq!((&other["error"]["code"], reason(&other)), (&json!(-32602), "invalid-params"));
+        assert_eq!(other["error"]["data"]["field"], "message", "{other}");
+    }
     let failed = send("d", "please fail").await;
     assert_eq!(reason(&failed), "hook-failed");
 }

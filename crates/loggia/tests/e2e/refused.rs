@@ -1,6 +1,8 @@
 //! What the server refuses, and what it does not mind.
 
+use futures::SinkExt;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::driver::Machine;
 use crate::served::{Served, text_message};
@@ -25,6 +27,35 @@ async fn ports_that_cannot_be_had() {
     let ran = other.run(&["serve", "--listen", "0.0.0.0", "--port", "0"]);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("TLS"), "{}", ran.err);
+}
+
+/// A2A has no notifications: what comes without an id is done and answered, under null, as the
+/// protocol's own servers do; on every way that speaks JSON-RPC.
+#[tokio::test]
+async fn a_request_without_an_id_is_answered_under_null() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let calls = [
+        ("/", json!({ "jsonrpc": "2.0", "method": "tasks/get", "params": { "id": "x" } })),
+        ("/", json!({ "jsonrpc": "2.0", "method": "GetTask", "params": { "id": "x" } })),
+        ("/rpc", json!({ "jsonrpc": "2.0", "method": "tasks/get", "params": { "id": "x" } })),
+        ("/rpc", json!({ "jsonrpc": "2.0", "id": null, "method": "tasks/get",
+                         "params": { "id": "x" } })),
+    ];
+    for (path, call) in &calls {
+        let response = served.request("POST", path).json(call).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{call}");
+        let answer: Value = response.json().await.unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32001)));
+        assert!(answer.as_object().unwrap().contains_key("id"), "{answer}");
+    }
+    let batch = json!([calls[0].1, calls[1].1]);
+    let answers: Value = served.post(&batch).send().await.unwrap().json().await.unwrap();
+    assert_eq!(answers.as_array().unwrap().len(), 2, "{answers}");
+    let mut socket = served.socket("").await;
+    socket.stream.send(Message::text(calls[0].1.to_string())).await.unwrap();
+    let answer = socket.until(|value| value["error"]["code"] == -32001).await;
+    assert_eq!(answer.get("id"), Some(&Value::Null), "{answer}");
 }
 
 /// A02–A04 on the real server: a web page cannot reach it.

@@ -7,6 +7,7 @@ pub enum Move {
     Open { settings: Settings },
     Prompt { by: u8, id: Pick, task: TaskPick, content: Content },
     Shell { by: u8, id: Pick, line: &'static str },
+    Screened { by: u8, id: Pick, task: TaskPick, screening: Screening },
     OpenTask { by: u8, task: Pick },
     Answer(AnswerPick),
     Cancel { by: u8, what: CancelPick },

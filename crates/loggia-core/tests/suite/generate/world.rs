@@ -78,7 +78,8 @@ impl World {
 
     fn remember(&mut self, event: &Event) {
         match event {
-            Event::PromptAccepted { prompt, task, .. } => {
+            Event::PromptAccepted { prompt, task, .. }
+            | Event::PromptScreened { prompt, task, .. } => {
                 self.prompts.push(prompt.clone());
                 if !self.tasks.contains(task) {
                     self.tasks.push(task.clone());
@@ -105,6 +106,13 @@ impl World {
                 let prompt = known(id, &self.prompts).unwrap_or_else(|| PromptId::new(fresh()));
                 let task = self.task_choice(task);
                 (client(*by), Command::Prompt { prompt, task, content: content.clone() })
+            }
+            Move::Screened { by, id, task, screening } => {
+                let fresh = || format!("prompt-{}", self.prompts.len() + 1);
+                let prompt = known(id, &self.prompts).unwrap_or_else(|| PromptId::new(fresh()));
+                let (task, content) = (self.task_choice(task), Content::default());
+                let screening = screening.clone();
+                (client(*by), Command::Screened { prompt, task, content, screening })
             }
             Move::Shell { by, id, line } => {
                 let fresh = || format!("prompt-{}", self.prompts.len() + 1);

@@ -11,13 +11,14 @@ use super::describe;
 use crate::index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
 use crate::ports::StoreError;
 
-const STATES: [TaskState; 6] = [
+const STATES: [TaskState; 7] = [
     TaskState::Submitted,
     TaskState::Working,
     TaskState::InputRequired,
     TaskState::Completed,
     TaskState::Failed,
     TaskState::Canceled,
+    TaskState::Rejected,
 ];
 
 /// A state as it stands in the file; never changed once released.
@@ -29,6 +30,7 @@ fn word(state: TaskState) -> &'static str {
         TaskState::Completed => "completed",
         TaskState::Failed => "failed",
         TaskState::Canceled => "canceled",
+        TaskState::Rejected => "rejected",
     }
 }
 
