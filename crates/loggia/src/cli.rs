@@ -64,6 +64,8 @@ pub enum Command {
     /// Register clients that get tokens for their secret, and take them back
     #[command(subcommand)]
     Clients(ClientsCommand),
+    /// Make a one-time code that lets one device in
+    Pair(cmd::pair::PairArgs),
     /// Show the configuration and where each value comes from
     Config(cmd::config::ConfigArgs),
     /// Trust a directory's own .loggia/config.toml, or stop trusting it
