@@ -74,6 +74,8 @@ pub enum Command {
     Doctor(cmd::doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(cmd::completions::CompletionsArgs),
+    /// Print the manual page, or write one for every command
+    Man(cmd::man::ManArgs),
 }
 
 #[derive(Args)]

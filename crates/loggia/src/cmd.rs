@@ -7,6 +7,7 @@ pub mod clients;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod man;
 pub mod pair;
 pub mod run;
 pub mod serve;
@@ -41,6 +42,7 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
         Command::Config(args) => config::run(args, app).await,
         Command::Trust(args) => trust::run(args, app).await,
         Command::Doctor(args) => doctor::run(args, app).await,
+        Command::Man(args) => man::run(args, app).await,
         Command::Completions(args) => completions::run(args, app).await,
     }
 }
