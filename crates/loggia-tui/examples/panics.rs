@@ -51,6 +51,10 @@ impl Host for Clumsy {
         Box::pin(async { Err("not here".to_owned()) })
     }
 
+    fn invite<'a>(&'a self, _scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>> {
+        Box::pin(async { Err("not here".to_owned()) })
+    }
+
     fn presence(&self) -> watch::Receiver<Vec<Present>> {
         self.0.subscribe()
     }

@@ -178,6 +178,8 @@ pub enum Effect {
     LoadShare,
     /// On a port, or not any more.
     ShareOn(Option<u16>),
+    /// A one-time code, for these scopes.
+    Invite(String),
     EditOutside {
         what: Edited,
         name: String,

@@ -74,7 +74,7 @@ fn built_in() -> Vec<SlashCommand> {
     let mut all = vec![
         local("help", "the keys and commands", Local::Help),
         SlashCommand {
-            values: Values::Free("[PORT|off]".into()),
+            values: Values::Free("[PORT|code|off]".into()),
             ..local("share", "how others reach this session", Local::Share)
         },
         local("resume", "go on in another session", Local::Resume),

@@ -178,6 +178,12 @@ impl Engine {
                     let _ = sender.send(Msg::Shared(host.share_on(port).await)).await;
                 });
             }
+            Effect::Invite(scopes) => {
+                let (host, sender) = (self.host.clone(), self.sender.clone());
+                self.tasks.spawn(async move {
+                    let _ = sender.send(Msg::Shared(host.invite(&scopes).await)).await;
+                });
+            }
             Effect::EditOutside { what, name, text } => {
                 return Some(Wish::EditOutside { what, name, text });
             }

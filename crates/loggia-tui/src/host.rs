@@ -41,6 +41,10 @@ pub trait Host: Send + Sync {
     /// whoever sits at this screen.
     fn share_on(&self, port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>>;
 
+    /// Lets one device in by a one-time code, for the scopes that are named, or the usual ones. Only
+    /// here, and only where the session is shared.
+    fn invite<'a>(&'a self, scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>>;
+
     /// Who is connected, kept up to date.
     fn presence(&self) -> watch::Receiver<Vec<Present>>;
 
@@ -84,4 +88,16 @@ pub struct ShareFacts {
     pub code: Option<String>,
     /// Whether clients need a token, and from where they get it.
     pub token: Option<String>,
+    /// Where a device is to be let in.
+    pub invitation: Option<Invitation>,
+}
+
+/// A code that opens the session, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invitation {
+    pub code: String,
+    /// For how long and for what it is good, in words.
+    pub terms: String,
+    /// What is typed on the other device.
+    pub command: String,
 }

@@ -49,5 +49,6 @@ pub mod view;
 pub mod wrap;
 
 pub use app::{Exit, Start};
-pub use host::{Enough, Host, Present, Preview, ShareFacts};
+pub use host::{Enough, Host, Invitation, Present, Preview, ShareFacts};
+pub use overlay::qr_code;
 pub use runner::{TuiError, run};

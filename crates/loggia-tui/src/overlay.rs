@@ -7,7 +7,7 @@ use qrcode::render::unicode::Dense1x2;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::host::{Preview, ShareFacts};
+use crate::host::{Invitation, Preview, ShareFacts};
 use crate::keymap::{self, Action, Place};
 use crate::lines::{first, wrapped};
 use crate::wrap::width as columns;
@@ -204,12 +204,17 @@ fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
         lines.extend(wrapped(how, width, Style::new()));
         return lines;
     }
-    for url in &facts.urls {
-        lines.extend(wrapped(&safe::one_line(url), width, Style::new()));
+    match &facts.invitation {
+        Some(invitation) => lines = invited(invitation, width),
+        None => {
+            let token = facts.token.as_deref();
+            let token = token.unwrap_or("No token is needed by programs of yours here.");
+            for text in facts.urls.iter().map(String::as_str).chain([token]) {
+                lines.extend(wrapped(&safe::one_line(text), width, Style::new()));
+            }
+        }
     }
-    let token = facts.token.as_deref().unwrap_or("No token is needed by programs of yours here.");
-    lines.extend(wrapped(&safe::one_line(token), width, Style::new()));
-    if let Some(code) = facts.code.as_deref().and_then(qr) {
+    if let Some(code) = facts.code.as_deref().and_then(qr_code) {
         let fits = code.iter().all(|line| columns(line) <= usize::from(width));
         match fits && code.len() + lines.len() < height {
             true => lines.extend(code.into_iter().map(Line::from)),
@@ -220,8 +225,18 @@ fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
     lines
 }
 
+/// What a person reads to somebody, or types on the other device.
+fn invited(invitation: &Invitation, width: u16) -> Vec<Line<'static>> {
+    let Invitation { code, terms, command } = invitation;
+    let mut lines = vec![heading(&format!("One-time code: {}", safe::one_line(code)))];
+    for text in [terms, command] {
+        lines.extend(wrapped(&safe::one_line(text), width, Style::new()));
+    }
+    lines
+}
+
 /// A QR code in half blocks.
-fn qr(text: &str) -> Option<Vec<String>> {
+pub fn qr_code(text: &str) -> Option<Vec<String>> {
     let code = QrCode::new(text).ok()?;
     let drawn = code.render::<Dense1x2>().build();
     Some(drawn.lines().map(str::to_owned).collect())

@@ -64,6 +64,8 @@ pub enum Command {
     /// Register clients that get tokens for their secret, and take them back
     #[command(subcommand)]
     Clients(ClientsCommand),
+    /// Make a one-time code that lets one device in
+    Pair(cmd::pair::PairArgs),
     /// Show the configuration and where each value comes from
     Config(cmd::config::ConfigArgs),
     /// Trust a directory's own .loggia/config.toml, or stop trusting it
@@ -72,6 +74,8 @@ pub enum Command {
     Doctor(cmd::doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(cmd::completions::CompletionsArgs),
+    /// Print the manual page, or write one for every command
+    Man(cmd::man::ManArgs),
 }
 
 #[derive(Args)]

@@ -7,6 +7,8 @@ pub mod clients;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod man;
+pub mod pair;
 pub mod run;
 pub mod serve;
 pub mod sessions;
@@ -36,9 +38,11 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
         Command::Sessions(command) => sessions::run(command, app).await,
         Command::Approvals(command) => approvals::run(command, app).await,
         Command::Clients(command) => clients::run(command, app).await,
+        Command::Pair(args) => pair::run(args, app).await,
         Command::Config(args) => config::run(args, app).await,
         Command::Trust(args) => trust::run(args, app).await,
         Command::Doctor(args) => doctor::run(args, app).await,
+        Command::Man(args) => man::run(args, app).await,
         Command::Completions(args) => completions::run(args, app).await,
     }
 }

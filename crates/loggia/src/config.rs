@@ -37,6 +37,11 @@ pub use paths::Paths;
 
 use crate::style::one_line;
 
+/// The variables that keys can be set by.
+pub fn variables() -> impl Iterator<Item = String> {
+    KEYS.iter().filter_map(key::Key::variable)
+}
+
 /// Effective values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {

@@ -4,6 +4,7 @@
 //! a screen follows it like one at home; when the socket breaks, the next one goes on at the cursor
 //! and unanswered commands are sent again: each carries the id that makes a repetition harmless.
 
+mod pairing;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use tokio_tungstenite::{
     Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config,
 };
 
+pub use self::pairing::Registered;
 use crate::exit::Usage;
 
 /// Commands on their way. Full: the caller is told that it is busy.
@@ -50,6 +52,8 @@ pub struct Address {
     pub name: Option<String>,
     /// Whom to believe, as a file; None: whom the system believes.
     pub authorities: Option<PathBuf>,
+    /// Where the token comes from, if it can be had again. Kept here and nowhere else.
+    pub registered: Option<Registered>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,14 +69,11 @@ pub enum AttachError {
 }
 
 impl Address {
-    /// A token does not go over a network in the clear.
-    pub fn keeps_its_token(&self) -> Result<(), Usage> {
-        let endpoint = endpoint(self, Seq::ZERO).map_err(|error| Usage(error.to_string()))?;
-        let Some(rest) = endpoint.strip_prefix("ws://").filter(|_| self.token.is_some()) else {
-            return Ok(());
-        };
+    /// A token or a code, if there is one, does not go over a network in the clear.
+    pub fn keeps_to_itself(&self, something: bool) -> Result<(), Usage> {
+        let (encrypted, rest) = place(self).map_err(|error| Usage(error.to_string()))?;
         let host = rest.split('/').next().unwrap_or(rest);
-        if is_this_machine(host) {
+        if !something || encrypted || is_this_machine(host) {
             return Ok(());
         }
         Err(Usage(format!(
@@ -357,6 +358,11 @@ impl Link {
         }
     }
 
+    /// The next token. False: it cannot be had, now or any more.
+    async fn renew(&mut self) -> bool {
+        self.address.renew().await.is_ok()
+    }
+
     /// A new connection at the cursor. None when nobody wants it any more, or it is another session.
     async fn again(&mut self) -> Option<Socket> {
         let mut pause = FIRST_PAUSE;
@@ -385,6 +391,12 @@ impl Link {
                     self.trouble.send_replace(why);
                     return None;
                 }
+                // A token lives an hour; what was got for a code can be had again.
+                Err(AttachError::Refused { status: 401, .. })
+                    if self.address.registered.is_some() && self.renew().await =>
+                {
+                    continue;
+                }
                 // A token taken back reads differently from a server that is not there.
                 Err(error) => format!("trying again: {error}"),
             };
@@ -395,7 +407,8 @@ impl Link {
 
 /// How to connect: in the clear, or encrypted with what the system believes.
 async fn connector(address: &Address) -> Result<Connector, AttachError> {
-    if !endpoint(address, Seq::ZERO)?.starts_with("wss://") {
+    let (encrypted, _) = place(address)?;
+    if !encrypted {
         return Ok(Connector::Plain);
     }
     let authorities = address.authorities.clone();
@@ -421,7 +434,7 @@ async fn open(address: &Address, connector: &Connector, after: Seq) -> Result<So
         Err(tungstenite::Error::Http(response)) => {
             let status = response.status().as_u16();
             let hint = match status {
-                401 => "it wants a token: --token-file FILE",
+                401 => "it wants a token: --token-file FILE, or --code with a one-time code",
                 403 => "this user or token may not use it",
                 404 => "that is no Loggia, or an old one",
                 421 => "it does not go by this name: see --allowed-host",
@@ -460,21 +473,27 @@ async fn welcome(socket: &mut Socket) -> Result<Welcome, AttachError> {
     }
 }
 
-/// `localhost:1234`, `http://…`, `ws://…`, with or without a path of its own.
-fn endpoint(address: &Address, after: Seq) -> Result<String, AttachError> {
+/// Whether it is encrypted, and where: `localhost:1234`, `http://…`, `ws://…`, with or without a path
+/// of its own.
+fn place(address: &Address) -> Result<(bool, &str), AttachError> {
     let url = address.url.trim();
-    let (scheme, rest) = match url.split_once("://") {
-        Some(("http" | "ws", rest)) => ("ws", rest),
-        Some(("https" | "wss", rest)) => ("wss", rest),
+    let (encrypted, rest) = match url.split_once("://") {
+        Some(("http" | "ws", rest)) => (false, rest),
+        Some(("https" | "wss", rest)) => (true, rest),
         Some(_) => return Err(AttachError::Address(address.url.clone())),
-        None => ("ws", url),
+        None => (false, url),
     };
     let rest = rest.trim_end_matches('/');
     let plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_graphic());
     if rest.is_empty() || rest.contains(['?', '#', '@']) || !plain(rest) {
         return Err(AttachError::Address(address.url.clone()));
     }
-    let rest = rest.strip_suffix("/ws").unwrap_or(rest);
+    Ok((encrypted, rest.strip_suffix("/ws").unwrap_or(rest)))
+}
+
+fn endpoint(address: &Address, after: Seq) -> Result<String, AttachError> {
+    let (encrypted, rest) = place(address)?;
+    let scheme = if encrypted { "wss" } else { "ws" };
     let mut url = format!("{scheme}://{rest}/ws?after={after}");
     for (name, value) in [
         ("session", address.session.as_ref().map(SessionId::as_str)),
@@ -503,15 +522,13 @@ mod tests {
 
     fn address(url: &str) -> Address {
         let url = url.into();
-        Address { url, token: None, session: None, name: None, authorities: None }
+        let (token, session, name, authorities, registered) = (None, None, None, None, None);
+        Address { url, token, session, name, authorities, registered }
     }
 
     #[test]
     fn a_token_stays_on_this_machine_unless_it_is_encrypted() {
-        let kept = |url: &str| {
-            let with_token = Address { token: Some("0123456789abcdef".into()), ..address(url) };
-            with_token.keeps_its_token().map_err(|Usage(why)| why)
-        };
+        let kept = |url: &str| address(url).keeps_to_itself(true).map_err(|Usage(why)| why);
         let here = ["localhost:1", "http://LOCALHOST", "127.0.0.1:9", "ws://[::1]:1", "127.8.8.8"];
         for url in here.into_iter().chain(["https://box.example", "wss://10.0.0.1:4"]) {
             assert_eq!(kept(url), Ok(()), "{url}");
@@ -521,8 +538,7 @@ mod tests {
         for url in elsewhere.into_iter().chain(tricks) {
             let why = kept(url).unwrap_err();
             assert!(why.contains("in the clear") && why.contains("--insecure"), "{url}: {why}");
-            assert!(!why.contains("0123456789abcdef"), "{why}");
-            assert!(address(url).keeps_its_token().is_ok(), "nothing to keep");
+            assert!(address(url).keeps_to_itself(false).is_ok(), "nothing to keep");
         }
     }
 

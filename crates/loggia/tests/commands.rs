@@ -1,9 +1,11 @@
-//! `loggia config`, `trust`, `doctor` and `completions` as a user runs them.
+//! `loggia config`, `trust`, `doctor`, `completions` and `man` as a user runs them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -146,4 +148,69 @@ fn every_shell_gets_its_completions() {
         }
     }
     assert_eq!(Machine::new().run(&["completions", "cobol"]).code, 2);
+}
+
+/// What a formatter has to say about a page, if there is one on this machine.
+fn complaints(page: &str) -> Option<String> {
+    let mut groff = std::process::Command::new("groff");
+    groff.args(["-man", "-Tutf8", "-ww", "-z"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut groff = groff.spawn().ok()?;
+    groff.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let ended = groff.wait_with_output().unwrap();
+    Some(String::from_utf8(ended.stderr).unwrap()).filter(|said| !said.is_empty())
+}
+
+#[test]
+fn the_manual_is_whole_and_well_formed() {
+    let machine = Machine::new();
+    let ran = machine.run(&["man"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let sections: Vec<&str> =
+        ran.out.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
+    let wanted = [
+        "NAME",
+        "SYNOPSIS",
+        "DESCRIPTION",
+        "OPTIONS",
+        "SHARING",
+        "SUBCOMMANDS",
+        "EXAMPLES",
+        "ENVIRONMENT",
+        "FILES",
+        "\"EXIT STATUS\"",
+    ];
+    assert_eq!(sections, wanted);
+    assert!(ran.out.lines().any(|line| line.starts_with(".TH loggia 1")), "{}", ran.out);
+    // A hyphen is spelled out in this language.
+    let text = ran.out.replace("\\-", "-");
+    for word in [
+        "LOGGIA_HOME",
+        "LOGGIA_LIMITS_REPLIES",
+        "loggia.db",
+        "141",
+        "--a2a-port",
+        "loggia-clients",
+        "loggia run --continue",
+    ] {
+        assert!(text.contains(word), "{word} is missing");
+    }
+    assert_eq!(complaints(&ran.out), None);
+
+    let pages = machine.root.path().join("share/man1");
+    let ran = machine.run(&["man", "--out", pages.to_str().unwrap()]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{}", ran.err);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&pages).unwrap() {
+        let path = entry.unwrap().path();
+        names.push(path.file_name().unwrap().to_str().unwrap().to_owned());
+        let page = fs::read_to_string(&path).unwrap();
+        assert_eq!(complaints(&page), None, "{}", path.display());
+    }
+    for name in ["loggia.1", "loggia-run.1", "loggia-clients-add.1", "loggia-pair.1"] {
+        assert!(names.iter().any(|there| there == name), "{name}: {names:?}");
+    }
+    let file = machine.root.path().join("home/config");
+    fs::write(file.join("x"), "").unwrap();
+    let ran = machine.run(&["man", "--out", file.join("x").to_str().unwrap()]);
+    assert!(ran.code == 1 && ran.err.contains("cannot write into"), "{}", ran.err);
 }

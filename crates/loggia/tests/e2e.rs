@@ -63,6 +63,8 @@ mod oauth;
 mod oauth_attacks;
 #[path = "e2e/ownership.rs"]
 mod ownership;
+#[path = "e2e/pairing.rs"]
+mod pairing;
 #[path = "e2e/push.rs"]
 mod push;
 #[path = "e2e/refused.rs"]

@@ -26,6 +26,10 @@ const PREFIX: &str = "client:";
 const MOST_CLIENTS: usize = 1_024;
 /// How often a change is tried again that another one came before.
 const ATTEMPTS: usize = 8;
+/// Devices of one name.
+const MOST_ALIKE: usize = 64;
+/// Of a device's own name, so much is kept.
+const LONGEST_DEVICE: usize = 40;
 
 /// The sample that is printed in a public guide: never a real client.
 pub const SAMPLE: (&str, &str) = ("a2a-claude-client-123", "verysecretclientkey");
@@ -46,6 +50,9 @@ pub struct Client {
     pub created: Millis,
     /// When the secret was made.
     pub changed: Millis,
+    /// When it is no client any more, by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Millis>,
     pub(super) secret: SecretHash,
 }
 
@@ -62,8 +69,18 @@ impl Client {
     /// One that is in no store, and the only one of its name.
     pub(super) fn built_in(name: &str, serial: &str, secret: SecretHash) -> Self {
         let (name, serial, scopes) = (name.to_owned(), serial.to_owned(), Scopes::REGISTERED);
-        let (id, grant, created) = (None, Grant::None, now());
-        Self { name, id, scopes, grant, serial, created, changed: created, secret }
+        let (id, grant, created, until) = (None, Grant::None, now(), None);
+        Self { name, id, scopes, grant, serial, created, changed: created, until, secret }
+    }
+
+    fn fresh(name: &str, scopes: Scopes, secret: SecretHash) -> Result<Self, NoChance> {
+        let (name, id, serial) = (name.to_owned(), Some(fresh_serial()?), fresh_serial()?);
+        let (grant, created, until) = (Grant::None, now(), None);
+        Ok(Self { name, id, scopes, grant, serial, created, changed: created, until, secret })
+    }
+
+    fn is_over(&self, at: Millis) -> bool {
+        self.until.is_some_and(|until| until <= at)
     }
 }
 
@@ -128,17 +145,53 @@ impl Clients {
         if scopes.is_empty() {
             return Err(ClientError::NoScope);
         }
-        if self.list().await?.len() >= MOST_CLIENTS {
-            return Err(ClientError::TooMany);
-        }
+        self.make_room().await?;
         let (secret, hash) = fresh_secret().await?;
-        let (name, serial, created) = (name.to_owned(), fresh_serial()?, now());
-        let changed = created;
-        let id = Some(fresh_serial()?);
-        let client = Client { name, id, scopes, grant, serial, created, changed, secret: hash };
+        let client = Client { grant, ..Client::fresh(name, scopes, hash)? };
         match self.store.replace(None, document(&client.name, Some(&client))?).await? {
             true => Ok(secret),
             false => Err(ClientError::Taken(client.name)),
+        }
+    }
+
+    /// Registers a device under its own name, or one close to it that is free.
+    pub(super) async fn add_device(
+        &self,
+        device: &str,
+        scopes: Scopes,
+        until: Millis,
+    ) -> Result<(Client, Secret), ClientError> {
+        self.make_room().await?;
+        let (secret, hash) = fresh_secret().await?;
+        for number in 1..=MOST_ALIKE {
+            let name = match number {
+                1 => device_name(device),
+                _ => format!("{}-{number}", device_name(device)),
+            };
+            if name == SAMPLE.0 {
+                continue;
+            }
+            let client = Client::fresh(&name, scopes, hash.clone())?;
+            let client = Client { until: Some(until), ..client };
+            if self.store.replace(None, document(&name, Some(&client))?).await? {
+                return Ok((client, secret));
+            }
+        }
+        Err(ClientError::Taken(device_name(device)))
+    }
+
+    /// Those whose time is over leave their names and their places.
+    async fn make_room(&self) -> Result<(), ClientError> {
+        let at = now();
+        for (name, text) in self.store.documents(CLIENTS, "").await? {
+            if read(&text).is_some_and(|client| client.is_over(at)) {
+                // Somebody else was here.
+                let _ = self.store.replace(Some(text), document(&name, None)?).await?;
+            }
+        }
+        match self.list().await?.len() >= MOST_CLIENTS {
+            true => Err(ClientError::TooMany),
+            false => Ok(()),
         }
     }
 
@@ -166,7 +219,7 @@ impl Clients {
     ) -> Result<(), ClientError> {
         for _ in 0..ATTEMPTS {
             let text = self.store.document(CLIENTS, name).await?;
-            let found = text.as_deref().and_then(read);
+            let found = text.as_deref().and_then(current);
             let client = found.ok_or_else(|| ClientError::Unknown(name.to_owned()))?;
             let changed = document(name, to(client).as_ref())?;
             if self.store.replace(text, changed).await? {
@@ -178,14 +231,22 @@ impl Clients {
 
     pub async fn find(&self, name: &str) -> Result<Option<Client>, StoreError> {
         let text = self.store.document(CLIENTS, name).await?;
-        Ok(text.as_deref().and_then(read))
+        Ok(text.as_deref().and_then(current))
     }
 
     /// By name.
     pub async fn list(&self) -> Result<Vec<Client>, StoreError> {
         let documents = self.store.documents(CLIENTS, "").await?;
-        Ok(documents.iter().filter_map(|(_, text)| read(text)).collect())
+        Ok(documents.iter().filter_map(|(_, text)| current(text)).collect())
     }
+}
+
+/// What a device calls itself, as far as that can be a client's name.
+fn device_name(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    let words = text.split(|letter| !plain(letter)).filter(|word| !word.is_empty());
+    let name: String = words.collect::<Vec<_>>().join("-").chars().take(LONGEST_DEVICE).collect();
+    if name.is_empty() { "device".to_owned() } else { name }
 }
 
 /// Hashing takes a moment: not on the runtime's threads.
@@ -202,6 +263,11 @@ fn document(name: &str, client: Option<&Client>) -> Result<Document, StoreError>
     let value = client.map(serde_json::to_string).transpose();
     let value = value.map_err(|error| StoreError::Io(error.to_string()))?;
     Ok(Document { collection: CLIENTS.to_owned(), key: name.to_owned(), value })
+}
+
+/// A client that still is one.
+fn current(text: &str) -> Option<Client> {
+    read(text).filter(|client| !client.is_over(now()))
 }
 
 /// None for what another version wrote in another form: it opens nothing here.

@@ -70,3 +70,41 @@ async fn two_processes_do_not_undo_each_other() {
     let added = futures::future::join_all(adding).await;
     assert_eq!(added.iter().filter(|added| added.is_ok()).count(), 1);
 }
+
+#[tokio::test]
+async fn a_device_is_called_as_it_calls_itself_as_far_as_that_goes() {
+    let clients = clients();
+    clients.add("ci", Scopes::REGISTERED, Grant::None).await.unwrap();
+    let later = Millis(now().0 + 60_000);
+    let long = "x".repeat(900);
+    for (said, called) in [
+        ("phone", "phone"),
+        ("phone", "phone-2"),
+        ("phone", "phone-3"),
+        ("ci", "ci-2"),
+        ("Ann's \u{1b}[31mPhone\u{202e}~", "Ann-s-31mPhone"),
+        ("", "device"),
+        ("\u{4f60}\u{597d}", "device-2"),
+        (&long, &"x".repeat(40)),
+        (SAMPLE.0, &format!("{}-2", SAMPLE.0)),
+    ] {
+        let (client, secret) = clients.add_device(said, Scopes::CLIENT, later).await.unwrap();
+        assert_eq!(client.name, called, "{said:?}");
+        assert!(is_name(&client.name) && opens(&clients, called, &secret).await);
+    }
+}
+
+#[tokio::test]
+async fn a_device_ends_by_itself_and_leaves_its_name() {
+    let clients = clients();
+    let over = now();
+    let (first, _) = clients.add_device("phone", Scopes::CLIENT, over).await.unwrap();
+    assert!(clients.find("phone").await.unwrap().is_none());
+    assert!(clients.list().await.unwrap().is_empty());
+    for error in [clients.revoke("phone").await.err(), clients.rotate("phone").await.err()] {
+        assert!(matches!(error, Some(ClientError::Unknown(_))));
+    }
+    clients.add("phone", Scopes::REGISTERED, Grant::None).await.unwrap();
+    let second = clients.find("phone").await.unwrap().unwrap();
+    assert!(second.principal() != first.principal() && second.until.is_none());
+}

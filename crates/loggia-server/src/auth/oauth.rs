@@ -1,4 +1,4 @@
-//! OAuth 2.0 client credentials: a registered client's secret for a token, a token for a principal.
+//! OAuth 2.0: a registered client's secret, or a one-time code, for a token; a token for a principal.
 //!
 //! How requests and answers are spelled is not known here (see `http::token`), nor what a principal
 //! may do with which session.
@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 use axum::http::request::Parts;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use loggia_core::Millis;
 use loggia_session::{Store, StoreError};
 
 use super::access::{self, Fault, Wanted};
 use super::client::{Client, Clients, SAMPLE, is_name, name_in};
 use super::keys::{KeyError, Keys};
 use super::limiter::{Limiter, Source};
+use super::pairing::{Code, Pairing, PairingError, Unredeemed};
 use super::scheme::{Judged, Scheme};
 use super::scope::Scopes;
 use super::secret::{Checker, Crowded, NoChance, Secret, SecretHash, serial};
@@ -33,6 +35,10 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Remembered places from which a client came with the right secret.
 const MOST_PROVEN: usize = 1_024;
 
+/// How long a device is let in that came with a code. What was read off a screen once does not open
+/// the door for ever.
+const DEVICE_LIFE: Duration = Duration::from_secs(24 * 3_600);
+
 /// Whether the published sample is a client here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleClient {
@@ -48,6 +54,7 @@ pub struct OAuth {
     checker: Checker,
     sample: Option<Client>,
     roster: Arc<Roster>,
+    pairing: Pairing,
     by_source: Limiter,
     by_client: Limiter,
     /// A lock, not a task: held for a look-up.
@@ -69,12 +76,30 @@ pub struct Issued {
     pub life: Duration,
 }
 
+/// Somebody new, who came with a code.
+pub struct Redeemed<'a> {
+    pub code: &'a str,
+    /// What the device calls itself.
+    pub device: &'a str,
+    /// None: everything that the code gives.
+    pub scopes: Option<Scopes>,
+}
+
+/// A device that was let in: what it is called, what it may do, and how it gets its next tokens.
+pub struct Paired {
+    pub issued: Issued,
+    pub client: Client,
+    pub secret: Secret,
+}
+
 /// Why there is no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
     /// No such client, or not its secret: which of them is not said.
     Client,
-    /// More than the client may.
+    /// Not a code, or not any more: which of them is not said.
+    Code,
+    /// More than the client may, or than the code gives.
     Scope,
     Wait(Duration),
     Crowded,
@@ -101,8 +126,9 @@ impl OAuth {
             SampleClient::On => Some(sample_client()?),
         };
         let extra = sample.as_ref().map(|client| (client.name.clone(), client.serial.clone()));
-        let keys = Arc::new(Keys::new(store));
+        let keys = Arc::new(Keys::new(store.clone()));
         Ok(Self {
+            pairing: Pairing::here(store)?,
             roster: Arc::new(Roster::new(clients.clone(), keys.clone(), extra)),
             clients,
             keys,
@@ -167,6 +193,43 @@ impl OAuth {
         if !client.scopes.covers(&scopes) || scopes.is_empty() {
             return Err(Denied::Scope);
         }
+        self.sign(client, scopes).await
+    }
+
+    /// A code that opens this server, once.
+    pub async fn offer(&self, scopes: Scopes) -> Result<Code, PairingError> {
+        self.pairing.offer(scopes, now()).await
+    }
+
+    /// The code that was offered last opens nothing any more.
+    pub async fn withdraw(&self) -> Result<(), PairingError> {
+        self.pairing.withdraw().await
+    }
+
+    /// A code for a client of its own. Here, too, the limiter comes first.
+    pub async fn redeem(&self, new: Redeemed<'_>, source: Source) -> Result<Paired, Denied> {
+        self.by_source.check(&source, Instant::now()).map_err(Denied::Wait)?;
+        let at = now();
+        let scopes = match self.pairing.redeem(new.code, new.scopes, at).await {
+            Ok(scopes) => scopes,
+            Err(Unredeemed::Wrong) => {
+                self.by_source.fail(source, Instant::now());
+                return Err(Denied::Code);
+            }
+            Err(Unredeemed::Scope) => return Err(Denied::Scope),
+            Err(Unredeemed::Contended) => return Err(Denied::Crowded),
+            Err(Unredeemed::Store(error)) => return Err(storage(error)),
+        };
+        let life = i64::try_from(DEVICE_LIFE.as_millis()).unwrap_or(0);
+        let until = Millis(at.0.saturating_add(life));
+        let added = self.clients.add_device(new.device, scopes, until).await;
+        let (client, secret) = added.map_err(storage)?;
+        tracing::info!(client = client.name, %scopes, "a device was let in with a code");
+        let issued = self.sign(client.clone(), scopes).await?;
+        Ok(Paired { issued, client, secret })
+    }
+
+    async fn sign(&self, client: Client, scopes: Scopes) -> Result<Issued, Denied> {
         let ring = self.keys.current().await.map_err(storage)?;
         let serial = serial().map_err(storage)?;
         let wanted = Wanted { client: client.name, generation: client.serial, scopes, serial };

@@ -162,3 +162,51 @@ async fn a_client_of_an_earlier_version_stays_who_it_was() {
     clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap();
     assert!(!oauth.still_knows("client:ann").await.unwrap());
 }
+
+fn new<'a>(code: &'a str, device: &'a str) -> Redeemed<'a> {
+    Redeemed { code, device, scopes: None }
+}
+
+/// A device is a client like any other: its own principal, its own end, its own secret.
+#[tokio::test]
+async fn a_code_makes_a_client_of_its_own() {
+    let (clients, oauth) = stage(SampleClient::Off);
+    assert!(!oauth.has_clients().await.unwrap());
+    let code = oauth.offer(Scopes::CLIENT).await.unwrap().reveal();
+    let paired = oauth.redeem(new(&code, "Ann's phone"), somewhere(1)).await;
+    let Ok(Paired { issued, client, secret }) = paired else { panic!("not let in") };
+    assert_eq!((client.name.as_str(), client.scopes), ("Ann-s-phone", Scopes::CLIENT));
+    let Judged::Somebody(principal) = judged(&oauth, &issued.token).await else { panic!("nobody") };
+    assert_eq!((&principal.name, principal.scopes), (&client.principal(), Scopes::CLIENT));
+    assert_eq!(principal.grant, Grant::None);
+    let day = client.until.unwrap().0 - client.created.0;
+    assert!((23 * 3_600_000..=24 * 3_600_000).contains(&day), "{day}");
+    // Its next token comes by its secret.
+    let asked = asked("Ann-s-phone", secret.reveal(), None);
+    assert!(oauth.issue(asked, somewhere(1), &LOCAL).await.is_ok());
+    let again = oauth.redeem(new(&code, "Eve"), somewhere(2)).await;
+    assert_eq!(again.err(), Some(Denied::Code), "used");
+    clients.revoke("Ann-s-phone").await.unwrap();
+    assert_eq!(judged(&oauth, &issued.token).await, Judged::Over);
+}
+
+/// A09: from one place guesses are slow, whether there is a code or not; and a code that was guessed at
+/// from many is dead.
+#[tokio::test]
+async fn codes_are_guessed_at_slowly_and_not_often() {
+    let (_, oauth) = stage(SampleClient::Off);
+    let attempt = async |code: &str, from: u8| {
+        oauth.redeem(new(code, "Eve"), somewhere(from)).await.map(drop)
+    };
+    for _ in 0..5 {
+        assert_eq!(attempt("0000-0000", 1).await, Err(Denied::Code), "there is none");
+    }
+    let code = oauth.offer(Scopes::CLIENT).await.unwrap().reveal();
+    assert!(matches!(attempt(&code, 1).await, Err(Denied::Wait(_))), "also with the right one");
+    let wrong = if code == "0000-0000" { "0000-0001" } else { "0000-0000" };
+    for from in 0..5 {
+        assert_eq!(attempt(wrong, 100 + from).await, Err(Denied::Code));
+    }
+    assert_eq!(attempt(&code, 200).await, Err(Denied::Code), "five are enough");
+    assert!(!oauth.has_clients().await.unwrap());
+}

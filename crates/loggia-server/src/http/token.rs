@@ -1,12 +1,15 @@
-//! `POST /oauth/token`: the client credentials grant of RFC 6749, §4.4. Reads the request, spells the
-//! answer; what a secret is worth is [`OAuth`](crate::auth::OAuth)'s to say.
+//! `POST /oauth/token`: the client credentials grant of RFC 6749, §4.4, and one-time codes as a grant of
+//! our own (§4.5). Reads the request, spells the answer; what a secret or a code is worth is
+//! [`OAuth`](crate::auth::OAuth)'s to say.
 //!
 //! Strict where leniency would hide a mistake or an attack: a parameter twice, two ways of proving
 //! oneself, parameters in the address.
 
 mod form;
+mod pairing;
 
 pub(super) use form::decode;
+pub use pairing::GRANT as PAIRING;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,12 +48,12 @@ const NO_CLIENT: Rejection = Rejection::new(
 const NO_GRANT: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "unsupported_grant_type",
-    "Tokens are given for grant_type=client_credentials only.",
+    "Tokens are given for grant_type=client_credentials, and for one-time codes.",
 );
 const NO_SCOPE: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "invalid_scope",
-    "The client may not have that scope: leave scope out for everything it may have.",
+    "That scope cannot be had so: leave scope out for everything that can.",
 );
 const UNAVAILABLE: &str = "temporarily_unavailable";
 
@@ -62,17 +65,25 @@ struct Token<'a> {
     /// Said where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
+    /// Where somebody became a client with this very request.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    registered: Option<pairing::Registered>,
+}
+
+/// A token, and what is said beside it.
+struct Given {
+    issued: Issued,
+    scope: Option<String>,
+    registered: Option<pairing::Registered>,
 }
 
 pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
     // Who uses Basic is told how to use it.
     let basic = request.headers().contains_key(AUTHORIZATION);
     let answer = match give(&server, request).await {
-        Ok((issued, scope)) => {
-            let Issued { token, life } = &issued;
-            let expires_in = life.as_secs();
-            let token_type = "Bearer";
-            let body = Token { access_token: token, token_type, expires_in, scope };
+        Ok(Given { issued: Issued { token, life }, scope, registered }) => {
+            let (token_type, expires_in) = ("Bearer", life.as_secs());
+            let body = Token { access_token: &token, token_type, expires_in, scope, registered };
             (StatusCode::OK, axum::Json(body)).into_response()
         }
         Err(mistake) => {
@@ -85,29 +96,34 @@ pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Respon
     private(answer)
 }
 
-async fn give(server: &Server, request: Request) -> Result<(Issued, Option<String>), Rejection> {
+async fn give(server: &Server, request: Request) -> Result<Given, Rejection> {
     let Some(oauth) = &server.oauth else { return Err(NO_CLIENT) };
     let peer = request.extensions().get::<Peer>().cloned().ok_or(NO_CLIENT)?;
     check_head(request.uri(), request.headers())?;
     let basic = basic(request.headers())?;
+    let program = pairing::program(request.headers());
     let body = read_body(request.into_body(), BODY_LIMIT, BODY_TIME).await;
     let form = Form::parse(&body.map_err(unreadable)?).map_err(invalid)?;
     match form.get("grant_type") {
         None => return Err(invalid("grant_type is missing: send client_credentials.")),
         Some("client_credentials") => {}
+        Some(PAIRING) => {
+            let proven = basic.is_some() || form.get("client_secret").is_some();
+            return pairing::redeem(server, oauth, &form, proven, program, &peer).await;
+        }
         Some(_) => return Err(NO_GRANT),
     }
     let (client, secret) = credentials(basic, &form)?;
-    let wanted = form.get("scope").map(str::parse::<Scopes>).transpose();
-    // Unknown scopes are told after the secret was looked at: strangers learn nothing.
-    let scopes = match wanted {
-        Ok(scopes) => scopes,
-        Err(_) => Some(Scopes::default()),
-    };
+    let scopes = scopes(&form);
     let asked = Asked { client, secret: Secret::new(secret), scopes };
     let identity = peer.identity().await;
     let issued = oauth.issue(asked, source(&peer, identity), identity).await.map_err(denied)?;
-    Ok((issued, scopes.map(|scopes| scopes.to_string())))
+    Ok(Given { issued, scope: scopes.map(|scopes| scopes.to_string()), registered: None })
+}
+
+/// What is asked for. Unknown scopes are told after the secret was looked at: strangers learn nothing.
+fn scopes(form: &Form) -> Option<Scopes> {
+    form.get("scope").map(|text| text.parse().unwrap_or_default())
 }
 
 fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
@@ -171,6 +187,7 @@ fn denied(denied: Denied) -> Rejection {
     let (busy, crowded) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE);
     match denied {
         Denied::Client => NO_CLIENT,
+        Denied::Code => pairing::NO_CODE,
         Denied::Scope => NO_SCOPE,
         Denied::Wait(wait) => {
             let message = "Too many wrong secrets: wait before the next attempt.";

@@ -132,6 +132,22 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
     }
 }
 
+/// Where others reach this session, and who is let in.
+fn share(model: &mut Model, argument: &str, now: Moment) -> Vec<Effect> {
+    let (word, rest) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
+    match (word, rest.trim(), argument.parse()) {
+        ("", _, _) => vec![Effect::LoadShare],
+        ("off", "", _) => vec![Effect::ShareOn(None)],
+        ("code", scopes, _) => vec![Effect::Invite(scopes.to_owned())],
+        (_, _, Ok(port)) => vec![Effect::ShareOn(Some(port))],
+        (_, _, Err(_)) => {
+            let how = "/share and a port, 0 for a free one, or /share code, or /share off";
+            model.remark(how, now);
+            Vec::new()
+        }
+    }
+}
+
 fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> Vec<Effect> {
     if let Some(name) = command::alone(local).filter(|_| !argument.is_empty()) {
         let given = crate::safe::one_line(argument);
@@ -140,15 +156,7 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> V
     }
     match local {
         Local::Help => help(model),
-        Local::Share => match (argument, argument.parse()) {
-            ("", _) => vec![Effect::LoadShare],
-            ("off", _) => vec![Effect::ShareOn(None)],
-            (_, Ok(port)) => vec![Effect::ShareOn(Some(port))],
-            (_, Err(_)) => {
-                model.remark("/share and a port, 0 for a free one, or /share off", now);
-                Vec::new()
-            }
-        },
+        Local::Share => share(model, argument, now),
         Local::Resume => vec![Effect::LoadSessions],
         Local::Transcript => toggle_transcript(model),
         Local::Copy => match model.last_answer().map(str::to_owned) {

@@ -14,7 +14,7 @@ use loggia_tui::app::{Msg, Start};
 use loggia_tui::engine::{Engine, Wish};
 use loggia_tui::moment::Moment;
 use loggia_tui::terminal::Inline;
-use loggia_tui::{Enough, Host, Present, Preview, ShareFacts, view};
+use loggia_tui::{Enough, Host, Invitation, Present, Preview, ShareFacts, view};
 use tokio::sync::watch;
 
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -95,7 +95,7 @@ impl Host for Study {
         ShareFacts {
             urls: vec!["ws://localhost:1234/ws".into()],
             code: Some("http://localhost:1234".into()),
-            token: None,
+            ..ShareFacts::default()
         }
     }
 
@@ -109,6 +109,20 @@ impl Host for Study {
                 urls: vec![format!("ws://localhost:{port}/ws")],
                 ..ShareFacts::default()
             })
+        })
+    }
+
+    fn invite<'a>(&'a self, scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>> {
+        Box::pin(async move {
+            if scopes == "admin" {
+                return Err("a code gives no admin".to_owned());
+            }
+            let invitation = Invitation {
+                code: "ABCD-EFGH".into(),
+                terms: format!("Good once, for {scopes}."),
+                command: "loggia attach localhost:1234 --code ABCD-EFGH".into(),
+            };
+            Ok(ShareFacts { invitation: Some(invitation), ..self.share() })
         })
     }
 

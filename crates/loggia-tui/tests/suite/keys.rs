@@ -232,6 +232,18 @@ async fn share_shows_where_and_a_code() {
 }
 
 #[tokio::test]
+async fn a_device_is_let_in_by_a_code() {
+    let mut desk = Desk::new(ScriptAgent::idle()).await;
+    desk.types("/share code read<enter>").sees("One-time code: ABCD-EFGH").await;
+    desk.sees("Good once, for read.").await.sees("--code ABCD-EFGH").await.sees("█").await;
+    desk.types("x").sees_no("ABCD-EFGH").await;
+    desk.types("/share<enter>").sees("ws://localhost:1234/ws").await.sees_no("ABCD").await;
+    desk.types("<esc>/share code admin<enter>").sees("a code gives no admin").await;
+    // Nothing of it went to the session.
+    assert_eq!(desk.handle.head(), loggia_core::Seq(1));
+}
+
+#[tokio::test]
 async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
     let preview = |id: &str, title: &str| Preview {
         session: id.into(),

@@ -11,7 +11,7 @@ use loggia_tui::app::{Effect, Model, Msg, update};
 use loggia_tui::moment::Moment;
 use loggia_tui::picture::Picture;
 use loggia_tui::theme::{Background, Depth, Theme};
-use loggia_tui::{Present, Preview, ShareFacts, Start, view};
+use loggia_tui::{Invitation, Present, Preview, ShareFacts, Start, view};
 
 // Named, because the fuzzer takes this file from elsewhere.
 #[path = "dice.rs"]
@@ -134,8 +134,14 @@ impl Storm {
                 drop(self.send(Msg::Sessions(Ok(previews))));
             }
             Effect::LoadShare => {
-                let facts =
-                    ShareFacts { urls: vec![dice.text()], code: Some(dice.text()), token: None };
+                let invitation =
+                    Invitation { code: dice.text(), terms: dice.text(), command: dice.text() };
+                let facts = ShareFacts {
+                    urls: vec![dice.text()],
+                    code: Some(dice.text()),
+                    token: None,
+                    invitation: (dice.text().len() % 2 == 0).then_some(invitation),
+                };
                 drop(self.send(Msg::Share(facts)));
             }
             Effect::EditOutside { what, .. } => {

@@ -29,6 +29,9 @@ pub struct AttachArgs {
     /// The session to attach to, where many are served
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
+    /// The one-time code that `/share code` or `loggia pair` shows there
+    #[arg(long, value_name = "CODE", conflicts_with = "token_file")]
+    pub code: Option<String>,
     /// A file whose first line is the token, or `name:token`
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -52,25 +55,36 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         return Err(Usage(why.into()).into());
     }
     let config = app.load_config(&Flags::default())?.config;
-    let address = Address {
-        url: args.url.clone(),
+    // As the QR code has it: the code behind the address.
+    let (url, code) = match args.url.split_once("#code=") {
+        Some((url, code)) => (url.to_owned(), Some(code.to_owned())),
+        None => (args.url, args.code),
+    };
+    let mut address = Address {
+        url: url.clone(),
         token: args.token_file.as_deref().map(read_token).transpose()?,
         session: args.session.as_deref().map(SessionId::from),
         name: args.name,
         authorities: args.ca_file,
+        registered: None,
     };
     if !args.insecure {
-        address.keeps_its_token()?;
+        address.keeps_to_itself(address.token.is_some() || code.is_some())?;
     }
-    let token = match args.token_file {
-        Some(_) => "You gave a token; others may need one of their own.",
-        None => "You needed no token; other users' clients may need one.",
+    let token = match (&args.token_file, &code) {
+        (Some(_), _) => "You gave a token; others may need one of their own.",
+        (None, Some(_)) => "You gave a one-time code; others need one of their own.",
+        (None, None) => "You needed no token; other users' clients may need one.",
     };
+    if let Some(code) = code {
+        address.redeem(&code).await?;
+    }
     let client = RemoteClient::connect(address).await?;
     let share = ShareFacts {
-        urls: vec![args.url.clone()],
-        code: Some(args.url),
+        urls: vec![url.clone()],
+        code: Some(url),
         token: Some(token.into()),
+        invitation: None,
     };
     let around = Around {
         me: Some(client.you()),

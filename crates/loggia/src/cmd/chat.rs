@@ -198,8 +198,9 @@ fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
             }
             (None, false) => args
                 .require_token
-                .then(|| "Clients need a token for their secret: see `loggia clients`.".to_owned()),
+                .then(|| "Clients need a token: /share code, or see `loggia clients`.".to_owned()),
         },
+        invitation: None,
     }
 }
 

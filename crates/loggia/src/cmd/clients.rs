@@ -70,17 +70,21 @@ fn list(clients: &[Client], json: bool) -> std::io::Result<()> {
         eprintln!("There are no clients: register one with `loggia clients add NAME`.");
     }
     let width = clients.iter().map(|client| client.name.len()).max().unwrap_or_default();
-    for Client { name, scopes, grant, created, changed, .. } in clients {
+    for Client { name, scopes, grant, created, changed, until, .. } in clients {
         if json {
             let (created, changed) = (time(*created), time(*changed));
-            let line = json!({
+            let mut line = json!({
                 "client_id": name, "scope": scopes.to_string(), "allow": grant.to_string(),
                 "created": created, "secret_since": changed,
             });
+            if let Some(until) = until {
+                line["until"] = json!(time(*until));
+            }
             writeln!(out, "{line}")?;
         } else {
             let since = time(*changed);
-            writeln!(out, "{name:width$}  {scopes}  allow {grant}  secret since {since}")?;
+            let until = until.map(|until| format!("  until {}", time(until))).unwrap_or_default();
+            writeln!(out, "{name:width$}  {scopes}  allow {grant}  secret since {since}{until}")?;
         }
     }
     Ok(())

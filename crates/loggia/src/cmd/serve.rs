@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use clap::Args;
 use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
-use loggia_server::auth::{AuthOptions, Authenticator, OAuth, SampleClient, TokenFile};
+use loggia_server::auth::{
+    AuthOptions, Authenticator, Code, OAuth, SampleClient, Scopes, TokenFile,
+};
 use loggia_server::guard::{Guard, GuardOptions, Host, HostPort, StreamLimits};
 use loggia_server::http;
 use loggia_server::presence::Presence;
@@ -292,6 +294,17 @@ impl Setup {
         Ok(Self { store, hub, config, oauth })
     }
 
+    /// A one-time code for this very server.
+    pub async fn offer(&self, scopes: Scopes) -> anyhow::Result<Code> {
+        Ok(self.oauth.offer(scopes).await?)
+    }
+
+    pub async fn withdraw(&self) {
+        if let Err(error) = self.oauth.withdraw().await {
+            tracing::warn!("the one-time code ends by itself: {error}");
+        }
+    }
+
     /// What a crash cut short is recorded as such before anybody asks.
     async fn recover(&self) -> anyhow::Result<()> {
         let listed = self.hub.list(usize::MAX).await?;
@@ -549,10 +562,10 @@ async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<
     let made = tokio::task::spawn_blocking(move || OAuth::new(store, sample)).await?;
     let oauth = Arc::new(made?);
     if args.require_token && args.token_file.is_none() && !oauth.has_clients().await? {
-        return Err(usage(
-            "--require-token needs somebody who has one: name a --token-file, or register a client \
-             with `loggia clients add NAME`",
-        ));
+        eprintln!(
+            "loggia: nobody has a token yet: let a device in with `loggia pair`, register a client with \
+             `loggia clients add NAME`, or name a --token-file"
+        );
     }
     Ok(oauth)
 }

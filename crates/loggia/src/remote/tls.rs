@@ -51,7 +51,27 @@ fn roots(path: &Path) -> Result<RootCertStore, AttachError> {
 
 /// Why a connection was not made, with a next step where the other side is not believed.
 pub(super) fn explain(error: &tungstenite::Error) -> String {
-    match cause(error) {
+    explained_by(cause(error), error)
+}
+
+/// The same for what was asked before there is a socket.
+pub(super) fn explained(error: &reqwest::Error) -> String {
+    let mut last: &(dyn std::error::Error + 'static) = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    explained_by(inside(error), last)
+}
+
+/// What rustls says, however deep it is wrapped. An I/O error gives the source of what is in it, and not
+/// what is in it.
+fn inside<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
+    let held = || error.downcast_ref::<std::io::Error>()?.get_ref().and_then(|held| inside(held));
+    error.downcast_ref().or_else(held).or_else(|| error.source().and_then(inside))
+}
+
+fn explained_by(cause: Option<&Error>, error: impl std::fmt::Display) -> String {
+    match cause {
         Some(Error::InvalidCertificate(why)) => format!(
             "its certificate is not trusted here ({why}): name its authority with --ca-file FILE, or \
              add it to the system's (SSL_CERT_FILE)"

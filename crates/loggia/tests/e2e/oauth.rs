@@ -1,6 +1,7 @@
 //! Clients, secrets and tokens as their users see them: the command line and `POST /oauth/token`. What
 //! attackers try is in `oauth_attacks.rs`, what clients see of each other in `isolation.rs`.
 
+use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 use futures::SinkExt;
@@ -417,6 +418,8 @@ async fn cards_say_where_tokens_are_given() {
     let flow = &card["securitySchemes"]["oauth2"]["oauth2SecurityScheme"]["flows"];
     assert_eq!(flow["clientCredentials"]["tokenUrl"], "https://loggia.example/x/oauth/token");
     let nobody = Machine::new();
-    let ran = nobody.run(&["serve", "--port", "0", "--require-token"]);
-    assert!(ran.code == 2 && ran.err.contains("loggia clients add"), "{}", ran.err);
+    let mut lonely = Served::start(&nobody, &["serve", "--port", "0", "--require-token"]);
+    let mut said = BufReader::new(lonely.child.stderr.take().unwrap()).lines();
+    let said = said.next().unwrap().unwrap();
+    assert!(said.contains("nobody has a token yet") && said.contains("loggia pair"), "{said}");
 }

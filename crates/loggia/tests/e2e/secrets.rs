@@ -119,7 +119,7 @@ fn is_database(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loggia.db"))
 }
 
-fn files_below(directory: &Path) -> Vec<PathBuf> {
+pub fn files_below(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
     entries
         .flat_map(|entry| match entry.file_type().unwrap() {

@@ -15,7 +15,7 @@ use loggia_tui::{Enough, Host, Present, Preview, ShareFacts};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::share::Wish;
+use super::share::{Want, Wish};
 use crate::compose::App;
 use crate::style::printable;
 
@@ -172,6 +172,19 @@ impl ChatHost {
     }
 }
 
+impl ChatHost {
+    /// One wish at a time.
+    async fn wish_for(&self, want: Want) -> Result<ShareFacts, String> {
+        let Some(wish) = &self.wish else {
+            return Err("a session is shared where it runs".to_owned());
+        };
+        let (answer, answered) = oneshot::channel();
+        let busy = |_| "one moment: the last wish is being done".to_owned();
+        wish.try_send(Wish { want, answer }).map_err(busy)?;
+        answered.await.map_err(|_| "the screen is closing".to_owned())?
+    }
+}
+
 impl Host for ChatHost {
     fn files(&self, found: &mut dyn FnMut(String) -> Enough) {
         if self.sessions.is_none() {
@@ -281,15 +294,11 @@ impl Host for ChatHost {
     }
 
     fn share_on(&self, port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>> {
-        Box::pin(async move {
-            let Some(wish) = &self.wish else {
-                return Err("a session is shared where it runs".to_owned());
-            };
-            let (answer, answered) = oneshot::channel();
-            let busy = |_| "one moment: the last wish is being done".to_owned();
-            wish.try_send(Wish { port, answer }).map_err(busy)?;
-            answered.await.map_err(|_| "the screen is closing".to_owned())?
-        })
+        Box::pin(self.wish_for(port.map_or(Want::Off, Want::Port)))
+    }
+
+    fn invite<'a>(&'a self, scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>> {
+        Box::pin(self.wish_for(Want::Code(scopes.to_owned())))
     }
 
     fn presence(&self) -> watch::Receiver<Vec<Present>> {

@@ -12,13 +12,23 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::host;
+use crate::cmd::pair;
 use crate::cmd::serve::{self, Serving, Setup, ShareArgs};
 use crate::compose::App;
 
-/// A port to be reached on, or none any more, and where the answer goes.
+/// What the person at the screen wants, and where the answer goes.
 pub struct Wish {
-    pub port: Option<u16>,
+    pub want: Want,
     pub answer: oneshot::Sender<Result<ShareFacts, String>>,
+}
+
+pub enum Want {
+    /// To be reached on a port.
+    Port(u16),
+    /// Not to be reached any more.
+    Off,
+    /// A one-time code, for these scopes.
+    Code(String),
 }
 
 /// What the server is made of, and the server while there is one.
@@ -57,19 +67,32 @@ impl Sharing<'_> {
 
     /// Does what the screen wishes, for as long as there is one.
     pub async fn grant(&mut self, wishes: &mut mpsc::Receiver<Wish>) -> Infallible {
-        while let Some(Wish { port, answer }) = wishes.recv().await {
-            let done = match port {
-                Some(port) => self.open(port).await,
-                None => self.close().await,
+        while let Some(Wish { want, answer }) = wishes.recv().await {
+            let done = match want {
+                Want::Port(port) => self.open(port).await,
+                Want::Off => self.close().await,
+                Want::Code(scopes) => self.invite(&scopes).await,
             };
-            let facts = || self.facts.borrow().clone();
             // The screen may be gone meanwhile.
-            let _ = answer.send(done.map(|()| facts()).map_err(|error| format!("{error:#}")));
+            let _ = answer.send(done.map_err(|error| format!("{error:#}")));
         }
         std::future::pending().await
     }
 
-    async fn open(&mut self, port: u16) -> anyhow::Result<()> {
+    /// What is shown is in no log and in no watch: the code is for whoever looks at the screen now.
+    async fn invite(&self, scopes: &str) -> anyhow::Result<ShareFacts> {
+        let facts = self.facts.borrow().clone();
+        let Some(url) = facts.code.clone().filter(|_| self.serving.is_some()) else {
+            anyhow::bail!("this session is not shared yet: /share PORT first, or /share 0");
+        };
+        let scopes = pair::scopes(scopes)?;
+        let code = self.setup.offer(scopes).await?.reveal();
+        let invitation = pair::invitation(&url, code, scopes);
+        let code = Some(pair::link(&url, &invitation.code));
+        Ok(ShareFacts { code, invitation: Some(invitation), ..facts })
+    }
+
+    async fn open(&mut self, port: u16) -> anyhow::Result<ShareFacts> {
         if self.serving.is_some() {
             anyhow::bail!("this session is shared already: /share shows where, /share off ends it");
         }
@@ -77,17 +100,17 @@ impl Sharing<'_> {
         let addresses = serve::addresses(&bound);
         self.start(bound).await?;
         self.say(format!("This session is shared on {addresses}.")).await;
-        Ok(())
+        Ok(self.facts.borrow().clone())
     }
 
-    async fn close(&mut self) -> anyhow::Result<()> {
+    async fn close(&mut self) -> anyhow::Result<ShareFacts> {
         if self.serving.is_none() {
             anyhow::bail!("this session is not shared");
         }
         // Before they are gone, so that they can read it.
         self.say("This session is not shared any more.".to_owned()).await;
         self.stop().await;
-        Ok(())
+        Ok(ShareFacts::default())
     }
 
     /// Everybody sees it, and the log keeps it.
@@ -100,6 +123,7 @@ impl Sharing<'_> {
 
     pub async fn stop(&mut self) {
         if let Some((serving, told)) = self.serving.take() {
+            self.setup.withdraw().await;
             serving.stop().await;
             told.abort();
             self.facts.send_replace(ShareFacts::default());

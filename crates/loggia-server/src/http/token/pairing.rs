@@ -1,0 +1,80 @@
+//! A one-time code for a token: an extension grant of RFC 6749, §4.5. The device names itself; what it
+//! gets beside the token is what a registered client has (in the words of RFC 7591), so that its next
+//! tokens come by the ordinary way.
+
+use axum::http::StatusCode;
+use axum::http::header::{HeaderMap, USER_AGENT};
+use loggia_core::{Command, Level, Origin};
+use serde::Serialize;
+
+use super::form::Form;
+use super::{Given, denied, invalid, scopes};
+use crate::auth::{OAuth, Paired, Redeemed, source};
+use crate::guard::Rejection;
+use crate::peer::Peer;
+use crate::state::{Server, Shape};
+
+/// The grant type: an absolute URI, as the standard wants it.
+pub const GRANT: &str = "urn:loggia:oauth:grant-type:pairing-code";
+
+pub(super) const NO_CODE: Rejection = Rejection::new(
+    StatusCode::BAD_REQUEST,
+    "invalid_grant",
+    "The code is wrong, used or over: ask for a new one.",
+);
+
+/// A client that there was not before.
+#[derive(Serialize)]
+pub(super) struct Registered {
+    client_id: String,
+    client_secret: String,
+    /// Seconds since 1970.
+    client_secret_expires_at: i64,
+}
+
+/// The program that sends a request, by the first word it says about itself.
+pub(super) fn program(headers: &HeaderMap) -> Option<String> {
+    let said = headers.get(USER_AGENT)?.to_str().ok()?;
+    said.split(['/', ' ']).next().map(str::to_owned)
+}
+
+pub(super) async fn redeem(
+    server: &Server,
+    oauth: &OAuth,
+    form: &Form,
+    proven: bool,
+    program: Option<String>,
+    peer: &Peer,
+) -> Result<Given, Rejection> {
+    if proven {
+        return Err(invalid("A code is its own proof: leave the client's secret out."));
+    }
+    let code = form.get("code").ok_or(invalid("code is missing: send the one-time code."))?;
+    let device = form.get("client_name").or(program.as_deref()).unwrap_or_default();
+    let new = Redeemed { code, device, scopes: scopes(form) };
+    let from = source(peer, peer.identity().await);
+    let Paired { issued, client, secret } = oauth.redeem(new, from).await.map_err(denied)?;
+    server.tell(format!("{} was let in with a code: {}.", client.name, client.scopes)).await;
+    let registered = Registered {
+        client_secret: secret.reveal().to_owned(),
+        client_secret_expires_at: client.until.map_or(0, |until| until.0 / 1000),
+        client_id: client.name,
+    };
+    Ok(Given { issued, scope: Some(client.scopes.to_string()), registered: Some(registered) })
+}
+
+impl Server {
+    /// Everybody in the shared session is told, and its log keeps it.
+    async fn tell(&self, text: String) {
+        let Shape::Shared(session) = &self.shape else { return };
+        let told = async {
+            let handle = self.open(session).await.map_err(|error| format!("{error:?}"))?;
+            let notice = Command::Notice { level: Level::Info, text };
+            let told = handle.submit(notice, Origin::system()).await;
+            told.map_err(|error| error.to_string())
+        };
+        if let Err(error) = told.await {
+            tracing::warn!(error, "the log was not told who was let in");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! `loggia pair`: a one-time code that every server of this user takes. A server that runs already knows
+//! it with the next request, as it does with `loggia clients`.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use loggia_core::Millis;
+use loggia_server::auth::{CODE_LIFE, Pairing, PairingError, Scopes};
+use loggia_tui::Invitation;
+use serde_json::json;
+
+use crate::compose::App;
+use crate::exit::Usage;
+use crate::style::printable;
+
+#[derive(Args)]
+#[command(after_help = "Examples:
+  loggia pair https://box.example:41242     a code, and a QR code with it
+  loggia pair --scope read                  for a device that only looks")]
+pub struct PairArgs {
+    /// How the device reaches the server; shown with the code and in the QR code
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
+    /// What the device may do, of read, prompt and approve
+    #[arg(long, value_delimiter = ',', value_name = "SCOPES")]
+    pub scope: Vec<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
+    let scopes = scopes(&args.scope.join(" "))?;
+    let now = Millis(jiff::Timestamp::now().as_millisecond());
+    let pairing = Pairing::anywhere(app.open_store()?);
+    let code = pairing.offer(scopes, now).await.map_err(explained)?.reveal();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        let (scope, expires_in) = (scopes.to_string(), CODE_LIFE.as_secs());
+        let url = args.url.as_deref().map(|url| link(url, &code));
+        let line = json!({ "code": code, "scope": scope, "expires_in": expires_in, "url": url });
+        writeln!(out, "{line}")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Invitation { code, terms, command } =
+        invitation(args.url.as_deref().unwrap_or("URL"), code, scopes);
+    writeln!(out, "code: {code}")?;
+    writeln!(out, "{terms}\n{}", printable(&command))?;
+    let drawn = args.url.filter(|_| std::io::stdout().is_terminal());
+    let drawn = drawn.and_then(|url| loggia_tui::qr_code(&link(&url, &code)));
+    for line in drawn.unwrap_or_default() {
+        writeln!(out, "{line}")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The scopes that are named; nothing stands for what a person's own device may do.
+pub(super) fn scopes(text: &str) -> Result<Scopes, Usage> {
+    if text.trim().is_empty() {
+        return Ok(Scopes::CLIENT);
+    }
+    text.parse().map_err(|error| Usage(format!("{error}")))
+}
+
+/// What is told to whoever is let in.
+pub(super) fn invitation(url: &str, code: String, scopes: Scopes) -> Invitation {
+    let minutes = CODE_LIFE.as_secs() / 60;
+    let terms = format!("It lets one device in, within {minutes} minutes, for: {scopes}.");
+    let command = format!("loggia attach {url} --code {code}");
+    Invitation { code, terms, command }
+}
+
+/// An address with the code where no server ever sees it.
+pub(super) fn link(url: &str, code: &str) -> String {
+    format!("{}/#code={code}", url.trim_end_matches('/'))
+}
+
+/// What the user can put right is a mistake of usage; the rest is a failure.
+fn explained(error: PairingError) -> anyhow::Error {
+    match error {
+        PairingError::NoScope | PairingError::Admin => Usage(error.to_string()).into(),
+        PairingError::Store(error) => error.into(),
+        PairingError::Contended | PairingError::NoChance(_) => error.into(),
+    }
+}

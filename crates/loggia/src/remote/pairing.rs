@@ -1,0 +1,116 @@
+//! How a device gets its tokens: the first one for a one-time code, the next ones for the secret that came
+//! with it. What is got is held in memory and written nowhere.
+
+use std::time::Duration;
+
+use loggia_server::http::token::PAIRING;
+use reqwest::StatusCode;
+use serde::Deserialize;
+use tokio_tungstenite::Connector;
+
+use super::{Address, AttachError, connector, encoded, place};
+
+/// For all of it: connecting, sending, the answer.
+const TIME: Duration = Duration::from_secs(20);
+/// An answer larger than this is none of a Loggia's.
+const ANSWER: usize = 16 * 1024;
+
+/// A device that was let in. Has no `Debug`.
+#[derive(Clone, Deserialize)]
+pub struct Registered {
+    client_id: String,
+    client_secret: String,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    access_token: String,
+    #[serde(flatten)]
+    registered: Option<Registered>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+    #[serde(default)]
+    error_description: String,
+}
+
+impl Address {
+    /// A one-time code for a token and a secret of this device's own.
+    pub async fn redeem(&mut self, code: &str) -> Result<(), AttachError> {
+        let device = self.name.clone().unwrap_or_else(machine);
+        let form = [("grant_type", PAIRING), ("code", code), ("client_name", &device)];
+        let Token { access_token, registered } = self.ask(&form).await?;
+        (self.token, self.registered) = (Some(access_token), registered);
+        Ok(())
+    }
+
+    /// The next token, when the hour of the last one is over.
+    pub async fn renew(&mut self) -> Result<(), AttachError> {
+        let Some(Registered { client_id, client_secret }) = self.registered.clone() else {
+            return Ok(());
+        };
+        let form = [
+            ("grant_type", "client_credentials"),
+            ("client_id", &client_id),
+            ("client_secret", &client_secret),
+        ];
+        self.token = Some(self.ask(&form).await?.access_token);
+        Ok(())
+    }
+
+    async fn ask(&self, form: &[(&str, &str)]) -> Result<Token, AttachError> {
+        let (encrypted, rest) = place(self)?;
+        let scheme = if encrypted { "https" } else { "http" };
+        let builder = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(TIME);
+        let builder = match connector(self).await? {
+            Connector::Rustls(config) => builder.tls_backend_preconfigured((*config).clone()),
+            _ => builder.tls_certs_only(None),
+        };
+        let failed = |error: reqwest::Error| AttachError::Unreachable {
+            url: self.url.clone(),
+            why: super::tls::explained(&error.without_url()),
+        };
+        let fields = form.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
+        let request = builder
+            .build()
+            .map_err(failed)?
+            .post(format!("{scheme}://{rest}/oauth/token"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(fields.collect::<Vec<_>>().join("&"));
+        let mut answer = request.send().await.map_err(failed)?;
+        let (status, mut body) = (answer.status(), Vec::new());
+        while let Some(piece) = answer.chunk().await.map_err(failed)? {
+            body.extend_from_slice(&piece);
+            if body.len() > ANSWER {
+                return Err(AttachError::Failed("that is no Loggia".into()));
+            }
+        }
+        match (status, serde_json::from_slice(&body)) {
+            (StatusCode::OK, Ok(token)) => Ok(token),
+            (status, _) => Err(refused(status, &body)),
+        }
+    }
+}
+
+/// Why there is no token, in the server's own words where it has some.
+fn refused(status: StatusCode, body: &[u8]) -> AttachError {
+    let why = match serde_json::from_slice(body) {
+        Ok(Refusal { error, error_description }) => match error.as_str() {
+            "unsupported_grant_type" => "that Loggia is older and knows no codes".to_owned(),
+            _ if error_description.is_empty() => error,
+            _ => error_description,
+        },
+        Err(_) => "that is no Loggia, or an old one".to_owned(),
+    };
+    AttachError::Failed(format!("not let in ({}): {why}", status.as_u16()))
+}
+
+/// What this machine is called.
+fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
