@@ -103,6 +103,8 @@ mod terminal;
 mod tls;
 #[path = "e2e/tool_faults.rs"]
 mod tool_faults;
+#[path = "e2e/trusting.rs"]
+mod trusting;
 #[path = "e2e/tui.rs"]
 mod tui;
 #[path = "e2e/walls.rs"]

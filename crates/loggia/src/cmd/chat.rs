@@ -1,5 +1,6 @@
 //! `loggia` in a terminal: one session on the screen, and on the wire as well with `--a2a-port`.
 
+mod ask_trust;
 pub(super) mod host;
 mod share;
 
@@ -37,6 +38,10 @@ pub fn is_possible(app: &App) -> bool {
 }
 
 pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
+    // First of all: what the project may say is part of the configuration.
+    if let Some(exit) = ask_trust::ask_trust(app).await? {
+        return Ok(exit_code(exit));
+    }
     let config = serve::configured(&args.share, app)?;
     let bind =
         |config: &Config| args.port.map(|port| serve::bind(&args.share, port, config)).transpose();
