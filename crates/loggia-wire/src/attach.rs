@@ -68,6 +68,7 @@ impl Wish {
             | Command::OpenTask { .. }
             | Command::Configure { .. }
             | Command::Amend { .. }
+            | Command::Name { .. }
             | Command::Notice { .. }
             | Command::Close { .. }
             | Command::Report { .. } => None,

@@ -57,6 +57,8 @@ mod isolation;
 mod kill;
 #[path = "e2e/lists.rs"]
 mod lists;
+#[path = "e2e/naming.rs"]
+mod naming;
 #[path = "e2e/oauth.rs"]
 mod oauth;
 #[path = "e2e/oauth_attacks.rs"]

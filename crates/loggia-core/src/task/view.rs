@@ -193,6 +193,7 @@ impl Tasks {
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
+            | Event::SessionNamed { .. }
             | Event::SessionClosed { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}

@@ -59,7 +59,13 @@ fn not_now_is_asked_again_whatever_session_it_is() {
 fn never_is_not_asked_again_until_somebody_says_so() {
     let machine = project();
     let mut screen = open(&machine, &[]);
-    screen.sees(ARMED).clicks("d Never").sees(READY).sees("ask · offline").types("\x04").sees("code 0");
+    screen
+        .sees(ARMED)
+        .clicks("d Never")
+        .sees(READY)
+        .sees("ask · offline")
+        .types("\x04")
+        .sees("code 0");
     let mut screen = open(&machine, &[]);
     screen.sees("not trusted: `mode`").sees(READY).types("\x04").sees("code 0");
     assert!(machine.run(&["trust", "--list"]).out.contains("(never: not asked about)"));

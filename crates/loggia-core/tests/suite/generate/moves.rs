@@ -13,6 +13,7 @@ pub enum Move {
     Configure { by: u8, settings: Settings },
     Amend { by: u8, amendment: AmendPick },
     Notice { by: u8, text: String },
+    Name { by: u8, name: &'static str },
     Close { by: u8 },
     Report { turn: TurnPick, report: ReportPick },
 }
@@ -119,6 +120,7 @@ pub enum ReportPick {
     Cite(String),
     Usage(Usage),
     Notice(String),
+    Name(&'static str),
     Propose(CallPick, Proposal),
     /// What an agent does with a person's own line, or with nearly it.
     ProposeLine(CallPick, LinePick),
