@@ -108,6 +108,14 @@ impl CommandFiles {
         CustomCommands { commands: found.into_iter().map(|found| found.command).collect(), notes }
     }
 
+    /// What a project's files are called that would count, were it trusted.
+    pub fn untrusted(&self, workspace: &Path) -> Vec<String> {
+        match Workspace::open(workspace) {
+            Ok(root) if !(self.trusted)(root.path()) => names(&root, &mut Search::default()),
+            _ => Vec::new(),
+        }
+    }
+
     fn find(&self, workspace: &Path, name: &str) -> Option<Found> {
         let mut found = self.search(workspace).found.into_iter();
         found.find(|found| found.command.name.eq_ignore_ascii_case(name))
@@ -117,17 +125,15 @@ impl CommandFiles {
     fn search(&self, workspace: &Path) -> Search {
         let mut search = Search::default();
         if let Ok(root) = Workspace::open(workspace) {
-            let trusted = (self.trusted)(root.path());
-            let mut untrusted = Vec::new();
-            for place in PLACES {
-                let Some(shelf) = shelf(&root, place, &mut search) else { continue };
-                match trusted {
-                    true => self.take(&shelf, &mut search),
-                    false => untrusted.extend(shelf.files(&mut search).into_iter().map(|it| it.1)),
+            match (self.trusted)(root.path()) {
+                true => {
+                    let shelves = shelves(&root, &mut search);
+                    shelves.iter().for_each(|shelf| self.take(shelf, &mut search));
                 }
-            }
-            if let Some(note) = not_trusted(&untrusted) {
-                search.note(note);
+                false => {
+                    let note = not_trusted(&names(&root, &mut search));
+                    note.into_iter().for_each(|note| search.note(note));
+                }
             }
         }
         if let Ok(root) = Workspace::open(&self.user) {
@@ -212,6 +218,15 @@ impl Stamp {
             changed: (found.ctime(), found.ctime_nsec()),
         })
     }
+}
+
+fn shelves(root: &Workspace, search: &mut Search) -> Vec<Shelf> {
+    PLACES.iter().filter_map(|place| shelf(root, place, search)).collect()
+}
+
+fn names(root: &Workspace, search: &mut Search) -> Vec<String> {
+    let shelves = shelves(root, search);
+    shelves.iter().flat_map(|shelf| shelf.files(search)).map(|(_, name)| name).collect()
 }
 
 /// A project's place; None where there is none, or one that leads elsewhere.

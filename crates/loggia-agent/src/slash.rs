@@ -10,6 +10,7 @@ mod approvals;
 mod compact;
 mod init;
 mod memory;
+mod name;
 mod report;
 mod survey;
 
@@ -40,6 +41,7 @@ pub async fn run(agent: &NativeAgent, turn: &Turn, command: Slash) -> Result<(),
         Slash::MemoryAdd { text } => memory::add(agent, turn, &text).await,
         Slash::Compact { focus } => compact::compact(agent, turn, focus.as_deref()).await,
         Slash::Clear => compact::clear(turn).await,
+        Slash::Name { name } => name::name(turn, name.as_deref()).await,
     }
 }
 

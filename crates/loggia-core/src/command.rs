@@ -8,6 +8,7 @@ use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::event::{Amendment, CloseReason, Level, Screening, Source, Step, TurnOutcome, Usage};
 use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
+use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
 
@@ -61,6 +62,10 @@ pub enum Command {
     },
     Amend {
         amendment: Amendment,
+    },
+    /// Calls the session something.
+    Name {
+        name: SessionName,
     },
     Notice {
         level: Level,
@@ -159,6 +164,10 @@ pub enum Report {
     /// From now on the model reads this instead of what was said so far; empty to begin anew.
     Compact {
         summary: String,
+    },
+    /// Calls the session something, because somebody said so in this turn.
+    Name {
+        name: SessionName,
     },
     /// Takes back a permission. There is no report that gives one.
     Revoke {

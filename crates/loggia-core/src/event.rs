@@ -28,6 +28,10 @@ pub enum Event {
     PolicyAmended {
         amendment: Amendment,
     },
+    /// What the session is called from now on.
+    SessionNamed {
+        name: String,
+    },
     SessionClosed {
         reason: CloseReason,
     },
@@ -308,6 +312,7 @@ impl Event {
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
+            | Event::SessionNamed { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
             | Event::TaskClosed { .. }

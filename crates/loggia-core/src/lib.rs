@@ -16,6 +16,7 @@ pub mod command;
 pub mod content;
 pub mod event;
 pub mod id;
+pub mod name;
 pub mod origin;
 pub mod policy;
 pub mod prices;
@@ -42,6 +43,7 @@ pub use id::{
     ApprovalId, CallId, ClientId, Fresh, MessageId, Millis, PromptId, RuleId, Seq, SessionId,
     TaskId, TurnId,
 };
+pub use name::{NameError, SessionName};
 pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
 pub use prices::{Amount, Price, Prices, Rate, UsageByModel};

@@ -52,6 +52,7 @@ pub struct Session {
     pub(crate) compacted: Option<Compacted>,
     pub(crate) stats: Stats,
     pub(crate) title: String,
+    pub(crate) name: Option<String>,
     pub(crate) updated: Millis,
     pub(crate) created: Millis,
     pub(crate) last_task: Option<TaskId>,
@@ -182,6 +183,10 @@ pub(crate) enum Closing {
 /// What a listing shows of a session, kept beside the log so that a list need not fold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// What somebody calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The beginning of its first prompt.
     pub title: String,
     pub workspace: String,
     pub model: String,
@@ -209,6 +214,10 @@ impl Session {
     }
     pub fn queue(&self) -> impl ExactSizeIterator<Item = &Queued> {
         self.queue.iter()
+    }
+    /// What somebody calls it.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
     pub fn policy(&self) -> &Policy {
         &self.policy
@@ -251,6 +260,7 @@ impl Session {
     pub fn summary(&self) -> Summary {
         let opened = self.opened.as_ref();
         Summary {
+            name: self.name.clone(),
             title: self.title.clone(),
             workspace: opened.map_or(String::new(), |opened| opened.workspace.path().to_owned()),
             model: opened.map_or(String::new(), |opened| opened.settings.model.0.clone()),

@@ -63,6 +63,7 @@ enum What {
     Stats,
     Compact,
     Clear,
+    Name,
 }
 
 /// A command, ready to be done. Its text form reads back as itself.
@@ -89,6 +90,10 @@ pub enum Slash {
         focus: Option<String>,
     },
     Clear,
+    /// None: shows the name.
+    Name {
+        name: Option<String>,
+    },
     /// A prompt from a file.
     Custom {
         name: String,
@@ -190,6 +195,15 @@ pub const COMMANDS: &[SlashCommand] = &[
         ..leaf("compact", "Puts a summary in place of the conversation so far", What::Compact)
     },
     leaf("clear", "Begins the conversation anew; the log stays", What::Clear),
+    SlashCommand {
+        arguments: &[Argument {
+            name: "name",
+            description: "What to call the session; without it, its name is shown",
+            kind: ArgumentKind::Text,
+            required: false,
+        }],
+        ..leaf("name", "Calls this session something, to find it by", What::Name)
+    },
 ];
 
 /// What a prompt is: looked at before any model sees it.
@@ -328,6 +342,7 @@ fn parse_line(line: &str) -> Result<Slash, SlashError> {
         What::Stats => Slash::Stats,
         What::Compact => Slash::Compact { focus: (!rest.is_empty()).then(|| rest.to_owned()) },
         What::Clear => Slash::Clear,
+        What::Name => Slash::Name { name: (!rest.is_empty()).then(|| rest.to_owned()) },
     })
 }
 
@@ -419,7 +434,8 @@ impl Slash {
             | Slash::MemoryList
             | Slash::Stats
             | Slash::Compact { .. }
-            | Slash::Clear => false,
+            | Slash::Clear
+            | Slash::Name { .. } => false,
         }
     }
 }
@@ -441,6 +457,8 @@ impl fmt::Display for Slash {
             Slash::Compact { focus: None } => out.write_str("/compact"),
             Slash::Compact { focus: Some(focus) } => write!(out, "/compact {focus}"),
             Slash::Clear => out.write_str("/clear"),
+            Slash::Name { name: None } => out.write_str("/name"),
+            Slash::Name { name: Some(name) } => write!(out, "/name {name}"),
             Slash::Custom { name, arguments, .. } if arguments.is_empty() => write!(out, "/{name}"),
             Slash::Custom { name, arguments, .. } => write!(out, "/{name} {arguments}"),
             Slash::HelpCustom { name } => write!(out, "/help {name}"),

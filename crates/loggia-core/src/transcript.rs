@@ -11,7 +11,8 @@ use crate::approval::ChoiceId;
 use crate::call::{CallOutcome, CallState, Details};
 use crate::event::{Authority, Envelope, Event, Level, Screening, Source, Step, TurnOutcome};
 use crate::id::{CallId, Millis, PromptId, Seq};
-use crate::origin::Origin;
+use crate::name::SessionName;
+use crate::origin::{Origin, Surface};
 
 /// How much of a call's live output a cell keeps.
 pub const LIVE_TAIL: usize = 16 * 1024;
@@ -64,6 +65,7 @@ pub struct Transcript {
     waiting: Vec<(PromptId, Cell)>,
     /// Index of the text or thought cell that the next piece of the same message joins.
     open: Option<(String, usize)>,
+    name: Option<String>,
 }
 
 impl Transcript {
@@ -74,6 +76,11 @@ impl Transcript {
     /// Prompts whose turn has not begun, the oldest first: they stand below all cells.
     pub fn waiting(&self) -> impl Iterator<Item = &Cell> {
         self.waiting.iter().map(|(_, cell)| cell)
+    }
+
+    /// What the session is called, if somebody has said so.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     pub fn apply(&mut self, envelope: &Envelope) {
@@ -171,6 +178,14 @@ impl Transcript {
                     false => "A summary stands for the conversation up to here.".to_owned(),
                 };
                 self.push(envelope, CellBody::Notice { level: Level::Info, text });
+            }
+            Event::SessionNamed { name } => {
+                self.name = Some(name.clone());
+                // Said in a turn, the turn says so itself.
+                if envelope.origin.surface != Surface::Agent {
+                    let text = SessionName::told(name);
+                    self.push(envelope, CellBody::Notice { level: Level::Info, text });
+                }
             }
             Event::PromptExpanded { command, source, text, .. } => {
                 let text = Event::expansion(command, source, text);

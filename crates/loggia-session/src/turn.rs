@@ -9,7 +9,7 @@ use std::time::Duration;
 use loggia_core::{
     Artifact, CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event, Level,
     MessageId, ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId,
-    Settings, Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
+    SessionName, Settings, Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -55,6 +55,8 @@ pub struct TurnContext {
     pub summary: Option<String>,
     /// The rules in force when the turn began, the session's own included.
     pub rules: Vec<Rule>,
+    /// What the session was called when the turn began.
+    pub name: Option<String>,
     /// What the session has done up to this turn, its start included.
     pub stats: Stats,
 }
@@ -191,6 +193,11 @@ impl Turn {
     /// From the next turn on, this stands for the conversation so far; empty to begin anew.
     pub async fn compact(&self, summary: impl Into<String>) -> Result<(), TurnOver> {
         self.report(Report::Compact { summary: summary.into() }).await
+    }
+
+    /// Calls the session something.
+    pub async fn name(&self, name: SessionName) -> Result<(), TurnOver> {
+        self.report(Report::Name { name }).await
     }
 
     /// Takes back a permission, here and for the workspace. There is no way to give one.

@@ -77,6 +77,7 @@ pub fn texts(first: u64, count: u64) -> Vec<Arc<Envelope>> {
 
 pub fn summary(title: &str, updated: i64) -> Summary {
     Summary {
+        name: None,
         title: title.to_owned(),
         workspace: "/workspace".into(),
         model: "script".into(),

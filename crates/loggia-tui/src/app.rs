@@ -284,10 +284,10 @@ impl Model {
         let turning = (self.facts.running() && self.dialog.is_none()).then(|| now.plus(SPIN));
         // The clock in the status line.
         let waiting = self.facts.running().then(|| now.plus(1000));
-        let arming = self.dialog.as_ref().and_then(Dialog::armed_from).filter(|at| *at > now);
+        let asked = self.dialog.as_ref().and_then(|dialog| dialog.next_move(now));
         let remark = self.remark.as_ref().map(|(_, until)| *until);
         let leaving = self.leaving.map(|since| since.plus(LEAVING));
-        [turning, waiting, arming, remark, leaving].into_iter().flatten().min()
+        [turning, waiting, asked, remark, leaving].into_iter().flatten().min()
     }
 
     /// The full transcript, with what it shows.

@@ -21,6 +21,8 @@ use crate::theme::{Background, Theme};
 
 /// Rows that the dialog needs beside what is asked about.
 const MARK: &str = "▌ ";
+/// The answer to a question before a session that is not asked again. It allows nothing.
+pub const NEVER: &str = "never";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dialog {
@@ -33,6 +35,8 @@ pub struct Dialog {
     taken: bool,
     seen_end: bool,
     editing: Option<Editor>,
+    /// Asked before there is a session: about no call of a tool.
+    beforehand: bool,
     /// What is asked about, as drawn for a width, with or without colours of code, on a background.
     body: Option<((u16, bool, Background), Vec<Line<'static>>)>,
     /// Rows of the body that were shown last.
@@ -79,19 +83,27 @@ impl Dialog {
             taken: false,
             seen_end: false,
             editing: asks_words.then(Editor::default),
+            beforehand: false,
             body: None,
             page: 1,
             answer_rows: Vec::new(),
         }
     }
 
+    /// A question whose title is its heading. What is marked first allows nothing.
+    pub fn beforehand(question: OpenQuestion) -> Self {
+        let mut dialog = Self { beforehand: true, ..Self::new(question) };
+        dialog.selected = dialog.position(ChoiceId::CANCEL).unwrap_or(0);
+        dialog
+    }
+
     pub fn is_armed(&self, now: Moment) -> bool {
         self.arming.is_armed(now)
     }
 
-    /// When keys will count if nobody types until then.
-    pub fn armed_from(&self) -> Option<Moment> {
-        self.arming.armed_from()
+    /// When it has to be drawn again though nothing happens: keys count from then on.
+    pub fn next_move(&self, now: Moment) -> Option<Moment> {
+        self.arming.armed_from().filter(|at| *at > now)
     }
 
     /// A key was pressed that was meant for something else.
@@ -291,7 +303,7 @@ impl Dialog {
         let Some(choice) = self.question.choices.get(index) else { return Reaction::Nothing };
         let id = choice.id.clone();
         self.selected = index;
-        if id.proceeds() && !self.seen_end {
+        if allows(&id) && !self.seen_end {
             return Reaction::Hint("scroll to the end of it first: PgDn");
         }
         if id.0 == ChoiceId::ANSWER {
@@ -417,6 +429,7 @@ impl Dialog {
 
     fn heading(&self) -> String {
         match (&self.question.details, self.is_editing()) {
+            _ if self.beforehand => self.question.title.clone(),
             (Details::Question { .. }, _) => "Loggia asks you".to_owned(),
             (_, true) => format!("Your version of: {}", self.question.title),
             (_, false) => format!("Allow Loggia to {}?", self.question.title),
@@ -469,7 +482,7 @@ impl Dialog {
         let mut lines = Vec::new();
         for (index, choice) in self.question.choices.iter().enumerate() {
             let key = self.key_shown(index, &choice.id);
-            let ready = armed && !beside && (self.seen_end || !choice.id.proceeds());
+            let ready = armed && !beside && (self.seen_end || !allows(&choice.id));
             let mut style = Style::new();
             if !ready {
                 style = style.add_modifier(Modifier::DIM);
@@ -534,8 +547,14 @@ pub fn key_of(choice: &ChoiceId) -> Option<char> {
         ChoiceId::PROCEED_ALWAYS => Some('a'),
         ChoiceId::PROCEED_ALWAYS_PROJECT => Some('p'),
         ChoiceId::CANCEL => Some('n'),
+        NEVER => Some('d'),
         _ => None,
     }
+}
+
+/// Whether something is done or believed because of this answer.
+fn allows(choice: &ChoiceId) -> bool {
+    choice.proceeds() && choice.0 != NEVER
 }
 
 /// What a person may change, and a file name that tells an editor what it is.

@@ -7,6 +7,8 @@ pub struct Facts {
     pub head: Seq,
     pub settings: Option<Settings>,
     pub workspace: Option<String>,
+    /// What somebody calls the session.
+    pub name: Option<String>,
     /// When the turn that runs began.
     pub turn: Option<Millis>,
     /// Prompts that wait, the oldest first.
@@ -43,6 +45,7 @@ impl Facts {
                     self.window = None;
                 }
             }
+            Event::SessionNamed { name } => self.name = Some(name.clone()),
             // How much is left is known when the model is asked the next time.
             Event::ContextCompacted { .. } => self.context = 0,
             Event::SessionClosed { .. } => self.closed = true,

@@ -67,6 +67,8 @@ pub struct Preview {
     pub session: SessionId,
     /// When it was last used, for people.
     pub when: String,
+    /// What somebody calls it.
+    pub name: Option<String>,
     pub title: String,
     /// The end of what was said in it.
     pub lines: Vec<String>,

@@ -11,10 +11,12 @@
 //!
 //! How it is used: [`app`] is a pure machine (messages in, effects out) over the [`composer`], the
 //! [`dialog`] and the folds of the log; [`engine`] connects it to the session and `runner` to the
-//! terminal, whose [`picture`] is kept by [`terminal`].
+//! terminal, whose [`picture`] is kept by [`terminal`]. [`before`] asks what has to be known before
+//! there is a session.
 
 pub mod app;
 mod background;
+pub mod before;
 pub mod cell;
 pub mod command;
 pub mod composer;
@@ -28,6 +30,7 @@ pub mod full;
 pub mod guard;
 pub mod highlight;
 pub mod host;
+mod input;
 pub mod keymap;
 mod lines;
 pub mod markdown;
@@ -49,6 +52,7 @@ pub mod view;
 pub mod wrap;
 
 pub use app::{Exit, Start};
+pub use before::{Beforehand, Decision, ask};
 pub use host::{Enough, Host, Invitation, Present, Preview, ShareFacts};
 pub use overlay::qr_code;
 pub use runner::{TuiError, run};

@@ -105,7 +105,9 @@ impl Overlay {
         let What::Resume { previews, filter, .. } = &self.what else { return Vec::new() };
         let wanted = filter.to_lowercase();
         let fits = |preview: &&Preview| {
-            preview.title.to_lowercase().contains(&wanted)
+            let name = preview.name.as_deref().unwrap_or_default();
+            name.to_lowercase().contains(&wanted)
+                || preview.title.to_lowercase().contains(&wanted)
                 || preview.session.as_str().starts_with(&wanted)
         };
         previews.iter().filter(fits).collect()
@@ -141,7 +143,9 @@ impl Overlay {
         let skip = (selected + 1).saturating_sub(rows);
         for (index, preview) in fitting.iter().enumerate().skip(skip).take(rows) {
             let here = if preview.here { "" } else { " (elsewhere)" };
-            let text = format!("{}  {}{here}", preview.when, safe::one_line(&preview.title));
+            let name = preview.name.as_ref().map(|name| format!("{}: ", safe::one_line(name)));
+            let (name, title) = (name.unwrap_or_default(), safe::one_line(&preview.title));
+            let text = format!("{}  {name}{title}{here}", preview.when);
             let mut style = Style::new();
             if index == *selected {
                 style = style.add_modifier(Modifier::REVERSED);

@@ -1,23 +1,20 @@
 //! The loop that owns the terminal: input, the session, time and pictures. Sleeps while nothing
 //! moves; draws at most sixty times a second, and at once when it has been quiet.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event, EventStream};
-use futures::StreamExt;
+use crossterm::event::Event;
 use loggia_session::SessionClient;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::app::{Exit, Msg, Start};
 use crate::background::{self, Answers, Heard};
 use crate::engine::{Engine, Wish};
 use crate::host::Host;
+use crate::input::Input;
 use crate::moment::Moment;
 use crate::picture::Picture;
 use crate::tty::{self, Tty};
@@ -47,7 +44,7 @@ pub async fn run(
     let (reflows, asks) = (start.reflows, start.asks_background);
     let size = crossterm::terminal::size()?;
     start.size = size;
-    let row = cursor_row()?;
+    let row = tty::cursor_row()?;
     let mut runner = Runner {
         tty,
         picture: Picture::new(size, row, reflows),
@@ -248,7 +245,7 @@ impl Runner {
         self.tty.enter_again()?;
         let size = crossterm::terminal::size()?;
         self.engine.model.size = size;
-        self.picture.begin_again(size, cursor_row()?);
+        self.picture.begin_again(size, tty::cursor_row()?);
         self.input = Some(Input::start());
         self.dirty = true;
         Ok(())
@@ -270,65 +267,6 @@ impl Runner {
             Err(TuiError::Terminal(_)) => Ok(Exit::HungUp),
         }
     }
-}
-
-/// Reading the terminal, on a thread of the runtime's and never on ours: from a terminal that is
-/// gone, the reader reads nothing for ever without coming back, and we have to notice and leave.
-struct Input {
-    /// Bounded: when it is full the reader waits, and keys wait in the terminal.
-    events: mpsc::Receiver<(Instant, io::Result<Event>)>,
-    task: JoinHandle<()>,
-}
-
-impl Input {
-    fn start() -> Self {
-        let (sender, events) = mpsc::channel(64);
-        let task = tokio::spawn(async move {
-            let mut stream = EventStream::new();
-            while let Some(event) = stream.next().await {
-                if sender.send((Instant::now(), event)).await.is_err() {
-                    return;
-                }
-            }
-        });
-        Self { events, task }
-    }
-
-    /// Returns when nobody reads any more.
-    async fn stop(mut self) {
-        self.task.abort();
-        // That it was cut short is what was wanted.
-        let _ = (&mut self.task).await;
-    }
-}
-
-impl Drop for Input {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
-fn cursor_row() -> io::Result<Option<u16>> {
-    static SILENT: AtomicBool = AtomicBool::new(false);
-    // Whoever read before us may have left a wake-up behind, which would end the wait. Who waits for
-    // no time at all is not told of it.
-    let _ = crossterm::event::poll(Duration::from_millis(1));
-    // Only a pointer needs it, so a terminal that does not answer loses nothing else. It is not
-    // asked again: the answer to this question could come then.
-    let place = match SILENT.load(Ordering::SeqCst) {
-        true => None,
-        false => crossterm::cursor::position().ok(),
-    };
-    SILENT.store(place.is_none(), Ordering::SeqCst);
-    let column = place.map_or(0, |(column, _)| column);
-    if column > 0 {
-        // A line that was not ended is not ours to write over.
-        io::stdout().write_all(b"\r\n")?;
-        io::stdout().flush()?;
-        return Ok(None);
-    }
-    Ok(place.map(|(_, row)| row))
 }
 
 /// The clipboard of the terminal, which works over SSH as well.

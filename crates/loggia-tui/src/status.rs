@@ -46,6 +46,7 @@ fn parts(model: &Model) -> Vec<String> {
         parts.push(settings.approvals());
         parts.push(safe::one_line(&settings.model.0).into_owned());
     }
+    parts.extend(model.facts.name.as_ref().map(|name| safe::one_line(name).into_owned()));
     parts.extend(context(model.facts.context, model.facts.window));
     if model.facts.used != Usage::default() {
         let used = &model.facts.used;

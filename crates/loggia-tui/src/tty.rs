@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::time::Duration;
 
 use crossterm::event::{
     DisableBracketedPaste, DisableFocusChange, DisableMouseCapture, EnableBracketedPaste,
@@ -109,6 +110,29 @@ impl Drop for Tty {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
+pub fn cursor_row() -> io::Result<Option<u16>> {
+    static SILENT: AtomicBool = AtomicBool::new(false);
+    // Whoever read before us may have left a wake-up behind, which would end the wait. Who waits for
+    // no time at all is not told of it.
+    let _ = crossterm::event::poll(Duration::from_millis(1));
+    // Only a pointer needs it, so a terminal that does not answer loses nothing else. It is not
+    // asked again: the answer to this question could come then.
+    let place = match SILENT.load(Ordering::SeqCst) {
+        true => None,
+        false => crossterm::cursor::position().ok(),
+    };
+    SILENT.store(place.is_none(), Ordering::SeqCst);
+    let column = place.map_or(0, |(column, _)| column);
+    if column > 0 {
+        // A line that was not ended is not ours to write over.
+        io::stdout().write_all(b"\r\n")?;
+        io::stdout().flush()?;
+        return Ok(None);
+    }
+    Ok(place.map(|(_, row)| row))
 }
 
 /// Puts everything back. Errors have nowhere to go: the terminal may be gone.

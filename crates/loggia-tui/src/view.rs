@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 use crate::app::{Model, Shown};
 use crate::cell::{self, CellContext};
 use crate::composer::completion::ROWS;
+use crate::dialog::Drawn;
 use crate::lines::{first, wrapped};
 use crate::moment::Moment;
 use crate::wrap::width as columns;
@@ -35,6 +36,12 @@ pub struct Frame {
 impl Frame {
     pub fn new(lines: Vec<Line<'static>>, cursor: Option<(u16, u16)>) -> Self {
         Self { lines, cursor, ..Self::default() }
+    }
+
+    /// A question as it was drawn, and nothing else.
+    pub fn of_question(drawn: Drawn, approval: ApprovalId) -> Self {
+        let Drawn { lines, cursor, answers, end_shown } = drawn;
+        Self { lines, cursor, answers, question: Some((approval, end_shown)) }
     }
 
     /// What the frame means for keys and clicks, once it is at `top` of the screen. Where nobody
@@ -170,13 +177,7 @@ fn panel(model: &mut Model, width: u16, height: usize, now: Moment) -> Frame {
         asked.push(overlay.draw(width, left));
     } else if let Some(dialog) = model.dialog.as_mut().filter(|_| left > 0) {
         let drawn = dialog.draw(width, left, &model.theme, now);
-        let approval = dialog.question.approval.clone();
-        asked = Frame {
-            lines: drawn.lines,
-            cursor: drawn.cursor,
-            answers: drawn.answers,
-            question: Some((approval, drawn.end_shown)),
-        };
+        asked = Frame::of_question(drawn, dialog.question.approval.clone());
     }
     left = left.saturating_sub(asked.lines.len());
     let popup = popup(model, width, left);

@@ -69,6 +69,7 @@ impl Wish {
             | Command::Screened { .. }
             | Command::Configure { .. }
             | Command::Amend { .. }
+            | Command::Name { .. }
             | Command::Notice { .. }
             | Command::Close { .. }
             | Command::Report { .. } => None,

@@ -486,6 +486,7 @@ impl Projector {
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
+            | Event::SessionNamed { .. }
             | Event::SessionClosed { .. }
             | Event::TurnEnded { .. }
             | Event::TextAppended { .. }

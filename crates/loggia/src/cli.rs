@@ -32,12 +32,15 @@ pub struct Cli {
     /// Share one session on this port of localhost; 0 picks a free one
     #[arg(long, value_name = "PORT", help_heading = "Sharing")]
     pub a2a_port: Option<u16>,
-    /// Go on in this session (an id or its beginning) instead of a new one
+    /// Go on in this session (its name, its id or the beginning of that) instead of a new one
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub session: Option<String>,
     /// Go on in the last session of this directory
     #[arg(long = "continue", short = 'c')]
     pub continue_last: bool,
+    /// Call the session this, to find it by
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
     /// Use the whole screen instead of the terminal's own scrollback
     #[arg(long)]
     pub fullscreen: bool,
@@ -55,7 +58,7 @@ pub enum Command {
     Serve(cmd::serve::ServeArgs),
     /// Open a session that runs elsewhere in this terminal
     Attach(cmd::attach::AttachArgs),
-    /// List, show, export or delete sessions
+    /// List, name, show, export or delete sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// List or revoke what is always allowed in this project
@@ -88,7 +91,7 @@ pub struct RunArgs {
     /// How to print the turn
     #[arg(long, value_enum, default_value_t = OutputFormat::Text, value_name = "FORMAT")]
     pub output: OutputFormat,
-    /// Go on in this session (an id or its beginning)
+    /// Go on in this session (its name, its id or the beginning of that)
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub session: Option<String>,
     /// Go on in the last session of this directory
@@ -155,12 +158,12 @@ pub enum SessionsCommand {
     },
     /// Print a session as a transcript
     Show {
-        /// The session's id or its beginning
+        /// The session's name, its id or the beginning of that
         session: String,
     },
     /// Write a session to a file or to stdout
     Export {
-        /// The session's id or its beginning
+        /// The session's name, its id or the beginning of that
         session: String,
         /// Markdown for people, jsonl for the log as it is
         #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
@@ -168,6 +171,13 @@ pub enum SessionsCommand {
         /// Where to; a file that exists is not overwritten
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
+    },
+    /// Call a session something, to find it by
+    Rename {
+        /// The session's name, its id or the beginning of that
+        session: String,
+        /// What it is called from now on
+        name: String,
     },
     /// Remove sessions and their logs for good
     Delete {

@@ -22,8 +22,8 @@ use crate::exit::Usage;
 
 pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
     let Some(command) = cli.command else { return without_command(cli, app).await };
-    if cli.session.is_some() || cli.continue_last || cli.fullscreen {
-        let why = "--session, --continue and --fullscreen are for the terminal: leave the \
+    if cli.session.is_some() || cli.continue_last || cli.fullscreen || cli.name.is_some() {
+        let why = "--session, --continue, --name and --fullscreen are for the terminal: leave the \
                    subcommand out, or put them behind it";
         return Err(Usage(why.into()).into());
     }
@@ -55,14 +55,15 @@ async fn without_command(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
             session: cli.session,
             continue_last: cli.continue_last,
             fullscreen: cli.fullscreen,
+            name: cli.name.as_deref().map(sessions::session_name).transpose()?,
             share: cli.share,
         };
         return chat::chat(args, app).await;
     }
     let why = "there is no terminal to open a session in: see --help for what works without one";
     let port = cli.a2a_port.ok_or_else(|| Usage(why.into()))?;
-    if cli.continue_last || cli.fullscreen {
-        return Err(Usage("--continue and --fullscreen need a terminal".into()).into());
+    if cli.continue_last || cli.fullscreen || cli.name.is_some() {
+        return Err(Usage("--continue, --name and --fullscreen need a terminal".into()).into());
     }
     serve::share(port, cli.share, cli.session, app).await
 }

@@ -22,6 +22,9 @@ use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
 use crate::style::Style;
 
+/// Sessions that an error names.
+const MOST_NAMED: usize = 8;
+
 /// The program a child runs as its guard: this very binary, even if the file was replaced since.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
@@ -238,23 +241,31 @@ fn access_word(access: Access) -> &'static str {
     }
 }
 
-/// The one session whose id begins with `text`.
+/// The one session with this id, or whose id begins so, or that is called so.
 pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<SessionId> {
     let exact = SessionId::from(text);
     if store.head(&exact).await?.is_some() {
         return Ok(exact);
     }
-    let listed = store.list(usize::MAX).await?;
-    let mut found =
-        listed.into_iter().map(|listed| listed.session).filter(|id| id.as_str().starts_with(text));
-    match (found.next(), found.next()) {
-        (Some(session), None) if !text.is_empty() => Ok(session),
-        (Some(_), Some(_)) => {
-            Err(Usage(format!("more than one session begins with `{text}`: give more of the id"))
-                .into())
+    let called = text.trim().to_lowercase();
+    let fits = |listed: &Listed| {
+        let name = listed.summary.name.as_deref().unwrap_or_default().to_lowercase();
+        !called.is_empty() && (listed.session.as_str().starts_with(text) || name == called)
+    };
+    let mut found = store.list(usize::MAX).await?;
+    found.retain(fits);
+    let why = match found.as_slice() {
+        [one] => return Ok(one.session.clone()),
+        [] => format!("there is no session `{text}`: see `loggia sessions list`"),
+        many => {
+            let ids = many.iter().take(MOST_NAMED).map(|listed| listed.session.as_str());
+            let more = many.len().saturating_sub(MOST_NAMED);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let ids = ids.collect::<Vec<_>>().join(", ");
+            format!("more than one session fits `{text}`: {ids}{more}; give one of the ids")
         }
-        _ => Err(Usage(format!("there is no session `{text}`: see `loggia sessions list`")).into()),
-    }
+    };
+    Err(Usage(why).into())
 }
 
 /// The newest session of a workspace.

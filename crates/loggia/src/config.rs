@@ -190,6 +190,18 @@ pub struct Loaded {
     pub origins: BTreeMap<String, Origin>,
     /// What was ignored and why: sentences for the user, safe to print.
     pub notices: Vec<String>,
+    /// What the project's file would set, were it trusted; None where not all of it is understood,
+    /// and so cannot be agreed to.
+    pub kept_back: Option<Vec<KeptBack>>,
+}
+
+/// A setting of a file that nobody trusts yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptBack {
+    pub key: &'static str,
+    pub line: usize,
+    /// As it is written there, unsafe to print.
+    pub written: String,
 }
 
 pub fn load(
@@ -200,16 +212,16 @@ pub fn load(
 ) -> Result<Loaded, ConfigError> {
     let mut draft = Draft::built_in();
     let user_file = user_file(environment, paths)?;
-    for Entry { line, found } in document::user_settings(&user_file.path, user_file.required)? {
+    for Entry { line, found, .. } in document::user_settings(&user_file.path, user_file.required)? {
         let (key, setting) = found.map_err(|unknown| unknown.refuse(&user_file.path, line))?;
         draft.put(key, setting, Origin::File { path: user_file.path.clone(), line });
     }
     add_project(&mut draft, paths, workspace)?;
     add_environment(&mut draft, environment)?;
     add_flags(&mut draft, flags)?;
-    let Loaded { config, origins, mut notices } = draft.finish();
+    let Loaded { config, origins, mut notices, kept_back } = draft.finish();
     notices.extend(exposed(&walls(environment, paths, &config)?, workspace));
-    Ok(Loaded { config, origins, notices })
+    Ok(Loaded { config, origins, notices, kept_back })
 }
 
 /// Loggia's own files and directories, free of links: no tool enters them and no client works there.
@@ -271,19 +283,19 @@ fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(),
     let path = workspace.join(PROJECT_FILE);
     let trusted = Trust::new(paths).is_trusted(workspace)?;
     let (mut need_trust, mut unknown_keys) = (Vec::new(), Vec::new());
-    for Entry { line, found } in entries {
+    for Entry { line, written, found } in entries {
         let origin = Origin::File { path: path.clone(), line };
         match found {
             Ok((key, setting)) if trusted || draft.restricts(&setting) => {
                 draft.put(key, setting, origin);
             }
             Ok((_, setting)) if draft.is_already(&setting) => {}
-            Ok((key, _)) => need_trust.push((key.name.to_owned(), origin)),
+            Ok((key, _)) => need_trust.push(KeptBack { key: key.name, line, written }),
             Err(unknown) if trusted => return Err(unknown.refuse(&path, line)),
             Err(unknown) => unknown_keys.push((unknown.name, origin)),
         }
     }
-    draft.note_untrusted(need_trust, unknown_keys);
+    draft.note_untrusted(&path, need_trust, unknown_keys);
     Ok(())
 }
 

@@ -57,6 +57,8 @@ mod isolation;
 mod kill;
 #[path = "e2e/lists.rs"]
 mod lists;
+#[path = "e2e/naming.rs"]
+mod naming;
 #[path = "e2e/oauth.rs"]
 mod oauth;
 #[path = "e2e/oauth_attacks.rs"]
@@ -105,6 +107,8 @@ mod terminal;
 mod tls;
 #[path = "e2e/tool_faults.rs"]
 mod tool_faults;
+#[path = "e2e/trusting.rs"]
+mod trusting;
 #[path = "e2e/tui.rs"]
 mod tui;
 #[path = "e2e/walls.rs"]

@@ -11,13 +11,14 @@ use crate::tool::Toolbox;
 const BYTES_PER_TOKEN: usize = 4;
 
 pub fn about(context: &TurnContext) -> String {
-    let lines = [
+    let mut lines = vec![
         format!("- Loggia {}", env!("CARGO_PKG_VERSION")),
         format!("- model: {}", context.settings.model),
         format!("- mode: {}", context.settings.approvals()),
         format!("- workspace: {}", context.workspace.path()),
         format!("- session: {}", context.session),
     ];
+    lines.extend(context.name.as_ref().map(|name| format!("- name: {name}")));
     lines.join("\n")
 }
 

@@ -83,7 +83,7 @@ async fn help_names_them_and_what_is_wrong() {
     );
     assert!(talk.say("/help /MINE").await.contains("Not done here: `model`."));
     let unknown = talk.fails("/nothing").await;
-    assert!(unknown.ends_with("/compact, /clear, /mine, /plan"), "{unknown}");
+    assert!(unknown.ends_with("/clear, /name, /mine, /plan"), "{unknown}");
     std::fs::remove_file(talk.directory.path().join("trusted")).unwrap();
     let help = talk.say("/help").await;
     assert!(help.contains("- `/bad`, `/plan` of this directory, which is not trusted"), "{help}");

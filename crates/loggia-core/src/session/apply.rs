@@ -34,6 +34,7 @@ impl Session {
                 self.rebuild_policy();
             }
             Event::PolicyAmended { amendment } => self.amend(amendment),
+            Event::SessionNamed { name } => self.name = Some(name.clone()),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
             Event::TaskOpened { task, profile } => {
                 self.tasks

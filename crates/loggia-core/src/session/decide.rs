@@ -11,6 +11,7 @@ use crate::command::{
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, Screening, TurnOutcome};
 use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
+use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
 use crate::session::{
@@ -65,6 +66,7 @@ impl Session {
                 Ok(if same { Vec::new() } else { vec![changed] })
             }
             Command::Amend { amendment } => self.amendment(amendment),
+            Command::Name { name } => Ok(self.named(name)),
             Command::Notice { level, text } => {
                 Ok(vec![Event::NoticeRaised { level: *level, text: text.clone() }])
             }
@@ -74,6 +76,12 @@ impl Session {
                 self.report(open.ok_or(Refusal::StaleTurn)?, report, fresh)
             }
         }
+    }
+
+    fn named(&self, name: &SessionName) -> Vec<Event> {
+        let same = self.name.as_deref() == Some(name.as_str());
+        let named = Event::SessionNamed { name: name.as_str().to_owned() };
+        if same { Vec::new() } else { vec![named] }
     }
 
     fn open_task(&self, task: &TaskId, profile: Option<&str>) -> Decision {
@@ -366,6 +374,7 @@ impl Session {
                 let summary = summary.get(..end).unwrap_or_default().to_owned();
                 vec![Event::ContextCompacted { upto: self.head, summary }]
             }
+            Report::Name { name } => self.named(name),
             // Known or not: a rule that only the project remembers is forgotten by this event too.
             Report::Revoke { rule } => {
                 let amendment = Amendment::Revoked { rule: rule.clone() };

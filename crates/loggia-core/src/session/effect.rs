@@ -35,6 +35,7 @@ pub fn effects(event: &Event) -> Option<Effect> {
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }
+        | Event::SessionNamed { .. }
         | Event::SessionClosed { .. }
         | Event::TaskOpened { .. }
         | Event::TaskClosed { .. }

@@ -63,6 +63,7 @@ impl Stats {
             Event::ContextCompacted { .. } => self.compactions += 1,
             Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
+            | Event::SessionNamed { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
             | Event::TaskClosed { .. }

@@ -211,6 +211,7 @@ impl Tasks {
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
+            | Event::SessionNamed { .. }
             | Event::SessionClosed { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => {}

@@ -66,6 +66,7 @@ pub fn moves() -> impl Strategy<Value = Move> {
         6 => (by(), settings_strategy()).prop_map(|(by, settings)| Move::Configure { by, settings }),
         6 => (by(), amendments()).prop_map(|(by, amendment)| Move::Amend { by, amendment }),
         3 => (by(), texts()).prop_map(|(by, text)| Move::Notice { by, text }),
+        1 => (by(), names()).prop_map(|(by, name)| Move::Name { by, name }),
         1 => settings_strategy().prop_map(|settings| Move::Open { settings }),
         1 => by().prop_map(|by| Move::Close { by }),
     ]
@@ -96,6 +97,7 @@ fn reports() -> impl Strategy<Value = Move> {
         1 => prop::collection::vec(steps(), 0..3).prop_map(ReportPick::Plan),
         1 => texts().prop_map(ReportPick::Cite),
         1 => texts().prop_map(ReportPick::Notice),
+        1 => names().prop_map(ReportPick::Name),
         1 => (select(vec!["a.patch", "b.txt"]), texts(), any::<(bool, bool)>())
             .prop_map(|(name, text, (append, last))| ReportPick::Publish(Artifact {
                 id: name.into(),
@@ -344,6 +346,11 @@ fn contents() -> impl Strategy<Value = Content> {
     (parts, prop::option::of(texts()), prop::option::of(values()), profile).prop_map(
         |(parts, message, metadata, profile)| Content { parts, message, metadata, profile },
     )
+}
+
+/// Few, so that they come again.
+fn names() -> impl Strategy<Value = &'static str> {
+    select(vec!["parser", "the other one", "日本語 🙂"])
 }
 
 /// Short, and long enough in bytes to need care: umlauts, emoji, quotes, newlines, nothing.

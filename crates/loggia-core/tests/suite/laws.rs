@@ -226,6 +226,8 @@ proptest! {
                 prop_assert_eq!(upto.next(), envelope.seq);
                 compacted = Some((*upto, summary.clone()));
             }
+            prop_assert_eq!(session.name(), witness.name.as_deref());
+            prop_assert_eq!(session.summary().name, witness.name.clone());
             let known = session.compacted().map(|it| (it.upto, it.summary.clone()));
             prop_assert_eq!(&known, &compacted);
             let recent = witness.read_turns.len().saturating_sub(RECENT_TURNS);

@@ -15,7 +15,8 @@ use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
     Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Repository,
-    Rule, Scope, Screening, Settings, Source, Step, StepState, TaskChoice, TurnOutcome, Workspace,
+    Rule, Scope, Screening, SessionName, Settings, Source, Step, StepState, TaskChoice, TurnOutcome,
+    Workspace,
 };
 use serde_json::json;
 
@@ -52,6 +53,7 @@ scenarios! {
     a_plan_is_made_before_anything_is_changed => plan_and_settings,
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
+    a_session_gets_a_name => named,
     a_command_from_a_file_becomes_a_prompt => custom_command,
     a_session_works_in_a_copy_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
@@ -474,6 +476,21 @@ fn custom_command() -> Script {
     script
 }
 
+/// From the command line while nothing runs, and by a command in a turn.
+fn named() -> Script {
+    let name = |text| SessionName::read(text).unwrap();
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Write a parser.");
+    script.say("message-1", &["It is written."]);
+    script.finish();
+    script.submit(tui(), Command::Name { name: name("parser") });
+    script.prompt(ide(), "prompt-2", TaskChoice::New, "/name the parser, 2nd try");
+    script.name(name("the parser, 2nd try"));
+    script.say("message-2", &["This session is called `the parser, 2nd try`."]);
+    script.finish();
+    script
+}
+
 fn compaction() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.prompt(tui(), "prompt-1", TaskChoice::New, "Call it Loggia.");
@@ -601,7 +618,7 @@ fn every_kind_of_event_is_in_some_golden_log() {
         logs.iter().flat_map(|(_, text)| text.lines().map(kind)).collect();
     let all = "approval_answered approval_asked artifact_published call_ended call_output call_proposed call_started \
         context_compacted notice_raised plan_updated policy_amended prompt_accepted prompt_expanded prompt_screened prompt_withdrawn session_closed \
-        session_opened settings_changed sources_cited task_closed task_opened text_appended thought_appended turn_ended \
+        session_named session_opened settings_changed sources_cited task_closed task_opened text_appended thought_appended turn_ended \
         turn_started usage_reported";
     let all: BTreeSet<String> = all.split_whitespace().map(str::to_owned).collect();
     assert_eq!(found, all);

@@ -34,6 +34,8 @@ fn a_line_is_a_command_or_a_message() {
         ("/compact", command(Slash::Compact { focus: None })),
         ("/compact the names", command(Slash::Compact { focus: Some("the names".into()) })),
         ("/clear", command(Slash::Clear)),
+        ("/name", command(Slash::Name { name: None })),
+        ("/name  the parser ", command(Slash::Name { name: Some("the parser".into()) })),
         ("/usr/bin/x explain", Reading::Message),
         ("/etc", Reading::Mistake(SlashError::UnknownCommand { given: "etc".into() })),
         ("/help/me", Reading::Message),
@@ -59,7 +61,7 @@ fn a_mistake_names_what_there_is() {
         (
             "/foo",
             "there is no command `/foo`; there are /help, /about, /tools, /approvals, /init, \
-             /memory, /stats, /compact, /clear",
+             /memory, /stats, /compact, /clear, /name",
         ),
         ("/memory forget x", "`/memory` has no `forget`; it has show, list, add"),
         ("/memory add", "an argument is missing: `/memory add TEXT`"),
@@ -132,7 +134,7 @@ fn the_table_is_in_order() {
         "- `/memory add TEXT`: Adds a note to the workspace's AGENTS.md\n\n\
          TEXT (required): What to remember."
     );
-    assert_eq!(slash::overview(&[]).lines().count(), 12);
+    assert_eq!(slash::overview(&[]).lines().count(), 13);
 }
 
 fn custom() -> CustomCommands {
@@ -180,7 +182,7 @@ fn commands_from_files_are_among_them() {
         let Reading::Mistake(error) = custom.read(text) else { panic!("{text}") };
         let expected = format!("there is no command `/{given}`; there are /help, ");
         assert!(error.to_string().starts_with(&expected), "{error}");
-        assert!(error.to_string().ends_with("/clear, /git:commit, /speckit.plan"), "{error}");
+        assert!(error.to_string().ends_with("/name, /git:commit, /speckit.plan"), "{error}");
     }
     let parsed = custom.parse(&["git:commit"], "a").unwrap();
     assert_eq!((parsed.to_string().as_str(), parsed.may_ask()), ("/git:commit a", true));

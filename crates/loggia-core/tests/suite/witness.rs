@@ -32,6 +32,7 @@ pub struct Witness {
     /// By task, its prompts in the order they were accepted.
     pub tasks: BTreeMap<TaskId, Vec<PromptId>>,
     pub settings: Option<Settings>,
+    pub name: Option<String>,
     pub closed: bool,
     /// Where the prompt of each turn since the last compaction stands, and where the turn began.
     pub read_turns: Vec<(Seq, Seq)>,
@@ -192,6 +193,10 @@ impl Witness {
             Event::ContextCompacted { upto, .. } => {
                 law!(self.turn.is_some(), "the context is compacted at {seq} and no turn runs");
                 self.read_turns.retain(|(_, started)| started > upto);
+            }
+            Event::SessionNamed { name } => {
+                law!(self.name.as_deref() != Some(name), "{seq} names what is called so already");
+                self.name = Some(name.clone());
             }
             Event::PolicyAmended { .. } | Event::NoticeRaised { .. } | Event::Unknown => {}
         }

@@ -127,6 +127,7 @@ impl Actor {
                     .map(|compacted| compacted.summary.clone())
                     .filter(|summary| !summary.is_empty()),
                 rules: self.session.policy().rules.clone(),
+                name: self.session.name().map(str::to_owned),
                 stats: self.session.stats().clone(),
             },
             pending: open.calls.iter().map(pending_call).collect(),

@@ -177,7 +177,7 @@ impl Dice<'_> {
         let prompt = PromptId::from(self.id("p").as_str());
         let approval = ApprovalId::from(self.id("a").as_str());
         let task = TaskId::from("task");
-        match self.below(22) {
+        match self.below(23) {
             0 => {
                 let (content, shell) = (Content::text(self.text()), self.below(4) == 0);
                 Event::PromptAccepted { prompt, task, content, shell }
@@ -246,6 +246,7 @@ impl Dice<'_> {
                 let level = self.one_of(&[Level::Info, Level::Warning, Level::Error]);
                 Event::NoticeRaised { level, text: self.text() }
             }
+            21 => Event::SessionNamed { name: self.text() },
             20 => Event::SettingsChanged { settings: self.settings() },
             _ => Event::ContextCompacted { upto: Seq(1), summary: self.text() },
         }

@@ -248,6 +248,7 @@ async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
     let preview = |id: &str, title: &str| Preview {
         session: id.into(),
         when: "yesterday".into(),
+        name: (id == "s2").then(|| "Parser".to_owned()),
         title: title.into(),
         lines: vec![format!("the end of {title}")],
         here: true,
@@ -256,7 +257,9 @@ async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
     let study = Study { previews, ..Study::default() };
     let mut desk = Desk::sized(ScriptAgent::idle(), study, (80, 24)).await;
     desk.types("/resume<enter>").sees("the end of one").await;
-    desk.types("<down>").sees("the end of two").await.types("<enter>");
+    desk.types("<down>").sees("the end of two").await.sees("yesterday  Parser: two").await;
+    // It is found by its name, too.
+    desk.types("pars").sees_no("yesterday  one").await.types("<enter>");
     assert_eq!(desk.wishes().await, [Wish::Leave(Exit::Resume("s2".into()))]);
 }
 
@@ -275,6 +278,7 @@ async fn a_session_that_cannot_be_opened_leaves_the_screen_where_it_is() {
     let preview = Preview {
         session: "s1".into(),
         when: "yesterday".into(),
+        name: None,
         title: "one".into(),
         lines: Vec::new(),
         here: true,

@@ -126,6 +126,7 @@ impl Storm {
                 let preview = |_| Preview {
                     session: SessionId::from("s"),
                     when: dice.text(),
+                    name: Some(dice.text()),
                     title: dice.text(),
                     lines: vec![dice.text(); 3],
                     here: true,

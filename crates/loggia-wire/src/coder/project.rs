@@ -159,6 +159,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }
+        | Event::SessionNamed { .. }
         | Event::SessionClosed { .. }
         | Event::PlanUpdated { .. }
         | Event::UsageReported { .. }

@@ -166,6 +166,7 @@ impl Calls {
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
+            | Event::SessionNamed { .. }
             | Event::SessionClosed { .. }
             | Event::TaskOpened { .. }
             | Event::TaskClosed { .. }

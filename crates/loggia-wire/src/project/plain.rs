@@ -42,6 +42,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }
+        | Event::SessionNamed { .. }
         | Event::SessionClosed { .. }
         | Event::ThoughtAppended { .. }
         | Event::PlanUpdated { .. }

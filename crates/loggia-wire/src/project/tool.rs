@@ -63,6 +63,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
         | Event::PolicyAmended { .. }
+        | Event::SessionNamed { .. }
         | Event::SessionClosed { .. }
         | Event::PlanUpdated { .. }
         | Event::UsageReported { .. }

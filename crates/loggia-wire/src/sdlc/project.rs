@@ -103,6 +103,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         Fact::CallEnded { call, outcome } => ended(step, call, outcome),
         Fact::SessionOpened { .. }
         | Fact::PolicyAmended { .. }
+        | Fact::SessionNamed { .. }
         | Fact::SessionClosed { .. }
         | Fact::PlanUpdated { .. }
         | Fact::UsageReported { .. }

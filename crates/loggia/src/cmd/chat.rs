@@ -1,5 +1,6 @@
 //! `loggia` in a terminal: one session on the screen, and on the wire as well with `--a2a-port`.
 
+mod ask_trust;
 pub(super) mod host;
 mod share;
 
@@ -7,7 +8,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use loggia_core::{Command, Millis, Origin, Prices, Seq, SessionId, Surface};
+use loggia_core::{Command, Millis, Origin, Prices, Seq, SessionId, SessionName, Surface};
 use loggia_server::serve::Bound;
 use loggia_session::{LocalClient, SessionHandle};
 use loggia_tui::theme::{Background, Depth, Theme};
@@ -27,6 +28,7 @@ pub struct ChatArgs {
     pub session: Option<String>,
     pub continue_last: bool,
     pub fullscreen: bool,
+    pub name: Option<SessionName>,
     pub share: ShareArgs,
 }
 
@@ -37,6 +39,10 @@ pub fn is_possible(app: &App) -> bool {
 }
 
 pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
+    // First of all: what the project may say is part of the configuration.
+    if let Some(exit) = ask_trust::ask_trust(app).await? {
+        return Ok(exit_code(exit));
+    }
     let config = serve::configured(&args.share, app)?;
     let bind =
         |config: &Config| args.port.map(|port| serve::bind(&args.share, port, config)).transpose();
@@ -52,8 +58,12 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
     };
     let origin = Origin::new(Surface::Tui, format!("tui-{}", std::process::id()).as_str());
     let mut last;
+    let mut name = args.name;
     let exit = loop {
         let handle = open(&setup, wanted.take(), &origin, app).await?;
+        if let Some(name) = name.take() {
+            handle.submit(Command::Name { name }, origin.clone()).await?;
+        }
         last = handle.clone();
         let shown = Shown { handle, origin: origin.clone(), fullscreen: args.fullscreen };
         match shown.run(&setup, bound.take(), &args.share, app).await? {

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use loggia_core::{
-    CallOutcome, Cell, CellBody, Details, Millis, SessionId, Transcript, TurnOutcome,
+    CallOutcome, Cell, CellBody, Command, Details, Millis, Origin, SessionId, SessionName, Summary,
+    Surface, Transcript, TurnOutcome,
 };
 use loggia_session::{Hub, Store, StoreError, hub};
 use serde_json::json;
@@ -33,6 +34,26 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
         SessionsCommand::Export { session, format, output } => {
             let id = compose::find_session(store.as_ref(), &session).await?;
             return export(store.as_ref(), &id, format, output.as_deref()).await;
+        }
+        SessionsCommand::Rename { session, name } => {
+            let name = session_name(&name)?;
+            let id = compose::find_session(store.as_ref(), &session).await?;
+            let config = app.load_config(&Flags::default())?.config;
+            let hub = app.hub(store, &config, "loggia sessions rename")?;
+            let origin = Origin::new(Surface::Cli, format!("cli-{}", std::process::id()).as_str());
+            // Opened, it would go on with what its last owner left.
+            if is_busy(hub.store().as_ref(), &id).await? {
+                let why = format!(
+                    "something is left to be done in {id}: go on in it (`loggia --session {id}`), \
+                     and call it something there (`/name`)"
+                );
+                return Err(Usage(why).into());
+            }
+            let handle = hub.open(&id).await?;
+            handle.submit(Command::Name { name: name.clone() }, origin).await?;
+            drop(handle);
+            hub.stop().await;
+            writeln!(std::io::stdout(), "{id} is called {name}")?;
         }
         SessionsCommand::Delete { sessions } => {
             let config = app.load_config(&Flags::default())?.config;
@@ -82,7 +103,7 @@ async fn list(
             listed.session,
             time(summary.updated),
             if turns == 1 { "turn " } else { "turns" },
-            printable(&summary.title)
+            called(summary)
         )?;
         if all {
             writeln!(std::io::stdout(), "    {}", printable(&summary.workspace))?;
@@ -111,14 +132,34 @@ async fn fold(
 
 async fn show(store: &dyn Store, id: &SessionId) -> anyhow::Result<ExitCode> {
     let (transcript, damage) = fold(store, id).await?;
-    let text: String = cells(&transcript).map(|cell| printable(&markdown(cell))).collect();
+    let text = printable(&whole(&transcript));
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(report(damage))
 }
 
-/// All there is to read: what was said and done, then what waits.
-fn cells(transcript: &Transcript) -> impl Iterator<Item = &Cell> {
-    transcript.cells().iter().chain(transcript.waiting())
+async fn is_busy(store: &dyn Store, id: &SessionId) -> anyhow::Result<bool> {
+    let listed = store.list(usize::MAX).await?;
+    Ok(listed.iter().any(|listed| listed.session == *id && listed.summary.busy))
+}
+
+/// What a person typed as a name, or what is wrong with it.
+pub(super) fn session_name(text: &str) -> anyhow::Result<SessionName> {
+    SessionName::read(text).map_err(|error| Usage(error.to_string()).into())
+}
+
+/// How people know a session: its name, if it has one, and its first prompt.
+fn called(summary: &Summary) -> String {
+    match &summary.name {
+        Some(name) => format!("{}: {}", printable(name), printable(&summary.title)),
+        None => printable(&summary.title),
+    }
+}
+
+/// All there is to read: the name, what was said and done, then what waits.
+fn whole(transcript: &Transcript) -> String {
+    let name = transcript.name().map(|name| format!("# {name}\n\n"));
+    let cells = transcript.cells().iter().chain(transcript.waiting()).map(markdown);
+    name.into_iter().chain(cells).collect()
 }
 
 fn report(damage: Option<StoreError>) -> ExitCode {
@@ -142,7 +183,7 @@ async fn export(
         ExportFormat::Markdown => {
             let (transcript, found) = fold(store, id).await?;
             damage = found;
-            cells(&transcript).map(markdown).collect()
+            whole(&transcript)
         }
         ExportFormat::Jsonl => {
             let mut lines = String::new();

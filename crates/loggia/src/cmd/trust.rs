@@ -9,22 +9,23 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::compose::App;
-use crate::config::trust::Trust;
+use crate::config::trust::{Said, Trust};
 use crate::config::{PROJECT_FILE, project_settings};
 use crate::style::one_line;
 
 #[derive(Args)]
 #[command(after_help = "Until a directory is trusted, its .loggia/config.toml may only restrict:
 deny commands, choose a stricter mode, lower limits. Its commands from files
-do not count. Trust is for exactly that directory, neither above nor below it.")]
+do not count. Trust is for exactly that directory, neither above nor below it.
+`loggia` in a terminal asks once about a directory that has something to trust.")]
 pub struct TrustArgs {
     /// The directory; without it, the one Loggia works in
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// Stop trusting it
+    /// Stop trusting it, or be asked about it again
     #[arg(long, conflicts_with = "list")]
     pub revoke: bool,
-    /// Show the trusted directories
+    /// Show the trusted directories, and those that are never asked about
     #[arg(long, conflicts_with = "directory")]
     pub list: bool,
 }
@@ -32,7 +33,7 @@ pub struct TrustArgs {
 pub async fn run(args: TrustArgs, app: &App) -> anyhow::Result<ExitCode> {
     let trust = Trust::new(&app.paths);
     let said = if args.list {
-        listed(&trust.list()?, &trust)
+        listed(&trust.list()?, &trust.refused()?, &trust)
     } else {
         let directory = match &args.directory {
             Some(directory) => app.workspace.join(directory),
@@ -44,21 +45,26 @@ pub async fn run(args: TrustArgs, app: &App) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn listed(directories: &[PathBuf], trust: &Trust) -> String {
-    if directories.is_empty() {
+fn listed(trusted: &[PathBuf], refused: &[PathBuf], trust: &Trust) -> String {
+    if trusted.is_empty() && refused.is_empty() {
         let file = one_line(&trust.file().display().to_string());
         return format!("No directory is trusted; {file} would list them.\n");
     }
-    let lines = directories.iter().map(|path| one_line(&path.display().to_string()) + "\n");
-    lines.collect()
+    let shown = |path: &PathBuf| one_line(&path.display().to_string());
+    let trusted = trusted.iter().map(|path| shown(path) + "\n");
+    let refused = refused.iter().map(|path| shown(path) + "  (never: not asked about)\n");
+    trusted.chain(refused).collect()
 }
 
 fn revoke(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
     let shown = one_line(&directory.display().to_string());
-    if !trust.revoke(directory)? {
-        bail!("{shown} is not trusted, so there is nothing to revoke: see `loggia trust --list`");
-    }
-    Ok(format!("{shown} is no longer trusted.\n"))
+    Ok(match trust.revoke(directory)? {
+        Said::Trusted => format!("{shown} is no longer trusted.\n"),
+        Said::Refused => format!("{shown} is not trusted, and asked about again.\n"),
+        Said::Nothing => bail!(
+            "{shown} is not trusted, so there is nothing to revoke: see `loggia trust --list`"
+        ),
+    })
 }
 
 /// The file is read before it is trusted: nobody agrees to what cannot be understood.

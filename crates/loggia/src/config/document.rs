@@ -29,6 +29,8 @@ const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks", "tui
 #[derive(Debug)]
 pub struct Entry {
     pub line: usize,
+    /// The value as it is written there.
+    pub written: String,
     pub found: Result<(&'static Key, Setting), UnknownKey>,
 }
 
@@ -147,12 +149,16 @@ impl Reading<'_> {
         line_at(self.text.as_bytes(), spanned.span().start)
     }
 
+    fn written(&self, span: std::ops::Range<usize>) -> String {
+        self.text.get(span).unwrap_or_default().to_owned()
+    }
+
     fn table(&mut self, table: &str, keys: &DeTable<'_>) -> Result<(), ConfigError> {
         keys.iter().try_for_each(|(name, value)| {
             let line = self.line(name);
             let full = format!("{table}.{}", name.get_ref());
             if let ("prices", DeValue::Table(rates)) = (table, value.get_ref()) {
-                return self.price(line, name.get_ref(), rates);
+                return self.price(line, name.get_ref(), &Spanned::new(value.span(), rates));
             }
             match (NESTED.iter().find(|nested| **nested == full), value.get_ref()) {
                 (Some(nested), DeValue::Table(keys)) => self.table(nested, keys),
@@ -163,13 +169,18 @@ impl Reading<'_> {
     }
 
     /// What one model costs. A number is taken as it is written: money is not rounded.
-    fn price(&mut self, line: usize, model: &str, rates: &DeTable<'_>) -> Result<(), ConfigError> {
+    fn price(
+        &mut self,
+        line: usize,
+        model: &str,
+        rates: &Spanned<&DeTable<'_>>,
+    ) -> Result<(), ConfigError> {
         let at = |line, reason: String| {
             let model = shortened(model);
             ConfigError::at(self.path, line, format!("prices.\"{model}\": {reason}"))
         };
         let mut price = Rates::default();
-        for (name, value) in rates {
+        for (name, value) in *rates.get_ref() {
             let line = self.line(name);
             let place = match name.get_ref().as_ref() {
                 "input" => &mut price.input,
@@ -193,7 +204,8 @@ impl Reading<'_> {
         };
         let price = Price { input, output, cached_input: price.cached_input };
         let setting = Setting::Price { model: model.to_owned(), price };
-        self.entries.push(Entry { line, found: Ok((&key::PRICES, setting)) });
+        let written = self.written(rates.span());
+        self.entries.push(Entry { line, written, found: Ok((&key::PRICES, setting)) });
         Ok(())
     }
 
@@ -207,35 +219,37 @@ impl Reading<'_> {
         let full = if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
         let Some(key) = key::find(&full).filter(|_| !name.contains('.')) else {
             let unknown = UnknownKey { name: shortened(&full), table: table.to_owned() };
-            self.entries.push(Entry { line, found: Err(unknown) });
+            let written = self.written(value.span());
+            self.entries.push(Entry { line, written, found: Err(unknown) });
             return Ok(());
         };
+        let written = self.written(value.span());
         let at = |line, reason: String| {
             ConfigError::at(self.path, line, format!("{}: {reason}", key.name))
         };
         match (key.form, value.get_ref()) {
             (Form::Text(read), DeValue::String(text)) => {
                 let setting = read(text).map_err(|reason| at(line, reason))?;
-                self.entries.push(Entry { line, found: Ok((key, setting)) });
+                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
             }
             (Form::Number(limit), DeValue::Integer(number)) => {
                 let number = u64::from_str_radix(number.as_str(), number.radix())
                     .map_err(|_| at(line, key::not_a_number(limit)))?;
                 let setting = key::limited(limit, number).map_err(|reason| at(line, reason))?;
-                self.entries.push(Entry { line, found: Ok((key, setting)) });
+                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
             }
             (Form::Flag(offer), DeValue::Boolean(flag)) => {
                 let setting = Setting::Offer(offer, *flag);
-                self.entries.push(Entry { line, found: Ok((key, setting)) });
+                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
             }
             (Form::List(read), DeValue::Array(items)) => {
                 for item in items {
-                    let line = self.line(item);
+                    let (line, written) = (self.line(item), self.written(item.span()));
                     let DeValue::String(text) = item.get_ref() else {
                         return Err(self.wrong(line, key.name, "texts in quotes", item));
                     };
                     let setting = read(text).map_err(|reason| at(line, reason))?;
-                    self.entries.push(Entry { line, found: Ok((key, setting)) });
+                    self.entries.push(Entry { line, written, found: Ok((key, setting)) });
                 }
             }
             (Form::Program(read), DeValue::Array(items)) => {
@@ -248,7 +262,7 @@ impl Reading<'_> {
                     words.push(word.to_string());
                 }
                 let setting = read(words).map_err(|reason| at(line, reason))?;
-                self.entries.push(Entry { line, found: Ok((key, setting)) });
+                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
             }
             (form, _) => return Err(self.wrong(line, key.name, wanted(form), value)),
         }

@@ -1,7 +1,7 @@
 //! The values while the layers are laid over each other, and what a layer may not say.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use loggia_core::shell::CommandPattern;
 use loggia_core::{Limits, Matcher, Mode, Prices, Rule, RuleId, Scope};
@@ -11,7 +11,8 @@ use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting, TlsPart};
 use super::nearest::nearest;
 use super::{
-    Config, Environment, Hooks, Keys, Loaded, Offers, Origin, ServerLimits, ThemeChoice, TlsConfig,
+    Config, Environment, Hooks, KeptBack, Keys, Loaded, Offers, Origin, ServerLimits, ThemeChoice,
+    TlsConfig,
 };
 use crate::style::one_line;
 
@@ -24,6 +25,7 @@ pub struct Draft {
     config: Config,
     origins: BTreeMap<String, Origin>,
     notices: Vec<String>,
+    kept_back: Option<Vec<KeptBack>>,
 }
 
 impl Draft {
@@ -51,11 +53,13 @@ impl Draft {
             },
             origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
             notices: Vec::new(),
+            kept_back: Some(Vec::new()),
         }
     }
 
     pub fn finish(self) -> Loaded {
-        Loaded { config: self.config, origins: self.origins, notices: self.notices }
+        let Self { config, origins, notices, kept_back } = self;
+        Loaded { config, origins, notices, kept_back }
     }
 
     pub fn put(&mut self, key: &Key, setting: Setting, origin: Origin) {
@@ -183,15 +187,19 @@ impl Draft {
 
     pub fn note_untrusted(
         &mut self,
-        need_trust: Vec<(String, Origin)>,
+        path: &Path,
+        need_trust: Vec<KeptBack>,
         unknown: Vec<(String, Origin)>,
     ) {
-        if let Some(keys) = listed(need_trust) {
+        let at = |line| Origin::File { path: path.to_owned(), line };
+        let named = need_trust.iter().map(|kept| (kept.key.to_owned(), at(kept.line)));
+        if let Some(keys) = listed(named.collect()) {
             self.note(format!(
                 "Ignored, because this directory is not trusted: {keys}. Read the file, then run \
                  `loggia trust` to let it apply."
             ));
         }
+        self.kept_back = unknown.is_empty().then_some(need_trust);
         if let Some(keys) = listed(unknown) {
             self.note(format!("Ignored, because there are no such keys: {keys}."));
         }

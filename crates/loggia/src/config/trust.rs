@@ -1,8 +1,8 @@
-//! Directories whose configuration a person has agreed to: `trusted` in the data directory, one
-//! full path a line.
+//! Directories whose configuration a person has agreed to, `trusted` in the data directory, and those
+//! about which nobody wants to be asked again, `refused` beside it: one full path a line.
 //!
-//! Trust is for exactly that directory, neither above nor below it. The list lies outside every
-//! workspace, and counts only while nobody but its owner can write it.
+//! Trust is for exactly that directory, neither above nor below it. The lists lie outside every
+//! workspace, and count only while nobody but their owner can write them.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -14,9 +14,26 @@ use std::path::{Path, PathBuf};
 use super::{ConfigError, Paths};
 
 const MAX_BYTES: u64 = 1024 * 1024;
+const TRUSTED: &str = "trusted";
+const REFUSED: &str = "refused";
 
 pub struct Trust {
     data: PathBuf,
+}
+
+/// What a person had said about a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    Nothing,
+    Trusted,
+    /// Not now and not later.
+    Refused,
+}
+
+/// Both lists, while they are changed.
+struct Lists {
+    trusted: Vec<PathBuf>,
+    refused: Vec<PathBuf>,
 }
 
 impl Trust {
@@ -26,7 +43,7 @@ impl Trust {
 
     /// The file, for messages.
     pub fn file(&self) -> PathBuf {
-        self.data.join("trusted")
+        self.data.join(TRUSTED)
     }
 
     pub fn is_trusted(&self, directory: &Path) -> Result<bool, ConfigError> {
@@ -34,47 +51,67 @@ impl Trust {
         Ok(directory.canonicalize().is_ok_and(|directory| trusted.contains(&directory)))
     }
 
+    pub fn is_refused(&self, directory: &Path) -> Result<bool, ConfigError> {
+        let refused = self.refused()?;
+        Ok(directory.canonicalize().is_ok_and(|directory| refused.contains(&directory)))
+    }
+
     pub fn list(&self) -> Result<Vec<PathBuf>, ConfigError> {
-        let bytes = self.read()?;
+        self.listed(TRUSTED)
+    }
+
+    pub fn refused(&self) -> Result<Vec<PathBuf>, ConfigError> {
+        self.listed(REFUSED)
+    }
+
+    fn listed(&self, name: &str) -> Result<Vec<PathBuf>, ConfigError> {
+        let bytes = self.read(name)?;
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         Ok(lines.map(|line| PathBuf::from(OsString::from_vec(line.to_vec()))).collect())
     }
 
     /// Returns the path that is trusted from now on.
     pub fn trust(&self, directory: &Path) -> Result<PathBuf, ConfigError> {
-        let directory = directory
-            .canonicalize()
-            .map_err(|error| ConfigError::file(directory, format!("cannot be trusted: {error}")))?;
-        if !directory.is_dir() {
-            return Err(ConfigError::file(&directory, "only a directory can be trusted"));
-        }
-        if directory.as_os_str().as_bytes().contains(&b'\n') {
-            return Err(ConfigError::file(&directory, "a name with a line break cannot be kept"));
-        }
-        self.change(|trusted| {
-            if !trusted.contains(&directory) {
-                trusted.push(directory.clone());
+        let directory = nameable(directory)?;
+        self.change(|lists| {
+            lists.refused.retain(|path| *path != directory);
+            if !lists.trusted.contains(&directory) {
+                lists.trusted.push(directory.clone());
             }
         })?;
         Ok(directory)
     }
 
-    /// Returns false when the directory was not trusted. It need not exist any more.
-    pub fn revoke(&self, directory: &Path) -> Result<bool, ConfigError> {
+    /// Nobody is asked about it again.
+    pub fn refuse(&self, directory: &Path) -> Result<(), ConfigError> {
+        let directory = nameable(directory)?;
+        self.change(|lists| {
+            lists.trusted.retain(|path| *path != directory);
+            if !lists.refused.contains(&directory) {
+                lists.refused.push(directory.clone());
+            }
+        })
+    }
+
+    /// What was said about the directory before it is forgotten. It need not exist any more.
+    pub fn revoke(&self, directory: &Path) -> Result<Said, ConfigError> {
         let named =
             std::path::absolute(directory).map_err(|error| ConfigError::file(directory, error))?;
         let real = directory.canonicalize().unwrap_or_else(|_| named.clone());
-        let mut found = false;
-        self.change(|trusted| {
-            let before = trusted.len();
-            trusted.retain(|path| *path != named && *path != real);
-            found = trusted.len() < before;
+        let mut said = Said::Nothing;
+        self.change(|Lists { trusted, refused }| {
+            let lists = [(refused, Said::Refused), (trusted, Said::Trusted)];
+            for (list, what) in lists {
+                let before = list.len();
+                list.retain(|path| *path != named && *path != real);
+                said = if list.len() < before { what } else { said };
+            }
         })?;
-        Ok(found)
+        Ok(said)
     }
 
-    fn read(&self) -> Result<Vec<u8>, ConfigError> {
-        let path = self.file();
+    fn read(&self, name: &str) -> Result<Vec<u8>, ConfigError> {
+        let path = self.data.join(name);
         let refuse = |sentence: String| ConfigError::file(&path, sentence);
         let cannot = |error: io::Error| refuse(format!("cannot be read: {error}"));
         let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
@@ -100,29 +137,39 @@ impl Trust {
         Ok(bytes)
     }
 
-    /// Changes the list as a whole: another process sees it before or after, never in between.
-    fn change(&self, edit: impl FnOnce(&mut Vec<PathBuf>)) -> Result<(), ConfigError> {
+    /// Changes a list as a whole: another process sees it before or after, never in between. Trust is
+    /// written first: what a crash leaves behind is asked about again, or trusted as was wanted.
+    fn change(&self, edit: impl FnOnce(&mut Lists)) -> Result<(), ConfigError> {
         let cannot = |error: io::Error| {
             ConfigError::file(&self.file(), format!("cannot be written: {error}"))
         };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.data).map_err(cannot)?;
         let lock = self.create("trusted.lock", false).map_err(cannot)?;
         lock.lock().map_err(cannot)?;
-        let mut trusted = self.list()?;
-        edit(&mut trusted);
+        let mut lists = Lists { trusted: self.list()?, refused: self.refused()? };
+        let (trusted, refused) = (lists.trusted.clone(), lists.refused.clone());
+        edit(&mut lists);
+        for (name, before, after) in
+            [(TRUSTED, trusted, lists.trusted), (REFUSED, refused, lists.refused)]
+        {
+            if before != after {
+                self.replace(name, &after).map_err(cannot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(&self, name: &str, directories: &[PathBuf]) -> io::Result<()> {
         let mut bytes = Vec::new();
-        for directory in &trusted {
+        for directory in directories {
             bytes.extend_from_slice(directory.as_os_str().as_bytes());
             bytes.push(b'\n');
         }
-        self.replace(&bytes).map_err(cannot)
-    }
-
-    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut file = self.create("trusted.new", true)?;
-        file.write_all(bytes)?;
+        let fresh = format!("{name}.new");
+        let mut file = self.create(&fresh, true)?;
+        file.write_all(&bytes)?;
         file.sync_all()?;
-        std::fs::rename(self.data.join("trusted.new"), self.file())?;
+        std::fs::rename(self.data.join(fresh), self.data.join(name))?;
         File::open(&self.data)?.sync_all()
     }
 
@@ -132,6 +179,20 @@ impl Trust {
         options.write(true).create(true).truncate(empty).mode(0o600).custom_flags(flags);
         options.open(self.data.join(name))
     }
+}
+
+/// The full path of a directory that a list can hold.
+fn nameable(directory: &Path) -> Result<PathBuf, ConfigError> {
+    let directory = directory
+        .canonicalize()
+        .map_err(|error| ConfigError::file(directory, format!("cannot be trusted: {error}")))?;
+    if !directory.is_dir() {
+        return Err(ConfigError::file(&directory, "only a directory can be trusted"));
+    }
+    if directory.as_os_str().as_bytes().contains(&b'\n') {
+        return Err(ConfigError::file(&directory, "a name with a line break cannot be kept"));
+    }
+    Ok(directory)
 }
 
 #[cfg(test)]

@@ -34,9 +34,30 @@ fn trust_is_for_exactly_one_directory() {
     for other in [&inner, &beside, &place.root.path().to_owned()] {
         assert!(!place.trust.is_trusted(other).unwrap(), "{}", other.display());
     }
-    assert!(place.trust.revoke(&project).unwrap());
-    assert!(!place.trust.revoke(&project).unwrap());
+    assert_eq!(place.trust.revoke(&project).unwrap(), Said::Trusted);
+    assert_eq!(place.trust.revoke(&project).unwrap(), Said::Nothing);
     assert!(!place.trust.is_trusted(&project).unwrap());
+}
+
+/// Whatever was said last holds, and the other list does not know the directory any more.
+#[test]
+fn a_directory_is_trusted_or_refused_or_neither() {
+    let place = Place::new();
+    let project = place.directory("project");
+    let said = || {
+        let trusted = place.trust.is_trusted(&project).unwrap();
+        (trusted, place.trust.is_refused(&project).unwrap())
+    };
+    place.trust.refuse(&project).unwrap();
+    place.trust.refuse(&project).unwrap();
+    assert_eq!(said(), (false, true));
+    assert_eq!(place.trust.refused().unwrap(), std::slice::from_ref(&project));
+    place.trust.trust(&project).unwrap();
+    assert_eq!(said(), (true, false));
+    place.trust.refuse(&project).unwrap();
+    assert_eq!(said(), (false, true));
+    assert_eq!(place.trust.revoke(&project).unwrap(), Said::Refused);
+    assert_eq!(said(), (false, false));
 }
 
 #[test]
@@ -60,7 +81,7 @@ fn a_directory_that_is_gone_can_be_revoked() {
     place.trust.trust(&project).unwrap();
     std::fs::remove_dir(&project).unwrap();
     assert!(!place.trust.is_trusted(&project).unwrap());
-    assert!(place.trust.revoke(&project).unwrap());
+    assert_eq!(place.trust.revoke(&project).unwrap(), Said::Trusted);
     assert!(place.trust.list().unwrap().is_empty());
 }
 

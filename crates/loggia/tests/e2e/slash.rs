@@ -160,7 +160,18 @@ async fn the_tree_and_the_four_statuses() {
         .collect();
     assert_eq!(
         names,
-        ["help", "about", "tools", "approvals", "init", "memory", "stats", "compact", "clear"]
+        [
+            "help",
+            "about",
+            "tools",
+            "approvals",
+            "init",
+            "memory",
+            "stats",
+            "compact",
+            "clear",
+            "name"
+        ]
     );
     let add = &tree["commands"][5]["sub_commands"][2];
     assert_eq!(add["name"], "add");

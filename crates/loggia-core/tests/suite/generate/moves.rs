@@ -14,6 +14,7 @@ pub enum Move {
     Configure { by: u8, settings: Settings },
     Amend { by: u8, amendment: AmendPick },
     Notice { by: u8, text: String },
+    Name { by: u8, name: &'static str },
     Close { by: u8 },
     Report { turn: TurnPick, report: ReportPick },
 }
@@ -120,6 +121,7 @@ pub enum ReportPick {
     Cite(String),
     Usage(Usage),
     Notice(String),
+    Name(&'static str),
     Propose(CallPick, Proposal),
     /// What an agent does with a person's own line, or with nearly it.
     ProposeLine(CallPick, LinePick),

@@ -153,6 +153,9 @@ impl World {
                 let text = text.clone();
                 (client(*by), Command::Notice { level: Level::Warning, text })
             }
+            Move::Name { by, name } => {
+                (client(*by), Command::Name { name: loggia_core::SessionName::read(name).unwrap() })
+            }
             Move::Close { by } => (client(*by), Command::Close { reason: CloseReason::Requested }),
             Move::Report { turn, report } => {
                 let current = self.session.turn().map(|turn| turn.id.clone());
@@ -243,6 +246,9 @@ impl World {
                 Report::Usage { model, usage: *usage, window }
             }
             ReportPick::Notice(text) => Report::Notice { level: Level::Info, text: text.clone() },
+            ReportPick::Name(name) => {
+                Report::Name { name: loggia_core::SessionName::read(name).unwrap() }
+            }
             ReportPick::Propose(call, proposal) => {
                 Report::Propose { call: self.call(call), proposal: proposal.clone() }
             }

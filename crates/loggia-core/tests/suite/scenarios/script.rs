@@ -3,8 +3,8 @@
 use loggia_core::{
     Access, AgentName, Artifact, CallFailure, CallOutcome, ChoiceId, Command, Content, Details,
     Edit, Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
-    Part, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, Settings, Source,
-    Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
+    Part, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, SessionName,
+    Settings, Source, Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -181,6 +181,10 @@ impl Script {
     pub fn expand(&mut self, command: &str, source: &str, text: &str) {
         let (command, source, text) = (command.to_owned(), source.to_owned(), text.to_owned());
         self.report(Report::Expand { command, source, text });
+    }
+
+    pub fn name(&mut self, name: SessionName) {
+        self.report(Report::Name { name });
     }
 
     pub fn revoke(&mut self, rule: RuleId) {

@@ -125,7 +125,11 @@ impl Client {
                 };
                 Command::Amend { amendment }
             }
-            192..199 => Command::Notice { level: Level::Info, text: "hello".into() },
+            192..195 => {
+                let name = *rng.pick(&["parser", "the other one"]);
+                Command::Name { name: loggia_core::SessionName::read(name).unwrap() }
+            }
+            195..199 => Command::Notice { level: Level::Info, text: "hello".into() },
             _ if rng.percent(30) => Command::Close { reason: CloseReason::Requested },
             _ => return None,
         })

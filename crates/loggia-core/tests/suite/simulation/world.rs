@@ -311,6 +311,11 @@ impl World {
                 law!(self.event(*seq) == Some(&changed), "P1: {settings:?} is not at {seq}");
                 Some(*seq)
             }
+            (Command::Name { name }, Ok(Some(seq))) => {
+                let named = Event::SessionNamed { name: name.to_string() };
+                law!(self.event(*seq) == Some(&named), "P1: the name {name} is not at {seq}");
+                Some(*seq)
+            }
             (Command::Amend { amendment }, Ok(Some(seq))) => {
                 let amended = Event::PolicyAmended { amendment: amendment.clone() };
                 law!(self.event(*seq) == Some(&amended), "P1: {amendment:?} is not at {seq}");

@@ -248,6 +248,7 @@ impl Host for ChatHost {
                     lines: end_of(store, &listed.session, listed.head).await,
                     session: listed.session,
                     when: crate::cmd::sessions::time(listed.summary.updated),
+                    name: listed.summary.name,
                     title: listed.summary.title,
                     here: true,
                 });

@@ -1,0 +1,192 @@
+//! A question before there is a session: the dialog alone on the screen, by the same rules. Nothing
+//! that was typed before it appeared answers it, and what it is about is seen to its end before it is
+//! agreed to.
+//!
+//! What must not be here: what is asked about, and what comes of the answer.
+
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use loggia_core::{Choice, ChoiceId, Details, Risk};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::app::{Exit, Shown};
+use crate::dialog::{Dialog, NEVER, Reaction};
+use crate::input::Input;
+use crate::keymap::{self, Action, Place};
+use crate::moment::Moment;
+use crate::questions::OpenQuestion;
+use crate::runner::TuiError;
+use crate::terminal::Inline;
+use crate::theme::Theme;
+use crate::tty::{self, Tty};
+use crate::view::Frame;
+
+/// What is asked.
+pub struct Beforehand {
+    pub heading: String,
+    pub text: String,
+    pub theme: Theme,
+    /// The terminal breaks rows in two when it gets narrower.
+    pub reflows: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    Trust,
+    NotNow,
+    Never,
+    /// The person has left, or the terminal has.
+    Leave(Exit),
+}
+
+/// Asks until there is an answer. Nothing of the question stays on the screen.
+pub async fn ask(question: Beforehand) -> Result<Decision, TuiError> {
+    let mut tty = Tty::enter()?;
+    let reflows = question.reflows;
+    let mut asking = Asking::new(question, crossterm::terminal::size()?);
+    let mut inline = Inline::new(asking.size, tty::cursor_row()?);
+    let mut input = Input::start();
+    let began = Instant::now();
+    let moment = |at: Instant| {
+        let since = at.saturating_duration_since(began);
+        Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    };
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let decision = loop {
+        tty.mouse(true)?;
+        let frame = asking.draw(moment(Instant::now()));
+        inline.draw(&[], &frame);
+        tty.write(&inline.take())?;
+        asking.was_drawn(frame.shown(inline.top()), moment(Instant::now()));
+        let wake = asking.dialog.next_move(moment(Instant::now()));
+        let sleep = async {
+            match wake {
+                Some(at) => {
+                    tokio::time::sleep_until((began + Duration::from_millis(at.0)).into()).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let decided = tokio::select! {
+            biased;
+            _ = terminate.recv() => Some(Decision::Leave(Exit::Terminated)),
+            _ = hang_up.recv() => Some(Decision::Leave(Exit::HungUp)),
+            _ = interrupt.recv() => Some(Decision::Leave(Exit::Asked)),
+            event = input.events.recv() => match event {
+                Some((at, Ok(event))) => {
+                    if let Event::Resize(width, height) = event {
+                        asking.size = (width, height);
+                        inline.resized(asking.size, reflows);
+                    }
+                    asking.read(&event, moment(at))
+                }
+                Some((_, Err(_))) | None => Some(Decision::Leave(Exit::HungUp)),
+            },
+            () = sleep => None,
+        };
+        if let Some(decision) = decided {
+            break decision;
+        }
+    };
+    input.stop().await;
+    if decision != Decision::Leave(Exit::HungUp) {
+        inline.close();
+        tty.write(&inline.take())?;
+    }
+    Ok(decision)
+}
+
+/// The machine behind it: no terminal, no clock.
+struct Asking {
+    dialog: Dialog,
+    theme: Theme,
+    size: (u16, u16),
+}
+
+impl Asking {
+    fn new(question: Beforehand, size: (u16, u16)) -> Self {
+        let Beforehand { heading, text, theme, .. } = question;
+        let choice = |id: &str, name: &str| Choice {
+            id: id.into(),
+            name: name.to_owned(),
+            description: None,
+        };
+        let dialog = Dialog::beforehand(OpenQuestion {
+            approval: "beforehand".into(),
+            call: "beforehand".into(),
+            tool: String::new(),
+            title: heading,
+            details: Details::Generic { text },
+            choices: vec![
+                choice(ChoiceId::PROCEED_ONCE, "Trust it, from now on"),
+                choice(ChoiceId::CANCEL, "Not now: go on without, and ask again next time"),
+                choice(NEVER, "Never: go on without, and do not ask again"),
+            ],
+            risk: Risk::High,
+        });
+        Self { dialog, theme, size }
+    }
+
+    fn draw(&mut self, now: Moment) -> Frame {
+        let (width, height) = (self.size.0, usize::from(self.size.1));
+        let drawn = self.dialog.draw(width, height, &self.theme, now);
+        Frame::of_question(drawn, self.dialog.question.approval.clone())
+    }
+
+    fn was_drawn(&mut self, shown: Shown, now: Moment) {
+        let seen_end = shown.question.is_some_and(|(_, end)| end);
+        self.dialog.was_drawn(now, seen_end);
+        self.dialog.answer_rows = shown.answers;
+    }
+
+    fn read(&mut self, event: &Event, now: Moment) -> Option<Decision> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key, now),
+            // There is no line that it could be written into, and it answers nothing.
+            Event::Paste(_) => {
+                self.dialog.was_typed(now);
+                None
+            }
+            Event::Mouse(mouse) => self.mouse(*mouse, now),
+            _ => None,
+        }
+    }
+
+    fn key(&mut self, event: &KeyEvent, now: Moment) -> Option<Decision> {
+        match keymap::own_action(Place::Anywhere, event) {
+            Some(Action::Leave | Action::LeaveIfEmpty) => Some(Decision::Leave(Exit::Asked)),
+            _ => decision(self.dialog.key(event, now)),
+        }
+    }
+
+    fn mouse(&mut self, event: MouseEvent, now: Moment) -> Option<Decision> {
+        let rows = match event.kind {
+            MouseEventKind::ScrollUp => -3,
+            MouseEventKind::ScrollDown => 3,
+            MouseEventKind::Down(MouseButton::Left) => {
+                let hit = self.dialog.answer_rows.iter().find(|(at, _)| *at == event.row);
+                let index = hit.map(|(_, index)| *index)?;
+                return decision(self.dialog.click(index, now));
+            }
+            _ => return None,
+        };
+        self.dialog.scroll_by(rows);
+        None
+    }
+}
+
+fn decision(reaction: Reaction) -> Option<Decision> {
+    let Reaction::Answer(choice, _) = reaction else { return None };
+    Some(match choice.0.as_str() {
+        ChoiceId::PROCEED_ONCE => Decision::Trust,
+        NEVER => Decision::Never,
+        _ => Decision::NotNow,
+    })
+}
+
+#[cfg(test)]
+#[path = "before_tests.rs"]
+mod tests;

@@ -1,0 +1,94 @@
+use crossterm::event::{KeyCode, KeyModifiers};
+
+use super::*;
+use crate::guard::GUARD;
+
+fn asking(text: &str, size: (u16, u16)) -> Asking {
+    let question = Beforehand {
+        heading: "Do you trust it?".into(),
+        text: text.into(),
+        theme: Theme::default(),
+        reflows: true,
+    };
+    Asking::new(question, size)
+}
+
+fn draw(asking: &mut Asking, now: u64) -> Vec<String> {
+    let frame = asking.draw(Moment(now));
+    asking.was_drawn(frame.shown(Some(0)), Moment(now));
+    frame.lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+}
+
+fn press(asking: &mut Asking, code: KeyCode, now: u64) -> Option<Decision> {
+    let event = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
+    asking.read(&event, Moment(now))
+}
+
+#[test]
+fn every_answer_has_its_key_and_esc_is_not_now() {
+    use KeyCode::{Char, Enter, Esc};
+    let cases = [
+        (Char('y'), Some(Decision::Trust)),
+        (Char('n'), Some(Decision::NotNow)),
+        (Char('d'), Some(Decision::Never)),
+        (Char('3'), Some(Decision::Never)),
+        // What is marked first allows nothing.
+        (Enter, Some(Decision::NotNow)),
+        (Esc, Some(Decision::NotNow)),
+        (Char('x'), None),
+        (Char('e'), None),
+    ];
+    for (key, wanted) in cases {
+        let mut asking = asking("model = x", (60, 20));
+        draw(&mut asking, 0);
+        assert_eq!(press(&mut asking, key, GUARD), wanted, "{key}");
+    }
+    let mut asking = asking("model = x", (60, 20));
+    draw(&mut asking, 0);
+    let leave = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
+    let left = asking.read(&Event::Key(leave), Moment(1));
+    assert_eq!(left, Some(Decision::Leave(Exit::Asked)), "whoever leaves need not wait");
+}
+
+#[test]
+fn nothing_typed_or_pasted_before_it_was_seen_answers() {
+    let mut asking = asking("model = x", (60, 20));
+    assert_eq!(press(&mut asking, KeyCode::Char('y'), 10), None, "never drawn");
+    draw(&mut asking, 11);
+    let mut now = 11;
+    for key in [KeyCode::Char('y'), KeyCode::Enter, KeyCode::Esc, KeyCode::Char('d')] {
+        now += GUARD - 1;
+        assert_eq!(press(&mut asking, key, now), None, "{key}");
+        draw(&mut asking, now);
+    }
+    let now = now + GUARD;
+    assert_eq!(asking.read(&Event::Paste("y".into()), Moment(now)), None);
+    assert_eq!(press(&mut asking, KeyCode::Char('y'), now + 1), None, "just pasted");
+    assert_eq!(press(&mut asking, KeyCode::Char('y'), now + 1 + GUARD), Some(Decision::Trust));
+}
+
+/// A list that does not fit is seen to its end before it is trusted; the rest is free.
+#[test]
+fn it_is_trusted_only_when_seen_to_its_end() {
+    let long = "hooks.prompt_submit = x\n".repeat(40);
+    for (key, wanted) in [('n', Decision::NotNow), ('d', Decision::Never)] {
+        let mut asking = asking(&long, (60, 12));
+        draw(&mut asking, 0);
+        assert_eq!(press(&mut asking, KeyCode::Char('y'), GUARD), None);
+        assert_eq!(press(&mut asking, KeyCode::Char(key), GUARD), Some(wanted));
+    }
+    let mut asking = asking(&long, (60, 12));
+    draw(&mut asking, 0);
+    press(&mut asking, KeyCode::End, GUARD);
+    assert!(draw(&mut asking, GUARD).join("\n").contains("the end"));
+    assert_eq!(press(&mut asking, KeyCode::Char('y'), GUARD), Some(Decision::Trust));
+}
+
+#[test]
+fn every_size_asks() {
+    for (width, height) in [(1, 1), (10, 3), (24, 10), (300, 100)] {
+        let mut asking = asking("model = x", (width, height));
+        let lines = draw(&mut asking, 0);
+        assert!(!lines.is_empty() && lines.len() <= usize::from(height), "{width}x{height}");
+    }
+}

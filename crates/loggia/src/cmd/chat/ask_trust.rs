@@ -1,0 +1,93 @@
+//! Whether a directory is trusted, asked once on the screen before there is a session.
+//!
+//! Only in a terminal that is somebody's own: `run`, `serve`, `attach` and pipes never get here.
+
+use std::fmt::Write as _;
+
+use loggia_tui::{Beforehand, Decision, Exit};
+
+use super::{reflows, theme};
+use crate::compose::App;
+use crate::config::trust::Trust;
+use crate::config::{Flags, KeptBack, PROJECT_FILE, ThemeChoice};
+use crate::exit::Usage;
+use crate::style::one_line;
+
+/// Asks if there is something to ask about. Some: the person has left instead.
+pub async fn ask_trust(app: &App) -> anyhow::Result<Option<Exit>> {
+    let Some((text, choice)) = to_be_asked(app) else { return Ok(None) };
+    let question = Beforehand {
+        heading: "Do you trust this directory?".to_owned(),
+        text,
+        theme: theme(app, choice),
+        reflows: reflows(app),
+    };
+    let decision = loggia_tui::ask(question).await;
+    let trust = Trust::new(&app.paths);
+    match decision.map_err(|error| Usage(error.to_string()))? {
+        Decision::Trust => drop(trust.trust(&app.workspace)?),
+        Decision::NotNow => {}
+        Decision::Never => trust.refuse(&app.workspace)?,
+        Decision::Leave(exit) => return Ok(Some(exit)),
+    }
+    Ok(None)
+}
+
+/// None where nothing would change, where somebody has said so before, and where what is wrong is
+/// reported when the configuration is loaded.
+fn to_be_asked(app: &App) -> Option<(String, ThemeChoice)> {
+    // A command that Loggia runs is nobody to ask, also where it made itself a terminal.
+    if app.environment.get("LOGGIA").is_some() {
+        return None;
+    }
+    let trust = Trust::new(&app.paths);
+    if trust.is_trusted(&app.workspace).ok()? || trust.is_refused(&app.workspace).ok()? {
+        return None;
+    }
+    let (environment, workspace) = (&app.environment, &app.workspace);
+    let loaded = crate::config::load(environment, &app.paths, workspace, &Flags::default()).ok()?;
+    let (settings, commands) = (loaded.kept_back?, app.commands.untrusted(workspace));
+    if settings.is_empty() && commands.is_empty() {
+        return None;
+    }
+    let directory = workspace.display().to_string();
+    Some((listed(&directory, &settings, &commands), loaded.config.theme))
+}
+
+/// Everything by name, and settings with what they say: nobody agrees to what was not shown.
+fn listed(directory: &str, settings: &[KeptBack], commands: &[String]) -> String {
+    let mut text = format!("{}\n", one_line(directory));
+    if !settings.is_empty() {
+        let _ = writeln!(text, "\nIts {PROJECT_FILE} would set:");
+    }
+    for KeptBack { key, line, written } in settings {
+        let _ = writeln!(text, "  {key} = {} (line {line})", one_line(written));
+    }
+    if !commands.is_empty() {
+        let names: Vec<String> = commands.iter().map(|name| format!("/{name}")).collect();
+        let _ = writeln!(text, "\nIts commands would count:\n  {}", one_line(&names.join(", ")));
+    }
+    text.push_str(
+        "\nIt comes with the project: read the files first. Trust is for this directory, whatever \
+         they say later. Until then its settings may only restrict.",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_listed_and_nothing_is_obeyed() {
+        let kept = |key, line, written: &str| KeptBack { key, line, written: written.into() };
+        let settings =
+            [kept("model", 1, "\"x\u{1b}[2J\""), kept("hooks.prompt_submit", 3, "[\n\"./a\"]")];
+        let text = listed("/w\n/x", &settings, &["fix".into(), "git:commit".into()]);
+        let wanted = "/w\\u{a}/x\n\nIts .loggia/config.toml would set:\n  \
+                      model = \"x\\u{1b}[2J\" (line 1)\n  \
+                      hooks.prompt_submit = [\\u{a}\"./a\"] (line 3)\n\n\
+                      Its commands would count:\n  /fix, /git:commit\n\nIt comes";
+        assert!(text.starts_with(wanted), "{text}");
+    }
+}
