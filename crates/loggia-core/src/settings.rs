@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Mode, Rule};
 use crate::repository::Repository;
+use crate::timeout::Timeout;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -64,6 +65,9 @@ pub struct Settings {
     /// Nobody is there who could be asked: what would be a question is refused at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
+    /// What becomes of questions that nobody answers; None: they wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Timeout>,
     #[serde(default)]
     pub limits: Limits,
 }

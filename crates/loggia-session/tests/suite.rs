@@ -24,4 +24,5 @@ mod suite {
     mod resume;
     mod settled;
     mod sqlite;
+    mod unanswered;
 }

@@ -183,6 +183,7 @@ impl App {
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,
             unattended: false,
+            timeout: None,
             limits: config.limits.clone(),
         })
     }

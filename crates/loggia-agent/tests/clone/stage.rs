@@ -189,6 +189,7 @@ impl Stage {
             rules: Vec::new(),
             tools: None,
             unattended: false,
+            timeout: None,
             limits: Limits::default(),
         };
         let new = NewSession { workspace, settings, agent: AgentName("test".into()) };

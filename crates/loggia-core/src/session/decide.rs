@@ -9,13 +9,14 @@ use crate::command::{
     Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
 };
 use crate::content::Content;
-use crate::event::{Amendment, Authority, CloseReason, Event, TurnOutcome};
-use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
+use crate::event::{Amendment, Authority, CloseReason, Event, Level, TurnOutcome};
+use crate::id::{ApprovalId, CallId, Fresh, PromptId, RuleId, TaskId};
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
 use crate::session::{
     ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, READY_LIMIT, SUMMARY_LIMIT, Session,
 };
+use crate::timeout::OnTimeout;
 
 type Decision = Result<Vec<Event>, Refusal>;
 
@@ -55,6 +56,7 @@ impl Session {
             Command::Answer { to, choice, edit, digest } => {
                 self.answer(to, choice, edit.as_ref(), digest.as_deref(), origin, fresh)
             }
+            Command::Expire { approval } => Ok(self.expire(approval, fresh)),
             Command::Cancel { what } => self.cancel(what, origin, fresh),
             Command::Configure { settings } => {
                 let same = self.opened.as_ref().is_some_and(|opened| opened.settings == *settings);
@@ -211,6 +213,38 @@ impl Session {
                 Err(Refusal::AlreadyAnswered { choice: choice.clone(), by: by.clone(), at: *at })
             }
             Closing::Withdrawn { why } => Err(Refusal::Withdrawn { why: why.clone(), at: *at }),
+        }
+    }
+
+    /// The policy's answer to a question that nobody gave one. Whoever was first has won: then, and
+    /// where the policy has changed meanwhile, there is nothing to do.
+    fn expire(&self, approval: &ApprovalId, fresh: &Fresh) -> Vec<Event> {
+        let timeout = self.opened.as_ref().and_then(|opened| opened.settings.timeout);
+        let asked = self.open_approvals().find(|(_, asked)| asked.id == *approval);
+        let (Some(timeout), Some(turn), Some((call, _))) = (timeout, &self.turn, asked) else {
+            return Vec::new();
+        };
+        let reason = timeout.reason();
+        let answered = Event::ApprovalAnswered {
+            approval: approval.clone(),
+            call: call.id.clone(),
+            choice: ChoiceId::CANCEL.into(),
+            edit: None,
+            details: None,
+        };
+        match timeout.then {
+            OnTimeout::Wait => Vec::new(),
+            OnTimeout::Deny => {
+                let outcome = CallOutcome::Cancelled { reason };
+                vec![answered, Event::CallEnded { call: call.id.clone(), outcome }]
+            }
+            OnTimeout::Cancel => {
+                let text = format!("The turn was cancelled: {reason}.");
+                let notice = Event::NoticeRaised { level: Level::Warning, text };
+                let ended = end_turn(turn, TurnOutcome::Cancelled, &reason);
+                let next = self.start_next(fresh, &[]);
+                [notice, answered].into_iter().chain(ended).chain(next).collect()
+            }
         }
     }
 
