@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Mode, Rule};
 use crate::repository::Repository;
-use crate::timeout::Timeout;
+use crate::timeout::{OnTimeout, Timeout};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -75,9 +75,11 @@ pub struct Settings {
 impl Settings {
     /// What passes without a question, and what becomes of the questions, for people.
     pub fn approvals(&self) -> String {
-        match self.unattended {
-            false => self.mode.name().to_owned(),
-            true => format!("{}, unattended", self.mode.name()),
+        let mode = self.mode.name();
+        match self.timeout.filter(|timeout| timeout.then != OnTimeout::Wait) {
+            _ if self.unattended => format!("{mode}, unattended"),
+            Some(Timeout { after, then }) => format!("{mode}, {} after {after}", then.done()),
+            None => mode.to_owned(),
         }
     }
 }

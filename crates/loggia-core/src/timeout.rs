@@ -54,6 +54,15 @@ impl OnTimeout {
             OnTimeout::Cancel => "cancel",
         }
     }
+
+    /// What has become of the call then, for people.
+    pub fn done(self) -> &'static str {
+        match self {
+            OnTimeout::Wait => "open",
+            OnTimeout::Deny => "refused",
+            OnTimeout::Cancel => "cancelled",
+        }
+    }
 }
 
 /// A length of time as people write it: `90s`, `10m`, `2h`, `1d`.

@@ -70,6 +70,7 @@ impl Wish {
             | Command::Amend { .. }
             | Command::Notice { .. }
             | Command::Close { .. }
+            | Command::Expire { .. }
             | Command::Report { .. } => None,
         }
     }

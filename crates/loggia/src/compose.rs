@@ -183,7 +183,7 @@ impl App {
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,
             unattended: false,
-            timeout: None,
+            timeout: config.approvals.policy(),
             limits: config.limits.clone(),
         })
     }

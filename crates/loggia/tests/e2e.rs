@@ -105,6 +105,8 @@ mod tls;
 mod tool_faults;
 #[path = "e2e/tui.rs"]
 mod tui;
+#[path = "e2e/unanswered.rs"]
+mod unanswered;
 #[path = "e2e/walls.rs"]
 mod walls;
 #[path = "e2e/workspace_faults.rs"]

@@ -234,16 +234,19 @@ impl Session {
         };
         match timeout.then {
             OnTimeout::Wait => Vec::new(),
-            OnTimeout::Deny => {
-                let outcome = CallOutcome::Cancelled { reason };
-                vec![answered, Event::CallEnded { call: call.id.clone(), outcome }]
-            }
+            OnTimeout::Deny => vec![answered, not_made(call, &reason)],
             OnTimeout::Cancel => {
                 let text = format!("The turn was cancelled: {reason}.");
                 let notice = Event::NoticeRaised { level: Level::Warning, text };
-                let ended = end_turn(turn, TurnOutcome::Cancelled, &reason);
-                let next = self.start_next(fresh, &[]);
-                [notice, answered].into_iter().chain(ended).chain(next).collect()
+                // The one that is answered comes last: nobody is asked another question in between.
+                let others = turn.calls.iter().filter(|other| other.id != call.id);
+                let mut events = vec![notice];
+                events.extend(others.map(|other| not_made(other, &reason)));
+                events.extend([answered, not_made(call, &reason)]);
+                let (turn, outcome) = (turn.id.clone(), TurnOutcome::Cancelled);
+                events.push(Event::TurnEnded { turn, outcome });
+                events.extend(self.start_next(fresh, &[]));
+                events
             }
         }
     }
@@ -489,11 +492,13 @@ fn running_call(turn: &OpenTurn, call: &CallId) -> Result<(), Refusal> {
 
 /// Every call ends before its turn does.
 fn end_turn(turn: &OpenTurn, outcome: TurnOutcome, why: &str) -> Vec<Event> {
-    let ended = turn.calls.iter().map(|call| Event::CallEnded {
-        call: call.id.clone(),
-        outcome: CallOutcome::Cancelled { reason: why.to_owned() },
-    });
+    let ended = turn.calls.iter().map(|call| not_made(call, why));
     ended.chain([Event::TurnEnded { turn: turn.id.clone(), outcome }]).collect()
+}
+
+fn not_made(call: &OpenCall, why: &str) -> Event {
+    let outcome = CallOutcome::Cancelled { reason: why.to_owned() };
+    Event::CallEnded { call: call.id.clone(), outcome }
 }
 
 /// The details with the person's change in them. A change may replace content, never move it.

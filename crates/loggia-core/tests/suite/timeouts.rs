@@ -94,9 +94,9 @@ fn what_follows_when_the_time_is_up() {
     let denied: &[&str] = &["call-a: cancel", "call-a was not made: nobody answered within 90s"];
     let cancelled: &[&str] = &[
         "The turn was cancelled: nobody answered within 90s.",
+        "call-b was not made: nobody answered within 90s",
         "call-a: cancel",
         "call-a was not made: nobody answered within 90s",
-        "call-b was not made: nobody answered within 90s",
         "cancelled",
         "two begins",
     ];
