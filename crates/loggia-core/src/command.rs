@@ -7,7 +7,7 @@ use crate::approval::{ChoiceId, Edit, Question};
 use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::event::{Amendment, CloseReason, Level, Screening, Source, Step, TurnOutcome, Usage};
-use crate::id::{CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
+use crate::id::{ApprovalId, CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
 use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
@@ -53,6 +53,10 @@ pub enum Command {
         edit: Option<Edit>,
         /// The digest of what the person saw, where the client sends one.
         digest: Option<String>,
+    },
+    /// The time of a question is up. Sent by the session's own clock, and by no client.
+    Expire {
+        approval: ApprovalId,
     },
     Cancel {
         what: Cancel,

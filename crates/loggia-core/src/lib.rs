@@ -27,6 +27,7 @@ pub mod settings;
 pub mod shell;
 pub mod slash;
 pub mod task;
+pub mod timeout;
 pub mod transcript;
 
 pub use approval::{Choice, ChoiceId, Edit, Question, Risk};
@@ -58,4 +59,5 @@ pub use slash::custom::{CustomCommand, CustomCommands};
 pub use slash::{Slash, SlashCommand, SlashError};
 pub use task::TaskState;
 pub use task::view::{Exchange, RefusedCall, TaskArtifact, TaskView, Tasks};
+pub use timeout::{OnTimeout, Seconds, Timeout};
 pub use transcript::{CallCell, Cell, CellBody, Transcript};

@@ -43,6 +43,9 @@ impl Surface {
 /// Between a principal's name and what is its own for ever.
 pub const MARK: char = '~';
 
+/// What answers where nobody does.
+const TIME_OUT: &str = "time-out";
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
     pub surface: Surface,
@@ -67,6 +70,11 @@ impl Origin {
         Self::new(Surface::Agent, "agent")
     }
 
+    /// Nobody: the policy for questions that are left open.
+    pub fn timeout() -> Self {
+        Self::new(Surface::Policy, TIME_OUT)
+    }
+
     pub fn system() -> Self {
         Self::new(Surface::System, "loggia")
     }
@@ -74,6 +82,9 @@ impl Origin {
 
 impl fmt::Display for Origin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.surface == Surface::Policy && self.client.as_str() == TIME_OUT {
+            return write!(out, "the {TIME_OUT}");
+        }
         // Somebody with a name goes by it; others are told apart by their client.
         write!(out, "{}:{}", self.surface.label(), self.name().unwrap_or(self.client.as_str()))
     }

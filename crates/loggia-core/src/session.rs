@@ -110,6 +110,8 @@ pub struct OpenApproval {
     pub id: ApprovalId,
     pub choices: Vec<Choice>,
     pub risk: Risk,
+    /// When it was asked.
+    pub asked: Millis,
 }
 
 #[derive(Debug, Clone, PartialEq)]

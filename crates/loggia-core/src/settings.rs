@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::{Mode, Rule};
 use crate::repository::Repository;
+use crate::timeout::{OnTimeout, Timeout};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -64,6 +65,9 @@ pub struct Settings {
     /// Nobody is there who could be asked: what would be a question is refused at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
+    /// What becomes of questions that nobody answers; None: they wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Timeout>,
     #[serde(default)]
     pub limits: Limits,
 }
@@ -71,9 +75,11 @@ pub struct Settings {
 impl Settings {
     /// What passes without a question, and what becomes of the questions, for people.
     pub fn approvals(&self) -> String {
-        match self.unattended {
-            false => self.mode.name().to_owned(),
-            true => format!("{}, unattended", self.mode.name()),
+        let mode = self.mode.name();
+        match self.timeout.filter(|timeout| timeout.then != OnTimeout::Wait) {
+            _ if self.unattended => format!("{mode}, unattended"),
+            Some(Timeout { after, then }) => format!("{mode}, {} after {after}", then.done()),
+            None => mode.to_owned(),
         }
     }
 }

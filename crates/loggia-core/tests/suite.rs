@@ -16,6 +16,7 @@ mod suite {
     mod scenarios;
     mod simulation;
     mod slash;
+    mod timeouts;
     mod transcript;
     mod witness;
 }

@@ -85,6 +85,7 @@ async fn session() -> (Hub, SessionHandle) {
         rules: Vec::new(),
         tools: None,
         unattended: false,
+        timeout: None,
         limits: Limits::default(),
     };
     let workspace = Workspace::Local { path: "/workspace".into() };

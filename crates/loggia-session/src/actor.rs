@@ -3,9 +3,11 @@
 //! Each step: wait for a message, drain what else is there, decide, append, publish, answer, act.
 //! In that order, always: durable, then visible, then acted on. A failed append stops the actor;
 //! opening the session again is the repair. How the agent is run, and what it may compute before its
-//! prompt is on disk, is in [`work`]; where a writer is that has nothing to do, in [`bed`].
+//! prompt is on disk, is in [`work`]; where a writer is that has nothing to do, in [`bed`]; when a
+//! question has been open for too long, in [`patience`].
 
 pub mod bed;
+mod patience;
 mod work;
 
 use std::collections::{HashMap, HashSet};
@@ -13,8 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    CallId, CallOutcome, CallState, Command, Effect, Fresh, Millis, Origin, Refusal, Report,
-    Session, SessionId, Stamped, TaskId, TaskState, effects,
+    ApprovalId, CallId, CallOutcome, CallState, Command, Effect, Fresh, Millis, Origin, Refusal,
+    Report, Session, SessionId, Stamped, TaskId, TaskState, effects,
 };
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -26,6 +28,7 @@ use crate::log::{self, Log, Publisher};
 use crate::ports::{Agent, Lease, Store, StoreError};
 use crate::turn::{FromAgent, Permit, Waiter};
 use bed::Bed;
+use patience::{Patience, expired};
 use work::{Begun, Running};
 
 const CONTROL_INBOX: usize = 64;
@@ -56,6 +59,7 @@ pub(crate) struct Actor {
     unclaimed: HashMap<CallId, Verdict>,
     /// Who waits until a task is over or asks. Bounded by the clients there are.
     settling: Vec<(TaskId, Reply, Ack)>,
+    patience: Patience,
     seeds: u64,
     stopping: bool,
     /// A session that begins with its first command: how it is opened then.
@@ -107,6 +111,7 @@ impl Actor {
             inherited: HashSet::new(),
             unclaimed: HashMap::new(),
             settling: Vec::new(),
+            patience: Patience::default(),
             seeds: uuid::Uuid::now_v7().as_u64_pair().1,
             stopping: false,
             unopened: None,
@@ -157,6 +162,7 @@ impl Actor {
     pub async fn run(mut self: Box<Self>) -> Option<Box<Self>> {
         while !self.is_at_rest() {
             let mut step = Step::default();
+            let next = self.patience.next(&self.session, now);
             let over = tokio::select! {
                 biased; // control first: a cancel or an answer must not wait behind a stream
                 message = self.control.recv() => match message {
@@ -166,6 +172,10 @@ impl Actor {
                     }
                     None => true, // every handle is gone: nobody can reach this session any more
                 },
+                approval = expired(next) => {
+                    self.expire(approval, &mut step);
+                    false
+                }
                 Some(message) = self.reports.recv() => {
                     self.take_report(*message, &mut step);
                     false
@@ -290,6 +300,13 @@ impl Actor {
                     self.waiters.insert(call, waiter);
                 }
             }
+        }
+    }
+
+    fn expire(&mut self, approval: ApprovalId, step: &mut Step) {
+        let command = Command::Expire { approval };
+        if let Err(refusal) = self.decide(command, &Origin::timeout(), step) {
+            tracing::error!(session = %self.id, %refusal, "a question can not expire");
         }
     }
 

@@ -111,6 +111,7 @@ fn settings() -> Settings {
         rules: Vec::new(),
         tools: None,
         unattended: false,
+        timeout: None,
         limits,
     }
 }

@@ -25,4 +25,5 @@ mod suite {
     mod resume;
     mod settled;
     mod sqlite;
+    mod unanswered;
 }

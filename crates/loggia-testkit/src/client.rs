@@ -41,6 +41,7 @@ pub fn settings(mode: Mode) -> Settings {
         rules: Vec::new(),
         tools: None,
         unattended: false,
+        timeout: None,
         limits: loggia_core::Limits::default(),
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
 use loggia_core::{
     ApprovalId, Cancel, CellBody, ChoiceId, CustomCommands, Edit, Envelope, Event, Millis,
-    ModelName, Origin, Prices, Refusal, Seq, SessionId, Settings, Transcript, TurnOutcome,
+    ModelName, OnTimeout, Origin, Prices, Refusal, Seq, SessionId, Settings, Transcript,
+    TurnOutcome,
 };
 use loggia_session::SubmitError;
 
@@ -240,6 +241,15 @@ impl Model {
     pub fn elapsed(&self, now: Moment) -> Option<u64> {
         let started = self.facts.turn?;
         u64::try_from(self.wall(now).0.saturating_sub(started.0)).ok().or(Some(0))
+    }
+
+    /// What becomes of the oldest question if nobody answers it, and in how many milliseconds.
+    pub fn left(&self, now: Moment) -> Option<(OnTimeout, u64)> {
+        let timeout = self.facts.settings.as_ref()?.timeout?;
+        let patience = i64::try_from(timeout.patience()?.as_millis()).ok()?;
+        let due = self.questions.first()?.asked.0.saturating_add(patience);
+        let left = due.saturating_sub(self.wall(now).0).clamp(0, patience);
+        Some((timeout.then, u64::try_from(left).unwrap_or(0)))
     }
 
     /// The time on the wall.

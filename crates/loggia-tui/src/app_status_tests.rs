@@ -70,3 +70,41 @@ fn the_status_says_what_it_cost_where_every_price_is_known() {
     desk.event(Origin::agent(), usage("other"));
     assert!(status(&mut desk).ends_with("· 66k in, 2.0k out · ? help"), "{}", status(&mut desk));
 }
+
+/// A question says how much time it has, by the clock of the log; where it may wait, nothing.
+#[test]
+fn a_question_says_what_becomes_of_it_and_when() {
+    use loggia_core::{OnTimeout, Seconds, Timeout};
+    let within = |then| Some(Timeout { after: Seconds(300), then });
+    let cases = [
+        (None, 50, "? waiting for an answer · 50s"),
+        (within(OnTimeout::Wait), 50, "? waiting for an answer · 50s"),
+        (within(OnTimeout::Deny), 50, "? waiting for an answer · 50s · refused in 4m 10s"),
+        (within(OnTimeout::Cancel), 299, "? waiting for an answer · 4m 59s · cancelled in 1s"),
+        // The writer has not said so yet.
+        (within(OnTimeout::Deny), 301, "? waiting for an answer · 5m 01s · refused in 0s"),
+    ];
+    for (timeout, passed, wanted) in cases {
+        let mut desk = Desk::new();
+        desk.model.size = (100, 20);
+        let settings = desk.model.facts.settings.clone().unwrap();
+        desk.event(me(), Event::SettingsChanged { settings: Settings { timeout, ..settings } });
+        desk.turn("go");
+        desk.ask("one");
+        desk.now += passed * 1_000;
+        let shown: Vec<String> = desk.draw().lines.iter().map(ToString::to_string).collect();
+        assert!(shown.iter().any(|line| line == wanted), "{wanted}: {shown:#?}");
+        // The clock turns while nobody does anything.
+        assert!(desk.model.next_move(Moment(desk.now)) <= Some(Moment(desk.now + 1_000)));
+    }
+}
+
+#[test]
+fn who_is_too_late_is_told_that_time_was_up() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("one");
+    desk.answered(Origin::timeout(), "one", "cancel");
+    assert_eq!(desk.remark(), "refused by the time-out: run one");
+    assert!(desk.model.dialog.is_none());
+}

@@ -58,6 +58,7 @@ impl Desk {
                     rules: Vec::new(),
                     tools: None,
                     unattended: false,
+                    timeout: None,
                     limits: Default::default(),
                 },
                 agent: loggia_core::AgentName("loggia".into()),

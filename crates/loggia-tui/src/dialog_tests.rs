@@ -13,6 +13,7 @@ fn question(details: Details) -> OpenQuestion {
         choices: policy::choices("tool", &details, Risk::Normal),
         details,
         risk: Risk::Normal,
+        asked: Default::default(),
     }
 }
 

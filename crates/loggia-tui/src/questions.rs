@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Envelope, Event, Origin, Risk};
+use loggia_core::{
+    ApprovalId, CallId, Choice, ChoiceId, Details, Envelope, Event, Millis, Origin, Risk,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenQuestion {
@@ -14,6 +16,7 @@ pub struct OpenQuestion {
     pub details: Details,
     pub choices: Vec<Choice>,
     pub risk: Risk,
+    pub asked: Millis,
 }
 
 /// How a question went away.
@@ -60,6 +63,7 @@ impl Questions {
                     details,
                     choices: choices.clone(),
                     risk: *risk,
+                    asked: envelope.at,
                 });
                 None
             }

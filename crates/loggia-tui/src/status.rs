@@ -83,12 +83,21 @@ fn context(held: u64, window: Option<u64>) -> Option<String> {
 pub fn activity(model: &Model, now: Moment) -> Option<Line<'static>> {
     let elapsed = model.elapsed(now)?;
     let turn = model.frame(now) % SPINNER.len();
+    let dim = |text: String| Line::from(Span::styled(text, model.theme.dim));
     let text = match model.questions.open().len() {
-        0 => format!("{} working · {} · Esc interrupts", SPINNER.get(turn)?, spoken(elapsed)),
+        0 => {
+            return Some(dim(format!(
+                "{} working · {} · Esc interrupts",
+                SPINNER.get(turn)?,
+                spoken(elapsed)
+            )));
+        }
         1 => format!("? waiting for an answer · {}", spoken(elapsed)),
         more => format!("? {more} questions are open · {}", spoken(elapsed)),
     };
-    Some(Line::from(Span::styled(text, model.theme.dim)))
+    let left =
+        model.left(now).map(|(then, left)| format!(" · {} in {}", then.done(), spoken(left)));
+    Some(dim(text + &left.unwrap_or_default()))
 }
 
 /// `950`, `1.2k`, `34k`, `1.5M`.

@@ -72,6 +72,7 @@ impl Wish {
             | Command::Name { .. }
             | Command::Notice { .. }
             | Command::Close { .. }
+            | Command::Expire { .. }
             | Command::Report { .. } => None,
         }
     }

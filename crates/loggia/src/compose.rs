@@ -186,6 +186,7 @@ impl App {
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,
             unattended: false,
+            timeout: config.approvals.policy(),
             limits: config.limits.clone(),
         })
     }

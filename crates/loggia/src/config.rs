@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use loggia_core::{Limits, Mode, Prices, Rule};
+use loggia_core::{Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
 
 use clones::ClonesConfig;
 use document::Entry;
@@ -50,6 +50,7 @@ pub struct Config {
     /// From `[commands]` of every layer, with ids `config-1`, `config-2`, …
     pub rules: Vec<Rule>,
     pub limits: Limits,
+    pub approvals: ApprovalsConfig,
     pub server: ServerLimits,
     pub tls: TlsConfig,
     pub clones: ClonesConfig,
@@ -64,6 +65,20 @@ pub struct Config {
     /// What tokens cost.
     pub prices: Prices,
     pub theme: ThemeChoice,
+}
+
+/// What becomes of questions that nobody answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ApprovalsConfig {
+    /// None: they wait.
+    pub timeout: Option<Seconds>,
+    pub on_timeout: OnTimeout,
+}
+
+impl ApprovalsConfig {
+    pub fn policy(self) -> Option<Timeout> {
+        self.timeout.map(|after| Timeout { after, then: self.on_timeout })
+    }
 }
 
 /// What keys mean where prompts are written.

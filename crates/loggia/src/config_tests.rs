@@ -89,6 +89,7 @@ fn built_in_values_need_no_file() {
     assert_eq!(loaded.config.model, "offline");
     assert_eq!(loaded.config.mode, Mode::Ask);
     assert_eq!(loaded.config.limits, Limits::default());
+    assert_eq!(loaded.config.approvals.policy(), None);
     assert!(loaded.config.rules.is_empty() && loaded.config.pass_env.is_empty());
     assert_eq!(loaded.config.shell, None);
     assert!(loaded.notices.is_empty());
@@ -231,6 +232,48 @@ fn an_untrusted_project_may_only_restrict() {
     let trusted = machine.trusted();
     assert_eq!(trusted.load().config.limits.calls, 20);
     assert!(trusted.notices().is_empty());
+}
+
+/// A question that waits for ever is the most freedom; a turn that is cancelled at once is the least.
+#[test]
+fn questions_expire_as_configured_and_an_untrusted_project_may_only_hurry() {
+    let policy = |after: u64, then| Some(Timeout { after: Seconds(after), then });
+    let (wait, deny, cancel) = (OnTimeout::Wait, OnTimeout::Deny, OnTimeout::Cancel);
+    let ten = "timeout = '10m'\n";
+    let cases = [
+        ("", "", None, 0),
+        (ten, "", policy(600, deny), 0),
+        ("on_timeout = 'cancel'", "", None, 0),
+        ("timeout = '2h'\non_timeout = 'wait'", "", policy(7_200, wait), 0),
+        // A project that is not trusted.
+        ("", "timeout = '5m'", policy(300, deny), 0),
+        (ten, "timeout = '5m'", policy(300, deny), 0),
+        (ten, "timeout = '600s'\non_timeout = 'deny'", policy(600, deny), 0),
+        (ten, "timeout = '1d'\non_timeout = 'wait'", policy(600, deny), 1),
+        (ten, "on_timeout = 'cancel'", policy(600, cancel), 0),
+        ("timeout = '10m'\non_timeout = 'cancel'", "on_timeout = 'deny'", policy(600, cancel), 1),
+    ];
+    let table = |text: &str| format!("[approvals]\n{text}\n");
+    for (user, project, wanted, notices) in cases {
+        let machine = Machine::new().user(&table(user)).project(&table(project));
+        let loaded = machine.load();
+        assert_eq!(loaded.config.approvals.policy(), wanted, "{user} then {project}");
+        assert_eq!(loaded.notices.len(), notices, "{user} then {project}");
+    }
+    let variables =
+        [("LOGGIA_APPROVALS_TIMEOUT", "90s"), ("LOGGIA_APPROVALS_ON_TIMEOUT", "cancel")];
+    let machine = Machine::with_environment(&variables).user(&table(ten));
+    assert_eq!(machine.load().config.approvals.policy(), policy(90, cancel));
+    for (text, wanted) in [
+        ("timeout = '10'", "`10` is no length of time"),
+        ("timeout = '0s'", "`0s` is no length of time"),
+        ("timeout = '367d'", "from `1s` to `366d`"),
+        ("timeout = 600", "write a text in quotes here, not a whole number"),
+        ("on_timeout = 'allow'", "there is no `allow`: write `wait`, `deny` or `cancel`"),
+    ] {
+        let refusal = Machine::new().user(&table(text)).refusal();
+        assert!(refusal.contains(wanted) && refusal.contains("config.toml:2"), "{text}: {refusal}");
+    }
 }
 
 /// Everything a repository has ever been seen to try on an agent.

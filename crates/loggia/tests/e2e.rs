@@ -111,6 +111,8 @@ mod tool_faults;
 mod trusting;
 #[path = "e2e/tui.rs"]
 mod tui;
+#[path = "e2e/unanswered.rs"]
+mod unanswered;
 #[path = "e2e/walls.rs"]
 mod walls;
 #[path = "e2e/workspace_faults.rs"]

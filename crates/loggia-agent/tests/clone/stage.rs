@@ -194,6 +194,7 @@ impl Stage {
             rules: Vec::new(),
             tools: None,
             unattended: false,
+            timeout: None,
             limits: Limits::default(),
         };
         let by = loggia_core::Origin { principal: owner.map(str::to_owned), ..origin() };

@@ -69,6 +69,7 @@ impl Talk {
                 rules: Vec::new(),
                 tools,
                 unattended: false,
+                timeout: None,
                 limits: Limits::default(),
             },
             agent: AgentName("loggia".into()),

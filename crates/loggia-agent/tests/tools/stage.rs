@@ -128,6 +128,7 @@ impl Stage {
                 rules: Vec::new(),
                 tools: None,
                 unattended: false,
+                timeout: None,
                 limits: Limits::default(),
             },
             agent: AgentName("one call".into()),

@@ -129,6 +129,7 @@ impl Session {
                         id: approval.clone(),
                         choices: choices.clone(),
                         risk: *risk,
+                        asked: envelope.at,
                     });
                 }
             }

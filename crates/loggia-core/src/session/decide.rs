@@ -9,14 +9,15 @@ use crate::command::{
     Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
 };
 use crate::content::Content;
-use crate::event::{Amendment, Authority, CloseReason, Event, Screening, TurnOutcome};
-use crate::id::{CallId, Fresh, PromptId, RuleId, TaskId};
+use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, TurnOutcome};
+use crate::id::{ApprovalId, CallId, Fresh, PromptId, RuleId, TaskId};
 use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
 use crate::session::{
     ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, READY_LIMIT, SUMMARY_LIMIT, Session,
 };
+use crate::timeout::OnTimeout;
 
 type Decision = Result<Vec<Event>, Refusal>;
 
@@ -59,6 +60,7 @@ impl Session {
             Command::Answer { to, choice, edit, digest } => {
                 self.answer(to, choice, edit.as_ref(), digest.as_deref(), origin, fresh)
             }
+            Command::Expire { approval } => Ok(self.expire(approval, fresh)),
             Command::Cancel { what } => self.cancel(what, origin, fresh),
             Command::Configure { settings } => {
                 let same = self.opened.as_ref().is_some_and(|opened| opened.settings == *settings);
@@ -242,6 +244,41 @@ impl Session {
                 Err(Refusal::AlreadyAnswered { choice: choice.clone(), by: by.clone(), at: *at })
             }
             Closing::Withdrawn { why } => Err(Refusal::Withdrawn { why: why.clone(), at: *at }),
+        }
+    }
+
+    /// The policy's answer to a question that nobody gave one. Whoever was first has won: then, and
+    /// where the policy has changed meanwhile, there is nothing to do.
+    fn expire(&self, approval: &ApprovalId, fresh: &Fresh) -> Vec<Event> {
+        let timeout = self.opened.as_ref().and_then(|opened| opened.settings.timeout);
+        let asked = self.open_approvals().find(|(_, asked)| asked.id == *approval);
+        let (Some(timeout), Some(turn), Some((call, _))) = (timeout, &self.turn, asked) else {
+            return Vec::new();
+        };
+        let reason = timeout.reason();
+        let answered = Event::ApprovalAnswered {
+            approval: approval.clone(),
+            call: call.id.clone(),
+            choice: ChoiceId::CANCEL.into(),
+            edit: None,
+            details: None,
+        };
+        match timeout.then {
+            OnTimeout::Wait => Vec::new(),
+            OnTimeout::Deny => vec![answered, not_made(call, &reason)],
+            OnTimeout::Cancel => {
+                let text = format!("The turn was cancelled: {reason}.");
+                let notice = Event::NoticeRaised { level: Level::Warning, text };
+                // The one that is answered comes last: nobody is asked another question in between.
+                let others = turn.calls.iter().filter(|other| other.id != call.id);
+                let mut events = vec![notice];
+                events.extend(others.map(|other| not_made(other, &reason)));
+                events.extend([answered, not_made(call, &reason)]);
+                let (turn, outcome) = (turn.id.clone(), TurnOutcome::Cancelled);
+                events.push(Event::TurnEnded { turn, outcome });
+                events.extend(self.start_next(fresh, &[]));
+                events
+            }
         }
     }
 
@@ -487,11 +524,13 @@ fn running_call(turn: &OpenTurn, call: &CallId) -> Result<(), Refusal> {
 
 /// Every call ends before its turn does.
 fn end_turn(turn: &OpenTurn, outcome: TurnOutcome, why: &str) -> Vec<Event> {
-    let ended = turn.calls.iter().map(|call| Event::CallEnded {
-        call: call.id.clone(),
-        outcome: CallOutcome::Cancelled { reason: why.to_owned() },
-    });
+    let ended = turn.calls.iter().map(|call| not_made(call, why));
     ended.chain([Event::TurnEnded { turn: turn.id.clone(), outcome }]).collect()
+}
+
+fn not_made(call: &OpenCall, why: &str) -> Event {
+    let outcome = CallOutcome::Cancelled { reason: why.to_owned() };
+    Event::CallEnded { call: call.id.clone(), outcome }
 }
 
 /// The details with the person's change in them. A change may replace content, never move it.

@@ -10,10 +10,10 @@ use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
     ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh,
-    Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, Origin, Output, Part, PromptId,
-    Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Screening, Session,
-    Settings, Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId, TurnId, TurnOutcome,
-    Usage, Workspace,
+    Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, OnTimeout, Origin, Output, Part,
+    PromptId, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Screening,
+    Seconds, Session, Settings, Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId,
+    Timeout, TurnId, TurnOutcome, Usage, Workspace,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -55,6 +55,7 @@ pub fn moves() -> impl Strategy<Value = Move> {
     prop_oneof![
         180 => reports(),
         45 => answers(),
+        5 => asked_picks().prop_map(Move::Expire),
         30 => (by(), prompt_picks(), task_picks(), contents())
             .prop_map(|(by, id, task, content)| Move::Prompt { by, id, task, content }),
         8 => (by(), prompt_picks(), command_lines())
@@ -136,12 +137,16 @@ fn old_calls() -> impl Strategy<Value = CallPick> {
     ]
 }
 
-fn answers() -> impl Strategy<Value = Move> {
-    let to = prop_oneof![
+fn asked_picks() -> impl Strategy<Value = QuestionPick> {
+    prop_oneof![
         12 => any::<Index>().prop_map(QuestionPick::Open),
         5 => any::<Index>().prop_map(QuestionPick::Any),
         1 => Just(QuestionPick::Unknown),
-    ];
+    ]
+}
+
+fn answers() -> impl Strategy<Value = Move> {
+    let to = asked_picks();
     let names = vec![
         ChoiceId::PROCEED_ONCE,
         ChoiceId::PROCEED_ALWAYS,
@@ -218,7 +223,10 @@ pub fn settings_strategy() -> impl Strategy<Value = Settings> {
         1 => Just(Mode::All),
         1 => Just(Mode::Plan),
     ];
-    (mode, prop::collection::vec(rules(), 0..3)).prop_map(|(mode, rules)| settings(mode, rules))
+    let timeout = prop::option::of((1..600u64, select(OnTimeout::ALL.to_vec())))
+        .prop_map(|set| set.map(|(after, then)| Timeout { after: Seconds(after), then }));
+    (mode, prop::collection::vec(rules(), 0..3), timeout)
+        .prop_map(|(mode, rules, timeout)| Settings { timeout, ..settings(mode, rules) })
 }
 
 pub fn rules() -> impl Strategy<Value = Rule> {

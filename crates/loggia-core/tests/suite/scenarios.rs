@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
-    Content, Details, Edit, Envelope, Level, Matcher, Mode, Output, Part, Refusal, Repository,
-    Rule, Scope, Screening, SessionName, Settings, Source, Step, StepState, TaskChoice, TurnOutcome,
-    Workspace,
+    Content, Details, Edit, Envelope, Level, Matcher, Mode, OnTimeout, Output, Part, Refusal,
+    Repository, Rule, Scope, Screening, Seconds, SessionName, Settings, Source, Step, StepState,
+    TaskChoice, Timeout, TurnOutcome, Workspace,
 };
 use serde_json::json;
 
@@ -61,6 +61,8 @@ scenarios! {
     a_message_is_dealt_with_before_it_gets_here => screened,
     a_person_runs_a_line_of_their_own => own_line,
     where_nobody_is_there_nobody_is_asked => unattended,
+    nobody_answers_in_time => expired,
+    nobody_answers_and_the_turn_is_cancelled => expired_turn,
 }
 
 /// What the task service makes of the name `report-7` of this client.
@@ -85,6 +87,39 @@ fn unattended() -> Script {
     script.propose("message-1", "call-2", edit_of("report.md", "", "# Report\n"));
     script.say("message-2", &["I may neither build nor write it."]);
     script.finish();
+    script
+}
+
+/// The policy answers in place of everybody; who comes later is told so.
+fn expired() -> Script {
+    let mut script = left_open(OnTimeout::Deny);
+    script.expire("call-1");
+    let late = script.refused(browser(), "call-1", ChoiceId::PROCEED_ONCE);
+    assert_eq!(late.to_string(), "already answered: cancel by the time-out");
+    script.say("message-2", &["Nobody was there: I left it undone."]);
+    script.finish();
+    script
+}
+
+fn expired_turn() -> Script {
+    let mut script = left_open(OnTimeout::Cancel);
+    script.propose("message-1", "call-2", edit_of("notes.md", "", "later\n"));
+    script.prompt(ide(), "prompt-2", TaskChoice::New, "And then?");
+    script.expire("call-1");
+    let late = script.refused(browser(), "call-2", ChoiceId::PROCEED_ONCE);
+    let why = "nobody answered within 10m";
+    assert_eq!(late.to_string(), format!("this question is no longer open: {why}"));
+    script.say("message-2", &["Nothing more."]);
+    script.finish();
+    script
+}
+
+fn left_open(then: OnTimeout) -> Script {
+    let timeout = Some(Timeout { after: Seconds(600), then });
+    let settings = Settings { timeout, ..settings(Mode::Ask, Vec::new()) };
+    let mut script = Script::open_with(tui(), settings);
+    script.prompt(ide(), "prompt-1", TaskChoice::New, "Build it.");
+    script.propose("message-1", "call-1", shell("make"));
     script
 }
 

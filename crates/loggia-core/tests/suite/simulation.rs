@@ -40,7 +40,7 @@ macro_rules! figures {
 
 figures! {
     events, calls, executions, interrupted, resumed, winners, losers, retried_prompts,
-    retried_answers, kills, cut_steps, failed_appends, stale_appends, stale_reports, void_permits,
+    retried_answers, kills, cut_steps, failed_appends, stale_appends, stale_reports, expired, void_permits,
     power_cuts, lost_events, cut_readers, clock_jumps, busy, typed,
 }
 

@@ -94,7 +94,7 @@ pub fn turn_end(
     context: &CellContext<'_>,
 ) -> Vec<Line<'static>> {
     let theme = context.theme;
-    let person = !matches!(origin.surface, Surface::Agent | Surface::Policy | Surface::System);
+    let person = !matches!(origin.surface, Surface::Agent | Surface::System);
     let (mark, text, style) = match outcome {
         TurnOutcome::Completed => return Vec::new(),
         TurnOutcome::Failed { message } => ("✗ ", format!("Failed: {message}"), theme.failure),

@@ -167,7 +167,7 @@ impl Dice<'_> {
         let mode = self.one_of(&[Mode::Ask, Mode::Edits, Mode::All, Mode::Plan]);
         let model = ModelName(self.text());
         let (unattended, limits) = (self.below(2) == 0, Default::default());
-        Settings { model, mode, rules: Vec::new(), tools: None, unattended, limits }
+        Settings { model, mode, rules: Vec::new(), tools: None, unattended, timeout: None, limits }
     }
 
     pub fn event(&mut self) -> Event {

@@ -93,6 +93,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         mode,
         rules,
         limits,
+        approvals,
         server,
         tls,
         offers,
@@ -115,7 +116,11 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
             rows.push(Row { key, value: json!(pattern.to_string()), origin });
         }
     }
+    if let Some(timeout) = approvals.timeout {
+        rows.push(row("approvals.timeout", json!(timeout.to_string())));
+    }
     rows.extend([
+        row("approvals.on_timeout", json!(approvals.on_timeout.name())),
         row("limits.replies", json!(limits.replies)),
         row("limits.calls", json!(limits.calls)),
         row("limits.text_bytes", json!(limits.text_bytes)),

@@ -23,7 +23,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
 /// Tables in tables.
 const NESTED: &[&str] = &["server.clones"];
-const TABLES: &[&str] = &["commands", "limits", "server", "shell", "hooks", "tui", "prices"];
+const TABLES: &[&str] =
+    &["commands", "approvals", "limits", "server", "shell", "hooks", "tui", "prices"];
 
 /// One thing that a file says, and where.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use super::error::shortened;
 use super::key::{Form, KEYS, Key, Limit, OTHER_VARIABLES, Offer, Setting, TlsPart};
 use super::nearest::nearest;
 use super::{
-    Config, Environment, Hooks, KeptBack, Keys, Loaded, Offers, Origin, ServerLimits, ThemeChoice,
-    TlsConfig,
+    ApprovalsConfig, Config, Environment, Hooks, KeptBack, Keys, Loaded, Offers, Origin,
+    ServerLimits, ThemeChoice, TlsConfig,
 };
 use crate::style::one_line;
 
@@ -39,6 +39,7 @@ impl Draft {
                 mode: Mode::default(),
                 rules: Vec::new(),
                 limits: Limits::default(),
+                approvals: ApprovalsConfig::default(),
                 server: ServerLimits::default(),
                 tls: TlsConfig::default(),
                 clones: ClonesConfig::default(),
@@ -71,6 +72,14 @@ impl Draft {
             }
             Setting::Mode(mode) => {
                 config.mode = mode;
+                key.name.to_owned()
+            }
+            Setting::Timeout(after) => {
+                config.approvals.timeout = Some(after);
+                key.name.to_owned()
+            }
+            Setting::OnTimeout(then) => {
+                config.approvals.on_timeout = then;
                 key.name.to_owned()
             }
             Setting::Shell(path) => {
@@ -140,6 +149,10 @@ impl Draft {
         match setting {
             Setting::Rule { allow, .. } => !allow,
             Setting::Mode(mode) => mode.freedom() < self.config.mode.freedom(),
+            Setting::Timeout(after) => {
+                self.config.approvals.timeout.is_none_or(|before| *after < before)
+            }
+            Setting::OnTimeout(then) => *then > self.config.approvals.on_timeout,
             // The more a remote has to send, the less is allowed.
             Setting::Limit(Limit::Clones(CloneLimit::StallBytes), _) => false,
             Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
@@ -163,6 +176,8 @@ impl Draft {
         match setting {
             Setting::Model(model) => *model == self.config.model,
             Setting::Mode(mode) => *mode == self.config.mode,
+            Setting::Timeout(after) => Some(*after) == self.config.approvals.timeout,
+            Setting::OnTimeout(then) => *then == self.config.approvals.on_timeout,
             Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
             Setting::Offer(offer, flag) => {
                 *offered(&mut self.config.offers.clone(), *offer) == *flag

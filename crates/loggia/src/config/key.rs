@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use loggia_core::shell::CommandPattern;
-use loggia_core::{Mode, Price};
+use loggia_core::{Mode, OnTimeout, Price, Seconds};
 
 use super::clones::{self, CloneLimit, CloneSetting};
 use super::environment::may_be_passed;
@@ -17,6 +17,8 @@ use super::{Keys, ThemeChoice};
 pub enum Setting {
     Model(String),
     Mode(Mode),
+    Timeout(Seconds),
+    OnTimeout(OnTimeout),
     Rule { pattern: CommandPattern, allow: bool },
     Limit(Limit, u64),
     Offer(Offer, bool),
@@ -110,6 +112,8 @@ pub const KEYS: &[Key] = &[
     key("mode", Form::Text(read_mode)),
     Key { name: "commands.allow", form: Form::List(read_allowed), has_variable: false },
     Key { name: "commands.deny", form: Form::List(read_denied), has_variable: false },
+    key("approvals.timeout", Form::Text(read_timeout)),
+    key("approvals.on_timeout", Form::Text(read_on_timeout)),
     key("limits.replies", Form::Number(Limit::Replies)),
     key("limits.calls", Form::Number(Limit::Calls)),
     key("limits.text_bytes", Form::Number(Limit::TextBytes)),
@@ -223,6 +227,28 @@ fn read_mode(text: &str) -> Result<Setting, String> {
             format!("there is no mode `{text}`: write `ask`, `edits`, `all` or `plan`")
         })?;
     Ok(Setting::Mode(mode))
+}
+
+/// At most a year, like the other lengths of time.
+const LONGEST_TIMEOUT: Seconds = Seconds(366 * 24 * 60 * 60);
+
+fn read_timeout(text: &str) -> Result<Setting, String> {
+    let read = text.trim().parse().ok();
+    let read = read.filter(|read| (Seconds(1)..=LONGEST_TIMEOUT).contains(read));
+    read.map(Setting::Timeout).ok_or_else(|| {
+        let text = shortened(text);
+        format!(
+            "`{text}` is no length of time: write a number and one of s, m, h and d, such as `10m`, \
+             from `1s` to `{LONGEST_TIMEOUT}`"
+        )
+    })
+}
+
+fn read_on_timeout(text: &str) -> Result<Setting, String> {
+    let then = OnTimeout::ALL.into_iter().find(|then| then.name() == text.trim());
+    then.map(Setting::OnTimeout).ok_or_else(|| {
+        format!("there is no `{}`: write `wait`, `deny` or `cancel`", shortened(text))
+    })
 }
 
 fn read_keys(text: &str) -> Result<Setting, String> {

@@ -47,6 +47,7 @@ async fn long_session(machine: &Machine, lines: usize) -> String {
         rules: Vec::new(),
         tools: None,
         unattended: false,
+        timeout: None,
         limits: Limits::default(),
     };
     let path = machine.work().canonicalize().unwrap().to_str().unwrap().to_owned();

@@ -4,19 +4,60 @@ use super::*;
 
 #[derive(Debug, Clone)]
 pub enum Move {
-    Open { settings: Settings },
-    Prompt { by: u8, id: Pick, task: TaskPick, content: Content },
-    Shell { by: u8, id: Pick, line: &'static str },
-    Screened { by: u8, id: Pick, task: TaskPick, screening: Screening },
-    OpenTask { by: u8, task: Pick },
+    Open {
+        settings: Settings,
+    },
+    Prompt {
+        by: u8,
+        id: Pick,
+        task: TaskPick,
+        content: Content,
+    },
+    Shell {
+        by: u8,
+        id: Pick,
+        line: &'static str,
+    },
+    Screened {
+        by: u8,
+        id: Pick,
+        task: TaskPick,
+        screening: Screening,
+    },
+    OpenTask {
+        by: u8,
+        task: Pick,
+    },
     Answer(AnswerPick),
-    Cancel { by: u8, what: CancelPick },
-    Configure { by: u8, settings: Settings },
-    Amend { by: u8, amendment: AmendPick },
-    Notice { by: u8, text: String },
-    Name { by: u8, name: &'static str },
-    Close { by: u8 },
-    Report { turn: TurnPick, report: ReportPick },
+    /// The time of a question is up.
+    Expire(QuestionPick),
+    Cancel {
+        by: u8,
+        what: CancelPick,
+    },
+    Configure {
+        by: u8,
+        settings: Settings,
+    },
+    Amend {
+        by: u8,
+        amendment: AmendPick,
+    },
+    Notice {
+        by: u8,
+        text: String,
+    },
+    Name {
+        by: u8,
+        name: &'static str,
+    },
+    Close {
+        by: u8,
+    },
+    Report {
+        turn: TurnPick,
+        report: ReportPick,
+    },
 }
 
 #[derive(Debug, Clone)]

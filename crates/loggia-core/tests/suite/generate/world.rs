@@ -125,6 +125,11 @@ impl World {
                 (client(*by), Command::OpenTask { task, profile: None })
             }
             Move::Answer(answer) => (client(answer.by), self.answer(answer)),
+            Move::Expire(pick) => {
+                let asked = self.asked(pick).map(|(approval, _)| approval);
+                let approval = asked.unwrap_or("no-approval".into());
+                (Origin::timeout(), Command::Expire { approval })
+            }
             Move::Cancel { by, what } => {
                 let what = match what {
                     CancelPick::Turn => Cancel::Turn,
@@ -183,9 +188,9 @@ impl World {
         }
     }
 
-    fn answer(&self, pick: &AnswerPick) -> Command {
+    fn asked(&self, pick: &QuestionPick) -> Option<(ApprovalId, CallId)> {
         let open: Vec<_> = self.session.open_approvals().collect();
-        let asked = match &pick.to {
+        match pick {
             QuestionPick::Open(index) if !open.is_empty() => {
                 let (call, approval) = open[index.index(open.len())];
                 Some((approval.id.clone(), call.id.clone()))
@@ -194,7 +199,12 @@ impl World {
                 known(&Pick::Known(*index), &self.approvals)
             }
             QuestionPick::Unknown => None,
-        };
+        }
+    }
+
+    fn answer(&self, pick: &AnswerPick) -> Command {
+        let open: Vec<_> = self.session.open_approvals().collect();
+        let asked = self.asked(&pick.to);
         let (approval, call) = asked.unwrap_or(("no-approval".into(), "no-call".into()));
         let found = open.iter().find(|(_, open)| open.id == approval);
         let choice = match &pick.choice {
@@ -349,6 +359,7 @@ pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
         rules,
         tools: None,
         unattended: false,
+        timeout: None,
         limits: Limits::default(),
     }
 }

@@ -131,6 +131,14 @@ impl Script {
         self.submit(origin, Command::Configure { settings });
     }
 
+    /// Ten minutes pass, and the policy answers the question about a call.
+    pub fn expire(&mut self, call: &str) {
+        self.now += 600_000;
+        let open = self.session.open_call(&call.into()).unwrap();
+        let approval = open.approval.as_ref().unwrap().id.clone();
+        self.submit(Origin::timeout(), Command::Expire { approval });
+    }
+
     /// The process dies, and the next one opens the log eleven seconds later.
     pub fn crash(&mut self) {
         self.now += 11_000;
@@ -261,6 +269,7 @@ pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
         rules,
         tools: None,
         unattended: false,
+        timeout: None,
         limits: Limits::default(),
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use loggia_core::{
     ApprovalId, CallId, Cancel, ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope,
-    Event, Level, Limits, Mode, ModelName, Origin, Question, Refusal, Settings, Surface,
-    TaskChoice, TaskId,
+    Event, Level, Limits, Mode, ModelName, OnTimeout, Origin, Question, Refusal, Seconds, Settings,
+    Surface, TaskChoice, TaskId, Timeout,
 };
 
 use super::agent;
@@ -197,6 +197,10 @@ pub fn settings(rng: &mut Rng) -> Settings {
     // Nobody else's settings look like these, so an acknowledged change can be found again.
     let limits = Limits { text_bytes: rng.next() >> 16, ..Limits::default() };
     let unattended = rng.percent(10);
+    let timeout = rng.percent(50).then(|| Timeout {
+        after: Seconds(1 + rng.below(600) as u64),
+        then: *rng.pick(&OnTimeout::ALL),
+    });
     let model = ModelName("scripted".into());
-    Settings { model, mode, rules, tools: None, unattended, limits }
+    Settings { model, mode, rules, tools: None, unattended, timeout, limits }
 }

@@ -177,6 +177,12 @@ impl World {
             }
             step.replies.push(Reply { request, result });
         }
+        let open = node.session.open_approvals().next().map(|(_, open)| open.id.clone());
+        if let Some(approval) = open.filter(|_| self.rng.per_mille(40)) {
+            let command = Command::Expire { approval };
+            let expired = node.decide(&mut step, command, &Origin::timeout(), Millis(self.now));
+            self.figures.expired += usize::from(matches!(expired, Ok(Some(_))));
+        }
         for _ in 0..1 + self.rng.below(8) {
             let Some((turn, report)) = node.reports.pop_front() else { break };
             self.now += self.rng.below(3) as i64;

@@ -1,0 +1,125 @@
+//! Tables on the clock of questions. Time stands still unless a test moves it.
+
+use loggia_core::{
+    Access, AgentName, Choice, ChoiceId, Details, Envelope, Event, Limits, Mode, ModelName,
+    OnTimeout, Origin, Risk, Seconds, Seq, Settings, Timeout, Workspace,
+};
+
+use super::*;
+
+const MORNING: i64 = 1_767_603_600_000;
+
+fn second(count: i64) -> Millis {
+    Millis(MORNING + 1_000 * count)
+}
+
+fn settings(timeout: Option<Timeout>) -> Settings {
+    Settings {
+        model: ModelName("m".into()),
+        mode: Mode::Ask,
+        rules: Vec::new(),
+        tools: None,
+        unattended: false,
+        timeout,
+        limits: Limits::default(),
+    }
+}
+
+fn within(seconds: u64) -> Option<Timeout> {
+    Some(Timeout { after: Seconds(seconds), then: OnTimeout::Deny })
+}
+
+/// A session in which questions were asked at these seconds of the morning.
+fn asking(timeout: Option<Timeout>, asked: &[i64]) -> Session {
+    let mut session = Session::default();
+    let mut add = |at: i64, event: Event| {
+        let seq = Seq(session.head().0 + 1);
+        session.apply(&Envelope { seq, at: second(at), origin: Origin::agent(), event });
+    };
+    let workspace = Workspace::Local { path: "/".into() };
+    let (settings, agent) = (settings(timeout), AgentName("a".into()));
+    add(0, Event::SessionOpened { workspace, settings, agent });
+    add(0, Event::TurnStarted { turn: "turn".into(), prompt: "p".into(), task: "t".into() });
+    for at in asked {
+        let call = format!("call-{at}");
+        add(
+            *at,
+            Event::CallProposed {
+                turn: "turn".into(),
+                message: "m".into(),
+                call: call.as_str().into(),
+                tool: "shell".into(),
+                title: "run".into(),
+                access: Access::Execute,
+                input: serde_json::Value::Null,
+                details: Details::Generic { text: "run".into() },
+            },
+        );
+        let cancel = Choice { id: ChoiceId::CANCEL.into(), name: "no".into(), description: None };
+        add(
+            *at,
+            Event::ApprovalAsked {
+                approval: format!("asked-{at}").as_str().into(),
+                call: call.as_str().into(),
+                choices: vec![cancel],
+                risk: Risk::Normal,
+            },
+        );
+    }
+    session
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_counts_from_when_it_was_asked() {
+    // Of how many seconds, when asked, seen when; which is up, in how long.
+    let cases: &[(Option<Timeout>, &[i64], i64, Option<(&str, u64)>)] = &[
+        (None, &[0], 5, None),
+        (Some(Timeout { after: Seconds(60), then: OnTimeout::Wait }), &[0], 5, None),
+        (within(60), &[], 5, None),
+        (within(60), &[0], 0, Some(("asked-0", 60))),
+        (within(60), &[0], 15, Some(("asked-0", 45))),
+        (within(60), &[0, 10], 15, Some(("asked-0", 45))),
+        // It was up while nobody was there.
+        (within(60), &[0], 60, Some(("asked-0", 0))),
+        (within(60), &[0], 86_400, Some(("asked-0", 0))),
+        // The clock was set back: it is as if it were asked now.
+        (within(60), &[0], -86_400, Some(("asked-0", 60))),
+        (within(60), &[0], i64::MIN / 1_000_000, Some(("asked-0", 60))),
+        // Longer than any clock counts.
+        (within(u64::MAX), &[0], 0, None),
+    ];
+    for (timeout, asked, seen, wanted) in cases {
+        let session = asking(*timeout, asked);
+        let next = Patience::default().next(&session, || second(*seen));
+        let next = next.map(|(due, id)| (id.to_string(), (due - Instant::now()).as_secs()));
+        let wanted = wanted.map(|(id, left)| (id.to_owned(), left));
+        assert_eq!(next, wanted, "{timeout:?} {asked:?} {seen}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_changes_nothing_once_the_question_is_known() {
+    let session = asking(within(60), &[0]);
+    let mut patience = Patience::default();
+    let first = patience.next(&session, || second(0));
+    tokio::time::advance(Duration::from_secs(20)).await;
+    for seen in [20, 100_000, -100_000] {
+        assert_eq!(patience.next(&session, || second(seen)), first, "{seen}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_changes_counts_for_what_is_open() {
+    let mut patience = Patience::default();
+    let began = Instant::now();
+    assert!(patience.next(&asking(within(60), &[0]), || second(0)).is_some());
+    tokio::time::advance(Duration::from_secs(20)).await;
+    let next = patience.next(&asking(within(30), &[0]), || second(20));
+    assert_eq!(next.map(|(due, _)| due - began), Some(Duration::from_secs(30)));
+    // Off and on again: what the log says is what counts.
+    assert_eq!(patience.next(&asking(None, &[0]), || second(20)), None);
+    let next = patience.next(&asking(within(90), &[0]), || second(20));
+    assert_eq!(next.map(|(due, _)| due - began), Some(Duration::from_secs(90)));
+    assert_eq!(patience.next(&asking(within(90), &[]), || second(20)), None);
+    assert!(patience.known.is_empty(), "what is over is forgotten");
+}
