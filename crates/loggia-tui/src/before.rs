@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
-use loggia_core::{Choice, ChoiceId, Details, Risk};
+use loggia_core::{Choice, ChoiceId, Details, Millis, Risk};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{Exit, Shown};
@@ -126,6 +126,7 @@ impl Asking {
                 choice(NEVER, "Never: go on without, and do not ask again"),
             ],
             risk: Risk::High,
+            asked: Millis(0), // it has no time-out
         });
         Self { dialog, theme, size }
     }
