@@ -149,6 +149,7 @@ impl Desk {
             choice: choice.into(),
             edit: None,
             details: None,
+            message: None,
         };
         self.event(origin, answered);
     }
