@@ -54,6 +54,16 @@ pub struct Choice {
     pub description: Option<String>,
 }
 
+/// The message that an answer came in, as far as it says more than the answer: its id with its
+/// client, and the words that stood for a choice.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct AnswerMessage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
 /// What the person changed while answering. It replaces the proposal; it can not move it elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]

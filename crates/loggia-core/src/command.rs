@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{ChoiceId, Edit, Question};
+use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
 use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::event::{Amendment, CloseReason, Level, Screening, Source, Step, TurnOutcome, Usage};
@@ -53,6 +53,7 @@ pub enum Command {
         edit: Option<Edit>,
         /// The digest of what the person saw, where the client sends one.
         digest: Option<String>,
+        message: Option<AnswerMessage>,
     },
     /// The time of a question is up. Sent by the session's own clock, and by no client.
     Expire {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{Choice, ChoiceId, Edit, Risk};
+use crate::approval::{AnswerMessage, Choice, ChoiceId, Edit, Risk};
 use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, RuleId, Seq, TaskId, TurnId};
@@ -141,6 +141,9 @@ pub enum Event {
         /// The details as edited: what every screen shows and what will run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Details>,
+        /// For whoever reads what was said; it changes nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<AnswerMessage>,
     },
     CallStarted {
         call: CallId,

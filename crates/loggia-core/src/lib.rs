@@ -30,7 +30,7 @@ pub mod task;
 pub mod timeout;
 pub mod transcript;
 
-pub use approval::{Choice, ChoiceId, Edit, Question, Risk};
+pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
     Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,

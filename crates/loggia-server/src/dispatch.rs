@@ -270,7 +270,7 @@ impl Server {
             (Some(task), _) => self.session_of(task, caller).await?,
             (None, session) => self.session_for_answer(session.as_ref(), caller).await?,
         };
-        let Answer { task, to, choice, edit, digest, delivery, history, .. } = answer;
+        let Answer { task, to, choice, edit, digest, message, delivery, history, .. } = answer;
         let (asked_in, offered) = asked_now(&handle, &to).await?.unzip();
         let choice = match offered {
             Some(offered) if view == View::CODER => coder::within(choice, &offered),
@@ -281,7 +281,7 @@ impl Server {
         {
             return Err(Condition::QuestionElsewhere.into());
         }
-        let command = Command::Answer { to: to.clone(), choice, edit, digest };
+        let command = Command::Answer { to: to.clone(), choice, edit, digest, message };
         let ack = submit(&handle, command, caller).await?;
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
         self.task_changed(&task);

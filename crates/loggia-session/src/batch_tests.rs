@@ -156,7 +156,7 @@ fn command(attempt: &Try, number: usize, turn: TurnId) -> Option<Command> {
         Try::Answer(number, yes) => {
             let choice = if *yes { ChoiceId::PROCEED_ONCE } else { ChoiceId::CANCEL };
             let (to, choice) = (Question::Call(call(number)), ChoiceId::from(choice));
-            Some(Command::Answer { to, choice, edit: None, digest: None })
+            Some(Command::Answer { to, choice, edit: None, digest: None, message: None })
         }
         Try::Output(number) => {
             report(Report::Output { call: call(number), text: "out".into(), skipped: 0 })

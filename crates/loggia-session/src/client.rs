@@ -30,7 +30,7 @@ pub trait SessionClient: Send + Sync {
         choice: ChoiceId,
         edit: Option<Edit>,
     ) -> BoxFuture<'_, Result<Ack, SubmitError>> {
-        self.submit(Command::Answer { to, choice, edit, digest: None })
+        self.submit(Command::Answer { to, choice, edit, digest: None, message: None })
     }
 
     fn cancel(&self) -> BoxFuture<'_, Result<Ack, SubmitError>> {

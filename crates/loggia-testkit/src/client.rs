@@ -80,7 +80,13 @@ pub async fn answer(
     choice: &str,
 ) -> Result<Ack, SubmitError> {
     let to = Question::Approval(approval.clone());
-    let command = Command::Answer { to, choice: ChoiceId::from(choice), edit: None, digest: None };
+    let command = Command::Answer {
+        to,
+        choice: ChoiceId::from(choice),
+        edit: None,
+        digest: None,
+        message: None,
+    };
     handle.submit(command, origin("tester")).await
 }
 

@@ -150,6 +150,7 @@ impl Desk {
             choice: choice.into(),
             edit: None,
             details: None,
+            message: None,
         };
         self.event(origin, answered);
     }

@@ -125,7 +125,8 @@ impl Engine {
             }
             Effect::Answer { approval, choice, edit, digest } => {
                 let to = Question::Approval(approval.clone());
-                let command = Command::Answer { to, choice, edit, digest: Some(digest) };
+                let command =
+                    Command::Answer { to, choice, edit, digest: Some(digest), message: None };
                 self.send(Submitted::Answer(approval), command, now);
             }
             Effect::Cancel(what) => self.send(Submitted::Other, Command::Cancel { what }, now),

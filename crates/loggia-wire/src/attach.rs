@@ -59,7 +59,7 @@ impl Wish {
                 Some(Wish::Prompt { prompt, content })
             }
             Command::Shell { prompt, line } => Some(Wish::Shell { prompt, line }),
-            Command::Answer { to, choice, edit, digest } => {
+            Command::Answer { to, choice, edit, digest, message: _ } => {
                 Some(Wish::Answer { to, choice, edit, digest })
             }
             Command::Cancel { what } => Some(Wish::Cancel { what }),
@@ -86,7 +86,7 @@ impl From<Wish> for Command {
             }
             Wish::Shell { prompt, line } => Command::Shell { prompt, line },
             Wish::Answer { to, choice, edit, digest } => {
-                Command::Answer { to, choice, edit, digest }
+                Command::Answer { to, choice, edit, digest, message: None }
             }
             Wish::Cancel { what } => Command::Cancel { what },
         }
@@ -145,12 +145,14 @@ mod tests {
                 choice: "proceed_once".into(),
                 edit: Some(Edit::Command { command: "ls".into() }),
                 digest: Some("d".into()),
+                message: None,
             },
             Command::Answer {
                 to: Question::Call("c1".into()),
                 choice: "cancel".into(),
                 edit: None,
                 digest: None,
+                message: None,
             },
             Command::Cancel { what: Cancel::Turn },
             Command::Cancel { what: Cancel::Prompt("p1".into()) },

@@ -4,8 +4,8 @@
 //! the client may, whether the workspace is allowed is decided where that is known.
 
 use loggia_core::{
-    AnsweredQuestion, CallId, Choice, ChoiceId, Content, Details, Edit, Millis, Part, Question,
-    Repository, SessionId, TaskChoice, TaskId, TaskState,
+    AnswerMessage, AnsweredQuestion, CallId, Choice, ChoiceId, Content, Details, Edit, Millis,
+    Part, Question, Repository, SessionId, TaskChoice, TaskId, TaskState,
 };
 use serde_json::Value;
 
@@ -118,6 +118,8 @@ pub struct Answer {
     pub edit: Option<Edit>,
     /// The digest of what the person saw.
     pub digest: Option<String>,
+    /// As it was sent.
+    pub message: Option<AnswerMessage>,
     pub delivery: Delivery,
     pub history: HistoryLength,
 }
@@ -154,8 +156,23 @@ pub struct AgentSettings {
     pub auto_execute: Option<bool>,
     /// Work in a copy of this instead of in a directory of the server.
     pub repository: Option<Repository>,
+    /// Where the client wrote that, for whoever finds fault with it.
+    pub written: Written,
     /// The client can not be asked: what would be a question is refused.
     pub unattended: bool,
+}
+
+/// What a client calls what it said about a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Written {
+    pub url: String,
+    pub revision: String,
+}
+
+impl Written {
+    pub(crate) fn below(at: &str, url: &str, revision: &str) -> Self {
+        Self { url: format!("{at}.{url}"), revision: format!("{at}.{revision}") }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -243,6 +260,11 @@ impl Prompt {
             task: self.named_task().cloned(),
             to: Question::Call(call.clone()),
             choice,
+            // Words of its own say it themselves.
+            message: Some(AnswerMessage {
+                id: self.content.message.clone(),
+                text: edit.is_none().then_some(text),
+            }),
             edit,
             digest: None,
             delivery: self.delivery,

@@ -44,7 +44,7 @@ pub use dialect::{
 };
 pub use intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
-    PushTarget, RunSlash, StatusFilter,
+    PushTarget, RunSlash, StatusFilter, Written,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use project::{End, Frame, FrameId, Projector, Shown};

@@ -10,8 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::refuse::{MISSING, Violation, WireError};
 
-/// Ids, names of choices, tokens of a page.
+/// Characters of ids, names of choices, tokens of a page.
 pub(crate) const ID_LIMIT: usize = 256;
+const ID_LENGTH: &str = "must have 1 to 256 characters";
 /// One metadata object, as JSON.
 const METADATA_LIMIT: usize = 64 * 1024;
 const URL_LIMIT: usize = 2048;
@@ -23,6 +24,11 @@ pub(crate) type Read<T> = Result<T, WireError>;
 
 pub(crate) fn violation(field: impl Into<String>, why: impl Into<String>) -> WireError {
     WireError::Invalid(Violation { field: field.into(), why: why.into() })
+}
+
+/// Counted as JSON Schema counts, which the card speaks.
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.chars().take(ID_LIMIT + 1).count() <= ID_LIMIT
 }
 
 pub(crate) struct Fields<'a> {
@@ -64,6 +70,11 @@ impl<'a> Fields<'a> {
         if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
     }
 
+    /// Where this object stands.
+    pub fn at(&self) -> &str {
+        &self.at
+    }
+
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         let map = self.map?;
         let by_proto_name = || match self.proto_names && has_proto_name(name) {
@@ -97,12 +108,12 @@ impl<'a> Fields<'a> {
         Ok(self.text(name)?.map(str::to_owned))
     }
 
-    /// A short name: 1 to 256 bytes.
+    /// A short name: 1 to 256 characters.
     pub fn id(&self, name: &str) -> Read<Option<&'a str>> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        match text.len() {
-            1..=ID_LIMIT => Ok(Some(text)),
-            _ => Err(violation(self.path(name), format!("must have 1 to {ID_LIMIT} bytes"))),
+        match is_id(text) {
+            true => Ok(Some(text)),
+            false => Err(violation(self.path(name), ID_LENGTH)),
         }
     }
 
@@ -122,8 +133,8 @@ impl<'a> Fields<'a> {
         self.items(name)?
             .into_iter()
             .map(|(at, value)| match value.as_str() {
-                Some(text) if (1..=ID_LIMIT).contains(&text.len()) => Ok(text),
-                Some(_) => Err(violation(at, format!("must have 1 to {ID_LIMIT} bytes"))),
+                Some(text) if is_id(text) => Ok(text),
+                Some(_) => Err(violation(at, ID_LENGTH)),
                 None => Err(violation(at, "must be a string")),
             })
             .collect()

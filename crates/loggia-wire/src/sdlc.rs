@@ -10,12 +10,13 @@ pub mod decode;
 pub(crate) mod project;
 pub mod types;
 
-use loggia_core::TaskState;
+use loggia_core::{ChoiceId, Refusal, TaskState};
 use serde_json::{Map, Value, json};
 
 use crate::a2a03::types::State;
 use crate::dialect::Dialect;
 use crate::project::update::value_of;
+use crate::read::violation;
 use crate::refuse::{WireError, refuse};
 use types::Tool;
 
@@ -35,6 +36,28 @@ pub fn metadata_of_one(metadata: &Value) -> Value {
     let mut both = metadata.as_object().cloned().unwrap_or_default();
     both.insert("metadata".into(), metadata.clone());
     Value::Object(both)
+}
+
+/// A refusal in the words of a confirmation, which can say yes, no and an answer, and no name of a
+/// choice.
+#[must_use]
+pub fn in_its_words(error: WireError) -> WireError {
+    match error {
+        WireError::Refused(Refusal::NotAChoice { offered, .. }) => {
+            let in_words = offered.iter().any(|choice| choice == ChoiceId::ANSWER);
+            let why = match in_words {
+                true => {
+                    "is missing: this is a question; answer with one of its options or in other \
+                         words, or say approved: false"
+                }
+                false => {
+                    "must not be there: this call can be approved (true or false), not answered"
+                }
+            };
+            violation("userMessage.answer", why)
+        }
+        other => other,
+    }
 }
 
 /// An error as its routes give it: a status, a sentence, and what a program needs to know.

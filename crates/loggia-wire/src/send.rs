@@ -1,7 +1,7 @@
 //! A decoded message becomes a prompt or an answer. The dialects differ in how a message is
 //! written; what it means is decided here, once.
 
-use loggia_core::{ChoiceId, Content, Edit, Part, SessionId, TaskChoice, TaskId};
+use loggia_core::{AnswerMessage, ChoiceId, Content, Edit, Part, SessionId, TaskChoice, TaskId};
 use serde_json::Value;
 
 use crate::coder;
@@ -47,7 +47,7 @@ pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Rea
     let intent = match confirmation(&draft, dialect)? {
         Some(confirmation) => Intent::Answer(Box::new(answer(draft, confirmation))),
         None => {
-            check_text(&draft.parts)?;
+            check_text("message.parts", &draft.parts)?;
             let settings = settings(&draft)?;
             Intent::Prompt(Box::new(prompt(draft, view.extension, settings)))
         }
@@ -115,7 +115,9 @@ fn crowded() -> WireError {
 fn answer(draft: Draft, confirmation: Confirmation) -> Answer {
     let Confirmation { to, choice, edit, digest } = confirmation;
     let Configuration { delivery, history, .. } = draft.configuration;
-    Answer { session: draft.session, task: draft.task, to, choice, edit, digest, delivery, history }
+    let message = Some(AnswerMessage { id: Some(draft.message), text: None });
+    let (session, task) = (draft.session, draft.task);
+    Answer { session, task, to, choice, edit, digest, message, delivery, history }
 }
 
 fn prompt(draft: Draft, extension: Extension, settings: Option<AgentSettings>) -> Prompt {
@@ -149,14 +151,14 @@ fn settings(draft: &Draft) -> Read<Option<AgentSettings>> {
     }
 }
 
-pub(crate) fn check_text(parts: &[Part]) -> Read<()> {
+pub(crate) fn check_text(at: &str, parts: &[Part]) -> Read<()> {
     let texts = parts.iter().map(|part| match part {
         Part::Text { text } => text.len(),
         Part::File { .. } | Part::Data { .. } => 0,
     });
     match texts.sum::<usize>() <= TEXT_LIMIT {
         true => Ok(()),
-        false => Err(violation("message.parts", "must hold at most 1 MiB of text")),
+        false => Err(violation(at, "must hold at most 1 MiB of text")),
     }
 }
 

@@ -158,7 +158,7 @@ impl Talk {
 
     pub async fn answer(&self, call: &CallId, choice: &str) {
         let (to, choice) = (Question::Call(call.clone()), ChoiceId::from(choice));
-        let command = Command::Answer { to, choice, edit: None, digest: None };
+        let command = Command::Answer { to, choice, edit: None, digest: None, message: None };
         self.handle.submit(command, origin()).await.unwrap();
     }
 

@@ -227,7 +227,7 @@ impl Stage {
 
     pub async fn answer(&self, call: &CallId, choice: &str, edit: Option<Edit>) {
         let (to, choice) = (Question::Call(call.clone()), ChoiceId::from(choice));
-        let command = Command::Answer { to, choice, edit, digest: None };
+        let command = Command::Answer { to, choice, edit, digest: None, message: None };
         self.handle.submit(command, origin()).await.unwrap();
     }
 

@@ -133,7 +133,7 @@ impl Session {
                     });
                 }
             }
-            Event::ApprovalAnswered { approval, call, choice, edit, details } => {
+            Event::ApprovalAnswered { approval, call, choice, edit, details, .. } => {
                 let mut answered = None;
                 if let Some(open) = self.open_call_mut(call) {
                     // Any words answer a question to the user, so none of them can be told late.

@@ -3,7 +3,7 @@
 //! A decision looks at the state and says which facts follow, or why none do. It changes nothing
 //! and asks nobody: two clients that race are two commands, one after the other.
 
-use crate::approval::{ChoiceId, Edit, Question};
+use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
     Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
@@ -20,6 +20,14 @@ use crate::session::{
 use crate::timeout::OnTimeout;
 
 type Decision = Result<Vec<Event>, Refusal>;
+
+/// What somebody answers.
+struct Answer<'a> {
+    to: &'a Question,
+    choice: &'a ChoiceId,
+    edit: Option<&'a Edit>,
+    message: Option<&'a AnswerMessage>,
+}
 
 // Positions in a command's supply of fresh ids, so that one decision never gives two things one id.
 const TASK: u64 = 0;
@@ -57,8 +65,9 @@ impl Session {
                 let content = Content::text(format!("{}{line}", SHELL_MARK));
                 self.prompt(prompt, &TaskChoice::New, &content, true, fresh)
             }
-            Command::Answer { to, choice, edit, digest } => {
-                self.answer(to, choice, edit.as_ref(), digest.as_deref(), origin, fresh)
+            Command::Answer { to, choice, edit, digest, message } => {
+                let answer = Answer { to, choice, edit: edit.as_ref(), message: message.as_ref() };
+                self.answer(&answer, digest.as_deref(), origin, fresh)
             }
             Command::Expire { approval } => Ok(self.expire(approval, fresh)),
             Command::Cancel { what } => self.cancel(what, origin, fresh),
@@ -164,13 +173,12 @@ impl Session {
 
     fn answer(
         &self,
-        to: &Question,
-        choice: &ChoiceId,
-        edit: Option<&Edit>,
+        answer: &Answer<'_>,
         digest: Option<&str>,
         origin: &Origin,
         fresh: &Fresh,
     ) -> Decision {
+        let Answer { to, choice, edit, message } = *answer;
         let asked = self.open_approvals().find(|(call, approval)| match to {
             Question::Approval(id) => approval.id == *id,
             Question::Call(id) => call.id == *id,
@@ -194,6 +202,7 @@ impl Session {
             choice: choice.clone(),
             edit: edit.cloned(),
             details: details.clone(),
+            message: message.cloned(),
         }];
         if !choice.proceeds() {
             events.push(Event::CallEnded {

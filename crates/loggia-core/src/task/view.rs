@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::approval::{ChoiceId, Edit};
+use crate::approval::{AnswerMessage, ChoiceId, Edit};
 use crate::call::{Artifact, CallOutcome, Details, Output};
 use crate::content::{Content, Part};
 use crate::event::{Envelope, Event, Screening, Source, TurnOutcome};
@@ -74,11 +74,37 @@ pub struct RefusedCall {
 /// One thing said, by either side.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exchange {
-    Prompt { prompt: PromptId, content: Content, origin: Origin, at: Millis },
-    Reply { turn: TurnId, message: MessageId, text: String, at: Millis },
-    Sources { turn: TurnId, sources: Vec<Source>, at: Millis },
-    Question { approval: ApprovalId, call: CallId, subject: String, at: Millis },
-    Answer { approval: ApprovalId, choice: ChoiceId, text: Option<String>, by: Origin, at: Millis },
+    Prompt {
+        prompt: PromptId,
+        content: Content,
+        origin: Origin,
+        at: Millis,
+    },
+    Reply {
+        turn: TurnId,
+        message: MessageId,
+        text: String,
+        at: Millis,
+    },
+    Sources {
+        turn: TurnId,
+        sources: Vec<Source>,
+        at: Millis,
+    },
+    Question {
+        approval: ApprovalId,
+        call: CallId,
+        subject: String,
+        at: Millis,
+    },
+    Answer {
+        approval: ApprovalId,
+        choice: ChoiceId,
+        text: Option<String>,
+        message: Option<AnswerMessage>,
+        by: Origin,
+        at: Millis,
+    },
 }
 
 /// One thing that came out.
@@ -178,11 +204,12 @@ impl Tasks {
                 self.touch(at, |_| {});
             }
             Event::ApprovalAsked { approval, call, .. } => self.ask(approval, call, at),
-            Event::ApprovalAnswered { approval, call, choice, edit, .. } => {
+            Event::ApprovalAnswered { approval, call, choice, edit, message, .. } => {
                 let said = Exchange::Answer {
                     approval: approval.clone(),
                     choice: choice.clone(),
                     text: edit.as_ref().and_then(words_of),
+                    message: message.clone(),
                     by: envelope.origin.clone(),
                     at,
                 };

@@ -193,8 +193,7 @@ proptest! {
                     to: to.clone(),
                     choice: choice.into(),
                     edit,
-                    digest: None,
-                };
+                    digest: None, message: None };
                 let lost = Err(Refusal::AlreadyAnswered {
                     choice: won.choice.clone(),
                     by: won.by.clone(),

@@ -173,7 +173,7 @@ impl Witness {
                 let offered = choices.iter().map(|choice| choice.id.clone()).collect();
                 self.ask(approval, call, offered)?;
             }
-            Event::ApprovalAnswered { approval, call, choice, edit, details } => {
+            Event::ApprovalAnswered { approval, call, choice, edit, details, .. } => {
                 let answer = Answer {
                     seq,
                     at: envelope.at,

@@ -36,7 +36,13 @@ async fn answer_all(handle: SessionHandle, number: usize) -> (Origin, Vec<(Appro
                 0 | 1 => Question::Call(call.clone()),
                 _ => Question::Approval(approval.clone()),
             };
-            let command = Command::Answer { to, choice: choice.clone(), edit: None, digest: None };
+            let command = Command::Answer {
+                to,
+                choice: choice.clone(),
+                edit: None,
+                digest: None,
+                message: None,
+            };
             let answer = loop {
                 match handle.submit(command.clone(), origin.clone()).await {
                     Err(SubmitError::Busy) => tokio::task::yield_now().await,

@@ -226,7 +226,14 @@ impl Dice<'_> {
             15 => {
                 let details = (self.below(2) == 0).then(|| self.details());
                 let choice = ChoiceId::from(self.one_of(&["proceed_once", "cancel", "answer"]));
-                Event::ApprovalAnswered { approval, call, choice, edit: None, details }
+                Event::ApprovalAnswered {
+                    approval,
+                    call,
+                    choice,
+                    edit: None,
+                    details,
+                    message: None,
+                }
             }
             16 => Event::CallStarted { call, authority: Authority::Rule { rule: self.text() } },
             17 => Event::CallOutput {

@@ -81,6 +81,7 @@ async fn somebody_elses_answer_closes_the_dialog_and_is_named() {
         choice: ChoiceId::PROCEED_ONCE.into(),
         edit: None,
         digest: None,
+        message: None,
     };
     desk.handle.submit(command, phone()).await.unwrap();
     desk.sees_no("Allow once").await.sees("approved by A2A:phone").await;
@@ -97,6 +98,7 @@ async fn a_key_on_its_way_when_the_dialog_closed_is_swallowed() {
         choice: ChoiceId::PROCEED_ONCE.into(),
         edit: None,
         digest: None,
+        message: None,
     };
     desk.handle.submit(command, phone()).await.unwrap();
     desk.sees_no("Allow once").await.types("y<esc><enter>").sees("approved by A2A:phone").await;

@@ -53,8 +53,8 @@ pub(crate) fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
 fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
     let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
     match message.text("role")?.ok_or_else(|| message.missing("role"))? {
-        "user" | "agent" => {}
-        _ => return Err(violation(message.path("role"), "must be user or agent")),
+        "user" => {}
+        _ => return Err(violation(message.path("role"), "must be user in what a client sends")),
     }
     let draft = Draft {
         session: message.id("contextId")?.map(Into::into),

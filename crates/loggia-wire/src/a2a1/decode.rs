@@ -90,8 +90,13 @@ fn status(fields: &Fields<'_>) -> Read<StatusFilter> {
 fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
     let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
     match message.text("role")?.ok_or_else(|| message.missing("role"))? {
-        "ROLE_USER" | "ROLE_AGENT" => {}
-        _ => return Err(violation(message.path("role"), "must be ROLE_USER or ROLE_AGENT")),
+        "ROLE_USER" => {}
+        _ => {
+            return Err(violation(
+                message.path("role"),
+                "must be ROLE_USER in what a client sends",
+            ));
+        }
     }
     let draft = Draft {
         session: message.optional_id("contextId")?.map(Into::into),

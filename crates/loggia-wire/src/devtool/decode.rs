@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{CODER_AGENT, is_ours};
 use crate::commands;
-use crate::intent::{AgentSettings, Intent, RunSlash};
+use crate::intent::{AgentSettings, Intent, RunSlash, Written};
 use crate::read::{Fields, Read, violation};
 
 const PATH_LIMIT: usize = 4096;
@@ -82,12 +82,13 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     let direct = both(fields, "file_details", "fileDetails")?;
     let details = match (nested, direct) {
         (Some(_), Some(_)) => {
-            return Err(violation(fields.path("file_details"), "stands there twice"));
+            let name = written(fields, "file_details", "fileDetails");
+            return Err(violation(fields.path(name), "stands there twice"));
         }
         (Some(nested), None) => {
             let only = |name: &String| ["file_details", "fileDetails"].contains(&name.as_str());
             if !nested.names().all(only) {
-                let at = fields.path("modified_details");
+                let at = fields.path(written(fields, "modified_details", "modifiedDetails"));
                 return Err(violation(at, "may only hold file_details"));
             }
             both(&nested, "file_details", "fileDetails")?
@@ -96,8 +97,8 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     };
     let Some(details) = details else { return Ok(None) };
     if !details.names().all(|name| name == "new_content" || name == "newContent") {
-        let at = fields.path("file_details");
-        return Err(violation(at, "may only hold new_content: the file stays the one shown"));
+        let why = "may only hold new_content: the file stays the one shown";
+        return Err(violation(details.at(), why));
     }
     let content = match details.text("new_content")? {
         Some(content) => Some(content),
@@ -115,7 +116,8 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     for name in [keyed, Some(CODER_AGENT.to_owned())].into_iter().flatten() {
         // The key may well be a long URI; a complaint that repeats it helps nobody.
         let Some(value) = fields.get(&name) else { continue };
-        if let Some(settings) = agent_settings(&Fields::of(format!("{at}.settings"), value)?)? {
+        let short = if name == CODER_AGENT { CODER_AGENT } else { "settings" };
+        if let Some(settings) = agent_settings(&Fields::of(format!("{at}.{short}"), value)?)? {
             return Ok(Some(settings));
         }
     }
@@ -126,7 +128,8 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
     let workspace_path = workspace_path(fields)?;
     let repository = repository(fields)?;
     if workspace_path.is_some() && repository.is_some() {
-        let why = "must not be given together with workspace_path: it is one or the other";
+        let other = written(fields, "workspace_path", "workspacePath");
+        let why = format!("must not be given together with {other}: it is one or the other");
         return Err(violation(fields.path("repository"), why));
     }
     let mcp_servers = match both(fields, "mcp_servers", "mcpServers")? {
@@ -140,7 +143,9 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
         None => fields.flag("autoExecute")?,
         given => given,
     };
+    let written = Written::below(&fields.path("repository"), "url", "revision");
     let settings = AgentSettings {
+        written: repository.as_ref().map(|_| written).unwrap_or_default(),
         workspace_path,
         mcp_servers,
         allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
@@ -163,12 +168,9 @@ pub(crate) fn without_servers(mut metadata: Value) -> Value {
 }
 
 fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
-    let path = match fields.text("workspace_path")? {
-        None => fields.text("workspacePath")?,
-        given => given,
-    };
-    let Some(path) = path else { return Ok(None) };
-    let at = || fields.path("workspace_path");
+    let name = written(fields, "workspace_path", "workspacePath");
+    let Some(path) = fields.text(name)? else { return Ok(None) };
+    let at = || fields.path(name);
     if path.len() > PATH_LIMIT || path.chars().any(char::is_control) {
         return Err(violation(at(), "must be a path of at most 4096 bytes"));
     }
@@ -208,7 +210,7 @@ pub(crate) fn slash(method: &str, params: &Value) -> Read<Intent> {
         ["command_path", "commandPath"].into_iter().find(|name| fields.get(name).is_some());
     let path = fields.ids(listed.unwrap_or("command_path"))?;
     if !(1..=COMMAND_DEPTH).contains(&path.len()) {
-        return Err(violation("command_path", "must name a command"));
+        return Err(violation(listed.unwrap_or("command_path"), "must name a command"));
     }
     let args = fields.owned_text("args")?.unwrap_or_default();
     if args.len() > ARGUMENTS_LIMIT {
@@ -220,6 +222,14 @@ pub(crate) fn slash(method: &str, params: &Value) -> Read<Intent> {
         args,
         settings: settings("metadata", fields.metadata("metadata")?.as_ref())?,
     }))
+}
+
+/// Which of its two spellings a member has.
+fn written<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
+    match fields.get(snake) {
+        None if fields.get(camel).is_some() => camel,
+        Some(_) | None => snake,
+    }
 }
 
 fn either<'a>(fields: &Fields<'a>, snake: &str, camel: &str) -> Read<Option<&'a str>> {

@@ -79,8 +79,10 @@ fn sent(
     let task = reading.task(fields.needed_id("id")?);
     let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
     match message.text("role")? {
-        None | Some("user" | "agent") => {}
-        Some(_) => return Err(violation(message.path("role"), "must be user or agent")),
+        None | Some("user") => {}
+        Some(_) => {
+            return Err(violation(message.path("role"), "must be user in what a client sends"));
+        }
     }
     let mut parts = parts(&message)?;
     message.metadata("metadata")?;
@@ -91,13 +93,16 @@ fn sent(
     if let Some(context) = &context {
         parts.extend(told(context, repository.is_some()));
     }
-    send::check_text(&parts)?;
+    send::check_text("message.parts", &parts)?;
     let push = fields.object("pushNotification")?;
     let id = match message.id("messageId")? {
         None => message.id("message_id")?,
         given => given,
     };
-    let settings = AgentSettings { repository, unattended: true, ..AgentSettings::default() };
+    let written = context.as_ref().filter(|_| repository.is_some());
+    let written = written.map(repository::written).unwrap_or_default();
+    let settings =
+        AgentSettings { repository, written, unattended: true, ..AgentSettings::default() };
     Ok(Intent::Prompt(Box::new(Prompt {
         session: fields.id("sessionId")?.map(Into::into),
         task: TaskChoice::Named(task),

@@ -2,7 +2,7 @@
 //! again, and a repetition can be told from another task under the same name.
 
 use loggia_core::{Content, Exchange, TaskView};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::name;
@@ -104,14 +104,72 @@ pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
     Some(Violation { field: field.to_owned(), why })
 }
 
+/// What a member means, in one of its spellings.
 fn essence(name: &str, value: Option<Value>) -> Option<Value> {
-    let mut value = value.filter(|value| !value.is_null());
-    if name == "message"
-        && let Some(message) = value.as_mut().and_then(Value::as_object_mut)
-    {
-        message.retain(|name, _| !["messageId", "message_id"].contains(&name.as_str()));
+    let mut value = value.filter(|value| !value.is_null())?;
+    plain_numbers(&mut value);
+    match (name, &mut value) {
+        ("message", Value::Object(message)) => plain_message(message),
+        ("context", Value::Object(context)) => plain_context(context),
+        _ => {}
     }
-    value
+    Some(value)
+}
+
+/// The message's own id and the tags of its parts are no part of what it says; who says it is known.
+fn plain_message(message: &mut Map<String, Value>) {
+    const SILENT: [&str; 4] = ["messageId", "message_id", "role", "kind"];
+    message.retain(|name, value| !value.is_null() && !SILENT.contains(&name.as_str()));
+    let has_parts =
+        message.get("parts").and_then(Value::as_array).is_some_and(|parts| !parts.is_empty());
+    if let (false, Some(content)) = (has_parts, message.remove("content")) {
+        message.insert("parts".to_owned(), Value::Array(vec![content]));
+    }
+    let parts = message.get_mut("parts").and_then(Value::as_array_mut);
+    for part in parts.into_iter().flatten().filter_map(Value::as_object_mut) {
+        part.retain(|_, value| !value.is_null());
+        let tag = part.get("type").or_else(|| part.get("kind")).and_then(Value::as_str);
+        if tag.is_none_or(|tag| part.contains_key(tag)) {
+            part.retain(|name, _| name != "type" && name != "kind");
+        }
+    }
+}
+
+/// What to check out has three names, and nothing said about depth means all of it.
+fn plain_context(context: &mut Map<String, Value>) {
+    context.retain(|_, value| !value.is_null());
+    if !context.contains_key("repositoryUrl") {
+        return;
+    }
+    for name in ["branch", "commit"] {
+        if let Some(revision) = context.remove(name) {
+            context.insert("revision".to_owned(), revision);
+        }
+    }
+    if context.get("shallow") == Some(&Value::Bool(false)) {
+        context.remove("shallow");
+    }
+}
+
+/// `1`, `1.0` and `1e0` are one number.
+fn plain_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let double = number.as_f64().filter(|_| number.as_u64().is_none());
+            if let Some(double) = double.and_then(Number::from_f64) {
+                *number = double;
+            }
+            // What is whole is written without its point.
+            let text = number.to_string();
+            let whole = text.strip_suffix(".0").and_then(|text| text.parse::<i64>().ok());
+            if let Some(whole) = whole {
+                *number = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(plain_numbers),
+        Value::Object(members) => members.values_mut().for_each(plain_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
 }
 
 /// Members of an object are in the order of their names, so the same value has the same text.

@@ -34,7 +34,9 @@ fn send() -> Value {
         "required": ["id", "message"],
         "properties": {
             "id": { "type": "string", "minLength": 1, "maxLength": 256 },
-            "message": reference("Message"),
+            "message": {
+                "allOf": [reference("Message"), { "properties": { "role": { "const": "user" } } }],
+            },
             "sessionId": { "type": "string", "minLength": 1, "maxLength": 256 },
             "context": {
                 "type": "object",

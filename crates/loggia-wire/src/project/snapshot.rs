@@ -96,9 +96,11 @@ fn exchange(said: &Exchange) -> Said {
             Said::text(format!("{turn}-sources"), sources_text(sources))
         }
         Exchange::Question { approval, subject, .. } => Said::text(approval.as_str(), subject),
-        Exchange::Answer { approval, choice, text, .. } => {
-            let text = text.clone().unwrap_or_else(|| choice.to_string());
-            by_user(format!("{approval}-answer"), vec![Part::Text { text }], None)
+        Exchange::Answer { approval, choice, text, message, .. } => {
+            let sent = message.clone().unwrap_or_default();
+            let text = sent.text.or_else(|| text.clone()).unwrap_or_else(|| choice.to_string());
+            let id = sent.id.unwrap_or_else(|| format!("{approval}-answer"));
+            by_user(id, vec![Part::Text { text }], None)
         }
     }
 }

@@ -57,7 +57,7 @@ fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
     let around = settings_beside(fields)?;
     if let Some(Value::String(text)) = fields.get(name) {
         let content = Content::text(text.as_str());
-        return prompt(content, named, around);
+        return prompt(content, named, around, name);
     }
     let message = fields.object(name)?.ok_or_else(|| fields.missing(name))?;
     match message.text("kind")? {
@@ -67,6 +67,9 @@ fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
             let why = "must be message, text-content or tool-call-confirmation";
             return Err(violation(message.path("kind"), why));
         }
+    }
+    if message.text("role")?.is_some_and(|role| role != "user") {
+        return Err(violation(message.path("role"), "must be user in what a client sends"));
     }
     let parts = match (message.text("text")?, message.get("parts")) {
         (Some(text), None) => vec![Part::Text { text: text.to_owned() }],
@@ -87,11 +90,16 @@ fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
         metadata: metadata.map(without_servers),
         profile: None,
     };
-    prompt(content, named, inside.or(around))
+    prompt(content, named, inside.or(around), name)
 }
 
-fn prompt(content: Content, named: Named, settings: Option<AgentSettings>) -> Read<Intent> {
-    check_text(&content.parts)?;
+fn prompt(
+    content: Content,
+    named: Named,
+    settings: Option<AgentSettings>,
+    at: &str,
+) -> Read<Intent> {
+    check_text(at, &content.parts)?;
     Ok(Intent::Prompt(Box::new(Prompt {
         session: named.session,
         task: named.task.map_or(TaskChoice::New, TaskChoice::Reopen),
@@ -110,7 +118,7 @@ fn confirmation(message: &Fields<'_>, named: Named) -> Read<Intent> {
     const KNOWN: [&str; 5] = ["kind", "toolCallId", "approved", "answer", "newContent"];
     if !message.names().all(|name| KNOWN.contains(&name.as_str())) {
         let why = "holds a member that a confirmation does not have";
-        return Err(violation("userMessage", why));
+        return Err(violation(message.at(), why));
     }
     let call = message.needed_id("toolCallId")?;
     let approved = message.flag("approved")?.ok_or_else(|| message.missing("approved"))?;
@@ -131,6 +139,7 @@ fn confirmation(message: &Fields<'_>, named: Named) -> Read<Intent> {
         choice: choice.into(),
         edit,
         digest: None,
+        message: None,
         delivery: Delivery::Stream,
         history: HistoryLength::All,
     })))

@@ -124,7 +124,9 @@ fn the_example_interaction() {
     assert_eq!(answer.to, Question::Call(call.clone()));
     assert_eq!(answer.task.clone().unwrap().as_str(), task);
     let Answer { to, choice, edit, digest, .. } = *answer;
-    script.submit(client("ann"), Command::Answer { to, choice, edit, digest }).unwrap();
+    script
+        .submit(client("ann"), Command::Answer { to, choice, edit, digest, message: None })
+        .unwrap();
 
     // 8. The tool runs, the agent answers.
     script.succeed(&call, written("hello.txt", "hello\n"));

@@ -189,7 +189,7 @@ fn numbers_come_back_as_they_were_sent() {
     let Ok(Body::One(call)) = jsonrpc::parse(body.as_bytes()) else { panic!("one call") };
     assert_eq!(call.params["n"].to_string(), numbers);
     // Only the mark of an exponent has one spelling.
-    let spelled: Value = serde_json::from_str("[1E5,0.1e1,1E+400,1e-07]").unwrap();
+    let spelled: serde_json::Value = serde_json::from_str("[1E5,0.1e1,1E+400,1e-07]").unwrap();
     assert_eq!(spelled.to_string(), "[1e+5,0.1e+1,1e+400,1e-07]");
 }
 

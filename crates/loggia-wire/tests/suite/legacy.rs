@@ -365,6 +365,70 @@ fn words_of_a_task() {
     assert_eq!(chunk(&status("failed", true)), Some(last("why")));
 }
 
+/// The card says so many characters, and so many are read.
+#[test]
+fn names_are_as_long_as_the_card_says() {
+    let longest =
+        legacy::schema::methods()[0]["inputSchema"]["properties"]["id"]["maxLength"].clone();
+    let named = |count: usize| ask("tasks/send", with("id", json!("é".repeat(count))));
+    let longest = usize::try_from(longest.as_u64().unwrap()).unwrap();
+    assert!(named(longest).is_ok());
+    let error = named(longest + 1).unwrap_err();
+    let shown = refuse(&error, Dialect::Legacy).message;
+    assert_eq!(shown, "Invalid params: 'id' must have 1 to 256 characters.");
+}
+
+/// What a client says of itself it does not say for the agent.
+#[test]
+fn a_client_speaks_as_the_user() {
+    let mut params = saying("x");
+    params["message"]["role"] = json!("agent");
+    let error = ask("tasks/send", params).unwrap_err();
+    let shown = refuse(&error, Dialect::Legacy).message;
+    assert_eq!(shown, "Invalid params: 'message.role' must be user in what a client sends.");
+}
+
+/// A request is the same in every spelling, and another one where it says something else.
+#[test]
+fn a_repetition_may_be_spelled_otherwise() {
+    let first = json!({ "id": "t", "message": { "role": "user", "parts": [{ "text": "x" }] },
+                        "metadata": { "n": 1 }, "context": { "repositoryUrl": "https://h/r",
+                                                             "branch": "b" } });
+    let sent = |change: &dyn Fn(&mut Value)| {
+        let mut params = first.clone();
+        change(&mut params);
+        prompt("tasks/send", params).content
+    };
+    let before = sent(&|_| {});
+    let same: [&dyn Fn(&mut Value); 9] = [
+        &|params| params["message"]["parts"][0]["type"] = json!("text"),
+        &|params| params["message"]["parts"][0]["kind"] = json!("text"),
+        &|params| params["message"] = json!({ "parts": [{ "text": "x" }] }),
+        &|params| params["message"] = json!({ "content": { "type": "text", "text": "x" } }),
+        &|params| params["message"]["messageId"] = json!("other"),
+        &|params| params["message"]["metadata"] = Value::Null,
+        &|params| params["metadata"] = serde_json::from_str(r#"{ "n": 1.0 }"#).unwrap(),
+        &|params| params["metadata"] = serde_json::from_str(r#"{ "n": 1e0 }"#).unwrap(),
+        &|params| {
+            params["context"] =
+                json!({ "repositoryUrl": "https://h/r", "revision": "b", "shallow": false });
+        },
+    ];
+    for (number, change) in same.iter().enumerate() {
+        assert_eq!(request::difference(&before, &sent(change)), None, "{number}");
+    }
+    let other: [(&dyn Fn(&mut Value), &str); 5] = [
+        (&|params| params["message"]["parts"][0]["text"] = json!("y"), "message"),
+        (&|params| params["message"]["parts"] = json!([{ "data": "x" }]), "message"),
+        (&|params| params["message"]["metadata"] = json!({ "a": 1 }), "message"),
+        (&|params| params["metadata"]["n"] = json!(2), "metadata"),
+        (&|params| params["context"]["shallow"] = json!(true), "context"),
+    ];
+    for (change, field) in other {
+        assert_eq!(request::difference(&before, &sent(change)).unwrap().field, field);
+    }
+}
+
 /// Of what was rejected the names are kept and not a word; a repetition is known all the same.
 #[test]
 fn what_is_rejected_is_known_again() {

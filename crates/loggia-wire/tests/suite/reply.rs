@@ -1,6 +1,6 @@
 //! Answers that are not frames.
 
-use loggia_core::{Command, Content, Screening, TaskChoice};
+use loggia_core::{AnswerMessage, ChoiceId, Command, Content, Question, Screening, TaskChoice};
 use loggia_wire::{
     Dialect, End, Extension, HistoryLength, Projector, PushTarget, Shown, View, reply,
 };
@@ -26,6 +26,38 @@ fn a_direct_answer_without_a_task() {
             "parts": [{ "text": "Hello" }],
         } })
     );
+}
+
+/// What a person answered stands in the history as it was sent: under its id, in its words.
+#[test]
+fn an_answer_in_the_history_is_as_it_was_sent() {
+    let message = |id: &str, text: Option<&str>| {
+        Some(AnswerMessage { id: Some(id.into()), text: text.map(str::to_owned) })
+    };
+    let table = [
+        (message("m-7", Some("Yes, please.")), "m-7", "Yes, please."),
+        (message("m-8", None), "m-8", "proceed_once"),
+        (None, "", "proceed_once"),
+    ];
+    for (message, id, text) in table {
+        let mut script = Script::new();
+        let task = script.prompt("do it");
+        let call = script.write("a.txt", "a\n");
+        let (to, choice) = (Question::Call(call), ChoiceId::from(ChoiceId::PROCEED_ONCE));
+        let answer = Command::Answer { to, choice, edit: None, digest: None, message };
+        script.submit(client("ann"), answer).unwrap();
+        for dialect in [Dialect::A2a03, Dialect::A2a1, Dialect::Proto03] {
+            let view = View { dialect, extension: Extension::Off };
+            let mut projector = Projector::new("s1".into(), view);
+            script.log.iter().for_each(|event| projector.fold(event));
+            let shown = projector.snapshot(&task, Shown::default()).unwrap();
+            let said = shown["history"].as_array().unwrap().last().unwrap().clone();
+            let parts = if dialect == Dialect::Proto03 { &said["content"] } else { &said["parts"] };
+            assert_eq!(parts[0]["text"], text, "{said}");
+            let given = said["messageId"].as_str().unwrap();
+            assert!(if id.is_empty() { given.ends_with("-answer") } else { given == id }, "{said}");
+        }
+    }
 }
 
 /// What is rejected or answered before it gets here is a task of the log like any other.

@@ -184,7 +184,7 @@ impl Script {
         self.wait(2000);
         let to = Question::Call(call.clone());
         let choice = ChoiceId::from(choice);
-        self.submit(client(by), Command::Answer { to, choice, edit, digest: None })
+        self.submit(client(by), Command::Answer { to, choice, edit, digest: None, message: None })
     }
 
     pub fn output(&mut self, call: &CallId, text: &str) -> &mut Self {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use loggia_core::{
-    ChoiceId, Command, Edit, Envelope, Question, Report, Settings, Source, TaskChoice,
+    ChoiceId, Command, Edit, Envelope, Question, Refusal, Report, Settings, Source, TaskChoice,
 };
 use loggia_wire::sdlc::decode;
 use loggia_wire::sdlc::types::Tool;
@@ -265,6 +265,22 @@ fn a_confirmation_says_yes_or_no() {
     }
 }
 
+/// A confirmation has no names of choices, so none are asked for.
+#[test]
+fn an_answer_that_does_not_fit_is_told_in_a_confirmations_words() {
+    let refused = |offered: &[&str]| {
+        let offered = offered.iter().map(|id| (*id).to_owned()).collect();
+        let error = Refusal::NotAChoice { given: "proceed_once".into(), offered };
+        sdlc::error(&sdlc::in_its_words(error.into())).1
+    };
+    let question = refused(&["option_1", "answer", "cancel"]);
+    assert_eq!(question["field"], "userMessage.answer");
+    assert!(question["error"].as_str().unwrap().contains("is missing"), "{question}");
+    let call = refused(&["proceed_once", "cancel"]);
+    assert!(call["error"].as_str().unwrap().contains("true or false"), "{call}");
+    assert!(!format!("{question}{call}").contains("proceed_once"));
+}
+
 #[test]
 fn what_routes_refuse_names_the_field() {
     let message = |body: Value| decode::message(body.to_string().as_bytes()).unwrap_err();
@@ -277,8 +293,14 @@ fn what_routes_refuse_names_the_field() {
         (json!({ "taskId": 7, "userMessage": "a" }), "taskId"),
         (
             json!({ "userMessage": "a", "agentSettings": { "workspacePath": "here" } }),
-            "agentSettings.workspace_path",
+            "agentSettings.workspacePath",
         ),
+        (
+            json!({ "message": { "text": "a", "metadata": { "coderAgent": { "workspacePath": "x" } } } }),
+            "message.metadata.coderAgent.workspacePath",
+        ),
+        (json!({ "userMessage": { "text": "a", "role": "agent" } }), "userMessage.role"),
+        (json!({ "userMessage": "a".repeat(2 << 20) }), "userMessage"),
     ] {
         let (status, shown) = sdlc::error(&message(body.clone()));
         assert_eq!(status, 400, "{body}");

@@ -183,7 +183,7 @@ async fn numbers_come_back_as_they_were_written() {
         ("/", rpc("message/send", &old)),
         ("/message:send", new),
         ("/v1/message:send", old_rest),
-        ("/rpc", rpc("tasks/send", &task)),
+        ("/", rpc("tasks/send", &task)),
     ];
     let mut ids = Vec::new();
     for (path, body) in table {

@@ -171,12 +171,17 @@ async fn hostile_addresses_are_refused_before_anything_is_created() {
         "https://169.254.169.254/latest/meta-data".to_owned(),
         "https://[::ffff:10.0.0.1]/".to_owned() + "x",
     ];
-    let all = shapes.iter().map(|url| (url, "repository.url"));
-    for (url, field) in all.chain(policies.iter().map(|url| (url, "repositoryUrl"))) {
+    for url in shapes.iter().chain(&policies) {
         let refused = send(&served, message("say x", json!({ "url": url }))).await;
         assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
         let text = refused["error"]["message"].as_str().unwrap();
+        let field = "message.metadata.settings.repository.url";
         assert!(text.contains(field) && !text.contains("u:p"), "{url}: {text}");
+        // In the words of whoever asks.
+        let task = json!({ "id": "t", "context": { "repositoryUrl": url },
+                           "message": { "parts": [{ "text": "say x" }] } });
+        let refused = served.call("tasks/send", task).await;
+        assert_eq!(refused["error"]["data"]["field"], "context.repositoryUrl", "{url}: {refused}");
     }
     let both = json!({ EXTENSION: { "repository": { "url": "https://h/x" },
         "workspace_path": machine.work() } });

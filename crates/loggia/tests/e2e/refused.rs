@@ -38,11 +38,16 @@ async fn a_request_without_an_id_is_answered_under_null() {
     let calls = [
         ("/", json!({ "jsonrpc": "2.0", "method": "tasks/get", "params": { "id": "x" } })),
         ("/", json!({ "jsonrpc": "2.0", "method": "GetTask", "params": { "id": "x" } })),
-        ("/rpc", json!({ "jsonrpc": "2.0", "method": "tasks/get", "params": { "id": "x" } })),
         (
-            "/rpc",
+            "/a2a",
             json!({ "jsonrpc": "2.0", "id": null, "method": "tasks/get",
                          "params": { "id": "x" } }),
+        ),
+        // The task service.
+        (
+            "/",
+            json!({ "jsonrpc": "2.0", "method": "tasks/pushNotification/get",
+                      "params": { "id": "x" } }),
         ),
     ];
     for (path, call) in &calls {

@@ -130,6 +130,10 @@ async fn a_late_yes_in_words_is_told_who_was_quicker() {
     watch.until(|value| value["params"]["event"]["status"]["state"] == "input-required").await;
     let answered = say(&first, &task, "yes").await;
     assert_eq!(answered["result"]["status"]["state"], "working", "{answered}");
+    // It stands in the history as it was sent.
+    let history = answered["result"]["history"].as_array().unwrap();
+    let said = history.iter().rfind(|said| said["role"] == "user").unwrap();
+    assert_eq!((&said["messageId"], &said["parts"][0]["text"]), (&json!("m"), &json!("yes")));
     for words in ["yes", "no", "1", "Always"] {
         let late = say(&second, &task, words).await;
         let why = &late["error"]["data"];

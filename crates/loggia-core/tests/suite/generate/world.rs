@@ -231,7 +231,7 @@ impl World {
             DigestPick::Wrong => Some("0".repeat(64)),
         };
         let to = if pick.by_call { Question::Call(call) } else { Question::Approval(approval) };
-        Command::Answer { to, choice, edit, digest }
+        Command::Answer { to, choice, edit, digest, message: None }
     }
 
     fn report(&self, pick: &ReportPick) -> Report {

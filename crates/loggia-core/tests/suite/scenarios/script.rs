@@ -259,7 +259,7 @@ impl Script {
 
 fn answer(call: &str, choice: &str, edit: Option<Edit>) -> Command {
     let choice: ChoiceId = choice.into();
-    Command::Answer { to: Question::Call(call.into()), choice, edit, digest: None }
+    Command::Answer { to: Question::Call(call.into()), choice, edit, digest: None, message: None }
 }
 
 pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {

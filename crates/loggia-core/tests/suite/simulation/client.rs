@@ -187,7 +187,7 @@ impl Client {
             true => Question::Approval(asked.approval.clone()),
             false => Question::Call(asked.call.clone()),
         };
-        Some(Command::Answer { to, choice, edit, digest })
+        Some(Command::Answer { to, choice, edit, digest, message: None })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use loggia_core::Repository;
 
+use crate::intent::Written;
 use crate::read::{Fields, Read, violation};
 
 /// The members of a context that are about the repository.
@@ -49,10 +50,18 @@ fn check_url(url: &str) -> Result<(), &'static str> {
     if path.is_empty() { Err(SHAPE) } else { Ok(()) }
 }
 
+/// What its members are called here.
+pub fn written(context: &Fields<'_>) -> Written {
+    let named = REVISIONS.iter().find(|name| context.get(name).is_some());
+    Written::below(context.at(), URL, named.unwrap_or(&"revision"))
+}
+
+const REVISIONS: [&str; 3] = ["revision", "branch", "commit"];
+
 /// One name for what to look at, under any of its three names.
 fn revision(context: &Fields<'_>) -> Read<Option<String>> {
     let mut found: Option<(&str, &str)> = None;
-    for name in ["revision", "branch", "commit"] {
+    for name in REVISIONS {
         let Some(text) = context.text(name)? else { continue };
         if let Some((other, given)) = found
             && given != text

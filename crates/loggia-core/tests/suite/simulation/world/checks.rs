@@ -71,7 +71,8 @@ impl World {
                 (_, false) => (ChoiceId::PROCEED_ONCE, None),
             };
             let to = Question::Approval(approval);
-            let command = Command::Answer { to, choice: choice.into(), edit, digest: None };
+            let command =
+                Command::Answer { to, choice: choice.into(), edit, digest: None, message: None };
             let client = self.rng.below(self.clients.len());
             self.requests.push(Request { client, command, state: State::Unknown });
             self.send(self.requests.len() - 1, epoch);
