@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use loggia_session::MemoryStore;
+use loggia_session::{MemoryStore, SqliteStore};
 use proptest::prelude::*;
 
 use super::*;
@@ -92,18 +92,20 @@ async fn a_code_dies_of_wrong_guesses_wherever_they_come_from() {
     let code = pairing.offer(Scopes::CLIENT, NOW).await.unwrap();
     let shown = code.reveal();
     for slip in
-        ["", "x", &shown[1..], &format!("{shown}0"), "ÄÖÜß-ÄÖÜß", "UUUU-UUUU", &"0".repeat(99)]
+        ["", "x", "ABCD-EFG", &format!("{shown}0"), "ÄÖÜß-ÄÖÜß", "UUUU-UUUU", &"0".repeat(99)]
     {
         assert_eq!(redeemed(&pairing, slip, NOW).await, None, "{slip}");
     }
     assert!(redeemed(&pairing, &shown, NOW).await.is_some());
 }
 
-/// Whoever comes first; and a guess that is not counted is not answered.
+/// Whoever comes first; and a guess that is not counted is not answered. In a store that lets others
+/// come between reading and writing, as a file does.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_at_once_one_gets_in_and_every_guess_counts() {
-    for _ in 0..20 {
-        let store = store();
+    let directory = tempfile::tempdir().unwrap();
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(directory.path()).unwrap());
+    for _ in 0..5 {
         let pairing = Arc::new(here(&store));
         let code = Pairing::anywhere(store.clone()).offer(Scopes::CLIENT, NOW).await.unwrap();
         let servers = [pairing, Arc::new(here(&store))];

@@ -141,7 +141,7 @@ impl Storm {
                     urls: vec![dice.text()],
                     code: Some(dice.text()),
                     token: None,
-                    invitation: (dice.text().len() % 2 == 0).then_some(invitation),
+                    invitation: dice.text().len().is_multiple_of(2).then_some(invitation),
                 };
                 drop(self.send(Msg::Share(facts)));
             }
