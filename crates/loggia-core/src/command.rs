@@ -156,6 +156,8 @@ pub enum Report {
     /// From now on the model reads this instead of what was said so far; empty to begin anew.
     Compact {
         summary: String,
+        /// By itself, as the turn begins: it stands for the turns before this one.
+        automatic: bool,
     },
     /// Takes back a permission. There is no report that gives one.
     Revoke {

@@ -247,7 +247,10 @@ impl Dice<'_> {
                 Event::NoticeRaised { level, text: self.text() }
             }
             20 => Event::SettingsChanged { settings: self.settings() },
-            _ => Event::ContextCompacted { upto: Seq(1), summary: self.text() },
+            _ => {
+                let automatic = self.below(2) == 0;
+                Event::ContextCompacted { upto: Seq(1), summary: self.text(), automatic }
+            }
         }
     }
 
