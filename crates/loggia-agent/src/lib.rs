@@ -6,6 +6,7 @@
 
 mod child;
 pub mod clone;
+mod compaction;
 pub mod context;
 pub mod custom;
 pub mod guard;
@@ -16,5 +17,6 @@ mod slash;
 pub mod tool;
 pub mod workspace;
 
+pub use compaction::CompactAt;
 pub use custom::CommandFiles;
 pub use native::NativeAgent;

@@ -16,6 +16,7 @@ use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use serde_json::{Value, json};
 
 use crate::clone::{self, Clones};
+use crate::compaction::{self, CompactAt};
 use crate::context::Conversation;
 use crate::custom::CommandFiles;
 use crate::custom::expand::{self, Expanded};
@@ -53,6 +54,8 @@ pub struct NativeAgent {
     commands: Option<Arc<CommandFiles>>,
     /// What tokens cost, where the user has said so.
     prices: Arc<Prices>,
+    /// How full a model's window may be.
+    compact_at: CompactAt,
     /// Who makes copies of repositories.
     clones: Option<Arc<Clones>>,
     workspaces: Arc<OpenWorkspaces>,
@@ -66,6 +69,7 @@ impl NativeAgent {
             user_memory: None,
             commands: None,
             prices: Arc::default(),
+            compact_at: CompactAt::default(),
             clones: None,
             workspaces: Arc::default(),
         }
@@ -91,6 +95,16 @@ impl NativeAgent {
 
     pub(crate) fn prices(&self) -> &Prices {
         &self.prices
+    }
+
+    /// The same agent, which compacts a conversation by itself when it fills so much of the window.
+    #[must_use]
+    pub fn compacting(self, compact_at: CompactAt) -> Self {
+        Self { compact_at, ..self }
+    }
+
+    pub(crate) fn compact_at(&self) -> CompactAt {
+        self.compact_at
     }
 
     /// The same agent, which also works in copies of repositories.
@@ -260,6 +274,7 @@ impl NativeAgent {
             turn.notice(Level::Warning, warning).await?;
         }
         let instructions = instructions(&memory);
+        compaction::by_itself(self.compact_at, turn, model.as_ref(), &mut conversation).await?;
 
         let limits = &context.settings.limits;
         let mut text_left = limits.text_bytes;

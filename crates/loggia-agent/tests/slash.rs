@@ -1,6 +1,8 @@
 //! Slash commands as a session sees them: prompts in, words and calls out, over the real agent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+#[path = "slash/by_itself.rs"]
+mod by_itself;
 #[path = "slash/custom.rs"]
 mod custom;
 #[path = "slash/talk.rs"]
@@ -216,7 +218,7 @@ async fn a_summary_stands_for_what_was() {
                     Said: wrote a.txt (1 line, 4 bytes)\n- Asked: say two\n  Said: two";
     assert!(said.ends_with(expected), "{said}");
     let compacted = talk.log().await.into_iter().find_map(|event| match event {
-        Event::ContextCompacted { upto, summary } => Some((upto, summary)),
+        Event::ContextCompacted { upto, summary, .. } => Some((upto, summary)),
         _ => None,
     });
     let (upto, summary) = compacted.unwrap();

@@ -169,6 +169,8 @@ pub enum Report {
     /// From now on the model reads this instead of what was said so far; empty to begin anew.
     Compact {
         summary: String,
+        /// By itself, as the turn begins: it stands for the turns before this one.
+        automatic: bool,
     },
     /// Calls the session something, because somebody said so in this turn.
     Name {

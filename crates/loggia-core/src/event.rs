@@ -171,6 +171,9 @@ pub enum Event {
     ContextCompacted {
         upto: Seq,
         summary: String,
+        /// Nobody asked for it: the turn that runs would have been too much for the model.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        automatic: bool,
     },
     NoticeRaised {
         level: Level,

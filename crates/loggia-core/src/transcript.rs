@@ -172,6 +172,8 @@ impl Transcript {
                 let text = format!("Published {}.", artifact.name);
                 self.push(envelope, CellBody::Notice { level: Level::Info, text });
             }
+            // A notice says so.
+            Event::ContextCompacted { automatic: true, .. } => {}
             Event::ContextCompacted { summary, .. } => {
                 let text = match summary.is_empty() {
                     true => "The conversation begins anew here; the log stays.".to_owned(),

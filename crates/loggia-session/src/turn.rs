@@ -192,7 +192,28 @@ impl Turn {
 
     /// From the next turn on, this stands for the conversation so far; empty to begin anew.
     pub async fn compact(&self, summary: impl Into<String>) -> Result<(), TurnOver> {
-        self.report(Report::Compact { summary: summary.into() }).await
+        let (summary, automatic) = (summary.into(), false);
+        self.report(Report::Compact { summary, automatic }).await
+    }
+
+    /// This stands for the turns before this one, by itself. Returns when that is on disk: then it
+    /// may be used.
+    pub async fn compact_earlier(&self, summary: &str) -> Result<(), TurnOver> {
+        let mut after = self.log.head();
+        let (summary, automatic) = (summary.to_owned(), true);
+        self.report(Report::Compact { summary, automatic }).await?;
+        let compacted =
+            |event: &Event| matches!(event, Event::ContextCompacted { automatic: true, .. });
+        loop {
+            let grown = self.log.reached(after.next()).await;
+            let read = self.log.read(after).await;
+            let read = read.map_err(|error| TurnOver::Failed(error.to_string()))?;
+            let Some(last) = read.last().filter(|_| grown) else { return Err(TurnOver::Stopped) };
+            if read.iter().any(|envelope| compacted(&envelope.event)) {
+                return Ok(());
+            }
+            after = last.seq;
+        }
     }
 
     /// Calls the session something.

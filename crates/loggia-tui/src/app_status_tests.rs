@@ -33,7 +33,10 @@ fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
     desk.event(me(), Event::SettingsChanged { settings: Settings { model, ..settings } });
     assert!(status(&mut desk).contains("· context 50k · 82k in"), "{}", status(&mut desk));
     let upto = Seq(desk.seq);
-    desk.event(Origin::agent(), Event::ContextCompacted { upto, summary: "short".into() });
+    desk.event(
+        Origin::agent(),
+        Event::ContextCompacted { upto, summary: "short".into(), automatic: false },
+    );
     assert!(!status(&mut desk).contains("context"), "{}", status(&mut desk));
     // Whatever a log says.
     desk.event(Origin::agent(), usage(u64::MAX, Some(1)));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::Walls;
-use loggia_agent::{CommandFiles, NativeAgent};
+use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
 use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
@@ -153,6 +153,7 @@ impl App {
             .remembering(self.paths.config.join("AGENTS.md"))
             .commanded(self.commands.clone())
             .priced(config.prices.clone())
+            .compacting(CompactAt { percent: config.compact_at })
             .cloning(self.clones(config, walls.clone()))
             .walled(walls);
         Ok(Hub::new(store, Arc::new(agent), program))

@@ -51,6 +51,8 @@ pub struct Config {
     pub rules: Vec<Rule>,
     pub limits: Limits,
     pub approvals: ApprovalsConfig,
+    /// How much of the model's window may be full, in percent; 0: it is not looked at.
+    pub compact_at: u8,
     pub server: ServerLimits,
     pub tls: TlsConfig,
     pub clones: ClonesConfig,

@@ -234,6 +234,31 @@ fn an_untrusted_project_may_only_restrict() {
     assert!(trusted.notices().is_empty());
 }
 
+#[test]
+fn how_full_a_window_may_be_is_said_in_percent() {
+    let table = |text: &str| format!("[context]\ncompact_at = {text}\n");
+    assert_eq!(Machine::new().load().config.compact_at, 80);
+    for (text, wanted) in
+        [("'50%'", 50), ("'50'", 50), ("'off'", 0), ("'0'", 0), ("'0%'", 0), ("'100%'", 100)]
+    {
+        assert_eq!(Machine::new().user(&table(text)).load().config.compact_at, wanted, "{text}");
+    }
+    for (text, wanted) in [
+        ("'101%'", "`101%` is no share: write one from `1%` to `100%`, or `off`"),
+        ("'-1'", "`-1` is no share"),
+        ("'never'", "`never` is no share"),
+        ("80", "write a text in quotes here, not a whole number"),
+    ] {
+        let refusal = Machine::new().user(&table(text)).refusal();
+        assert!(refusal.contains(wanted) && refusal.contains("config.toml:2"), "{text}: {refusal}");
+    }
+    let machine = Machine::with_environment(&[("LOGGIA_CONTEXT_COMPACT_AT", "60%")]);
+    assert_eq!(machine.load().config.compact_at, 60);
+    let machine = Machine::new().project(&table("'10%'"));
+    assert_eq!((machine.load().config.compact_at, machine.load().notices.len()), (80, 1));
+    assert_eq!(machine.trusted().load().config.compact_at, 10);
+}
+
 /// A question that waits for ever is the most freedom; a turn that is cancelled at once is the least.
 #[test]
 fn questions_expire_as_configured_and_an_untrusted_project_may_only_hurry() {

@@ -4,11 +4,9 @@ use loggia_core::{Access, Prices, Stats};
 use loggia_session::{Turn, TurnContext, TurnOver};
 
 use super::say;
+use crate::compaction::BYTES_PER_TOKEN;
 use crate::native::{self, NativeAgent};
 use crate::tool::Toolbox;
-
-/// Bytes of text that are about one token; the models' own counts differ.
-const BYTES_PER_TOKEN: usize = 4;
 
 pub fn about(context: &TurnContext) -> String {
     let mut lines = vec![
@@ -58,7 +56,7 @@ pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     };
     let context = format!(
         "- context: {bytes} bytes, about {} tokens (earlier turns: {}{summary})",
-        bytes.div_ceil(BYTES_PER_TOKEN),
+        (bytes as u64).div_ceil(BYTES_PER_TOKEN),
         conversation.turns(),
     );
     let stats = &turn.context().stats;

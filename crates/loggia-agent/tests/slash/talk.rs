@@ -55,10 +55,10 @@ impl Talk {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(directory.path().join("w")).unwrap();
         std::fs::create_dir_all(directory.path().join("user")).unwrap();
-        if let Some(script) = model.strip_prefix("script ") {
+        if let Some(script) = model.strip_prefix("script") {
             std::fs::write(directory.path().join("s.toml"), script).unwrap();
         }
-        let model = if model.starts_with("script ") { "scripted:s.toml" } else { model };
+        let model = if model.starts_with("script") { "scripted:s.toml" } else { model };
         let store = Arc::new(MemoryStore::default());
         let hub = Hub::new(store.clone(), agent(directory.path()), "slash test");
         let new = NewSession {

@@ -100,7 +100,7 @@ impl Session {
                     self.last_task = Some(turn.task);
                 }
             }
-            Event::ContextCompacted { upto, summary } => {
+            Event::ContextCompacted { upto, summary, .. } => {
                 self.turns.retain(|turn| turn.started > *upto);
                 self.compacted = Some(Compacted { upto: *upto, summary: summary.clone() });
             }

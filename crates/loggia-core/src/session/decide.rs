@@ -10,7 +10,7 @@ use crate::command::{
 };
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, TurnOutcome};
-use crate::id::{ApprovalId, CallId, Fresh, PromptId, RuleId, TaskId};
+use crate::id::{ApprovalId, CallId, Fresh, PromptId, RuleId, Seq, TaskId};
 use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
@@ -415,10 +415,15 @@ impl Session {
                 source: source.clone(),
                 text: text.clone(),
             }],
-            Report::Compact { summary } => {
+            Report::Compact { summary, automatic } => {
                 let end = summary.floor_char_boundary(SUMMARY_LIMIT);
                 let summary = summary.get(..end).unwrap_or_default().to_owned();
-                vec![Event::ContextCompacted { upto: self.head, summary }]
+                // A command is over when it is done; a turn that goes on is still to be read.
+                let upto = match automatic {
+                    true => Seq(turn.started.0.saturating_sub(1)),
+                    false => self.head,
+                };
+                vec![Event::ContextCompacted { upto, summary, automatic: *automatic }]
             }
             Report::Name { name } => self.named(name),
             // Known or not: a rule that only the project remembers is forgotten by this event too.

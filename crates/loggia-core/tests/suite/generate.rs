@@ -90,7 +90,7 @@ fn reports() -> impl Strategy<Value = Move> {
             .prop_map(|(call, text, skipped)| ReportPick::Output(call, text, skipped)),
         6 => (old_calls(), outcomes()).prop_map(|(call, it)| ReportPick::End(call, it)),
         2 => turn_outcomes().prop_map(ReportPick::Finish),
-        1 => texts().prop_map(ReportPick::Compact),
+        1 => (texts(), any::<bool>()).prop_map(|(it, auto)| ReportPick::Compact(it, auto)),
         1 => texts().prop_map(ReportPick::Expand),
         1 => picks().prop_map(ReportPick::Revoke),
         2 => usages().prop_map(ReportPick::Usage),

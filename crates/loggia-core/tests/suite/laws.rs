@@ -221,8 +221,10 @@ proptest! {
         for envelope in &world.log {
             session.apply(envelope);
             witness.read(envelope).map_err(TestCaseError::fail)?;
-            if let Event::ContextCompacted { upto, summary } = &envelope.event {
-                prop_assert_eq!(upto.next(), envelope.seq);
+            if let Event::ContextCompacted { upto, summary, automatic } = &envelope.event {
+                let began = session.turn().map(|turn| turn.started);
+                let kept = if *automatic { began } else { Some(envelope.seq) };
+                prop_assert_eq!(Some(upto.next()), kept);
                 compacted = Some((*upto, summary.clone()));
             }
             prop_assert_eq!(session.name(), witness.name.as_deref());
@@ -499,7 +501,8 @@ fn a_summary_is_bounded() {
     let mut world = opened();
     world.submit(client(0), prompt("prompt")).unwrap();
     let turn = world.session.turn().unwrap().id.clone();
-    let report = loggia_core::Report::Compact { summary: "ä".repeat(SUMMARY_LIMIT) };
+    let report =
+        loggia_core::Report::Compact { summary: "ä".repeat(SUMMARY_LIMIT), automatic: false };
     world.submit(Origin::agent(), Command::Report { turn, report }).unwrap();
     assert_eq!(world.session.compacted().unwrap().summary.len(), SUMMARY_LIMIT);
 }

@@ -54,6 +54,7 @@ scenarios! {
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
     a_session_gets_a_name => named,
+    a_conversation_is_compacted_by_itself => compacted,
     a_command_from_a_file_becomes_a_prompt => custom_command,
     a_session_works_in_a_copy_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
@@ -549,6 +550,21 @@ fn compaction() -> Script {
     script.finish();
     script.prompt(tui(), "prompt-6", TaskChoice::New, "What is it called?");
     script.say("message-6", &["I do not know."]);
+    script.finish();
+    script
+}
+
+/// A turn that would be too much for its model begins with a summary of what was before it.
+fn compacted() -> Script {
+    let mut script = Script::open(Mode::Ask, Vec::new());
+    script.prompt(tui(), "prompt-1", TaskChoice::New, "Call it Loggia.");
+    script.say("message-1", &["It is called Loggia."]);
+    // It waits, and is no part of the summary that its own turn begins with.
+    script.prompt(ide(), "prompt-2", TaskChoice::New, "What is it called?");
+    script.finish();
+    script.usage(1_204, 88);
+    script.compact_earlier("It is called Loggia.");
+    script.say("message-2", &["Loggia."]);
     script.finish();
     script
 }

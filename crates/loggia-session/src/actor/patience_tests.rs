@@ -72,7 +72,8 @@ fn asking(timeout: Option<Timeout>, asked: &[i64]) -> Session {
 #[tokio::test(start_paused = true)]
 async fn what_is_left_counts_from_when_it_was_asked() {
     // Of how many seconds, when asked, seen when; which is up, in how long.
-    let cases: &[(Option<Timeout>, &[i64], i64, Option<(&str, u64)>)] = &[
+    type Case<'a> = (Option<Timeout>, &'a [i64], i64, Option<(&'a str, u64)>);
+    let cases: &[Case<'_>] = &[
         (None, &[0], 5, None),
         (Some(Timeout { after: Seconds(60), then: OnTimeout::Wait }), &[0], 5, None),
         (within(60), &[], 5, None),

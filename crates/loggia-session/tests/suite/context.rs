@@ -23,6 +23,14 @@ impl Agent for Reader {
             if let Some(summary) = text.strip_prefix("compact ") {
                 return turn.compact(summary).await;
             }
+            if let Some(summary) = text.strip_prefix("by itself ") {
+                turn.compact_earlier(summary).await?;
+                // Before anything is done with it, everybody can see it.
+                let seen = turn.history().await?;
+                let compacted = |event: &Event| matches!(event, Event::ContextCompacted { .. });
+                assert!(seen.iter().any(|envelope| compacted(&envelope.event)));
+                return turn.say(&turn.message(), "went on").await;
+            }
             if text == "clear" {
                 return turn.compact("").await;
             }
@@ -65,4 +73,33 @@ async fn a_turn_after_a_compaction_reads_the_summary_and_nothing_before_it() {
     assert_eq!(anew.2, None);
     assert!(anew.1 > compacted[1], "{anew:?}");
     assert_eq!((after.0, anew.0), (before[0].0, before[0].0), "as little as the first turn read");
+}
+
+/// The turn that begins with a summary is no part of it, whether its prompt had to wait or not.
+#[tokio::test]
+async fn a_turn_that_begins_with_a_summary_is_read_by_the_next_one() {
+    let given = Given::default();
+    let hub = memory_hub(Arc::new(Reader { given: given.clone() }));
+    let handle = create(&hub).await;
+    let mut reader = loggia_testkit::client::Reader::new(&handle);
+    for text in ["one", "two", "by itself what was", "after"] {
+        prompt(&handle, text).await.unwrap();
+    }
+    let mut began = Vec::new();
+    for _ in 0..4 {
+        let started = reader.until(|event| matches!(event, Event::TurnStarted { .. })).await;
+        began.push(started.seq);
+        assert_eq!(reader.until_over().await, loggia_core::TurnOutcome::Completed);
+    }
+    let compacted = reader.seen().iter().find_map(|envelope| match &envelope.event {
+        Event::ContextCompacted { upto, summary, automatic: true } => {
+            Some((upto.next(), summary.clone()))
+        }
+        _ => None,
+    });
+    assert_eq!(compacted, Some((began[2], "what was".to_owned())));
+    let given = given.lock().unwrap();
+    let (_, first, summary) = given.last().unwrap();
+    assert_eq!(summary.as_deref(), Some("what was"));
+    assert!(*first <= began[2], "the turn itself is read: {first}");
 }

@@ -255,7 +255,10 @@ impl Dice<'_> {
             }
             21 => Event::SessionNamed { name: self.text() },
             20 => Event::SettingsChanged { settings: self.settings() },
-            _ => Event::ContextCompacted { upto: Seq(1), summary: self.text() },
+            _ => {
+                let automatic = self.below(2) == 0;
+                Event::ContextCompacted { upto: Seq(1), summary: self.text(), automatic }
+            }
         }
     }
 

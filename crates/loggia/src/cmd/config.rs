@@ -94,6 +94,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         rules,
         limits,
         approvals,
+        compact_at,
         server,
         tls,
         offers,
@@ -121,6 +122,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
     }
     rows.extend([
         row("approvals.on_timeout", json!(approvals.on_timeout.name())),
+        row("context.compact_at", json!(share(*compact_at))),
         row("limits.replies", json!(limits.replies)),
         row("limits.calls", json!(limits.calls)),
         row("limits.text_bytes", json!(limits.text_bytes)),
@@ -169,6 +171,10 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
     }
     rows.push(row("tui.theme", json!(theme.name())));
     rows
+}
+
+fn share(percent: u8) -> String {
+    if percent == 0 { "off".to_owned() } else { format!("{percent}%") }
 }
 
 impl Row {

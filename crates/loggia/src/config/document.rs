@@ -24,7 +24,7 @@ pub const PROJECT_FILE: &str = ".loggia/config.toml";
 /// Tables in tables.
 const NESTED: &[&str] = &["server.clones"];
 const TABLES: &[&str] =
-    &["commands", "approvals", "limits", "server", "shell", "hooks", "tui", "prices"];
+    &["commands", "approvals", "context", "limits", "server", "shell", "hooks", "tui", "prices"];
 
 /// One thing that a file says, and where.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use loggia_agent::CompactAt;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{Limits, Matcher, Mode, Prices, Rule, RuleId, Scope};
 
@@ -40,6 +41,7 @@ impl Draft {
                 rules: Vec::new(),
                 limits: Limits::default(),
                 approvals: ApprovalsConfig::default(),
+                compact_at: CompactAt::default().percent,
                 server: ServerLimits::default(),
                 tls: TlsConfig::default(),
                 clones: ClonesConfig::default(),
@@ -80,6 +82,10 @@ impl Draft {
             }
             Setting::OnTimeout(then) => {
                 config.approvals.on_timeout = then;
+                key.name.to_owned()
+            }
+            Setting::CompactAt(percent) => {
+                config.compact_at = percent;
                 key.name.to_owned()
             }
             Setting::Shell(path) => {
@@ -158,6 +164,7 @@ impl Draft {
             Setting::Limit(limit, value) => *value < limit_of(&self.config, *limit),
             Setting::Offer(_, flag) => !flag,
             Setting::Model(_)
+            | Setting::CompactAt(_)
             | Setting::Shell(_)
             | Setting::PassEnvironment(_)
             | Setting::WebhookHost(_)
@@ -177,6 +184,7 @@ impl Draft {
             Setting::Model(model) => *model == self.config.model,
             Setting::Mode(mode) => *mode == self.config.mode,
             Setting::Timeout(after) => Some(*after) == self.config.approvals.timeout,
+            Setting::CompactAt(percent) => *percent == self.config.compact_at,
             Setting::OnTimeout(then) => *then == self.config.approvals.on_timeout,
             Setting::Limit(limit, value) => *value == limit_of(&self.config, *limit),
             Setting::Offer(offer, flag) => {

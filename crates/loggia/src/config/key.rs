@@ -19,6 +19,7 @@ pub enum Setting {
     Mode(Mode),
     Timeout(Seconds),
     OnTimeout(OnTimeout),
+    CompactAt(u8),
     Rule { pattern: CommandPattern, allow: bool },
     Limit(Limit, u64),
     Offer(Offer, bool),
@@ -114,6 +115,7 @@ pub const KEYS: &[Key] = &[
     Key { name: "commands.deny", form: Form::List(read_denied), has_variable: false },
     key("approvals.timeout", Form::Text(read_timeout)),
     key("approvals.on_timeout", Form::Text(read_on_timeout)),
+    key("context.compact_at", Form::Text(read_compact_at)),
     key("limits.replies", Form::Number(Limit::Replies)),
     key("limits.calls", Form::Number(Limit::Calls)),
     key("limits.text_bytes", Form::Number(Limit::TextBytes)),
@@ -248,6 +250,17 @@ fn read_on_timeout(text: &str) -> Result<Setting, String> {
     let then = OnTimeout::ALL.into_iter().find(|then| then.name() == text.trim());
     then.map(Setting::OnTimeout).ok_or_else(|| {
         format!("there is no `{}`: write `wait`, `deny` or `cancel`", shortened(text))
+    })
+}
+
+fn read_compact_at(text: &str) -> Result<Setting, String> {
+    let number = match text.trim() {
+        "off" => Some(0),
+        text => text.strip_suffix('%').unwrap_or(text).parse().ok(),
+    };
+    number.filter(|number| *number <= 100).map(Setting::CompactAt).ok_or_else(|| {
+        let text = shortened(text);
+        format!("`{text}` is no share: write one from `1%` to `100%`, or `off`")
     })
 }
 

@@ -169,7 +169,7 @@ pub enum ReportPick {
     Invalid(CallPick, Value),
     Output(CallPick, String, u64),
     End(CallPick, CallOutcome),
-    Compact(String),
+    Compact(String, bool),
     Expand(String),
     Revoke(Pick),
     Finish(TurnOutcome),

@@ -282,7 +282,9 @@ impl World {
             ReportPick::End(call, outcome) => {
                 Report::End { call: self.call(call), outcome: outcome.clone() }
             }
-            ReportPick::Compact(summary) => Report::Compact { summary: summary.clone() },
+            ReportPick::Compact(summary, automatic) => {
+                Report::Compact { summary: summary.clone(), automatic: *automatic }
+            }
             ReportPick::Expand(text) => Report::Expand {
                 command: "review".into(),
                 source: "review.md".into(),

@@ -183,7 +183,17 @@ impl Script {
     }
 
     pub fn compact(&mut self, summary: &str) {
-        self.report(Report::Compact { summary: summary.to_owned() });
+        self.report(Report::Compact { summary: summary.to_owned(), automatic: false });
+    }
+
+    /// The same, by itself, as a turn begins.
+    pub fn compact_earlier(&mut self, summary: &str) {
+        self.report(Report::Compact { summary: summary.to_owned(), automatic: true });
+        let text = format!(
+            "Compacted by itself. A summary of {} bytes stands for 1 turn (9134 bytes) from now on.",
+            summary.len()
+        );
+        self.report(Report::Notice { level: Level::Info, text });
     }
 
     pub fn expand(&mut self, command: &str, source: &str, text: &str) {

@@ -150,7 +150,7 @@ impl Agent {
             }
             9 => Report::Plan { steps: vec![Step { text, state: StepState::InProgress }] },
             10 => Report::Cite { sources: vec![Source { title: text, uri: "file:a".into() }] },
-            11 => Report::Compact { summary: text },
+            11 => Report::Compact { summary: text, automatic: false },
             12 => Report::Revoke { rule: "no-rule".into() },
             _ => {
                 let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };

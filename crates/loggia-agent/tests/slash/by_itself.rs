@@ -1,0 +1,195 @@
+//! A conversation that fills its model's window is compacted by itself, as a turn begins.
+//!
+//! A window of 1000 tokens: at 80 percent, about 3200 bytes are too much.
+
+use std::time::Duration;
+
+use loggia_core::{Cancel, Command, Content, Event, Level, Mode, Seq, TaskChoice, TurnOutcome};
+use loggia_session::SessionHandle;
+
+use crate::talk::{Talk, agent, origin};
+
+/// How the scripts here answer: at length, by a file, or in a word.
+fn script(summary: &str) -> String {
+    let long = "word ".repeat(400);
+    format!(
+        r#"script
+window = 1000
+{summary}
+[[rule]]
+prompt = "long"
+steps = [{{text="{long}"}}]
+[[rule]]
+prompt = "look"
+steps = [{{call="read_file", input={{path="big.txt"}}}}, {{text="seen"}}]
+[[rule]]
+regex = "^(go on|and on|short)$"
+steps = [{{text="short"}}]
+"#
+    )
+}
+
+/// What the model says when it is asked for a summary.
+fn summary(steps: &str) -> String {
+    format!("[[rule]]\ncontains = \"Summarise the conversation\"\nsteps = [{steps}]\n")
+}
+
+async fn talk(summary: &str) -> Talk {
+    Talk::with(Mode::All, &script(summary), None).await
+}
+
+/// Every compaction: what it stands for, the summary, and whether it was by itself.
+async fn compactions(talk: &Talk) -> Vec<(Seq, String, bool)> {
+    let log = talk.log().await;
+    let compaction = |event: Event| match event {
+        Event::ContextCompacted { upto, summary, automatic } => Some((upto, summary, automatic)),
+        _ => None,
+    };
+    log.into_iter().filter_map(compaction).collect()
+}
+
+async fn notices(talk: &Talk, wanted: Level) -> Vec<String> {
+    let log = talk.log().await;
+    let notice = |event: Event| match event {
+        Event::NoticeRaised { level, text } if level == wanted => Some(text),
+        _ => None,
+    };
+    log.into_iter().filter_map(notice).collect()
+}
+
+#[tokio::test]
+async fn a_turn_that_would_be_too_much_begins_with_a_summary() {
+    let mut talk = talk("").await;
+    talk.say("long").await;
+    talk.say("long").await;
+    assert_eq!(compactions(&talk).await, [], "half of the window is not too much");
+    assert_eq!(talk.say("go on").await, "short", "the turn itself says nothing of it");
+    let [(upto, summary, true)] = &compactions(&talk).await[..] else { panic!("not once") };
+    let log = talk.log().await;
+    let begun = &log[usize::try_from(upto.0).unwrap()];
+    assert!(matches!(begun, Event::TurnStarted { .. }), "up to the turn that runs: {begun:?}");
+    assert_eq!(summary.matches("- Asked: long").count(), 2, "{summary}");
+    assert!(!summary.contains("go on"), "{summary}");
+    let told = notices(&talk, Level::Info).await;
+    let wanted = format!(
+        "Compacted by itself. A summary of {} bytes stands for 2 turns (4008 bytes) from now on.",
+        summary.len()
+    );
+    assert_eq!(told, [wanted]);
+
+    // The next owner of the session reads the same: the summary, and the turns since.
+    talk.restart().await;
+    assert_eq!(talk.say("and on").await, "short");
+    let said = talk.say("/compact").await;
+    assert!(said.contains("stands for 2 turns"), "{said}");
+    for (part, count) in [("Asked: long", 2), ("Asked: go on", 1), ("Asked: and on", 1)] {
+        assert_eq!(said.matches(part).count(), count, "{part}: {said}");
+    }
+    let by_itself = compactions(&talk).await.into_iter().filter(|(_, _, automatic)| *automatic);
+    assert_eq!(by_itself.count(), 1, "not twice for the same");
+}
+
+/// A prompt that waits has its turn after the summary, and is no part of it.
+#[tokio::test]
+async fn prompts_that_wait_are_not_swallowed() {
+    let mut talk = talk("").await;
+    for text in ["long", "long", "go on", "and on"] {
+        talk.prompt(text).await;
+    }
+    for wanted in ["word", "word", "short", "short"] {
+        assert!(talk.end().await.said.starts_with(wanted));
+    }
+    let compactions = compactions(&talk).await;
+    assert_eq!(compactions.len(), 1);
+    assert!(!compactions[0].1.contains("Asked: go on"), "{compactions:?}");
+    let stats = talk.say("/stats").await;
+    assert!(stats.contains("(earlier turns: 2, a summary before them)"), "{stats}");
+}
+
+#[tokio::test]
+async fn without_a_summary_the_turn_goes_on() {
+    let fails = summary("{text=\"half of\"}, {error=\"no\", kind=\"refused\"}");
+    let mut talk = talk(&fails).await;
+    talk.say("long").await;
+    talk.say("long").await;
+    assert_eq!(talk.say("go on").await, "short");
+    assert_eq!(compactions(&talk).await, []);
+    let told = notices(&talk, Level::Warning).await;
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains("and nothing was summarised: no."), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_cancelled_meanwhile_changes_nothing() {
+    let mut talk = talk(&summary("{text=\"half of\"}, {delay=\"60m\"}")).await;
+    talk.say("long").await;
+    talk.say("long").await;
+    talk.prompt("go on").await;
+    let cancel = Command::Cancel { what: Cancel::Turn };
+    talk.handle.submit(cancel, origin()).await.unwrap();
+    assert_eq!(talk.end().await.outcome, TurnOutcome::Cancelled);
+    assert_eq!(compactions(&talk).await, []);
+}
+
+/// The summary alone is more than the window: it is not summarised again and again.
+#[tokio::test]
+async fn a_summary_that_is_too_large_does_not_lead_to_the_next() {
+    let large = summary(&format!("{{text=\"{}\"}}", "sum ".repeat(2_000)));
+    let mut talk = talk(&large).await;
+    talk.say("long").await;
+    talk.say("long").await;
+    for _ in 0..6 {
+        assert_eq!(talk.say("go on").await, "short");
+    }
+    assert_eq!(compactions(&talk).await.len(), 1);
+}
+
+/// One turn that is larger than the window is still in the summary, with less of what it read.
+#[tokio::test]
+async fn a_turn_larger_than_the_window_is_summarised_too() {
+    let mut talk = talk("").await;
+    talk.put("w/big.txt", &"line of a big file\n".repeat(600));
+    assert_eq!(talk.say("look").await, "seen");
+    assert_eq!(talk.say("go on").await, "short");
+    let compactions = compactions(&talk).await;
+    assert_eq!(compactions.len(), 1);
+    assert!(compactions[0].1.contains("Did: read_file big.txt, done"), "{compactions:?}");
+}
+
+/// Where nobody knows what the model can hold, nothing happens.
+#[tokio::test]
+async fn without_a_window_nothing_is_compacted() {
+    let mut talk = Talk::open(Mode::All).await;
+    let long = format!("say {}", "word ".repeat(4_000));
+    for _ in 0..4 {
+        talk.say(&long).await;
+    }
+    assert_eq!(compactions(&talk).await, []);
+    assert_eq!(notices(&talk, Level::Info).await, [""; 0]);
+}
+
+/// A turn that waits for nothing stays one append where the window is known and not full: looking
+/// costs nothing.
+#[tokio::test]
+async fn a_turn_with_nothing_to_compact_is_one_append() {
+    let mut talk = talk("").await;
+    talk.say("long").await;
+    let journal = loggia_testkit::Journal::default();
+    let store = loggia_testkit::FaultyStore::new(talk.store.clone(), journal);
+    let id = talk.handle.id().clone();
+    talk.hub.stop().await;
+    let hub = loggia_session::Hub::new(store.clone(), agent(talk.directory.path()), "counted");
+    let handle = hub.open(&id).await.unwrap();
+    let settle = |text: &str| {
+        let (prompt, content) = (SessionHandle::fresh_prompt(), Content::text(text));
+        let command = Command::Prompt { prompt, task: TaskChoice::New, content };
+        handle.submit_until_settled(Duration::ZERO, command, origin())
+    };
+    settle("short").await.unwrap();
+    assert_eq!(store.begun(), 1, "the prompt, the words and the end");
+    settle("long").await.unwrap();
+    assert_eq!(store.begun(), 2);
+    settle("short").await.unwrap();
+    assert!(store.begun() > 3, "with a summary it is on disk before it is used");
+    assert_eq!(compactions(&talk).await.len(), 1);
+}
