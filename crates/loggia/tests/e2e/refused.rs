@@ -155,7 +155,7 @@ async fn malformed_requests_get_the_right_error() {
             r#"{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"message":{"role":"ROLE_USER","messageId":"1","parts":[]}}}"#,
             -32602,
         ),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":1e999}"#, -32700),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":1e999}"#, -32602),
     ];
     let client = reqwest::Client::new();
     for (body, code) in table {
