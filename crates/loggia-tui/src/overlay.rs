@@ -211,6 +211,9 @@ fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
     for url in &facts.urls {
         lines.extend(wrapped(&safe::one_line(url), width, Style::new()));
     }
+    if let Some(attach) = &facts.attach {
+        lines.extend(wrapped(&safe::one_line(attach), width, Style::new()));
+    }
     let token = facts.token.as_deref().unwrap_or("No token is needed by programs of yours here.");
     lines.extend(wrapped(&safe::one_line(token), width, Style::new()));
     if let Some(code) = facts.code.as_deref().and_then(qr) {

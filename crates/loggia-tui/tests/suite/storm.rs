@@ -135,8 +135,12 @@ impl Storm {
                 drop(self.send(Msg::Sessions(Ok(previews))));
             }
             Effect::LoadShare => {
-                let facts =
-                    ShareFacts { urls: vec![dice.text()], code: Some(dice.text()), token: None };
+                let facts = ShareFacts {
+                    urls: vec![dice.text()],
+                    attach: Some(dice.text()),
+                    code: Some(dice.text()),
+                    token: None,
+                };
                 drop(self.send(Msg::Share(facts)));
             }
             Effect::EditOutside { what, .. } => {
