@@ -358,6 +358,18 @@ impl Model {
 pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
     // Whatever happens: a remark has its time, also while nothing rests.
     expire(model, now);
+    let mut effects = due(model, now);
+    effects.extend(react_to(model, msg, now));
+    effects
+}
+
+/// What a letter leads to that has stood alone.
+fn due(model: &mut Model, now: Moment) -> Vec<Effect> {
+    let reaction = model.dialog.as_mut().and_then(|dialog| dialog.due(now));
+    reaction.and_then(|reaction| react(model, reaction, now)).unwrap_or_default()
+}
+
+fn react_to(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
     match msg {
         Msg::Key(event) if event.kind == KeyEventKind::Release => Vec::new(),
         Msg::Key(event) => keys::key(model, &event, now),

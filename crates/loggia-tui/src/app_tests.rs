@@ -96,7 +96,18 @@ impl Desk {
             letter => KeyCode::Char(letter),
         });
         let keys: Vec<KeyCode> = keys.collect();
-        keys.into_iter().flat_map(|code| self.press(code)).collect()
+        let mut effects: Vec<Effect> = keys.into_iter().flat_map(|code| self.press(code)).collect();
+        effects.extend(self.pause());
+        effects
+    }
+
+    /// Nothing is typed until a letter that waits to stand alone has stood so.
+    fn pause(&mut self) -> Vec<Effect> {
+        if !self.model.dialog.as_ref().is_some_and(Dialog::holds) {
+            return Vec::new();
+        }
+        self.now += crate::guard::ALONE;
+        self.send(Msg::Tick)
     }
 
     /// A turn that has begun.

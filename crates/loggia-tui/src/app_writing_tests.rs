@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::guard::GUARD;
+use crate::guard::{ALONE, GUARD};
 
 fn asked() -> Desk {
     let mut desk = Desk::new();
@@ -19,15 +19,18 @@ fn write(desk: &mut Desk, text: &str, pauses: &[u64]) -> Vec<Effect> {
     for (letter, pause) in text.chars().zip(pauses.iter().cycle()) {
         desk.now += pause;
         desk.draw();
-        effects.extend(desk.types(letter.encode_utf8(&mut [0; 4])));
+        effects.extend(match letter {
+            '\n' => desk.press(KeyCode::Enter),
+            letter => desk.press(KeyCode::Char(letter)),
+        });
     }
     effects
 }
 
 #[test]
 fn a_word_is_a_word_and_a_message_is_sent() {
-    for (typed, wanted) in [("make", "make"), ("hurry", "hurry"), ("my answer, 1", "my answer, 1")]
-    {
+    let words = ["make", "hurry", "my answer, 1"];
+    for (typed, wanted) in words.into_iter().map(|word| (word, word)) {
         for pause in [0, GUARD, 10 * GUARD] {
             let mut desk = asked();
             let effects = write(&mut desk, typed, &[pause]);
@@ -43,6 +46,44 @@ fn a_word_is_a_word_and_a_message_is_sent() {
     desk.press(KeyCode::Backspace);
     desk.now += GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
+}
+
+/// Words that begin with what would be an answer, or would change or scroll what is asked about.
+#[test]
+fn a_word_may_begin_with_any_letter() {
+    for typed in ["yes please", "no, wait", "explain", "always?", "put it there", "just", "1 more"]
+    {
+        for pause in [0, ALONE - 1] {
+            let mut desk = asked();
+            let effects = write(&mut desk, typed, &[pause]);
+            assert_eq!(effects, [], "{typed}");
+            assert_eq!(desk.model.composer.editor.text(), typed);
+            assert!(!desk.model.dialog.as_ref().is_some_and(Dialog::is_editing), "{typed}");
+            desk.now += 10 * GUARD;
+            assert_eq!(desk.send(Msg::Tick), [], "{typed}");
+        }
+    }
+    // A paste is the rest of a word, too, and Ctrl-C takes the letter back.
+    let mut desk = asked();
+    desk.press(KeyCode::Char('y'));
+    assert_eq!(desk.send(Msg::Paste("es".into())), []);
+    assert_eq!(desk.model.composer.editor.text(), "yes");
+    let mut desk = asked();
+    desk.press(KeyCode::Char('y'));
+    desk.ctrl('c');
+    desk.now += ALONE;
+    assert_eq!(answer(&desk.send(Msg::Tick)), None);
+}
+
+/// However long ago it was typed, it answers as soon as anything happens.
+#[test]
+fn a_letter_that_stood_alone_answers_before_anything_else() {
+    let mut desk = asked();
+    desk.press(KeyCode::Char('y'));
+    assert_eq!(desk.model.next_move(Moment(desk.now)), Some(Moment(desk.now + ALONE)));
+    desk.now += ALONE;
+    assert_eq!(answer(&desk.press(KeyCode::Char('x'))), Some(("ls", "proceed_once")));
+    assert_eq!(desk.model.composer.editor.text(), "x");
 }
 
 /// With something written, an arrow goes up to the answers, the next word goes back to the line.
@@ -133,17 +174,22 @@ fn an_arrow_right_after_a_letter_goes_up() {
 }
 
 proptest! {
-    /// Ordinary words, at any speed: none of them answers, all of them are in the line.
+    /// Ordinary words, at any speed once they are begun: none of them answers, all of them are in the
+    /// line.
     #[test]
     fn no_sentence_answers(
-        first in "[b-dfhilmoq-xzB-FH-Z]",
+        first in "[a-zA-Z0-9]",
+        second in "[,.;:-]|[a-zA-Z0-9 ]",
+        begun in 0u64..ALONE,
         rest in "[a-zA-Z0-9 ,.!?-]{0,12}",
         pauses in prop::collection::vec(0u64..2 * GUARD, 1..6),
         enter: bool,
     ) {
+        prop_assume!(first != second);
         let mut desk = asked();
-        let text = format!("{first}{rest}");
-        let effects = write(&mut desk, &text, &pauses);
+        let text = format!("{first}{second}{rest}");
+        let mut effects = write(&mut desk, &format!("{first}{second}"), &[begun]);
+        effects.extend(write(&mut desk, &rest, &pauses));
         prop_assert_eq!(effects, []);
         prop_assert_eq!(desk.model.composer.editor.text(), text);
         if enter {

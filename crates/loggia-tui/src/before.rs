@@ -70,7 +70,7 @@ pub async fn ask(question: Beforehand) -> Result<Decision, TuiError> {
                 None => std::future::pending().await,
             }
         };
-        let decided = tokio::select! {
+        let mut decided = tokio::select! {
             biased;
             _ = terminate.recv() => Some(Decision::Leave(Exit::Terminated)),
             _ = hang_up.recv() => Some(Decision::Leave(Exit::HungUp)),
@@ -87,6 +87,9 @@ pub async fn ask(question: Beforehand) -> Result<Decision, TuiError> {
             },
             () = sleep => None,
         };
+        if decided.is_none() {
+            decided = asking.due(moment(Instant::now()));
+        }
         if let Some(decision) = decided {
             break decision;
         }
@@ -148,6 +151,7 @@ impl Asking {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key, now),
             // There is no line that it could be written into, and it answers nothing.
             Event::Paste(_) => {
+                self.dialog.take_word();
                 self.dialog.was_typed(now);
                 None
             }
@@ -159,8 +163,21 @@ impl Asking {
     fn key(&mut self, event: &KeyEvent, now: Moment) -> Option<Decision> {
         match keymap::own_action(Place::Anywhere, event) {
             Some(Action::Leave | Action::LeaveIfEmpty) => Some(Decision::Leave(Exit::Asked)),
-            _ => decision(self.dialog.key(event, now)),
+            _ => {
+                let due = self.due(now);
+                let reaction = self.dialog.key(event, now);
+                // A word is written nowhere here, and answers nothing.
+                if reaction == Reaction::Elsewhere {
+                    self.dialog.take_word();
+                }
+                due.or_else(|| decision(reaction))
+            }
         }
+    }
+
+    /// What a letter decides that has stood alone.
+    fn due(&mut self, now: Moment) -> Option<Decision> {
+        self.dialog.due(now).and_then(decision)
     }
 
     fn mouse(&mut self, event: MouseEvent, now: Moment) -> Option<Decision> {

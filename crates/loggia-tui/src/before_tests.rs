@@ -1,7 +1,7 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::*;
-use crate::guard::GUARD;
+use crate::guard::{ALONE, GUARD};
 
 fn asking(text: &str, size: (u16, u16)) -> Asking {
     let question = Beforehand {
@@ -21,7 +21,7 @@ fn draw(asking: &mut Asking, now: u64) -> Vec<String> {
 
 fn press(asking: &mut Asking, code: KeyCode, now: u64) -> Option<Decision> {
     let event = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
-    asking.read(&event, Moment(now))
+    asking.read(&event, Moment(now)).or_else(|| asking.due(Moment(now + ALONE)))
 }
 
 #[test]
@@ -65,6 +65,19 @@ fn nothing_typed_or_pasted_before_it_was_seen_answers() {
     assert_eq!(asking.read(&Event::Paste("y".into()), Moment(now)), None);
     assert_eq!(press(&mut asking, KeyCode::Char('y'), now + 1), None, "just pasted");
     assert_eq!(press(&mut asking, KeyCode::Char('y'), now + 1 + GUARD), Some(Decision::Trust));
+}
+
+#[test]
+fn a_sentence_answers_nothing() {
+    for sentence in ["yes please", "no", "do it", "yn", "1st"] {
+        let mut asking = asking("model = x", (60, 20));
+        draw(&mut asking, 0);
+        for letter in sentence.chars() {
+            let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+            assert_eq!(asking.read(&Event::Key(key), Moment(GUARD)), None, "{sentence}");
+        }
+        assert_eq!(asking.due(Moment(10 * GUARD)), None, "{sentence}");
+    }
 }
 
 /// A list that does not fit is seen to its end before it is trusted; the rest is free.

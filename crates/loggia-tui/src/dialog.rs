@@ -1,7 +1,8 @@
 //! The dialog for one open question: what is asked in full, and the answers.
 //!
 //! A key typed before the dialog was on the screen never answers it, and none does while something is
-//! written in the line ([`crate::guard`]): what is typed then goes to the composer.
+//! written in the line ([`crate::guard`]): what is typed then goes to the composer. A letter answers
+//! where it stands alone, and is the beginning of a word where it does not.
 //! Allowing is possible only after the end of what is asked about has been on the screen.
 
 use crossterm::event::{KeyCode, KeyEvent};
@@ -10,7 +11,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::editor::{Editor, Motion};
-use crate::guard::{Arming, Line as Below};
+use crate::guard::{Arming, Held, Line as Below, Meant};
 use crate::highlight::Highlighter;
 use crate::keymap::{self, Action, Place};
 use crate::lines::{details, wrapped};
@@ -34,6 +35,7 @@ pub struct Dialog {
     line: Below,
     taken: bool,
     seen_end: bool,
+    held: Option<Held>,
     editing: Option<Editor>,
     /// Asked before there is a session: about no call of a tool.
     beforehand: bool,
@@ -82,6 +84,7 @@ impl Dialog {
             line: Below::default(),
             taken: false,
             seen_end: false,
+            held: None,
             editing: asks_words.then(Editor::default),
             beforehand: false,
             body: None,
@@ -101,9 +104,34 @@ impl Dialog {
         self.arming.is_armed(now)
     }
 
-    /// When it has to be drawn again though nothing happens: keys count from then on.
+    /// When something changes though nothing happens: keys count, or a letter stood alone.
     pub fn next_move(&self, now: Moment) -> Option<Moment> {
-        self.arming.armed_from().filter(|at| *at > now)
+        let armed = self.arming.armed_from().filter(|at| *at > now);
+        armed.into_iter().chain(self.held.as_ref().map(Held::alone_from)).min()
+    }
+
+    /// Whether a letter waits to stand alone.
+    pub fn holds(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// What a letter leads to that has stood alone for long enough.
+    pub fn due(&mut self, now: Moment) -> Option<Reaction> {
+        let held = self.held.take_if(|held| held.is_alone(now))?;
+        self.do_meant(held.meant)
+    }
+
+    fn do_meant(&mut self, meant: Meant) -> Option<Reaction> {
+        match meant {
+            Meant::Answer(index) => Some(self.choose(index)),
+            Meant::Edit => Some(self.edit_here()),
+            Meant::Done => None,
+        }
+    }
+
+    /// The beginning of what turned out to be a word: it is the line's.
+    pub fn take_word(&mut self) -> String {
+        self.held.take().map(Held::into_text).unwrap_or_default()
     }
 
     /// A key was pressed that was meant for something else.
@@ -162,7 +190,7 @@ impl Dialog {
 
     pub fn key(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
         let reaction = match (self.is_armed(now), self.arming.is_seen(now)) {
-            (true, _) => self.key_when_armed(event),
+            (true, _) => self.key_when_armed(event, now),
             // From a line that is being written up to what was there all along; answers come later.
             (false, true) if self.goes_up(event) => {
                 self.taken = true;
@@ -178,12 +206,36 @@ impl Dialog {
         reaction
     }
 
-    pub fn key_when_armed(&mut self, event: &KeyEvent) -> Reaction {
-        match (self.line_has_keys(), self.editing.is_some()) {
-            (true, _) => self.key_beside_line(event),
-            (false, true) => self.key_while_editing(event),
-            (false, false) => self.key_while_choosing(event),
+    pub fn key_when_armed(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
+        let letter = keymap::letter(event);
+        match (self.line_has_keys(), self.editing.is_some(), letter) {
+            (true, _, _) => self.key_beside_line(event),
+            (false, true, _) => self.key_while_editing(event),
+            (false, false, Some(letter)) => self.letter_while_choosing(letter, event, now),
+            (false, false, None) => self.key_while_choosing(event),
         }
+    }
+
+    /// A letter means something only where it stands alone: words begin with every letter.
+    fn letter_while_choosing(&mut self, letter: char, event: &KeyEvent, now: Moment) -> Reaction {
+        let repeats = self.held.as_ref().is_some_and(|held| held.repeats(letter));
+        if self.held.is_some() && !repeats {
+            return Reaction::Elsewhere;
+        }
+        let meant = match (self.choice_for(letter), keymap::action(Place::Dialog, event)) {
+            (Some(index), _) => {
+                self.selected = index;
+                Meant::Answer(index)
+            }
+            (None, Some(Action::EditProposal)) => Meant::Edit,
+            (None, Some(_)) if self.key_while_choosing(event) == Reaction::Nothing => Meant::Done,
+            (None, _) => return Reaction::Elsewhere,
+        };
+        match &mut self.held {
+            Some(held) => held.again(letter, now),
+            None => self.held = Some(Held::new(letter, now, meant)),
+        }
+        Reaction::Nothing
     }
 
     /// Whether a key goes from the line to the answers.
@@ -211,12 +263,15 @@ impl Dialog {
     }
 
     fn key_while_choosing(&mut self, event: &KeyEvent) -> Reaction {
-        if let Some(letter) = keymap::letter(event)
-            && let Some(index) = self.choice_for(letter)
+        let action = keymap::action(Place::Dialog, event);
+        if keymap::letter(event).is_none()
+            && let Some(held) = self.held.take_if(|held| held.meant != Meant::Done)
+            && action == Some(Action::Confirm)
         {
-            return self.choose(index);
+            // `y` and Enter: nobody has to wait.
+            return self.do_meant(held.meant).unwrap_or(Reaction::Nothing);
         }
-        match keymap::action(Place::Dialog, event) {
+        match action {
             Some(Action::ChooseUp) => self.mark(self.selected.saturating_sub(1)),
             Some(Action::ChooseDown) => self.mark(self.selected + 1),
             Some(Action::Confirm) => self.choose(self.selected),
@@ -370,7 +425,11 @@ impl Dialog {
         let answers = self.answer_lines(inner, now);
         let compact = title.len() + answers.len() + 2 > height;
         let (title, answers) = match compact {
-            true => (title.into_iter().take(1).collect(), vec![(None, self.short_answers(now))]),
+            true => {
+                // What it is about is not cut off before the half of the room is used.
+                let rows = (height / 2).max(1);
+                (title.into_iter().take(rows).collect(), vec![(None, self.short_answers(now))])
+            }
             false => (title, answers),
         };
         let room = height.saturating_sub(title.len() + answers.len()).max(1);

@@ -2,7 +2,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use loggia_core::{FileDiff, Risk, policy};
 
 use super::*;
-use crate::guard::GUARD;
+use crate::guard::{ALONE, GUARD};
 
 fn question(details: Details) -> OpenQuestion {
     OpenQuestion {
@@ -26,8 +26,11 @@ fn press(code: KeyCode) -> KeyEvent {
     KeyEvent::new(code, KeyModifiers::NONE)
 }
 
+/// A letter, and then nothing for a while.
 fn letter(dialog: &mut Dialog, letter: char, now: u64) -> Reaction {
-    dialog.key(&press(KeyCode::Char(letter)), Moment(now))
+    let reaction = dialog.key(&press(KeyCode::Char(letter)), Moment(now));
+    assert_eq!(dialog.due(Moment(now + ALONE - 1)), None);
+    dialog.due(Moment(now + ALONE)).unwrap_or(reaction)
 }
 
 fn draw(dialog: &mut Dialog, height: usize, now: u64) -> Drawn {
@@ -83,6 +86,49 @@ fn answers_have_letters_numbers_and_a_mark() {
     assert_eq!(letter(&mut dialog, '9', GUARD), Reaction::Elsewhere);
 }
 
+/// `y` and what comes next, some milliseconds later: an answer, or a word that begins so.
+#[test]
+fn a_letter_answers_where_it_stands_alone() {
+    use KeyCode::{Backspace, Char, Down, Enter, Esc};
+    let elsewhere = |word: &str| (Reaction::Elsewhere, word.to_owned());
+    let done = |reaction: Reaction| (reaction, String::new());
+    let cases = [
+        ('y', Char('e'), elsewhere("y")),
+        ('y', Char(' '), elsewhere("y")),
+        ('y', Char('n'), elsewhere("y")),
+        ('n', Char('o'), elsewhere("n")),
+        ('e', Char('x'), elsewhere("e")),
+        ('j', Char('u'), elsewhere("j")),
+        ('1', Char('.'), elsewhere("1")),
+        // The key was held down, confirmed, taken back.
+        ('y', Char('y'), done(Reaction::Nothing)),
+        ('y', Enter, done(answered("proceed_once"))),
+        ('n', Enter, done(answered("cancel"))),
+        ('e', Enter, done(Reaction::Nothing)),
+        ('y', Backspace, elsewhere("")),
+        ('y', Esc, done(answered("cancel"))),
+        ('y', Down, done(Reaction::Nothing)),
+    ];
+    for (first, second, wanted) in cases {
+        let mut dialog = command("ls");
+        draw(&mut dialog, 20, 0);
+        let at = Moment(GUARD + ALONE - 1);
+        assert_eq!(dialog.key(&press(Char(first)), Moment(GUARD)), Reaction::Nothing);
+        assert_eq!(dialog.next_move(Moment(GUARD)), Some(Moment(GUARD + ALONE)), "{first}");
+        assert_eq!(dialog.due(at), None);
+        let reaction = dialog.key(&press(second), at);
+        let word = match reaction {
+            Reaction::Elsewhere => dialog.take_word(),
+            _ => String::new(),
+        };
+        assert_eq!((reaction, word), wanted, "{first} {second}");
+        let later = dialog.due(Moment(10 * GUARD));
+        let held = (first, second) == ('y', Char('y'));
+        assert_eq!(later, held.then(|| answered("proceed_once")), "{first} {second}");
+        assert_eq!(dialog.is_editing(), (first, second) == ('e', Enter));
+    }
+}
+
 /// What does not fit can not be allowed before its end was on the screen; refusing is always free.
 #[test]
 fn a_long_command_is_allowed_only_when_seen_to_its_end() {
@@ -91,9 +137,10 @@ fn a_long_command_is_allowed_only_when_seen_to_its_end() {
     let drawn = draw(&mut dialog, 12, 0);
     let shown = text(&drawn).join("\n");
     assert!(!drawn.end_shown && shown.contains("more lines"), "{shown}");
-    for key in [KeyCode::Char('y'), KeyCode::Char('1'), KeyCode::Enter] {
-        assert!(matches!(dialog.key(&press(key), Moment(GUARD)), Reaction::Hint(_)), "{key}");
+    for key in ['y', '1'] {
+        assert!(matches!(letter(&mut dialog, key, GUARD), Reaction::Hint(_)), "{key}");
     }
+    assert!(matches!(dialog.key(&press(KeyCode::Enter), Moment(GUARD)), Reaction::Hint(_)));
     let click = drawn.answers.first().map(|(_, index)| *index).unwrap_or_default();
     assert!(matches!(dialog.click(click, Moment(GUARD)), Reaction::Hint(_)));
     for _ in 0..40 {
@@ -178,6 +225,21 @@ fn every_size_has_a_dialog() {
             assert!(drawn.lines.len() <= height, "{width}x{height}");
         }
     }
+}
+
+/// In a narrow window what is asked is broken into rows, not cut off.
+#[test]
+fn a_narrow_dialog_says_what_it_is_about() {
+    let mut dialog = command("ls");
+    dialog.question.title = "run the tests of the parser".into();
+    let lines = text(&Drawn {
+        lines: dialog.draw(22, 7, &Theme::default(), Moment(0)).lines,
+        ..Drawn::default()
+    });
+    let joined = lines.iter().map(|line| line.trim_start_matches("▌ ")).collect::<Vec<_>>();
+    let shown = joined.join(" ");
+    assert!(shown.starts_with("Allow Loggia to run the tests of the parser?"), "{lines:#?}");
+    assert!(lines.len() <= 7 && shown.contains("$ ls"), "{lines:#?}");
 }
 
 /// Where nothing moves, no next picture comes to put it right.

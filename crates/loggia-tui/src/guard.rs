@@ -1,7 +1,8 @@
 //! Whom a key is meant for while questions come and go: these rules, and nothing else.
 //!
 //! A key typed before a question was on the screen never answers it. While something is written in
-//! the line, letters and Enter are the line's: no sentence answers anything. A key meant for a
+//! the line, letters and Enter are the line's, and a letter that begins a word is not alone: no
+//! sentence answers anything. A key meant for a
 //! question that somebody else closed a moment ago is not typed into the line, and interrupts nothing.
 
 use crossterm::event::KeyEvent;
@@ -11,6 +12,8 @@ use crate::moment::Moment;
 
 /// How long nobody must have typed before a key counts as an answer, in milliseconds.
 pub const GUARD: u64 = 400;
+/// For how long a letter must stand alone to mean more than itself. People write faster.
+pub const ALONE: u64 = 300;
 /// For how long a key still counts as meant for a question that is gone from the screen.
 pub const AFTER: u64 = 500;
 
@@ -45,6 +48,54 @@ impl Arming {
 
     pub fn was_typed(&mut self, now: Moment) {
         self.typed = Some(now);
+    }
+}
+
+/// A letter that means something to a question, until it is known whether a word begins with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Held {
+    /// The letter, more than once where its key was held down.
+    text: String,
+    since: Moment,
+    pub meant: Meant,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meant {
+    /// The answer with this index.
+    Answer(usize),
+    Edit,
+    /// Scrolling waits for nobody.
+    Done,
+}
+
+impl Held {
+    pub fn new(letter: char, now: Moment, meant: Meant) -> Self {
+        Self { text: letter.into(), since: now, meant }
+    }
+
+    /// Whether the next letter comes from the same key, held down.
+    pub fn repeats(&self, letter: char) -> bool {
+        self.text.starts_with(letter)
+    }
+
+    pub fn again(&mut self, letter: char, now: Moment) {
+        self.text.push(letter);
+        if self.meant == Meant::Done {
+            self.since = now;
+        }
+    }
+
+    pub fn alone_from(&self) -> Moment {
+        self.since.plus(ALONE)
+    }
+
+    pub fn is_alone(&self, now: Moment) -> bool {
+        now >= self.alone_from()
+    }
+
+    pub fn into_text(self) -> String {
+        self.text
     }
 }
 
@@ -83,7 +134,7 @@ impl Closed {
     /// Whether a key is one that the question would have taken. The first that is not says that the
     /// person has seen it go.
     pub fn takes(&mut self, event: &KeyEvent, now: Moment) -> bool {
-        !self.is_over(now) && self.dialog.key_when_armed(event) != Reaction::Elsewhere
+        !self.is_over(now) && self.dialog.key_when_armed(event, now) != Reaction::Elsewhere
     }
 
     pub fn takes_paste(&self, now: Moment) -> bool {

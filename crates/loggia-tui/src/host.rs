@@ -86,6 +86,8 @@ pub struct Present {
 pub struct ShareFacts {
     /// Empty where the session is not shared.
     pub urls: Vec<String>,
+    /// The line that opens it in another terminal.
+    pub attach: Option<String>,
     /// What the QR code holds.
     pub code: Option<String>,
     /// Whether clients need a token, and from where they get it.

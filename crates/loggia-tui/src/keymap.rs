@@ -58,6 +58,7 @@ pub enum Action {
     Yank,
     Undo,
     TakeBack,
+    TakeBackAll,
     // writing, in normal mode
     NextWord,
     WordEnd,
@@ -164,6 +165,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Composer, A::Older, &[plain(K::Up), ctrl('p')], "a row up, or an older prompt"),
     bind(P::Composer, A::Newer, &[plain(K::Down), ctrl('n')], "a row down, or a newer prompt"),
     bind(P::Composer, A::TakeBack, &[alt(K::Up)], "take back the last queued prompt"),
+    bind(P::Composer, A::TakeBackAll, &[ctrl('x')], "take back all queued prompts of yours"),
     bind(P::Composer, A::Left, &[plain(K::Left), ctrl('b')], "left"),
     bind(P::Composer, A::Right, &[plain(K::Right), ctrl('f')], "right"),
     bind(

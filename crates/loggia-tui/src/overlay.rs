@@ -213,7 +213,8 @@ fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
         None => {
             let token = facts.token.as_deref();
             let token = token.unwrap_or("No token is needed by programs of yours here.");
-            for text in facts.urls.iter().map(String::as_str).chain([token]) {
+            let urls = facts.urls.iter().chain(&facts.attach).map(String::as_str);
+            for text in urls.chain([token]) {
                 lines.extend(wrapped(&safe::one_line(text), width, Style::new()));
             }
         }

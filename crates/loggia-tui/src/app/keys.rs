@@ -1,11 +1,12 @@
 //! What a key does, by what is on the screen: an overlay, a question, the transcript, the composer.
 
-use crossterm::event::{KeyCode, KeyEvent};
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use loggia_core::{Cancel, Mode};
 
 use super::{Edited, Effect, Exit, Model, note_unsent, react};
 use crate::command::{self, Local};
 use crate::composer::Written;
+use crate::dialog::Reaction;
 use crate::full::Full;
 use crate::keymap::{self, Action, Place};
 use crate::moment::Moment;
@@ -34,10 +35,32 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     model.tell_dialog();
     if let Some(dialog) = &mut model.dialog {
         let reaction = dialog.key(event, now);
+        let word = match &reaction {
+            Reaction::Elsewhere => dialog.take_word(),
+            _ => String::new(),
+        };
         if let Some(effects) = react(model, reaction, now) {
             return effects;
         }
+        // What began the word belongs to it.
+        let mut effects = Vec::new();
+        for letter in word.chars() {
+            let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
+            effects.extend(key_beside_dialog(model, &event, None, now));
+        }
+        effects.extend(key_beside_dialog(model, event, general, now));
+        return effects;
     }
+    key_beside_dialog(model, event, general, now)
+}
+
+/// For whatever is there but a question: the transcript or the composer.
+fn key_beside_dialog(
+    model: &mut Model,
+    event: &KeyEvent,
+    general: Option<Action>,
+    now: Moment,
+) -> Vec<Effect> {
     if model.full.as_ref().is_some_and(Full::has_keys) {
         return key_in_transcript(model, event, general, now);
     }
@@ -53,6 +76,9 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     let action = keymap::action(Place::Composer, event);
     if action == Some(Action::TakeBack) {
         return take_back(model);
+    }
+    if action == Some(Action::TakeBackAll) {
+        return take_back_all(model, now);
     }
     let empty = model.composer.editor.is_empty();
     if action == Some(Action::LeaveIfEmpty) && !empty {
@@ -95,6 +121,9 @@ pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
             return Vec::new();
         }
         dialog.was_typed(now);
+        let word = dialog.take_word();
+        let written = model.composer.paste(&format!("{word}{text}"));
+        return write(model, written, now);
     }
     let written = model.composer.paste(text);
     write(model, written, now)
@@ -245,13 +274,15 @@ fn note_queue(model: &mut Model, now: Moment) {
     let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin)).count();
     if ours > 0 {
         let waits = if ours == 1 { "prompt of yours waits" } else { "prompts of yours wait" };
-        let text = format!("{ours} {waits}, to run next: Alt-↑ takes back the last");
+        let text = format!("{ours} {waits}, to run next: Alt-↑ takes back the last, Ctrl-X all");
         model.remark(text, now);
     }
 }
 
 /// First the line goes, then the turn, then the screen; the last one asks once more.
 fn leave(model: &mut Model, now: Moment) -> Vec<Effect> {
+    // A letter that was about to answer does not any more.
+    model.dialog.iter_mut().for_each(|dialog| drop(dialog.take_word()));
     if model.leaving(now) {
         return vec![Effect::Leave(Exit::Asked)];
     }
@@ -287,6 +318,20 @@ fn take_back(model: &mut Model) -> Vec<Effect> {
     let Some(queued) = ours.cloned() else { return Vec::new() };
     model.composer.give_back(&queued.text);
     vec![Effect::Cancel(Cancel::Prompt(queued.prompt))]
+}
+
+/// None of the prompts written here waits any more. What they said is in the history.
+fn take_back_all(model: &mut Model, now: Moment) -> Vec<Effect> {
+    let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin));
+    let cancels: Vec<Effect> =
+        ours.map(|queued| Effect::Cancel(Cancel::Prompt(queued.prompt.clone()))).collect();
+    let said = match cancels.len() {
+        0 => "no prompt of yours waits".to_owned(),
+        1 => "1 prompt was taken back: ↑ brings it again".to_owned(),
+        many => format!("{many} prompts were taken back: ↑ brings them again"),
+    };
+    model.remark(said, now);
+    cancels
 }
 
 fn close_overlay(model: &mut Model, chosen: Chosen) -> Vec<Effect> {

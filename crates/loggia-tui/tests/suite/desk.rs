@@ -94,6 +94,7 @@ impl Host for Study {
     fn share(&self) -> ShareFacts {
         ShareFacts {
             urls: vec!["ws://localhost:1234/ws".into()],
+            attach: Some("loggia attach http://localhost:1234".into()),
             code: Some("http://localhost:1234".into()),
             ..ShareFacts::default()
         }
@@ -221,7 +222,9 @@ impl Desk {
             self.send(Msg::Key(event));
             self.draw();
         }
-        self
+        // Nothing more is typed for a while.
+        let holds = self.engine.model.dialog.as_ref().is_some_and(|dialog| dialog.holds());
+        if holds { self.waits(loggia_tui::guard::ALONE) } else { self }
     }
 
     pub fn pastes(&mut self, text: &str) -> &mut Self {

@@ -62,7 +62,7 @@ async fn an_edited_command_is_what_runs() {
     let agent = ScriptAgent::doing([Act::execute("ls"), Act::succeed("ok")]);
     let mut desk = Desk::new(agent).await;
     desk.types("go<enter>").sees("Allow once").await.reads();
-    desk.types("e -la<enter>").sees_no("Your version").await;
+    desk.types("e").types(" -la<enter>").sees_no("Your version").await;
     let mut reader = Reader::new(&desk.handle);
     let answered = reader.until(|event| matches!(event, Event::ApprovalAnswered { .. })).await;
     let Event::ApprovalAnswered { details, .. } = &answered.event else { panic!() };
@@ -230,6 +230,7 @@ async fn a_large_paste_is_a_chip_on_the_screen_and_whole_in_the_log() {
 async fn share_shows_where_and_a_code() {
     let mut desk = Desk::new(ScriptAgent::idle()).await;
     desk.types("/share<enter>").sees("ws://localhost:1234/ws").await.sees("█").await;
+    desk.sees("loggia attach http://localhost:1234").await;
     desk.types("x").sees_no("ws://").await;
 }
 
@@ -263,6 +264,16 @@ async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
     // It is found by its name, too.
     desk.types("pars").sees_no("yesterday  one").await.types("<enter>");
     assert_eq!(desk.wishes().await, [Wish::Leave(Exit::Resume("s2".into()))]);
+}
+
+#[tokio::test]
+async fn all_that_waits_is_taken_back_at_once() {
+    let acts = [Act::execute("ls"), Act::succeed("ok"), Act::say("done")];
+    let mut desk = Desk::new(ScriptAgent::doing(acts)).await;
+    desk.types("go<enter>").sees("Allow once").await;
+    desk.types("one<enter>two<enter>").sees("queued: two").await.types("<ctrl-x>");
+    desk.sees("2 prompts were taken back").await.sees_no("queued:").await;
+    desk.types("<ctrl-x>").sees("no prompt of yours waits").await;
 }
 
 /// What can not answer does not get to.

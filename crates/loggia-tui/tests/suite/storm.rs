@@ -139,6 +139,7 @@ impl Storm {
                     Invitation { code: dice.text(), terms: dice.text(), command: dice.text() };
                 let facts = ShareFacts {
                     urls: vec![dice.text()],
+                    attach: Some(dice.text()),
                     code: Some(dice.text()),
                     token: None,
                     invitation: dice.text().len().is_multiple_of(2).then_some(invitation),

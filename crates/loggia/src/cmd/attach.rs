@@ -4,10 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use loggia_core::SessionId;
+use loggia_core::shell::quoted;
 use loggia_tui::ShareFacts;
 use tokio::sync::watch;
 
@@ -20,6 +22,9 @@ use crate::remote::{Address, RemoteClient};
 
 /// A token file larger than this is none.
 const TOKEN_LIMIT: u64 = 16 * 1024;
+
+/// How long the first picture waits to know who is there.
+const PRESENCE: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub struct AttachArgs {
@@ -82,10 +87,14 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
     let client = RemoteClient::connect(address).await?;
     let share = ShareFacts {
         urls: vec![url.clone()],
+        attach: Some(format!("loggia attach {}", quoted(&url))),
         code: Some(url),
         token: Some(token.into()),
         invitation: None,
     };
+    // Whoever is there already has not joined. It comes at once, or the list is filled later.
+    let _ =
+        tokio::time::timeout(PRESENCE, client.present().wait_for(|here| !here.is_empty())).await;
     let around = Around {
         me: Some(client.you()),
         share: watch::channel(share).1,

@@ -196,7 +196,10 @@ pub(super) fn exit_code(exit: Exit) -> ExitCode {
 fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
     let public = serve::public_url(bound, args);
     let socket = public.replacen("http", "ws", 1);
+    // Programs of the same user need none, unless every client does.
+    let token = if args.require_token { " --token-file FILE" } else { "" };
     ShareFacts {
+        attach: Some(format!("loggia attach {public}{token}")),
         urls: vec![format!("{public}/.well-known/agent-card.json"), format!("{socket}/ws")],
         code: Some(public),
         token: match (&args.token_file, args.dev_credentials) {

@@ -105,7 +105,7 @@ fn a_question_about_a_command_and_its_edit() {
     let mut screen = open(&machine, &[]);
     send(&mut screen, &["run rm -r build"]);
     assert_snapshot!("a_question_about_a_command", screen.picture(&[ARMED]));
-    screen.types("e").types("/old");
+    screen.types("e").sees("Your version").types("/old");
     assert_snapshot!("a_command_edited", screen.picture(&["Your version", "build/old"]));
 }
 
@@ -253,7 +253,8 @@ fn attached_and_cut_off() {
     home.sees(READY);
     let url = format!("localhost:{port}");
     let mut away = Screen::sized(&machine, &["attach", &url, "--name", "laptop"], &[], (110, 20));
-    away.sees(READY);
+    away.sees(READY).sees("with TUI:tui-");
+    assert!(!away.shown().contains("joined"), "{}", away.shown());
     home.sees("with TUI:laptop");
     send(&mut home, &["say from home"]);
     away.sees("\n\nfrom home").sees_no("working");

@@ -52,6 +52,11 @@ fn a_sentence_does_not_answer() {
     }
     screen.sees("› say y").sees("you are writing").types("\r").sees("queued: say y");
     assert_eq!(machine.read("a.txt"), None);
+    // Nor where it begins with what would be an answer.
+    for sentence in ["yes please", "no, not yet", "explain it"] {
+        screen.sees(ARMED).types(sentence).sees(&format!("› {sentence}")).types("\x03");
+    }
+    assert_eq!(machine.read("a.txt"), None);
     screen.sees(ARMED).types("n").sees("\n\ny").types("/quit\r").sees("code 0").is_restored();
 }
 

@@ -50,9 +50,13 @@ impl Sharing<'_> {
         let roots = vec![self.app.workspace.clone()];
         let tell = |news: &str| tracing::warn!("{news}");
         let serving = self.setup.serving(bound, shape, roots, self.args, self.app, tell).await?;
-        let mut others = host::others(serving.presence().watch(), None);
+        // Whoever comes sees who sits here, and whoever sits here sees the others.
+        let place = serving.presence().join(&self.origin);
+        let me = watch::channel(self.origin.clone()).1;
+        let mut others = host::others(serving.presence().watch(), Some(me));
         let present = self.present.clone();
         let told = tokio::spawn(async move {
+            let _place = place;
             loop {
                 present.send_replace(others.borrow_and_update().clone());
                 if others.changed().await.is_err() {
