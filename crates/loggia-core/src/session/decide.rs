@@ -271,6 +271,7 @@ impl Session {
             choice: ChoiceId::CANCEL.into(),
             edit: None,
             details: None,
+            message: None,
         };
         match timeout.then {
             OnTimeout::Wait => Vec::new(),

@@ -125,6 +125,7 @@ fn a_person_who_was_first_has_won_and_one_who_comes_later_is_told() {
         choice: ChoiceId::PROCEED_ONCE.into(),
         edit: None,
         digest: None,
+        message: None,
     };
     world.submit(client(1), answer(&asked[0])).unwrap();
     assert_eq!(expire(&mut world, &asked[0]), [""; 0]);
