@@ -53,10 +53,10 @@ fn opening() -> impl Strategy<Value = [Move; 2]> {
 pub fn moves() -> impl Strategy<Value = Move> {
     let by = || 0..4u8;
     prop_oneof![
-        180 => reports(),
+        200 => reports(),
         45 => answers(),
         5 => asked_picks().prop_map(Move::Expire),
-        30 => (by(), prompt_picks(), task_picks(), contents())
+        34 => (by(), prompt_picks(), task_picks(), contents())
             .prop_map(|(by, id, task, content)| Move::Prompt { by, id, task, content }),
         8 => (by(), prompt_picks(), command_lines())
             .prop_map(|(by, id, line)| Move::Shell { by, id, line }),
