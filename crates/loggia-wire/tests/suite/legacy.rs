@@ -417,7 +417,8 @@ fn a_repetition_may_be_spelled_otherwise() {
     for (number, change) in same.iter().enumerate() {
         assert_eq!(request::difference(&before, &sent(change)), None, "{number}");
     }
-    let other: [(&dyn Fn(&mut Value), &str); 5] = [
+    type Change<'a> = &'a dyn Fn(&mut Value);
+    let other: [(Change<'_>, &str); 5] = [
         (&|params| params["message"]["parts"][0]["text"] = json!("y"), "message"),
         (&|params| params["message"]["parts"] = json!([{ "data": "x" }]), "message"),
         (&|params| params["message"]["metadata"] = json!({ "a": 1 }), "message"),
