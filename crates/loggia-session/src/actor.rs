@@ -335,6 +335,8 @@ impl Actor {
             outcome = self.store.append(&self.lease, append).await;
             if outcome.is_ok() {
                 self.publisher.publish(&events);
+                // Kinds and numbers: what was said is in the log, and nowhere else.
+                tracing::debug!(session = %self.id, events = events.len(), head = %self.log.head(), "appended");
             } else {
                 // Closed before anybody is told, so that whoever opens it again gets a new one.
                 self.control.close();

@@ -29,6 +29,9 @@ pub struct Cli {
     /// Work in this directory instead of the current one
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub directory: Option<PathBuf>,
+    /// Say what happens inside: on stderr, or in loggia.log of the state directory beside a screen
+    #[arg(long, global = true)]
+    pub debug: bool,
     /// Share one session on this port of localhost; 0 picks a free one
     #[arg(long, value_name = "PORT", help_heading = "Sharing")]
     pub a2a_port: Option<u16>,

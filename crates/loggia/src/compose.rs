@@ -72,8 +72,9 @@ impl App {
     }
 
     /// Diagnostics only when asked for: on stderr, or in a file where the screen is in use.
-    pub fn start_logging(&self, screen: bool) -> anyhow::Result<()> {
-        let Some(filter) = self.environment.get("LOGGIA_LOG") else { return Ok(()) };
+    pub fn start_logging(&self, screen: bool, debug: bool) -> anyhow::Result<()> {
+        let debug = debug.then_some("warn,loggia=debug");
+        let Some(filter) = self.environment.get("LOGGIA_LOG").or(debug) else { return Ok(()) };
         let filter = tracing_subscriber::EnvFilter::new(filter);
         let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
         if screen {

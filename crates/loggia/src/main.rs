@@ -40,7 +40,8 @@ fn main() -> ExitCode {
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     compose::protect_process();
     let app = App::new(cli.directory.as_deref())?;
-    app.start_logging(cli.command.is_none() && cmd::chat::is_possible(&app))?;
+    let screen = matches!(cli.command, None | Some(cli::Command::Attach(_)));
+    app.start_logging(screen && cmd::chat::is_possible(&app), cli.debug)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(cmd::dispatch(cli, &app));
     // A thread that waits for the terminal would hold the process; nothing else is left to do.

@@ -59,6 +59,8 @@ mod isolation;
 mod kill;
 #[path = "e2e/lists.rs"]
 mod lists;
+#[path = "e2e/logging.rs"]
+mod logging;
 #[path = "e2e/naming.rs"]
 mod naming;
 #[path = "e2e/oauth.rs"]
