@@ -109,9 +109,12 @@ fn run(connection: Connection, path: &Path, places: &Places, mut inbox: mpsc::Re
         }
         desk.commit(&mut group);
     }
-    // So that the next one finds nothing to do. It goes on from the notes if this fails.
-    let (reply, _) = oneshot::channel();
-    desk.commit(&mut vec![Job::Learn { reply }]);
+    // So that the next one finds nothing to do. It goes on from the notes if this fails. Who left none
+    // has no reason to wait for whoever writes now.
+    if desk.notes > 0 {
+        let (reply, _) = oneshot::channel();
+        desk.commit(&mut vec![Job::Learn { reply }]);
+    }
 }
 
 /// Where the thread works.
