@@ -117,7 +117,7 @@ async fn attach_to(
     let session = match query.wanted(&server) {
         _ if !caller.principal.scopes.read => Err(out_of_scope("read")),
         Some(id) => server.session(&id, &caller).await,
-        None => Err(Condition::UnknownContext.into()),
+        None => Err(no_session()),
     };
     let after = query.after.map_or(Seq::ZERO, |after| after.seq);
     super::attach::serve(server, caller, session, after, socket, stopping).await;
@@ -175,6 +175,11 @@ fn bad_request(error: &WireError, dialect: Dialect) -> Response {
     let body = jsonrpc::error_response(&Id::NULL, &object);
     let json = [(axum::http::header::CONTENT_TYPE, "application/json")];
     (axum::http::StatusCode::BAD_REQUEST, json, body).into_response()
+}
+
+fn no_session() -> WireError {
+    let why = "is missing: this server has many, name one (`loggia attach URL --session ID`)";
+    WireError::Invalid(Violation { field: "session".to_owned(), why: why.to_owned() })
 }
 
 fn no_place(field: &str) -> WireError {

@@ -147,4 +147,7 @@ async fn what_does_not_fit_is_answered_and_changes_nothing() {
     let mut nobody = Attached::join(&serve, "session=nobody").await;
     let failed = nobody.until(|frame| frame["type"] == "failed").await;
     assert!(failed["message"].is_string(), "{failed}");
+    let mut nowhere = Attached::join(&serve, "").await;
+    let failed = nowhere.until(|frame| frame["type"] == "failed").await;
+    assert!(failed["message"].as_str().unwrap().contains("--session ID"), "{failed}");
 }
