@@ -173,4 +173,4 @@ fn remembered_rule(workspace: &str, event: &Event) -> Option<Document> {
 
 #[cfg(test)]
 #[path = "batch_tests.rs"]
-mod tests;
+pub(crate) mod tests;

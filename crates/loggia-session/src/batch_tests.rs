@@ -103,7 +103,7 @@ fn tries() -> impl Strategy<Value = Try> {
     ]
 }
 
-fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let limits = Limits::default();
     Settings {
         model: ModelName("m".into()),

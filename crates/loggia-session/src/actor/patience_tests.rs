@@ -1,8 +1,8 @@
 //! Tables on the clock of questions. Time stands still unless a test moves it.
 
 use loggia_core::{
-    Access, AgentName, Choice, ChoiceId, Details, Envelope, Event, Limits, Mode, ModelName,
-    OnTimeout, Origin, Risk, Seconds, Seq, Settings, Timeout, Workspace,
+    Access, AgentName, Choice, ChoiceId, Details, Envelope, Event, OnTimeout, Origin, Risk,
+    Seconds, Seq, Settings, Timeout, Workspace,
 };
 
 use super::*;
@@ -11,18 +11,6 @@ const MORNING: i64 = 1_767_603_600_000;
 
 fn second(count: i64) -> Millis {
     Millis(MORNING + 1_000 * count)
-}
-
-fn settings(timeout: Option<Timeout>) -> Settings {
-    Settings {
-        model: ModelName("m".into()),
-        mode: Mode::Ask,
-        rules: Vec::new(),
-        tools: None,
-        unattended: false,
-        timeout,
-        limits: Limits::default(),
-    }
 }
 
 fn within(seconds: u64) -> Option<Timeout> {
@@ -37,7 +25,8 @@ fn asking(timeout: Option<Timeout>, asked: &[i64]) -> Session {
         session.apply(&Envelope { seq, at: second(at), origin: Origin::agent(), event });
     };
     let workspace = Workspace::Local { path: "/".into() };
-    let (settings, agent) = (settings(timeout), AgentName("a".into()));
+    let settings = Settings { timeout, ..crate::batch::tests::settings() };
+    let agent = AgentName("a".into());
     add(0, Event::SessionOpened { workspace, settings, agent });
     add(0, Event::TurnStarted { turn: "turn".into(), prompt: "p".into(), task: "t".into() });
     for at in asked {

@@ -61,9 +61,13 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
     }
     let config = app.load_config(&Flags::default())?.config;
     // As the QR code has it: the code behind the address.
-    let (url, code) = match args.url.split_once("#code=") {
-        Some((url, code)) => (url.to_owned(), Some(code.to_owned())),
-        None => (args.url, args.code),
+    let (url, code) = match (args.url.split_once("#code="), args.code) {
+        (Some(_), Some(_)) => {
+            let why = "there are two codes, one in the address: leave one out";
+            return Err(Usage(why.into()).into());
+        }
+        (Some((url, code)), None) => (url.to_owned(), Some(code.to_owned())),
+        (None, code) => (args.url, code),
     };
     let mut address = Address {
         url: url.clone(),

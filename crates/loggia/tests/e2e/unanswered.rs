@@ -69,13 +69,14 @@ async fn over(served: &Served, task: &Value) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_server_was_killed_the_next_one_answers() {
     let machine = Machine::new();
-    machine.configure("[approvals]\ntimeout = \"3s\"\n");
+    machine.configure("[approvals]\ntimeout = \"8s\"\n");
     let serve = ["serve", "--port", "0"];
     let mut served = Served::start(&machine, &serve);
     let frames = served.stream(served.tool_stream(text_message(WISH)), usize::MAX).await;
     let (task, _) = asked(&frames);
     served.child.kill().unwrap();
     served.child.wait().unwrap();
+    assert_eq!(answers(&machine), [], "it was open when the server died");
     let served = Served::start(&machine, &serve);
     let frames = over(&served, &task).await;
     assert_eq!(frames.last().map(String::as_str), Some("Task completed"), "{frames:#?}");

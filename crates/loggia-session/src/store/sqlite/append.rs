@@ -19,10 +19,16 @@ use crate::store::checksum::{self, Sum};
 /// transaction of their own, behind this one.
 pub struct Held {
     _lock: Guard,
-    /// Who makes the session with the first append; None for one that exists.
-    begins: Option<Owner>,
     /// A lock, not a task: the writer's own, for a look and a change.
-    last: Mutex<Option<Last>>,
+    known: Mutex<Known>,
+}
+
+/// What a lease knows of its session.
+#[derive(Clone)]
+enum Known {
+    /// The first append makes it, for this owner.
+    Begins(Owner),
+    Ends(Last),
 }
 
 /// The end of a session's log.
@@ -34,31 +40,32 @@ pub struct Last {
 
 impl Held {
     pub fn existing(lock: Guard, last: Last) -> Self {
-        Self { _lock: lock, begins: None, last: Mutex::new(Some(last)) }
+        Self { _lock: lock, known: Mutex::new(Known::Ends(last)) }
     }
 
     pub fn begun(lock: Guard, owner: Owner) -> Self {
-        Self { _lock: lock, begins: Some(owner), last: Mutex::default() }
+        Self { _lock: lock, known: Mutex::new(Known::Begins(owner)) }
     }
 
-    fn last(&self) -> Option<Last> {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> Known {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, last: Option<Last>) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    fn set(&self, known: Known) -> Known {
+        let mut place = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut place, known)
     }
 }
 
 /// Takes back what leases were told of appends that were not committed after all.
 #[derive(Default)]
-pub struct Undo(Vec<(Weak<Held>, Option<Last>)>);
+pub struct Undo(Vec<(Weak<Held>, Known)>);
 
 impl Undo {
     pub fn all(self) {
-        for (held, last) in self.0.into_iter().rev() {
+        for (held, known) in self.0.into_iter().rev() {
             if let Some(held) = held.upgrade() {
-                held.set(last);
+                held.set(known);
             }
         }
     }
@@ -104,7 +111,13 @@ impl AppendJob {
         undo: &mut Undo,
     ) -> Result<Result<(), StoreError>, rusqlite::Error> {
         let held = self.held.upgrade();
-        let last = match self.end_of_log(held.as_deref(), transaction, file)? {
+        let known = held.as_deref().map(Held::known);
+        let last = match known {
+            Some(Known::Ends(last)) => Ok(last),
+            Some(Known::Begins(owner)) => self.begin(owner, transaction)?,
+            None => self.looked_up(transaction, file)?,
+        };
+        let last = match last {
             Ok(last) => last,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -121,23 +134,17 @@ impl AppendJob {
         }
         notes::leave(transaction, self.row, &chained.last.sum, &self.note)?;
         if let Some(held) = held {
-            undo.0.push((self.held.clone(), held.last()));
-            held.set(Some(chained.last));
+            undo.0.push((self.held.clone(), held.set(Known::Ends(chained.last))));
         }
         Ok(Ok(()))
     }
 
-    fn end_of_log(
+    /// For a session that is made by this append, which nobody may have made before.
+    fn begin(
         &mut self,
-        held: Option<&Held>,
+        owner: Owner,
         transaction: &Transaction<'_>,
-        file: &str,
     ) -> Result<Result<Last, StoreError>, rusqlite::Error> {
-        let Some(held) = held else { return self.looked_up(transaction, file) };
-        if let Some(last) = held.last() {
-            return Ok(Ok(last));
-        }
-        let Some(owner) = &held.begins else { return self.looked_up(transaction, file) };
         let known: Option<u64> = transaction
             .prepare_cached("SELECT head FROM sessions WHERE id = ?1")?
             .query_row([self.note.id.as_str()], |row| row.get(0))
@@ -145,7 +152,7 @@ impl AppendJob {
         if let Some(head) = known {
             return Ok(Err(self.conflict(Seq(head))));
         }
-        self.note.begun = Some((self.epoch, owner.clone()));
+        self.note.begun = Some((self.epoch, owner));
         Ok(Ok(Last { head: Seq::ZERO, sum: checksum::origin(&self.note.id) }))
     }
 

@@ -77,8 +77,8 @@ pub fn leave(
 ) -> Result<(), rusqlite::Error> {
     let mut body = vec![0; size_of::<Sum>()];
     body.extend(sum);
-    // Texts and numbers: there is nothing in a note that JSON could not say.
-    let _ = serde_json::to_writer(&mut body, note);
+    serde_json::to_writer(&mut body, note)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     if let Some((own, rest)) = body.split_first_chunk_mut::<{ size_of::<Sum>() }>() {
         *own = own_sum(session, rest);
     }
