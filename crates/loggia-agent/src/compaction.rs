@@ -107,7 +107,8 @@ pub async fn by_itself(
     if turns == 0 {
         return Ok(());
     }
-    match summarise(turn, model, conversation, None).await {
+    // Boxed: it is rare, and would otherwise be part of every turn.
+    match Box::pin(summarise(turn, model, conversation, None)).await {
         Ok(summary) => {
             turn.compact_earlier(&summary).await?;
             let text = format!("Compacted by itself. {}.", stands_for(&summary, turns, before));

@@ -9,8 +9,8 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use loggia_core::slash::{self as slash_line, Reading};
 use loggia_core::{
-    CallFailure, CallId, CallOutcome, CustomCommands, Edit, Level, Limits, MessageId, Part, Prices,
-    Proposal, SHELL_TOOL, Slash,
+    CallFailure, CallId, CallOutcome, Content, CustomCommands, Edit, Level, Limits, MessageId,
+    Part, Prices, Proposal, SHELL_TOOL, Slash,
 };
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use serde_json::{Value, json};
@@ -177,7 +177,11 @@ impl Agent for NativeAgent {
                 Some(names) => NativeAgent { tools: agent.tools.only(names), ..agent },
                 None => agent,
             };
-            agent.prepare(&turn).await?;
+            let in_copy = turn.context().workspace.repository().is_some();
+            // Boxed, here and below: what most turns do not need, every one of them would set up.
+            if in_copy {
+                Box::pin(agent.prepare(&turn)).await?;
+            }
             let stop = turn.stop().clone();
             let done = tokio::select! {
                 biased; // a cancelled turn is over, whatever else is ready
@@ -187,10 +191,16 @@ impl Agent for NativeAgent {
                     Err(TurnOver::Failed(format!("the turn reached its time limit of {limit} s")))
                 }),
             };
-            agent.conclude(&turn, done.as_deref().ok()).await;
+            if in_copy {
+                Box::pin(agent.conclude(&turn, done.as_deref().ok())).await;
+            }
             done.map(drop)
         })
     }
+}
+
+fn may_be_command(content: &Content) -> bool {
+    matches!(content.parts.first(), Some(Part::Text { text }) if text.starts_with('/'))
 }
 
 /// How a turn begins.
@@ -250,25 +260,28 @@ impl NativeAgent {
     async fn work(&self, turn: &Turn) -> Result<String, TurnOver> {
         let context = turn.context();
         if let Some(line) = &context.line {
-            return self.own_line(turn, line).await.map(|()| String::new());
+            return Box::pin(self.own_line(turn, line)).await.map(|()| String::new());
         }
-        let expanded = match self.begin(turn).await? {
-            Begun::Done => return Ok(String::new()),
-            Begun::Prompt(expanded) => expanded,
-        };
+        let mut expanded = None;
+        if may_be_command(&context.content) {
+            expanded = match Box::pin(self.begin(turn)).await? {
+                Begun::Done => return Ok(String::new()),
+                Begun::Prompt(expanded) => expanded,
+            };
+        }
         let model = self.open_model(turn).await?;
         let workspace = self.open_workspace(turn)?;
         // Calls that waited while a command became a prompt have been waited for.
         let waited = expanded.as_ref().is_some_and(|expanded| expanded.afresh);
         let mut conversation = conversation_about(turn, expanded).await?;
-        if !waited {
-            for (call, outcome) in self.resume(turn, &workspace).await? {
+        if !waited && !turn.pending().is_empty() {
+            for (call, outcome) in Box::pin(self.resume(turn, &workspace)).await? {
                 conversation.end(&call, outcome);
             }
         }
         let memory = match Memory::is_absent(&workspace, self.user_memory.as_deref()) {
             true => Memory::default(),
-            false => self.memory(&workspace).await?,
+            false => Box::pin(self.memory(&workspace)).await?,
         };
         if let Some(warning) = memory.warning() {
             turn.notice(Level::Warning, warning).await?;
@@ -287,7 +300,7 @@ impl NativeAgent {
                 return Ok(heard.text);
             }
             let message = heard.message.clone();
-            let ran = self.run_calls(turn, &workspace, heard).await?;
+            let ran = Box::pin(self.run_calls(turn, &workspace, heard)).await?;
             unreadable = if ran.iter().any(|ran| ran.readable) { 0 } else { unreadable + 1 };
             for Ran { call, tool, input, outcome, .. } in ran {
                 conversation.propose(&message, call.clone(), tool, input);
@@ -304,10 +317,6 @@ impl NativeAgent {
     /// Does the turn if it is a command; otherwise says what its prompt became.
     async fn begin(&self, turn: &Turn) -> Result<Begun, TurnOver> {
         let content = &turn.context().content;
-        let first = content.parts.first();
-        if !matches!(first, Some(Part::Text { text }) if text.starts_with('/')) {
-            return Ok(Begun::Prompt(None));
-        }
         if let Reading::Command(command) = slash_line::read_content(content) {
             return slash::run(self, turn, command).await.map(|()| Begun::Done);
         }

@@ -80,22 +80,23 @@ struct Step {
 }
 
 impl Actor {
-    /// Takes over an open log and recovers what the last owner left; [`Actor::run`] then serves.
-    pub async fn start(
+    /// Takes over an open log. [`Actor::recover`] deals with what the last owner left, if there was
+    /// one; [`Actor::run`] then serves.
+    pub fn new(
         session: Session,
         lease: Lease,
         store: Arc<dyn Store>,
         agent: Arc<dyn Agent>,
         bed: Arc<Bed>,
         presence: Presence,
-    ) -> Result<(Line, Box<Self>), StoreError> {
+    ) -> (Line, Box<Self>) {
         let (id, epoch) = (lease.session.clone(), lease.epoch);
         let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
         // Full: the caller is told busy (handle.rs). Full: the agent waits (turn.rs).
         let (control_sender, control) = mpsc::channel(CONTROL_INBOX);
         let (report_sender, reports) = mpsc::channel(REPORT_INBOX);
         // Boxed: it is handed on several times before it runs.
-        let mut actor = Box::new(Actor {
+        let actor = Box::new(Actor {
             id: id.clone(),
             session,
             lease,
@@ -117,8 +118,7 @@ impl Actor {
             unopened: None,
             presence,
         });
-        actor.recover().await?;
-        Ok((Line { id, epoch, control: control_sender, log, bed }, actor))
+        (Line { id, epoch, control: control_sender, log, bed }, actor)
     }
 
     /// Opens the session in the step of its first command, not in one of its own.
@@ -131,7 +131,7 @@ impl Actor {
         &self.presence
     }
 
-    async fn recover(&mut self) -> Result<(), StoreError> {
+    pub async fn recover(&mut self) -> Result<(), StoreError> {
         let at = now();
         let fresh = self.fresh(at);
         let mut step = Step::default();

@@ -22,7 +22,8 @@ pub fn rule_key(workspace: &str, rule: &str) -> String {
 
 #[derive(Default)]
 pub(crate) struct Batch {
-    events: Vec<Envelope>,
+    /// Shared with nobody yet.
+    events: Vec<Arc<Envelope>>,
     /// Tasks whose status changed, and when it last did.
     changed: Vec<(TaskId, Millis)>,
 }
@@ -32,7 +33,7 @@ impl Batch {
     /// the same stream right before it. Joined pieces change no state (law L6), so nothing is
     /// folded for them and they take no number of their own.
     pub fn push(&mut self, session: &mut Session, at: Millis, origin: &Origin, event: Event) {
-        if let Some(last) = self.events.last_mut()
+        if let Some(last) = self.events.last_mut().and_then(Arc::get_mut)
             && last.origin == *origin
             && last.event.absorb(&event, PIECE)
         {
@@ -52,7 +53,7 @@ impl Batch {
                 self.changed(task, at);
             }
         }
-        self.events.push(envelope);
+        self.events.push(Arc::new(envelope));
     }
 
     fn changed(&mut self, task: TaskId, at: Millis) {
@@ -97,7 +98,7 @@ impl Batch {
                 .iter()
                 .filter_map(|envelope| remembered_rule(workspace, &envelope.event))
                 .collect(),
-            events: self.events.into_iter().map(Arc::new).collect(),
+            events: self.events,
         }
     }
 }

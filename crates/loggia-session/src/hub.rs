@@ -89,7 +89,8 @@ impl Hub {
     pub async fn begin(&self, new: NewSession, origin: Origin) -> Result<SessionHandle, HubError> {
         let id = SessionId::from(uuid::Uuid::now_v7());
         let lease = self.store.begin(&id, self.owner()).await?;
-        let (line, actor) = self.actor(Session::default(), lease).await?;
+        // What nobody had before has nothing to recover.
+        let (line, actor) = self.actor(Session::default(), lease);
         Ok(self.seat(line, actor.opening_with(new.into_command(), origin)))
     }
 
@@ -153,7 +154,8 @@ impl Hub {
             let _opening = door.enter().await;
             // Whoever was here first may have opened it; if that failed, this one tries itself.
             if self.seats.is_absent(id) {
-                return self.start(id, wanted).await;
+                // Boxed: mostly it is open, and the request of everybody who asks would be as large.
+                return Box::pin(self.start(id, wanted)).await;
             }
         }
     }
@@ -171,19 +173,16 @@ impl Hub {
         if head.is_some() {
             fold(self.store.as_ref(), id, |envelope| session.apply(envelope)).await?;
         }
-        let (line, actor) = self.actor(session, lease).await?;
+        let (line, mut actor) = self.actor(session, lease);
+        actor.recover().await?;
         Ok(self.seat(line, actor))
     }
 
-    async fn actor(
-        &self,
-        session: Session,
-        lease: Lease,
-    ) -> Result<(Line, Box<Actor>), StoreError> {
+    fn actor(&self, session: Session, lease: Lease) -> (Line, Box<Actor>) {
         let bed = Bed::new();
         let presence = Presence::new(&self.seats, lease.session.clone(), &bed);
         let (store, agent) = (self.store.clone(), self.agent.clone());
-        Actor::start(session, lease, store, agent, bed, presence).await
+        Actor::new(session, lease, store, agent, bed, presence)
     }
 
     /// Known first, then at work or at rest: a writer is found at its seat.

@@ -239,7 +239,7 @@ fn read_batch(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
 
 /// The answer to a call. `result` is JSON, encoded once and shared by all who get it.
 pub fn response(id: &Id, result: &str) -> String {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", id.as_json())
+    ["{\"jsonrpc\":\"2.0\",\"id\":", id.as_json(), ",\"result\":", result, "}"].concat()
 }
 
 /// The same for a result that only one client gets.

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
     Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, devtool,
@@ -35,8 +35,9 @@ pub(crate) struct Envelope {
     pub stopping: Stopping,
 }
 
-pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
-    answer(&server, request, Spoken::Every).await
+/// Boxed here, because who calls it would move it from hand to hand first.
+pub fn post(State(server): State<Arc<Server>>, request: Request) -> BoxFuture<'static, Response> {
+    Box::pin(async move { answer(&server, request, Spoken::Every).await })
 }
 
 pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoken) -> Response {

@@ -6,6 +6,7 @@
 //! checksums, and every read verifies what it returns.
 
 mod append;
+mod checkpoint;
 mod kept;
 mod lease;
 mod notes;

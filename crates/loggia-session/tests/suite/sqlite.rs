@@ -298,6 +298,52 @@ async fn one_refused_append_of_a_group_hurts_no_other() {
     assert_eq!(store.head(&a).await, Ok(Some(Seq::ZERO)));
 }
 
+/// Writes so much that SQLite's log would be several times as long as it may become.
+async fn flood(store: &SqliteStore, session: &SessionId) {
+    let lease = store.acquire(session, owner("test")).await.unwrap();
+    let text = "x".repeat(63 * 1024);
+    for seq in 1..=1_200 {
+        let mut append = step(vec![text_event(seq, &text)]);
+        append.durability = Durability::Stream;
+        store.append(&lease, append).await.unwrap();
+    }
+}
+
+fn length(directory: &Path, name: &str) -> u64 {
+    directory.join(name).metadata().unwrap().len()
+}
+
+#[tokio::test]
+async fn the_write_ahead_log_is_copied_while_others_write_and_begins_anew() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    flood(&store, &session).await;
+    let (database, log) =
+        (length(directory.path(), "loggia.db"), length(directory.path(), "loggia.db-wal"));
+    // 75 MB were written; 4,000 pages of 4 KiB are 16 MB, and some more come until it is noticed.
+    assert!(log < 40 << 20, "the log has {log} bytes");
+    assert!(database > 40 << 20, "the database has {database} bytes");
+    assert_eq!(store.check().await, Ok(()));
+    assert_eq!(client::log(&*store, &session).await.len(), 1_200);
+}
+
+#[tokio::test]
+async fn a_log_that_a_reader_held_back_is_copied_when_it_lets_go() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let reader = raw(directory.path());
+    reader.execute_batch("BEGIN; SELECT count(*) FROM events").unwrap();
+    flood(&store, &SessionId::from("one")).await;
+    let held = length(directory.path(), "loggia.db-wal");
+    assert!(held > 60 << 20, "nothing may be left out of it while it is read: {held} bytes");
+    reader.execute_batch("COMMIT").unwrap();
+    flood(&store, &SessionId::from("two")).await;
+    let grown = length(directory.path(), "loggia.db-wal") - held;
+    assert!(grown < 40 << 20, "it grew by {grown} bytes although nobody read");
+    assert_eq!(store.check().await, Ok(()));
+}
+
 #[tokio::test]
 async fn readers_and_the_writer_do_not_wait_for_each_other() {
     let directory = client::directory();

@@ -211,7 +211,7 @@ struct Records {
 
 impl Records {
     fn encode(events: &[Arc<Envelope>]) -> Result<Self, serde_json::Error> {
-        let (mut body, mut ends) = (Vec::with_capacity(1024), Vec::with_capacity(events.len()));
+        let (mut body, mut ends) = (Vec::with_capacity(2048), Vec::with_capacity(events.len()));
         for envelope in events {
             if !body.is_empty() {
                 body.push(read::END_OF_RECORD);

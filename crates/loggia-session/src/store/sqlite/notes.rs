@@ -75,7 +75,8 @@ pub fn leave(
     sum: &Sum,
     note: &Note,
 ) -> Result<(), rusqlite::Error> {
-    let mut body = vec![0; size_of::<Sum>()];
+    let mut body = Vec::with_capacity(1024);
+    body.extend(Sum::default());
     body.extend(sum);
     serde_json::to_writer(&mut body, note)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;

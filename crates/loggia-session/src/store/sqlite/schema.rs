@@ -19,7 +19,6 @@ pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreErro
     let known = STEPS.len() as i64;
     let explain = |error| describe(error, path);
     connection.pragma_update(None, "journal_mode", "wal").map_err(explain)?;
-    connection.pragma_update(None, "wal_autocheckpoint", 4000).map_err(explain)?;
     let found = version(connection).map_err(explain)?;
     if found > known {
         return Err(StoreError::Newer { file: path.display().to_string(), found, known });

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use tokio::sync::{mpsc, oneshot};
 
 use super::append::{AppendJob, Held, Last, Undo};
+use super::checkpoint::Checkpoints;
 use super::kept::{self, Changing};
 use super::lease::{FreshRows, Locks};
 use super::{describe, notes};
@@ -67,14 +68,16 @@ pub struct Writer {
 
 impl Writer {
     pub fn start(
-        connection: Connection,
+        mut connection: Connection,
         path: PathBuf,
         places: Places,
     ) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel(INBOX);
+        let checkpoints = Checkpoints::of(&mut connection, &path);
+        let checkpoints = checkpoints.map_err(|error| describe(error, &path))?;
         let thread = std::thread::Builder::new()
             .name("loggia-store".into())
-            .spawn(move || run(connection, &path, &places, inbox))
+            .spawn(move || run(connection, checkpoints, &path, &places, inbox))
             .map_err(|error| StoreError::Io(error.to_string()))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -96,7 +99,13 @@ impl Drop for Writer {
     }
 }
 
-fn run(connection: Connection, path: &Path, places: &Places, mut inbox: mpsc::Receiver<Job>) {
+fn run(
+    connection: Connection,
+    mut checkpoints: Checkpoints,
+    path: &Path,
+    places: &Places,
+    mut inbox: mpsc::Receiver<Job>,
+) {
     let file = path.display().to_string();
     let mut desk = Desk { connection, path, file, places, synchronous: None, notes: 0 };
     let mut group = Vec::with_capacity(GROUP);
@@ -108,6 +117,7 @@ fn run(connection: Connection, path: &Path, places: &Places, mut inbox: mpsc::Re
             group.push(next);
         }
         desk.commit(&mut group);
+        checkpoints.go_on(&desk.connection);
     }
     // So that the next one finds nothing to do. It goes on from the notes if this fails. Who left none
     // has no reason to wait for whoever writes now.
