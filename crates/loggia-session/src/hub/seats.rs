@@ -42,7 +42,7 @@ const SHORT: Seq = Seq(64);
 
 impl Default for Idle {
     fn default() -> Self {
-        Self { after: Duration::from_secs(60), most: 512, most_short: 64 }
+        Self { after: Duration::from_secs(60), most: 512, most_short: 8 }
     }
 }
 

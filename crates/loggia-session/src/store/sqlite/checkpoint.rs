@@ -19,6 +19,9 @@ use super::connect;
 const MANY: u64 = 1000;
 /// Beyond so many the log is to begin anew.
 const FULL: u64 = 4000;
+/// More than so many are not left to the one who writes, if the thread can get there in so many rounds.
+const FEW: u64 = 128;
+const ROUNDS: u32 = 4;
 
 pub struct Checkpoints {
     path: PathBuf,
@@ -28,6 +31,8 @@ pub struct Checkpoints {
     asked: u64,
     /// How many there were when the log was last copied to its end.
     finished: u64,
+    /// How often the thread was asked since the log is full.
+    rounds: u32,
     beside: Option<Beside>,
 }
 
@@ -40,7 +45,7 @@ impl Checkpoints {
             told.store(u64::try_from(pages).unwrap_or_default(), Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { path: path.to_owned(), frames, asked: 0, finished: 0, beside: None })
+        Ok(Self { path: path.to_owned(), frames, asked: 0, finished: 0, rounds: 0, beside: None })
     }
 
     /// After a commit, once everybody has been answered.
@@ -48,23 +53,24 @@ impl Checkpoints {
         let frames = self.frames.load(Ordering::Relaxed);
         if frames < self.asked {
             // It was begun anew.
-            (self.asked, self.finished) = (0, 0);
+            (self.asked, self.finished, self.rounds) = (0, 0, 0);
         }
         if self.beside.as_ref().is_some_and(Beside::is_at_work) {
             return;
         }
         // All that was asked for, or a reader holds it back.
         let moved = |beside: &Beside| beside.moved() >= self.asked;
-        if frames - self.asked >= MANY {
+        // If somebody read when it was last at its end, it went on all the same.
+        let full = frames >= FULL.max(self.finished + MANY);
+        let closing = full && self.rounds < ROUNDS;
+        if frames - self.asked >= if closing { FEW } else { MANY } {
             self.asked = frames;
+            self.rounds += u32::from(closing);
             let beside = self.beside.take().or_else(|| Beside::start(self.path.clone()));
             self.beside = beside.filter(Beside::ask);
-        } else if frames >= FULL
-            && self.asked > self.finished
-            && self.beside.as_ref().is_some_and(moved)
-        {
+        } else if full && self.asked > self.finished && self.beside.as_ref().is_some_and(moved) {
             copy(connection);
-            (self.asked, self.finished) = (frames, frames);
+            (self.asked, self.finished, self.rounds) = (frames, frames, 0);
         }
     }
 }
