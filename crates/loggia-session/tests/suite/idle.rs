@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    Command, Content, Event, Refusal, Seq, SessionId, TaskChoice, TaskId, TurnOutcome,
+    Command, Content, Event, Level, Refusal, Seq, SessionId, TaskChoice, TaskId, TurnOutcome,
 };
 use loggia_session::{Hub, Idle, MemoryStore, SessionHandle, Store, SubmitError};
 use loggia_testkit::client::{self, Reader};
@@ -66,6 +66,25 @@ async fn closed_after_a_minute_and_opened_again_as_it_was() {
     let after = client::log(&**hub.store(), &id).await;
     client::assert_dense(&after, 1);
     assert_eq!(after[..before.len()], before[..], "the log is the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_with_a_short_log_make_room_sooner() {
+    let idle = Idle { after: MINUTE, most: 8, most_short: 1 };
+    let hub = client::memory_hub(ScriptAgent::idle()).closing_idle(idle);
+    let first = client::create(&hub).await;
+    for number in 0..70 {
+        let notice = Command::Notice { level: Level::Info, text: format!("{number}") };
+        first.submit(notice, client::origin("tester")).await.unwrap();
+    }
+    assert!(first.head() > Seq(64), "{} events", first.head());
+    let id = first.id().clone();
+    drop(first);
+    for _ in 0..3 {
+        drop(client::create(&hub).await);
+    }
+    until_open(&hub, 2).await;
+    assert_eq!(hub.open(&id).await.unwrap().epoch(), 1, "the long one was not closed");
 }
 
 #[tokio::test(start_paused = true)]

@@ -146,6 +146,14 @@ async fn another_machine_is_let_in_over_tls() {
     clear.sees("code 2").sees("in the clear");
 }
 
+#[test]
+fn two_codes_for_one_device_are_one_too_many() {
+    let machine = Machine::new();
+    let arguments = ["attach", "http://127.0.0.1:1/#code=ABCD-EFGH", "--code", "JKMN-PQRS"];
+    let mut screen = Screen::sized(&machine, &arguments, &[], SIZE);
+    screen.sees("code 2").sees("there are two codes");
+}
+
 /// RFC 6749: the status and the word of every answer, and what a device is called.
 #[tokio::test]
 async fn codes_are_redeemed_by_the_standard() {

@@ -1,10 +1,12 @@
 //! From the write-ahead log into the database, beside the thread that writes.
 //!
 //! SQLite would do it in the commit that makes the log long enough: some ten milliseconds in which every
-//! session waits. Here a thread of its own copies while others commit. It can never be done, because
-//! more is written meanwhile, and a log that is never copied to its end is never begun anew; so what is
-//! left then, which is little, is copied by the one who writes.
+//! session waits. Here a thread of its own copies, and sees the copies to the disk, while others commit. It can
+//! never be done, because more is written meanwhile, and a log that is never copied to its end is never
+//! begun anew; so what is left then, which is little, is copied by the one who writes.
 
+use std::fs::File;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,17 +24,16 @@ const FULL: u64 = 4000;
 /// More than so many are not left to the one who writes, if the thread can get there in so many rounds.
 const FEW: u64 = 128;
 const ROUNDS: u32 = 4;
+/// After so many more it is tried again, if somebody read at the moment when it could have begun anew.
+const AGAIN: u64 = 512;
+/// So many are for the one who writes, whatever the thread does.
+const TOO_MANY: u64 = 4 * FULL;
 
 pub struct Checkpoints {
     path: PathBuf,
     /// Frames in the log, as the last commit left it.
     frames: Arc<AtomicU64>,
-    /// How many there were when the thread was last asked to copy them.
-    asked: u64,
-    /// How many there were when the log was last copied to its end.
-    finished: u64,
-    /// How often the thread was asked since the log is full.
-    rounds: u32,
+    plan: Plan,
     beside: Option<Beside>,
 }
 
@@ -45,33 +46,65 @@ impl Checkpoints {
             told.store(u64::try_from(pages).unwrap_or_default(), Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { path: path.to_owned(), frames, asked: 0, finished: 0, rounds: 0, beside: None })
+        Ok(Self { path: path.to_owned(), frames, plan: Plan::default(), beside: None })
     }
 
     /// After a commit, once everybody has been answered.
     pub fn go_on(&mut self, connection: &Connection) {
-        let frames = self.frames.load(Ordering::Relaxed);
-        if frames < self.asked {
-            // It was begun anew.
-            (self.asked, self.finished, self.rounds) = (0, 0, 0);
-        }
         if self.beside.as_ref().is_some_and(Beside::is_at_work) {
             return;
         }
-        // All that was asked for, or a reader holds it back.
-        let moved = |beside: &Beside| beside.moved() >= self.asked;
-        // If somebody read when it was last at its end, it went on all the same.
-        let full = frames >= FULL.max(self.finished + MANY);
-        let closing = full && self.rounds < ROUNDS;
-        if frames - self.asked >= if closing { FEW } else { MANY } {
-            self.asked = frames;
-            self.rounds += u32::from(closing);
-            let beside = self.beside.take().or_else(|| Beside::start(self.path.clone()));
-            self.beside = beside.filter(Beside::ask);
-        } else if full && self.asked > self.finished && self.beside.as_ref().is_some_and(moved) {
-            copy(connection);
-            (self.asked, self.finished, self.rounds) = (frames, frames, 0);
+        let copied = self.beside.as_ref().map_or(0, Beside::copied);
+        match self.plan.next(self.frames.load(Ordering::Relaxed), copied) {
+            Move::Wait => {}
+            Move::Ask => {
+                let beside = self.beside.take().or_else(|| Beside::start(self.path.clone()));
+                self.beside = beside.filter(Beside::ask);
+            }
+            Move::Finish => drop(copy(connection)),
         }
+    }
+}
+
+/// When to do what, by how long the log is.
+#[derive(Default)]
+struct Plan {
+    /// Frames when the thread was last asked to copy them.
+    asked: u64,
+    /// Frames when the log was last copied to its end.
+    finished: u64,
+    /// How often the thread was asked since the log is full.
+    rounds: u32,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Move {
+    Wait,
+    Ask,
+    Finish,
+}
+
+impl Plan {
+    /// The thread rests, or there is none; so many frames are in the database by its doing.
+    fn next(&mut self, frames: u64, copied: u64) -> Move {
+        if frames < self.asked {
+            *self = Self::default(); // it was begun anew
+        }
+        let left = frames - self.asked;
+        let full = frames >= FULL.max(self.finished + AGAIN);
+        let closing = full && self.rounds < ROUNDS;
+        // Otherwise a reader holds it back, or it does not work.
+        let got_there = self.asked > self.finished && copied >= self.asked;
+        if frames >= self.finished + TOO_MANY || full && got_there && (left < FEW || !closing) {
+            *self = Self { asked: frames, finished: frames, rounds: 0 };
+            return Move::Finish;
+        }
+        if left < if closing { FEW } else { MANY } {
+            return Move::Wait;
+        }
+        self.asked = frames;
+        self.rounds += u32::from(closing);
+        Move::Ask
     }
 }
 
@@ -86,7 +119,7 @@ struct Beside {
 #[derive(Default)]
 struct Progress {
     at_work: AtomicBool,
-    moved: AtomicU64,
+    copied: AtomicU64,
 }
 
 impl Beside {
@@ -95,8 +128,8 @@ impl Beside {
         let progress = Arc::<Progress>::default();
         let shown = progress.clone();
         let thread = std::thread::Builder::new().name("loggia-copy".into());
-        let thread = thread.spawn(move || run(&path, asked, &shown));
-        // Without it the log grows until there is a thread again.
+        let thread = thread.spawn(move || run(&path, &asked, &shown));
+        // Without it the one who writes copies, when there are too many.
         let thread = thread.inspect_err(|error| tracing::warn!("no thread to copy: {error}")).ok();
         Some(Self { asks: Some(asks), progress, thread: Some(thread?) })
     }
@@ -108,11 +141,12 @@ impl Beside {
     }
 
     fn is_at_work(&self) -> bool {
-        self.progress.at_work.load(Ordering::Acquire)
+        let ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        self.progress.at_work.load(Ordering::Acquire) && !ended
     }
 
-    fn moved(&self) -> u64 {
-        self.progress.moved.load(Ordering::Relaxed)
+    fn copied(&self) -> u64 {
+        self.progress.copied.load(Ordering::Relaxed)
     }
 }
 
@@ -125,19 +159,21 @@ impl Drop for Beside {
     }
 }
 
-fn run(path: &Path, asked: Receiver<()>, progress: &Progress) {
+fn run(path: &Path, asked: &Receiver<()>, progress: &Progress) {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE);
     let connection = connection.inspect_err(|error| tracing::warn!("nothing is copied: {error}"));
-    if let Ok(connection) = connection {
-        while asked.recv().is_ok() {
-            let moved = copy(&connection).unwrap_or_default();
-            progress.moved.store(moved, Ordering::Relaxed);
-            progress.at_work.store(false, Ordering::Release);
+    let Ok(connection) = connection else { return };
+    // SQLite leaves the sync to whoever copies the end. Never closed, see `create_private`.
+    let database = File::open(path).ok().map(ManuallyDrop::new);
+    while asked.recv().is_ok() {
+        let copied = copy(&connection).unwrap_or_default();
+        if let Some(database) = &database {
+            // What fails here fails there as well, and is said there.
+            let _ = database.sync_data();
         }
+        progress.copied.store(copied, Ordering::Relaxed);
+        progress.at_work.store(false, Ordering::Release);
     }
-    // Who asks next finds nobody, and begins anew.
-    drop(asked);
-    progress.at_work.store(false, Ordering::Release);
 }
 
 /// Copies what nobody holds back, and says how many frames are in the database now.
@@ -146,3 +182,7 @@ fn copy(connection: &Connection) -> Option<u64> {
     // The log holds it as well as the database would; the next attempt comes by itself.
     copied.inspect_err(|error| tracing::debug!("the log was not copied: {error}")).ok()
 }
+
+#[cfg(test)]
+#[path = "checkpoint_tests.rs"]
+mod tests;
