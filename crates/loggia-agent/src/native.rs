@@ -177,11 +177,7 @@ impl Agent for NativeAgent {
                 Some(names) => NativeAgent { tools: agent.tools.only(names), ..agent },
                 None => agent,
             };
-            let in_copy = turn.context().workspace.repository().is_some();
-            // Boxed, here and below: what most turns do not need, every one of them would set up.
-            if in_copy {
-                Box::pin(agent.prepare(&turn)).await?;
-            }
+            agent.prepare(&turn).await?;
             let stop = turn.stop().clone();
             let done = tokio::select! {
                 biased; // a cancelled turn is over, whatever else is ready
@@ -191,14 +187,13 @@ impl Agent for NativeAgent {
                     Err(TurnOver::Failed(format!("the turn reached its time limit of {limit} s")))
                 }),
             };
-            if in_copy {
-                Box::pin(agent.conclude(&turn, done.as_deref().ok())).await;
-            }
+            agent.conclude(&turn, done.as_deref().ok()).await;
             done.map(drop)
         })
     }
 }
 
+/// Whether it is worth a closer look: everything else is a prompt.
 fn may_be_command(content: &Content) -> bool {
     matches!(content.parts.first(), Some(Part::Text { text }) if text.starts_with('/'))
 }
@@ -245,14 +240,15 @@ impl NativeAgent {
             TurnOver::Failed("this program does not work in copies of repositories".to_owned())
         })?;
         turn.on_disk().await?;
-        clones.prepare(turn, workspace.path(), repository).await
+        // Boxed, here and below: what most turns do not need, every one of them would set up.
+        Box::pin(clones.prepare(turn, workspace.path(), repository)).await
     }
 
     /// After everything else: what came out of a turn in a copy. `words` are the agent's last.
     async fn conclude(&self, turn: &Turn, words: Option<&str>) {
         let workspace = &turn.context().workspace;
         if let (Some(clones), Some(_)) = (&self.clones, workspace.repository()) {
-            clones.conclude(turn, workspace.path(), words).await;
+            Box::pin(clones.conclude(turn, workspace.path(), words)).await;
         }
     }
 
@@ -274,8 +270,8 @@ impl NativeAgent {
         // Calls that waited while a command became a prompt have been waited for.
         let waited = expanded.as_ref().is_some_and(|expanded| expanded.afresh);
         let mut conversation = conversation_about(turn, expanded).await?;
-        if !waited && !turn.pending().is_empty() {
-            for (call, outcome) in Box::pin(self.resume(turn, &workspace)).await? {
+        if !waited {
+            for (call, outcome) in self.resume(turn, &workspace).await? {
                 conversation.end(&call, outcome);
             }
         }

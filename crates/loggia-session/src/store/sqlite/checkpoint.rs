@@ -168,7 +168,7 @@ fn run(path: &Path, asked: &Receiver<()>, progress: &Progress) {
     while asked.recv().is_ok() {
         let copied = copy(&connection).unwrap_or_default();
         if let Some(database) = &database {
-            // What fails here fails there as well, and is said there.
+            // What fails here fails there as well, and is said by `copy`.
             let _ = database.sync_data();
         }
         progress.copied.store(copied, Ordering::Relaxed);
@@ -178,9 +178,11 @@ fn run(path: &Path, asked: &Receiver<()>, progress: &Progress) {
 
 /// Copies what nobody holds back, and says how many frames are in the database now.
 fn copy(connection: &Connection) -> Option<u64> {
-    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(2));
-    // The log holds it as well as the database would; the next attempt comes by itself.
-    copied.inspect_err(|error| tracing::debug!("the log was not copied: {error}")).ok()
+    let copied =
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(2));
+    // Nothing is lost by it: the log holds it as well as the database would, and is copied later.
+    let copied = copied.inspect_err(|error| tracing::warn!("the log was not copied: {error}"));
+    u64::try_from(copied.ok()?).ok() // less than none: another process is about it
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+//! The plan, on a log that is only counted.
+
 use super::*;
 
 /// A log that is written to: `each` frames a commit, and a copy lasts for some commits.
