@@ -87,8 +87,7 @@ impl Hub {
     /// A new session that is opened by the first command it is given: both are one step, and
     /// durable together. One that is given none is never opened, and in no list.
     pub async fn begin(&self, new: NewSession, origin: Origin) -> Result<SessionHandle, HubError> {
-        let id = SessionId::from(uuid::Uuid::now_v7());
-        let lease = self.store.begin(&id, self.owner()).await?;
+        let lease = self.store.begin(self.owner()).await?;
         // What nobody had before has nothing to recover.
         let (line, actor) = self.actor(Session::default(), lease);
         Ok(self.seat(line, actor.opening_with(new.into_command(), origin)))

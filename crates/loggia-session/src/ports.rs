@@ -28,9 +28,10 @@ pub trait Store: Send + Sync + 'static {
         session: &SessionId,
         owner: Owner,
     ) -> BoxFuture<'_, Result<Lease, StoreError>>;
-    /// The same for a session whose id nobody can know yet. It exists from its first append on.
-    fn begin(&self, session: &SessionId, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        self.acquire(session, owner)
+    /// The same for a session that nobody can know yet, under an id of its own. It exists from its first append
+    /// on.
+    fn begin(&self, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        self.acquire(&SessionId::from(uuid::Uuid::now_v7()), owner)
     }
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>>;
     /// Up to `limit` events after `after`.

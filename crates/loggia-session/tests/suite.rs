@@ -18,8 +18,8 @@ mod suite {
     mod followers;
     mod hub;
     mod idle;
+    mod journal;
     mod kept;
-    mod notes;
     mod output;
     mod race;
     mod resume;

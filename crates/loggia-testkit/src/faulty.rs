@@ -103,10 +103,10 @@ impl FaultyStore {
 }
 
 impl Store for FaultyStore {
-    fn begin(&self, session: &SessionId, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
+    fn begin(&self, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
         match self.refused_acquires.lock().unwrap().is_empty() {
-            true => self.inner.begin(session, owner),
-            false => self.acquire(session, owner),
+            true => self.inner.begin(owner),
+            false => self.acquire(&SessionId::from("refused"), owner),
         }
     }
 

@@ -1,17 +1,22 @@
 //! The embedded store: one SQLite file, one writer thread, a few readers.
 //!
-//! Appends of all sessions meet in the writer thread and are committed in groups. A group that
-//! holds a decision commits with `synchronous=FULL`, so that it survives power loss; a group of
-//! stream events commits with `NORMAL`, which survives the process. Records are chained by
-//! checksums, and every read verifies what it returns.
+//! Appends of all sessions meet in the writer thread and are written in groups, to a journal beside the
+//! database first ([`journal`]). A group that holds a decision is synced, so that it survives power loss; a
+//! group of stream events is not, which survives the process. The tables learn many of them at once, and at
+//! the latest before somebody can ask and find them behind ([`settle`]). Records are chained by checksums, and
+//! every read verifies what it returns.
 
 mod append;
-mod checkpoint;
+mod entry;
+mod journal;
 mod kept;
 mod lease;
-mod notes;
+mod old_notes;
+mod pen;
 mod read;
 mod schema;
+mod settle;
+mod tables;
 mod tasks;
 mod wal;
 mod writer;
@@ -33,8 +38,10 @@ use append::{AppendJob, Held};
 use kept::{Kept, Mark};
 use lease::{FreshRows, Locks};
 use read::{READS, Readers};
+use settle::Journals;
 use writer::{Job, Places, Writer};
 
+const DATABASE: &str = "loggia.db";
 /// How long a statement waits for another program's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Copies of damaged files that are kept; the first ones matter most.
@@ -55,6 +62,7 @@ pub struct SqliteStore {
 
 struct Inner {
     path: PathBuf,
+    journals: Journals,
     readers: Readers,
     copied: AtomicBool,
 }
@@ -74,7 +82,7 @@ impl SqliteStore {
     /// Opens or creates `loggia.db` in a directory that only its owner may enter.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         make_private(directory)?;
-        let path = directory.join("loggia.db");
+        let path = directory.join(DATABASE);
         let locks = Locks::open(&directory.join("loggia.lock"))?;
         let mut findings = Vec::new();
         // Alone, the write-ahead log stands still and can be checked before SQLite reads it: SQLite
@@ -89,14 +97,24 @@ impl SqliteStore {
         create_private(&path)?;
         let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::migrate(&mut connection, &path)?;
+        let journals = Journals::beside(&path);
+        let left = journals.left_behind(&connection, &locks)?;
+        for damage in left.iter().filter_map(|left| left.damage.as_deref()) {
+            findings.push(format!("{damage}{}", copy_sentence(keep_copy(&path).as_deref())));
+        }
+        if let Err(error) = journals.take_over(&mut connection, &left) {
+            // It stays where it is, and is settled by whoever needs it.
+            tracing::warn!("what another process left in its journal: {error}");
+        }
         let inner = Arc::new(Inner {
+            journals,
             readers: Readers::new(path.clone()),
             copied: AtomicBool::new(false),
             path,
         });
         let rows = Arc::<FreshRows>::default();
         let places = Places { locks: locks.clone(), rows: rows.clone() };
-        let writer = Writer::start(connection, inner.path.clone(), places)?;
+        let writer = Writer::start(connection, &inner.path, places)?;
         let reads = Arc::new(Semaphore::new(READS));
         Ok(Self { inner, reads, writer, locks, rows, kept: Kept::default(), findings })
     }
@@ -140,17 +158,18 @@ impl SqliteStore {
         done.await.map_err(|error| StoreError::Io(error.to_string()))?
     }
 
-    /// The same where the lists of sessions and tasks are looked at. If what they say is not enough, and they
-    /// are behind, they learn, and are asked again.
-    async fn read_lists<T: Send + 'static>(
+    /// The same where journals may hold more. If what the tables say is not enough, and they are behind, they
+    /// learn, and are asked again.
+    async fn read_settled<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection, &Path) -> Result<T, StoreError> + Clone + Send + 'static,
-        is_enough: fn(&Result<T, StoreError>) -> bool,
+        is_enough: impl FnOnce(&Result<T, StoreError>) -> bool,
     ) -> Result<T, StoreError> {
         let (look, inner) = (work.clone(), self.inner.clone());
         let looked = self.read_with(move |connection, path| {
-            // Before the look: what is noted later had not happened when this was asked.
-            let behind = notes::exist(connection).map_err(|error| describe(error, path))?;
+            // Before the look: what is written later had not happened when this was asked.
+            let behind =
+                inner.journals.exist(connection).map_err(|error| describe(error, path))??;
             let found = look(connection, path);
             inner.keep_if_damaged(&found);
             Ok((behind, found))
@@ -159,12 +178,8 @@ impl SqliteStore {
         if !behind || is_enough(&found) {
             return found;
         }
-        match self.write(|reply| Job::Learn { reply }).await {
-            Ok(()) => self.read_with(work).await,
-            // Nothing can be written, so nothing is learned: better an older list than none.
-            Err(StoreError::Full { .. } | StoreError::Locked { .. }) => found,
-            Err(error) => Err(error),
-        }
+        self.write(|reply| Job::Settle { reply }).await?;
+        self.read_with(work).await
     }
 
     async fn write<T>(
@@ -188,9 +203,10 @@ impl Store for SqliteStore {
     }
 
     /// Needs no way to the writer: the lock alone makes it ours, and the first append the row.
-    fn begin(&self, session: &SessionId, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
+    fn begin(&self, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let begun = self.rows.take(&self.locks).map(|(row, guard)| {
-            Lease::new(session.clone(), 1, row, Arc::new(Held::begun(guard, owner)))
+            let session = SessionId::from(uuid::Uuid::now_v7());
+            Lease::new(session, 1, row, Arc::new(Held::begun(guard, owner)))
         });
         Box::pin(std::future::ready(begun))
     }
@@ -213,32 +229,37 @@ impl Store for SqliteStore {
         let look = move |connection: &Connection, path: &Path| {
             read::events(connection, path, &session, after, limit)
         };
-        Box::pin(self.read_lists(look, |found| !matches!(found, Err(StoreError::Unknown(_)))))
+        // A log only grows: what is there, and as much as was wanted, stays so.
+        let is_enough = move |found: &Result<Vec<_>, _>| match found {
+            Ok(events) => events.len() >= limit,
+            Err(error) => !matches!(error, StoreError::Unknown(_)),
+        };
+        Box::pin(self.read_settled(look, is_enough))
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
         let session = session.clone();
         let look =
             move |connection: &Connection, path: &Path| read::head(connection, path, &session);
-        Box::pin(self.read_lists(look, |found| !matches!(found, Ok(None))))
+        Box::pin(self.read_settled(look, Result::is_err))
     }
 
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
         let task = task.clone();
         let look =
             move |connection: &Connection, path: &Path| read::locate(connection, path, &task);
-        Box::pin(self.read_lists(look, |found| !matches!(found, Ok(None))))
+        Box::pin(self.read_settled(look, |found| !matches!(found, Ok(None))))
     }
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
         let look =
             move |connection: &Connection, path: &Path| tasks::page(connection, path, &query);
-        Box::pin(self.read_lists(look, Result::is_err))
+        Box::pin(self.read_settled(look, Result::is_err))
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
         let look = move |connection: &Connection, path: &Path| read::list(connection, path, limit);
-        Box::pin(self.read_lists(look, Result::is_err))
+        Box::pin(self.read_settled(look, Result::is_err))
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -369,12 +390,18 @@ fn keep_copy(path: &Path) -> Option<PathBuf> {
     }
     let directory = kept.join(crate::actor::now().0.to_string());
     make_private(&directory).ok()?;
-    for suffix in ["", "-wal"] {
-        let name = format!("loggia.db{suffix}");
-        // A file that is not there needs no copy.
-        let _ = copy(&path.with_file_name(&name), &directory.join(&name));
+    for file in std::fs::read_dir(path.parent()?).ok()?.flatten() {
+        let name = file.file_name();
+        if name.to_str().is_some_and(is_worth_a_copy) {
+            // One that is gone meanwhile needs no copy.
+            let _ = copy(&file.path(), &directory.join(&name));
+        }
     }
     Some(directory)
+}
+
+fn is_worth_a_copy(name: &str) -> bool {
+    [DATABASE, "loggia.db-wal"].contains(&name) || name.starts_with(journal::NAME)
 }
 
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {

@@ -1,11 +1,12 @@
 //! Damaged files (R21): found, named, the good part still readable, never silently something else.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loggia_core::{Durability, Envelope, Seq, SessionId};
 use loggia_session::hub::fold;
-use loggia_session::{SqliteStore, Store, StoreError};
+use loggia_session::{Lease, SqliteStore, Store, StoreError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::{document, owner, step, text_event};
 use loggia_testkit::{Act, ScriptAgent};
@@ -14,6 +15,10 @@ use tempfile::TempDir;
 
 const DB: &str = "loggia.db";
 const WAL: &str = "loggia.db-wal";
+const JOURNAL: &str = "loggia.journal-1";
+/// How all of their names begin.
+const FILE: &str = "loggia.";
+const FILES: [&str; 4] = [DB, WAL, "loggia.db-shm", JOURNAL];
 
 type Logs = Vec<(SessionId, Vec<Arc<Envelope>>)>;
 
@@ -28,8 +33,18 @@ async fn fill(
     count: u64,
     size: usize,
 ) -> (SessionId, Vec<Arc<Envelope>>) {
-    let (id, events) = (SessionId::from(session), events(session, count));
-    let lease = store.acquire(&id, owner("test")).await.unwrap();
+    let lease = store.acquire(&SessionId::from(session), owner("test")).await.unwrap();
+    fill_under(store, lease, count, size).await
+}
+
+async fn fill_under(
+    store: &SqliteStore,
+    lease: Lease,
+    count: u64,
+    size: usize,
+) -> (SessionId, Vec<Arc<Envelope>>) {
+    let id = lease.session.clone();
+    let events = events(id.as_str(), count);
     for batch in events.chunks(size) {
         let mut append = step(batch.to_vec());
         append.durability = Durability::Stream; // no fsync: the tests damage it themselves
@@ -53,20 +68,31 @@ async fn closed_after(size: usize) -> (TempDir, Logs) {
     ];
     store.put(document("rule", "key", Some("value"))).await.unwrap();
     drop(store);
-    assert!(!directory.path().join(WAL).exists(), "a closed database has no write-ahead log");
+    for file in [WAL, JOURNAL] {
+        assert!(!directory.path().join(file).exists(), "a closed database is one file");
+    }
     (directory, logs)
 }
 
-/// A database as a killed process leaves it: nearly everything in the write-ahead log.
+/// A database as a killed process leaves it, with everything in the journal.
+async fn killed_in_the_journal() -> (TempDir, Logs) {
+    let living = client::directory();
+    let store = client::sqlite(living.path());
+    // Both before the first append: the tables are brought up to date for it.
+    let first = store.acquire(&SessionId::from("first"), owner("test")).await.unwrap();
+    let second = store.acquire(&SessionId::from("second"), owner("test")).await.unwrap();
+    let first = fill_under(&store, first, 120, 7).await;
+    let logs = vec![first, fill_under(&store, second, 40, 7).await];
+    (copy(living.path()), logs)
+}
+
+/// The same with nearly everything in the write-ahead log.
 async fn killed() -> (TempDir, Logs) {
     let living = client::directory();
     let store = client::sqlite(living.path());
     let logs = vec![fill(&store, "first", 120, 7).await, fill(&store, "second", 40, 7).await];
-    let directory = client::directory();
-    for file in [DB, WAL, "loggia.db-shm"] {
-        std::fs::copy(living.path().join(file), directory.path().join(file)).unwrap();
-    }
-    (directory, logs)
+    assert_eq!(store.list(10).await.unwrap().len(), 2);
+    (copy(living.path()), logs)
 }
 
 fn raw(directory: &Path) -> Connection {
@@ -313,7 +339,7 @@ impl Tally {
         let store = match SqliteStore::open(directory) {
             Ok(store) => store,
             Err(error) => {
-                assert!(error.to_string().contains(DB), "{what}: {error} names no file");
+                assert!(error.to_string().contains(FILE), "{what}: {error} names no file");
                 self.at_open += 1;
                 return;
             }
@@ -325,12 +351,12 @@ impl Tally {
             match result {
                 Ok(_) if seen.len() == original.len() => {}
                 Ok(_) => {
-                    let named = store.findings().iter().any(|finding| finding.contains(DB));
+                    let named = store.findings().iter().any(|finding| finding.contains(FILE));
                     assert!(named, "{what}: {id} silently ends at {}", seen.len());
                 }
                 Err(StoreError::Unknown(_)) if !store.findings().is_empty() => {}
                 Err(error) => {
-                    assert!(error.to_string().contains(DB), "{what}: {error} names no file");
+                    assert!(error.to_string().contains(FILE), "{what}: {error} names no file");
                     if let StoreError::Corrupt { session, seq, .. } = &error {
                         assert_eq!(session, id, "{what}");
                         // A broken tree may show an event in a scan and not find it by number.
@@ -369,7 +395,7 @@ impl Dice {
 
 fn copy(from: &Path) -> TempDir {
     let directory = client::directory();
-    for file in [DB, WAL, "loggia.db-shm"] {
+    for file in FILES {
         if from.join(file).exists() {
             std::fs::copy(from.join(file), directory.path().join(file)).unwrap();
         }
@@ -412,6 +438,51 @@ async fn two_hundred_flipped_bytes_of_the_write_ahead_log_never_change_a_fold() 
 }
 
 #[tokio::test]
+async fn two_hundred_flipped_bytes_of_the_journal_never_change_a_fold() {
+    let (base, logs) = killed_in_the_journal().await;
+    let tally = flip(base.path(), JOURNAL, 200, 4, &logs).await;
+    assert_eq!(tally.finding, 200, "all of the file counts: {tally:?}");
+}
+
+#[tokio::test]
+async fn every_byte_of_the_last_frame_of_a_journal_counts() {
+    let (base, logs) = killed_in_the_journal().await;
+    let original = std::fs::read(base.path().join(JOURNAL)).unwrap();
+    let last = original.windows(8).rposition(|bytes| bytes == b"loggia\x01\n").unwrap();
+    let mut tally = Tally::default();
+    for offset in (last..original.len()).step_by(3) {
+        let directory = copy(base.path());
+        let mut bytes = original.clone();
+        bytes[offset] ^= 0x10;
+        std::fs::write(directory.path().join(JOURNAL), bytes).unwrap();
+        tally.examine(directory.path(), &logs, &format!("byte {offset} of the last frame")).await;
+    }
+    assert_eq!(tally.finding, tally.total(), "{tally:?}");
+}
+
+#[tokio::test]
+async fn a_journal_cut_short_leaves_a_prefix() {
+    let (base, logs) = killed_in_the_journal().await;
+    let length = base.path().join(JOURNAL).metadata().unwrap().len();
+    for cut in [0, 1, 43, 44, 45, length / 4, length / 2, length - 600, length - 1] {
+        let directory = copy(base.path());
+        let file = File::options().write(true).open(directory.path().join(JOURNAL)).unwrap();
+        file.set_len(cut).unwrap();
+        drop(file);
+        assert_prefixes(directory.path(), &logs, cut).await;
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_is_gone_is_named() {
+    let (base, logs) = killed_in_the_journal().await;
+    std::fs::remove_file(base.path().join(JOURNAL)).unwrap();
+    let mut tally = Tally::default();
+    tally.examine(base.path(), &logs, "gone").await;
+    assert_eq!(tally.finding, 1, "{tally:?}");
+}
+
+#[tokio::test]
 async fn every_byte_of_a_frame_header_counts() {
     let (base, logs) = killed().await;
     let original = std::fs::read(base.path().join(WAL)).unwrap();
@@ -440,7 +511,7 @@ async fn flipped_bytes_of_the_shared_index_change_nothing() {
 
 #[tokio::test]
 async fn an_undamaged_database_has_no_findings() {
-    for (base, logs) in [closed().await, killed().await] {
+    for (base, logs) in [closed().await, killed().await, killed_in_the_journal().await] {
         let mut tally = Tally::default();
         tally.examine(copy(base.path()).path(), &logs, "undamaged").await;
         assert_eq!(tally.harmless, 1, "{tally:?}");
@@ -455,12 +526,7 @@ async fn a_truncated_database_is_found() {
     let cuts = [1, 50, 99, 100, 512, 4095, 4096, 4097, length / 3, length / 2, length - 1];
     for cut in cuts {
         let directory = copy(base.path());
-        std::fs::File::options()
-            .write(true)
-            .open(directory.path().join(DB))
-            .unwrap()
-            .set_len(cut)
-            .unwrap();
+        File::options().write(true).open(directory.path().join(DB)).unwrap().set_len(cut).unwrap();
         tally.examine(directory.path(), &logs, &format!("cut at {cut}")).await;
     }
     // All that is cut off counts, but for the last byte if the last page is one that nothing uses.
@@ -498,17 +564,21 @@ async fn a_write_ahead_log_cut_short_leaves_a_prefix() {
     let length = base.path().join(WAL).metadata().unwrap().len();
     for cut in [0, 1, 31, 32, 33, length / 4, length / 2, length - 4120, length - 1] {
         let directory = copy(base.path());
-        let file = std::fs::File::options().write(true).open(directory.path().join(WAL)).unwrap();
+        let file = File::options().write(true).open(directory.path().join(WAL)).unwrap();
         file.set_len(cut).unwrap();
         drop(file);
-        let store = client::sqlite(directory.path());
-        for (id, original) in &logs {
-            let (seen, result) = read(&store, id).await;
-            assert!(is_prefix(&seen, original), "cut at {cut}");
-            match result {
-                Ok(head) => assert_eq!(head.0, seen.len() as u64, "cut at {cut}"),
-                Err(error) => assert_eq!(error, StoreError::Unknown(id.clone()), "cut at {cut}"),
-            }
+        assert_prefixes(directory.path(), &logs, cut).await;
+    }
+}
+
+async fn assert_prefixes(directory: &Path, logs: &Logs, cut: u64) {
+    let store = client::sqlite(directory);
+    for (id, original) in logs {
+        let (seen, result) = read(&store, id).await;
+        assert!(is_prefix(&seen, original), "cut at {cut}");
+        match result {
+            Ok(head) => assert_eq!(head.0, seen.len() as u64, "cut at {cut}"),
+            Err(error) => assert_eq!(error, StoreError::Unknown(id.clone()), "cut at {cut}"),
         }
     }
 }

@@ -83,15 +83,15 @@ async fn rows_of_two_processes_and_of_named_sessions_never_meet() {
     let mut begun = HashSet::new();
     for number in 0..1_200 {
         let store: &Arc<_> = &stores[number % 2];
-        let session = SessionId::new(format!("session {number}"));
+        let named = SessionId::new(format!("session {number}"));
         // Given back at once: what keeps the rows apart is not that somebody still has them.
         let lease = match number % 5 {
-            0 => store.acquire(&session, owner("named")).await.unwrap(),
-            _ => store.begin(&session, owner("fresh")).await.unwrap(),
+            0 => store.acquire(&named, owner("named")).await.unwrap(),
+            _ => store.begin(owner("fresh")).await.unwrap(),
         };
         if number % 7 == 0 {
             store.append(&lease, step(texts(1, 1))).await.unwrap();
-            begun.insert(session);
+            begun.insert(lease.session.clone());
         }
     }
     for session in begun {

@@ -51,6 +51,7 @@ async fn files_are_for_their_owner_only() {
     let session = SessionId::from("one");
     let lease = store.acquire(&session, owner("test")).await.unwrap();
     store.append(&lease, step(texts(1, 2))).await.unwrap();
+    store.head(&session).await.unwrap();
     raw(&directory).execute("UPDATE events SET body = x'00' WHERE seq = 1", []).unwrap();
     assert!(store.read(&session, Seq::ZERO, 10).await.is_err());
     for private in [&directory, &parent.path().join("state"), &directory.join("damaged")] {
@@ -69,7 +70,7 @@ async fn files_are_for_their_owner_only() {
             }
         }
     }
-    assert_eq!(files, 4 + 2, "loggia.db, -wal, -shm, loggia.lock; a copy of the first two");
+    assert_eq!(files, 5 + 3, "loggia.db, -wal, journal, -shm, lock; a copy of the first three");
 }
 
 #[tokio::test]
@@ -80,9 +81,9 @@ async fn a_newer_format_is_refused_in_a_sentence_and_left_alone() {
     let before = std::fs::read(directory.path().join("loggia.db")).unwrap();
     let Err(error) = SqliteStore::open(directory.path()) else { panic!("it was opened") };
     let file = directory.path().join("loggia.db").display().to_string();
-    let sentence = format!("{file} was written by a newer Loggia (format 99, this one knows 4)");
+    let sentence = format!("{file} was written by a newer Loggia (format 99, this one knows 5)");
     assert_eq!(error.to_string(), sentence);
-    assert_eq!(error, StoreError::Newer { file, found: 99, known: 4 });
+    assert_eq!(error, StoreError::Newer { file, found: 99, known: 5 });
     assert!(std::fs::read(directory.path().join("loggia.db")).unwrap() == before);
 }
 
@@ -160,6 +161,7 @@ async fn closing_one_store_leaves_the_other_its_locks() {
     let session = SessionId::from("one");
     let lease = first.acquire(&session, owner("first")).await.unwrap();
     first.append(&lease, step(texts(1, 3))).await.unwrap();
+    first.head(&session).await.unwrap();
     // Closing any descriptor of a file drops all POSIX locks of the process on it, SQLite's too.
     // Then another process that closes the database takes itself for the last one and removes the
     // write-ahead log under the feet of this one.
@@ -183,7 +185,7 @@ fn assert_shared_lock(directory: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_append_waits_while_another_program_writes() {
+async fn what_needs_the_tables_waits_while_another_program_writes() {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let session = SessionId::from("one");
@@ -191,18 +193,24 @@ async fn an_append_waits_while_another_program_writes() {
     let other = raw(directory.path());
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let (store_, session_) = (store.clone(), session.clone());
+    // The first one, for which a journal is begun.
     let append = tokio::spawn(async move {
         let result = store_.append(&lease, step(texts(1, 3))).await;
-        (result, store_.head(&session_).await, Instant::now())
+        (result, store_.head(&session_).await, Instant::now(), lease)
     });
     // The lock is held for a while on purpose; there is nothing to wait for.
     tokio::time::sleep(Duration::from_millis(600)).await;
     let released = Instant::now();
     other.execute_batch("COMMIT").unwrap();
-    let (result, head, appended) = append.await.unwrap();
+    let (result, head, appended, lease) = append.await.unwrap();
     assert_eq!(result, Ok(()));
     assert_eq!(head, Ok(Some(Seq(3))));
     assert!(appended > released, "it was appended while the database was locked");
+
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    store.append(&lease, step(texts(4, 1))).await.expect("a journal waits for nobody");
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(client::log(&*store, &session).await, texts(1, 4));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -217,11 +225,20 @@ async fn a_lock_held_too_long_is_said_and_nothing_is_lost() {
 
     let other = raw(directory.path());
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let started = Instant::now();
-    let refused = client::prompt(&handle, "during").await;
+    // The log goes on until the journal is long, and the tables have to learn.
+    let (mut accepted, mut started) = (0, Instant::now());
+    let refused = loop {
+        let prompt = format!("during {accepted} {}", "x".repeat(500_000));
+        match client::prompt(&handle, &prompt).await {
+            Ok(_) => accepted += 1,
+            Err(refused) => break refused,
+        }
+        started = Instant::now();
+    };
     let waited = started.elapsed();
     let file = store.path().display().to_string();
-    assert_eq!(refused, Err(StoreError::Locked { file }.into()));
+    assert_eq!(refused, StoreError::Locked { file }.into());
+    assert!((3..12).contains(&accepted), "{accepted} of half a megabyte each");
     assert!(waited >= Duration::from_secs(5), "it gave up after {waited:?}");
     assert!(waited < Duration::from_secs(8), "it waited for {waited:?}");
     reader.to_end().await;
@@ -236,7 +253,7 @@ async fn a_lock_held_too_long_is_said_and_nothing_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_that_append_together_are_committed_together() {
+async fn sessions_that_append_together_are_written_together() {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let mut leases = Vec::new();
@@ -244,10 +261,9 @@ async fn sessions_that_append_together_are_committed_together() {
         let session = SessionId::new(format!("session {number}"));
         leases.push(store.acquire(&session, owner("test")).await.unwrap());
     }
-    // While another program holds the lock, everybody queues up behind it.
+    // While another program holds the lock, everybody queues up behind what needs it: a journal.
     let other = raw(directory.path());
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let before = commits(directory.path());
     let mut appends = JoinSet::new();
     let mut queued = Vec::new();
     for lease in leases {
@@ -268,18 +284,12 @@ async fn sessions_that_append_together_are_committed_together() {
     }
     other.execute_batch("ROLLBACK").unwrap();
     let sessions = appends.join_all().await;
-    let commits = commits(directory.path()) - before;
-    assert!((1..=2).contains(&commits), "50 appends took {commits} commits");
+    let journal = std::fs::read(directory.path().join("loggia.journal-1")).unwrap();
+    let frames = journal.windows(8).filter(|bytes| bytes == b"loggia\x01\n").count();
+    assert!((1..=2).contains(&frames), "50 appends took {frames} writes");
     for session in sessions {
         assert_eq!(client::log(&*store, &session).await, texts(1, 2));
     }
-}
-
-/// Transactions in the write-ahead log: frames that say how large the database is after them.
-fn commits(directory: &Path) -> usize {
-    let wal = std::fs::read(directory.join("loggia.db-wal")).unwrap();
-    let page = u32::from_be_bytes(wal[8..12].try_into().unwrap()) as usize;
-    wal[32..].chunks_exact(24 + page).filter(|frame| frame[4..8] != [0; 4]).count()
 }
 
 #[tokio::test]
@@ -359,6 +369,7 @@ async fn readers_and_the_writer_do_not_wait_for_each_other() {
     let session = SessionId::from("one");
     let lease = store.acquire(&session, owner("test")).await.unwrap();
     store.append(&lease, step(texts(1, 10))).await.unwrap();
+    store.head(&session).await.unwrap();
     let reader = raw(directory.path());
     let count = |reader: &Connection| -> i64 {
         reader.query_row("SELECT count(*) FROM events", [], |row| row.get(0)).unwrap()
@@ -366,6 +377,7 @@ async fn readers_and_the_writer_do_not_wait_for_each_other() {
     reader.execute_batch("BEGIN").unwrap();
     assert_eq!(count(&reader), 1, "one append");
     store.append(&lease, step(vec![text_event(11, "while somebody reads")])).await.unwrap();
+    assert_eq!(store.head(&session).await, Ok(Some(Seq(11))));
     assert_eq!(count(&reader), 1, "a reader keeps the moment it began at");
     reader.execute_batch("COMMIT").unwrap();
     assert_eq!(count(&reader), 2);
@@ -436,8 +448,7 @@ async fn sessions_that_begin_at_once_have_rows_of_their_own() {
     let stores = [client::sqlite(directory.path()), client::sqlite(directory.path())];
     let mut leases = Vec::new();
     for number in 0..2_000 {
-        let id = SessionId::new(format!("session {number}"));
-        leases.push(stores[number % 2].begin(&id, owner("test")).await.unwrap());
+        leases.push(stores[number % 2].begin(owner("test")).await.unwrap());
     }
     let rows: std::collections::HashSet<i64> = leases.iter().map(|lease| lease.row()).collect();
     assert_eq!(rows.len(), leases.len());

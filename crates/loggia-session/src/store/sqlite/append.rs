@@ -1,4 +1,4 @@
-//! An append: its records as they stand in the file, the chain of their sums, and its note for the lists.
+//! An append: its records as they stand in the file, the chain of their sums, and what the lists have to know.
 //!
 //! What the session's last append left is known to the lease under which this one is made, so that
 //! nothing has to be looked up: while the lease lives, nobody else writes the session.
@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use loggia_core::{Durability, Envelope, Seq, SessionId};
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::entry::{Entry, Note};
 use super::lease::Guard;
-use super::notes::{self, Note};
-use super::read;
+use super::{read, settle};
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
 use crate::store::checksum::{self, Sum};
 
-/// What the store keeps of a lease. An append looks at it inside of its transaction. If the lease is
-/// there, nobody else has the session, and whoever takes it later, in any process, does so in a
-/// transaction of their own, behind this one.
+/// What the store keeps of a lease. Whoever appends has it in their hands until the append is written: as
+/// long as it is there, the lock is, and nobody else has the session, in any process. Who takes it later looks
+/// at what was written after the lock is theirs.
 pub struct Held {
     _lock: Guard,
     /// A lock, not a task: the writer's own, for a look and a change.
@@ -29,6 +29,8 @@ enum Known {
     /// The first append makes it, for this owner.
     Begins(Owner),
     Ends(Last),
+    /// An append failed, and may be there all the same.
+    Lost,
 }
 
 /// The end of a session's log.
@@ -47,32 +49,23 @@ impl Held {
         Self { _lock: lock, known: Mutex::new(Known::Begins(owner)) }
     }
 
+    /// Nothing can be appended under this lease any more; the next one finds out what there is.
+    pub fn lose(&self) {
+        self.set(Known::Lost);
+    }
+
     fn known(&self) -> Known {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, known: Known) -> Known {
-        let mut place = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut place, known)
-    }
-}
-
-/// Takes back what leases were told of appends that were not committed after all.
-#[derive(Default)]
-pub struct Undo(Vec<(Weak<Held>, Known)>);
-
-impl Undo {
-    pub fn all(self) {
-        for (held, known) in self.0.into_iter().rev() {
-            if let Some(held) = held.upgrade() {
-                held.set(known);
-            }
-        }
+    fn set(&self, known: Known) {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
     }
 }
 
 /// An append with its records encoded by the caller, so that the one writer only writes.
 pub struct AppendJob {
+    session: SessionId,
     row: i64,
     epoch: u64,
     /// Gone with the lease, and never there for one that this store did not give.
@@ -80,7 +73,8 @@ pub struct AppendJob {
     expected: Seq,
     records: Records,
     pub durability: Durability,
-    note: Note,
+    note: Vec<u8>,
+    summary: String,
     pub documents: Vec<Document>,
 }
 
@@ -89,83 +83,110 @@ impl AppendJob {
         let encode = |error: serde_json::Error| StoreError::Io(error.to_string());
         let Append { expected, events, durability, summary, tasks, documents } = append;
         let records = Records::encode(&events).map_err(encode)?;
+        let held = lease.guard.clone().downcast::<Held>().ok();
+        let begun = held.as_deref().and_then(|held| match held.known() {
+            Known::Begins(owner) => Some(owner),
+            Known::Ends(_) | Known::Lost => None,
+        });
+        let (session, row, epoch) = (lease.session.clone(), lease.row, lease.epoch);
         let note = Note {
-            id: lease.session.clone(),
-            begun: None,
+            id: session.clone(),
+            epoch,
+            begun,
             head: records.head().unwrap_or(expected).0,
             updated: summary.updated.0,
-            summary: serde_json::to_string(&summary).map_err(encode)?,
             tasks: tasks.into_iter().map(Into::into).collect(),
         };
-        let held = lease.guard.clone().downcast().map(|held| Arc::downgrade(&held));
-        let held = held.unwrap_or_default();
-        let (row, epoch) = (lease.row, lease.epoch);
-        Ok(Self { row, epoch, held, expected, records, durability, note, documents })
+        let note = serde_json::to_vec(&note).map_err(encode)?;
+        let summary = serde_json::to_string(&summary).map_err(encode)?;
+        let held = held.as_ref().map(Arc::downgrade).unwrap_or_default();
+        Ok(Self {
+            session,
+            row,
+            epoch,
+            held,
+            expected,
+            records,
+            durability,
+            note,
+            summary,
+            documents,
+        })
     }
 
-    /// Writes the append into a transaction, or says why it may not be.
+    /// The lease, if the append can go into a journal: that knows nothing of documents, and of a lease
+    /// only what the lease itself knows.
+    pub fn journaled(&self) -> Option<Arc<Held>> {
+        self.documents.is_empty().then(|| self.held.upgrade()).flatten()
+    }
+
+    /// Adds it to what is written next, or says why it may not be.
+    pub fn enter(&self, held: &Held, to: &mut Vec<u8>) -> Result<(), StoreError> {
+        let chained = Chained::new(self.follows(held)?, &self.records);
+        self.entry(&chained).write(to);
+        held.set(Known::Ends(chained.last));
+        Ok(())
+    }
+
+    /// Writes it into the tables, which must be up to date, or says why it may not be.
     pub fn write(
-        &mut self,
+        &self,
         transaction: &Transaction<'_>,
         file: &str,
-        undo: &mut Undo,
-    ) -> Result<Result<(), StoreError>, rusqlite::Error> {
+    ) -> Result<Result<Option<Arc<Held>>, StoreError>, rusqlite::Error> {
         let held = self.held.upgrade();
-        let known = held.as_deref().map(Held::known);
-        let last = match known {
-            Some(Known::Ends(last)) => Ok(last),
-            Some(Known::Begins(owner)) => self.begin(owner, transaction)?,
+        let last = match held.as_deref() {
+            Some(held) => self.follows(held),
             None => self.looked_up(transaction, file)?,
         };
         let last = match last {
-            Ok(last) => last,
+            Ok(last) if last.head == self.expected => last,
+            Ok(last) => return Ok(Err(self.conflict(last.head))),
             Err(refused) => return Ok(Err(refused)),
         };
-        if last.head != self.expected {
-            return Ok(Err(self.conflict(last.head)));
-        }
         let chained = Chained::new(last, &self.records);
-        if let Some((first, _)) = self.records.ends.first() {
-            transaction
-                .prepare_cached(
-                    "INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![self.row, first.0, self.records.body, chained.sums])?;
+        let note = serde_json::from_slice(&self.note)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+        settle::apply(transaction, [(self.entry(&chained), note)])?;
+        if let Some(held) = held.as_deref() {
+            held.set(Known::Ends(chained.last));
         }
-        notes::leave(transaction, self.row, &chained.last.sum, &self.note)?;
-        if let Some(held) = held {
-            undo.0.push((self.held.clone(), held.set(Known::Ends(chained.last))));
-        }
-        Ok(Ok(()))
+        Ok(Ok(held))
     }
 
-    /// For a session that is made by this append, which nobody may have made before.
-    fn begin(
-        &mut self,
-        owner: Owner,
-        transaction: &Transaction<'_>,
-    ) -> Result<Result<Last, StoreError>, rusqlite::Error> {
-        let known: Option<u64> = transaction
-            .prepare_cached("SELECT head FROM sessions WHERE id = ?1")?
-            .query_row([self.note.id.as_str()], |row| row.get(0))
-            .optional()?;
-        if let Some(head) = known {
-            return Ok(Err(self.conflict(Seq(head))));
+    fn entry<'a>(&'a self, chained: &'a Chained) -> Entry<'a> {
+        Entry {
+            row: self.row,
+            first: self.expected.next().0,
+            sum: chained.last.sum,
+            note: &self.note,
+            summary: &self.summary,
+            body: &self.records.body,
+            sums: &chained.sums,
         }
-        self.note.begun = Some((self.epoch, owner));
-        Ok(Ok(Last { head: Seq::ZERO, sum: checksum::origin(&self.note.id) }))
     }
 
-    /// For a lease that knows nothing: what the lists say, once they know everything.
+    /// The end of the log as the lease knows it, if the append goes on from there.
+    fn follows(&self, held: &Held) -> Result<Last, StoreError> {
+        let last = match held.known() {
+            Known::Ends(last) => last,
+            Known::Begins(_) => Last { head: Seq::ZERO, sum: checksum::origin(&self.session) },
+            Known::Lost => {
+                let session = &self.session;
+                let sentence = format!("session {session} must be opened again: its log failed");
+                return Err(StoreError::Io(sentence));
+            }
+        };
+        if last.head == self.expected { Ok(last) } else { Err(self.conflict(last.head)) }
+    }
+
+    /// For a lease that knows nothing: what the lists say.
     fn looked_up(
         &self,
         transaction: &Transaction<'_>,
         file: &str,
     ) -> Result<Result<Last, StoreError>, rusqlite::Error> {
-        if let Err(damage) = notes::learn(transaction, file)? {
-            return Ok(Err(damage));
-        }
-        let session = &self.note.id;
+        let session = &self.session;
         let state: Option<(u64, u64, Vec<u8>)> = transaction
             .prepare_cached("SELECT epoch, head, sum FROM sessions WHERE row = ?1 AND id = ?2")?
             .query_row(params![self.row, session.as_str()], |row| {
@@ -180,7 +201,7 @@ impl AppendJob {
     }
 
     fn conflict(&self, found: Seq) -> StoreError {
-        let (session, expected) = (self.note.id.clone(), self.expected);
+        let (session, expected) = (self.session.clone(), self.expected);
         StoreError::Conflict { session, expected, found }
     }
 }

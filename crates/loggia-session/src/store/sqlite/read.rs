@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use super::{connect, describe, notes};
+use super::{connect, describe};
 use crate::ports::{Listed, StoreError};
 use crate::store::checksum::{self, Sum};
 
@@ -74,12 +74,7 @@ fn known(
         let detail = format!("session {session} is missing in an index");
         return Err(StoreError::Damaged { file: path.display().to_string(), detail });
     }
-    let Some(mut known) = known else { return Ok(None) };
-    let file = path.display().to_string();
-    if let Some((head, sum)) = notes::about(connection, known.row, &file).map_err(explain)?? {
-        (known.head, known.sum) = (head, sum.to_vec());
-    }
-    Ok(Some(known))
+    Ok(known)
 }
 
 pub fn head(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use super::describe;
+use super::{describe, old_notes};
 use crate::ports::StoreError;
 
 pub const STEPS: &[&str] = &[
@@ -12,7 +12,10 @@ pub const STEPS: &[&str] = &[
     include_str!("../../../migrations/0002_steps.sql"),
     include_str!("../../../migrations/0003_second_look.sql"),
     include_str!("../../../migrations/0004_notes.sql"),
+    include_str!("../../../migrations/0005_journals.sql"),
 ];
+/// The format in which the tables learned from notes.
+const NOTES: usize = 4;
 
 /// Brings the file to the newest format in one transaction, or refuses one from the future.
 pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
@@ -31,7 +34,10 @@ pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreErro
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         // Somebody else may have migrated while this one waited for the lock.
         let done = usize::try_from(version(&transaction)?).unwrap_or(0);
-        for step in STEPS.iter().skip(done) {
+        for (number, step) in STEPS.iter().enumerate().skip(done) {
+            if number == NOTES {
+                old_notes::learn(&transaction)?;
+            }
             transaction.execute_batch(step)?;
         }
         transaction.pragma_update(None, "user_version", known)?;

@@ -1,18 +1,20 @@
-//! The one thread that writes: takes what is waiting, commits it together, answers everybody.
+//! The one thread that writes: takes what is waiting, writes it together, answers everybody. Appends go
+//! into the journal, everything else into the tables.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use loggia_core::{Durability, Millis, Seq, SessionId};
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
 
-use super::append::{AppendJob, Held, Last, Undo};
-use super::checkpoint::Checkpoints;
+use super::append::{AppendJob, Held, Last};
+use super::journal;
 use super::kept::{self, Changing};
 use super::lease::{FreshRows, Locks};
-use super::{describe, notes};
+use super::pen::Pen;
+use super::tables::{Beside, Tables};
 use crate::ports::{Document, Lease, Owner, StoreError};
 use crate::store::checksum;
 
@@ -21,7 +23,7 @@ const INBOX: usize = 1024;
 /// Jobs committed together at most.
 const GROUP: usize = 256;
 
-type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+pub type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 pub enum Job {
     /// A new owner of a session, which is made if nobody knows it. Locked here, by the thread that
@@ -35,8 +37,8 @@ pub enum Job {
         job: Box<AppendJob>,
         reply: Reply<()>,
     },
-    /// Brings the lists of sessions and tasks up to date.
-    Learn {
+    /// Brings the tables up to date.
+    Settle {
         reply: Reply<()>,
     },
     Delete {
@@ -67,17 +69,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(
-        mut connection: Connection,
-        path: PathBuf,
-        places: Places,
-    ) -> Result<Self, StoreError> {
+    pub fn start(connection: Connection, path: &Path, places: Places) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel(INBOX);
-        let checkpoints = Checkpoints::of(&mut connection, &path);
-        let checkpoints = checkpoints.map_err(|error| describe(error, &path))?;
+        let tables = Arc::new(Tables::new(connection, path)?);
+        let beside = Beside::start(tables.clone())?;
+        let file = path.display().to_string();
+        let desk = Desk { tables, beside, file, places, pen: Pen::default() };
         let thread = std::thread::Builder::new()
             .name("loggia-store".into())
-            .spawn(move || run(connection, checkpoints, &path, &places, inbox))
+            .spawn(move || run(desk, inbox))
             .map_err(|error| StoreError::Io(error.to_string()))?;
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
@@ -99,15 +99,7 @@ impl Drop for Writer {
     }
 }
 
-fn run(
-    connection: Connection,
-    mut checkpoints: Checkpoints,
-    path: &Path,
-    places: &Places,
-    mut inbox: mpsc::Receiver<Job>,
-) {
-    let file = path.display().to_string();
-    let mut desk = Desk { connection, path, file, places, synchronous: None, notes: 0 };
+fn run(mut desk: Desk, mut inbox: mpsc::Receiver<Job>) {
     let mut group = Vec::with_capacity(GROUP);
     while let Some(first) = inbox.blocking_recv() {
         group.push(first);
@@ -116,27 +108,19 @@ fn run(
         {
             group.push(next);
         }
-        desk.commit(&mut group);
-        checkpoints.go_on(&desk.connection);
+        desk.work(&mut group);
     }
-    // So that the next one finds nothing to do. It goes on from the notes if this fails. Who left none
-    // has no reason to wait for whoever writes now.
-    if desk.notes > 0 {
-        let (reply, _) = oneshot::channel();
-        desk.commit(&mut vec![Job::Learn { reply }]);
-    }
+    desk.close();
 }
 
 /// Where the thread works.
-struct Desk<'a> {
-    connection: Connection,
-    path: &'a Path,
-    /// The same for sentences.
+struct Desk {
+    tables: Arc<Tables>,
+    beside: Beside,
+    /// The database for sentences.
     file: String,
-    places: &'a Places,
-    synchronous: Option<Durability>,
-    /// Notes that were left here since the lists last learned.
-    notes: usize,
+    places: Places,
+    pen: Pen,
 }
 
 fn durability(job: &Job) -> Durability {
@@ -146,65 +130,113 @@ fn durability(job: &Job) -> Durability {
         // A lost owner or an empty session costs nothing: the first append makes it count.
         Job::Acquire { .. } => Durability::Stream,
         // Nothing new is said by it.
-        Job::Learn { .. } => Durability::Stream,
+        Job::Settle { .. } => Durability::Stream,
     }
 }
 
-impl Desk<'_> {
-    /// Commits a group and answers its jobs. A job that is refused (a lost lease) writes nothing and
-    /// leaves the others alone; an error of the database fails them all.
+impl Desk {
+    /// Does a group of jobs in their order, those beside each other together.
+    fn work(&mut self, group: &mut Vec<Job>) {
+        let (mut direct, mut ready) = (Vec::new(), None);
+        for job in group.drain(..) {
+            match job {
+                Job::Append { job, reply } if let Some(held) = job.journaled() => {
+                    self.commit(&mut direct);
+                    // Once for a group: each in it would wait for the same lock, one after the other.
+                    let ready = ready.get_or_insert_with(|| self.make_ready()).clone();
+                    match ready.and_then(|()| self.pen.enter(&job, &held)) {
+                        Ok(()) => self.pen.promise(held, reply),
+                        // Whoever asked may have gone.
+                        Err(error) => drop(reply.send(Err(error))),
+                    }
+                }
+                other => {
+                    self.pen.write(&self.tables);
+                    direct.push(other);
+                }
+            }
+        }
+        self.commit(&mut direct);
+        self.pen.write(&self.tables);
+        if self.pen.is_worth_settling() || self.tables.are_worth_copying() {
+            self.beside.ask();
+        }
+    }
+
+    /// So that the journal takes more.
+    fn make_ready(&mut self) -> Result<(), StoreError> {
+        if !self.pen.is_due() {
+            return Ok(());
+        }
+        let (tables, pen) = (&self.tables, &mut self.pen);
+        let (generation, own) = (journal::fresh_generation(), pen.own());
+        let (slot, fresh) = pen.slot(&self.places.locks, &tables.journals, generation)?;
+        let begin = |transaction: &Transaction<'_>| {
+            let settled = tables.journals.settle(transaction, own, None)?;
+            if settled.is_ok() {
+                tables.journals.begin(transaction, slot, &generation)?;
+            }
+            Ok(settled)
+        };
+        tables.transact(Durability::Decision, begin, || {
+            pen.begin(slot, fresh, generation);
+            tables.set_own(pen.own());
+        })
+    }
+
+    /// Leaves nothing beside the database; the next one settles what is left if this fails. Who has no journal
+    /// has no reason to wait for whoever writes now.
+    fn close(&mut self) {
+        let Some(own) = self.pen.own() else { return };
+        let tables = &self.tables;
+        let end = |transaction: &Transaction<'_>| {
+            let settled = tables.journals.settle(transaction, Some(own), None)?;
+            if settled.is_ok() {
+                tables.journals.end(transaction, own.slot)?;
+            }
+            Ok(settled)
+        };
+        let ended = tables.transact(Durability::Decision, end, || tables.set_own(None));
+        let guard = self.pen.put_down();
+        if ended.is_ok() {
+            let _ = std::fs::remove_file(tables.journals.path(own.slot));
+        }
+        drop(guard); // after the file: the next one in this slot makes its own
+    }
+
+    /// Commits jobs in one transaction, and answers them. A job that is refused (a lost lease) writes nothing
+    /// and leaves the others alone; an error of the database fails them all.
     fn commit(&mut self, group: &mut Vec<Job>) {
+        if group.is_empty() {
+            return;
+        }
         let changing =
             group.iter().any(kept::changes_kept).then(|| Changing::begin(&self.places.locks));
         let changing = match changing.transpose() {
             Ok(changing) => changing,
             Err(error) => return fail(group, &error),
         };
-        let mut undo = Undo::default();
-        let worked = self.work(group, &mut undo);
+        let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
+        let mut changed = Vec::new();
+        let work = |transaction: &Transaction<'_>| {
+            let task = Task { transaction, desk: self };
+            let results: Result<Vec<_>, _> =
+                group.iter().map(|job| task.perform(job, &mut changed)).collect();
+            Ok(Ok(results?))
+        };
+        let worked = self.tables.transact(durability, work, || ());
         // Before the answers: whoever has one finds everybody reading anew.
         drop(changing);
         match worked {
             Ok(results) => {
+                drop(changed); // whoever is told may let go of a session, and find it free
                 group.drain(..).zip(results).for_each(|(job, result)| answer(job, result));
             }
             Err(error) => {
-                undo.all();
-                fail(group, &describe(error, self.path));
+                changed.iter().for_each(|held: &Arc<Held>| held.lose());
+                fail(group, &error);
             }
         }
-    }
-
-    fn work(
-        &mut self,
-        group: &mut [Job],
-        undo: &mut Undo,
-    ) -> Result<Vec<Result<Done, StoreError>>, rusqlite::Error> {
-        let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
-        if self.synchronous != Some(durability) {
-            let level = match durability {
-                Durability::Decision => "FULL",
-                Durability::Stream => "NORMAL",
-            };
-            self.connection.pragma_update(None, "synchronous", level)?;
-            self.synchronous = Some(durability);
-        }
-        let immediate = TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(immediate)?;
-        let mut results = Vec::with_capacity(group.len());
-        for job in group.iter_mut() {
-            results.push(perform(&transaction, &self.file, self.places, job, undo)?);
-            self.notes += usize::from(matches!(job, Job::Append { .. }));
-        }
-        if self.notes >= notes::MANY {
-            self.notes = 0;
-            if let Err(damage) = notes::learn(&transaction, &self.file)? {
-                // No reason to refuse what is to be written: whoever reads is told.
-                tracing::warn!("{damage}");
-            }
-        }
-        transaction.commit()?;
-        Ok(results)
     }
 }
 
@@ -236,7 +268,7 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
             let _ = reply.send(result.map(|done| matches!(done, Done::Replaced(true))));
         }
         Job::Append { reply, .. }
-        | Job::Learn { reply }
+        | Job::Settle { reply }
         | Job::Delete { reply, .. }
         | Job::Put { reply, .. } => {
             let _ = reply.send(result.map(|_| ()));
@@ -244,103 +276,125 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
     }
 }
 
-fn perform(
-    transaction: &Transaction<'_>,
-    file: &str,
-    places: &Places,
-    job: &mut Job,
-    undo: &mut Undo,
-) -> Result<Result<Done, StoreError>, rusqlite::Error> {
-    // What changes the lists must find them up to date.
-    if matches!(job, Job::Acquire { .. } | Job::Learn { .. } | Job::Delete { .. })
-        && let Err(damage) = notes::learn(transaction, file)?
-    {
-        return Ok(Err(damage));
-    }
-    match job {
-        Job::Acquire { session, owner, .. } => acquire(transaction, file, places, session, owner),
-        Job::Append { job, .. } => {
-            let written = job.write(transaction, file, undo)?;
-            if written.is_ok() {
-                for document in &job.documents {
-                    put(transaction, document)?;
-                }
-            }
-            Ok(written.map(|()| Done::Nothing))
-        }
-        Job::Learn { .. } => Ok(Ok(Done::Nothing)),
-        Job::Delete { row, .. } => {
-            for statement in [
-                "DELETE FROM events WHERE session = ?1",
-                "DELETE FROM tasks WHERE session = ?1",
-                "DELETE FROM sessions WHERE row = ?1",
-            ] {
-                transaction.prepare_cached(statement)?.execute([*row])?;
-            }
-            Ok(Ok(Done::Nothing))
-        }
-        Job::Put { document, .. } => {
-            put(transaction, document)?;
-            Ok(Ok(Done::Nothing))
-        }
-        Job::Replace { expected, document, .. } => {
-            // The transaction is immediate: no other process writes between the look and the change.
-            let found: Option<String> = transaction
-                .prepare_cached("SELECT value FROM documents WHERE collection = ?1 AND key = ?2")?
-                .query_row([&document.collection, &document.key], |row| row.get(0))
-                .optional()?;
-            let fits = found == *expected;
-            if fits {
-                put(transaction, document)?;
-            }
-            Ok(Ok(Done::Replaced(fits)))
-        }
-    }
+/// What a job is done with.
+struct Task<'a> {
+    transaction: &'a Transaction<'a>,
+    desk: &'a Desk,
 }
 
-fn acquire(
-    transaction: &Transaction<'_>,
-    file: &str,
-    places: &Places,
-    session: &SessionId,
-    owner: &Owner,
-) -> Result<Result<Done, StoreError>, rusqlite::Error> {
-    let known: Option<(i64, Option<String>)> = transaction
-        .prepare_cached("SELECT row, owner FROM sessions WHERE id = ?1")?
-        .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    // Should the commit fail, the lease goes with its answer, and the lock with the lease.
-    let taken = match &known {
-        Some((row, _)) => places.locks.take(*row).map(|guard| guard.map(|guard| (*row, guard))),
-        None => places.rows.take(&places.locks).map(Some),
-    };
-    let (row, guard) = match taken {
-        Ok(Some(taken)) => taken,
-        Ok(None) => {
-            let last = known.and_then(|(_, owner)| serde_json::from_str(&owner?).ok());
-            let unknown = || Owner { pid: 0, program: "unknown".into(), since: Millis(0) };
-            let owner = last.unwrap_or_else(unknown);
-            return Ok(Err(StoreError::Busy { session: session.clone(), owner }));
-        }
-        Err(error) => return Ok(Err(error)),
-    };
-    if known.is_none() {
-        transaction
-            .prepare_cached("INSERT INTO sessions (row, id, sum) VALUES (?1, ?2, ?3)")?
-            .execute(params![row, session.as_str(), checksum::origin(session).as_slice()])?;
+type Outcome<T> = Result<Result<T, StoreError>, rusqlite::Error>;
+
+impl Task<'_> {
+    fn settle(&self) -> Outcome<()> {
+        let (tables, own) = (&self.desk.tables, self.desk.pen.own());
+        tables.journals.settle(self.transaction, own, None)
     }
-    let owner = serde_json::to_string(owner).unwrap_or_default();
-    let (epoch, head, sum) = transaction
-        .prepare_cached(
-            "UPDATE sessions SET epoch = epoch + 1, owner = ?2 WHERE row = ?1
-             RETURNING epoch, head, sum",
-        )?
-        .query_row(params![row, owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    let last = Last::read(session, Seq(head), sum, file);
-    Ok(last.map(|last| {
-        let held = Held::existing(guard, last);
-        Done::Lease(Lease::new(session.clone(), epoch, row, Arc::new(held)))
-    }))
+
+    fn perform(&self, job: &Job, changed: &mut Vec<Arc<Held>>) -> Outcome<Done> {
+        let transaction = self.transaction;
+        // What changes the log or the lists must find them up to date.
+        if !matches!(job, Job::Put { .. } | Job::Replace { .. })
+            && let Err(error) = self.settle()?
+        {
+            return Ok(Err(error));
+        }
+        match job {
+            Job::Acquire { session, owner, .. } => self.acquire(session, owner),
+            Job::Append { job, .. } => {
+                let written = job.write(transaction, &self.desk.file)?;
+                if written.is_ok() {
+                    for document in &job.documents {
+                        put(transaction, document)?;
+                    }
+                }
+                Ok(written.map(|held| {
+                    changed.extend(held);
+                    Done::Nothing
+                }))
+            }
+            Job::Settle { .. } => Ok(Ok(Done::Nothing)),
+            Job::Delete { row, .. } => {
+                for statement in [
+                    "DELETE FROM events WHERE session = ?1",
+                    "DELETE FROM tasks WHERE session = ?1",
+                    "DELETE FROM sessions WHERE row = ?1",
+                ] {
+                    transaction.prepare_cached(statement)?.execute([*row])?;
+                }
+                Ok(Ok(Done::Nothing))
+            }
+            Job::Put { document, .. } => {
+                put(transaction, document)?;
+                Ok(Ok(Done::Nothing))
+            }
+            Job::Replace { expected, document, .. } => {
+                // The transaction is immediate: no other process writes between the look and the change.
+                let found: Option<String> = transaction
+                    .prepare_cached(
+                        "SELECT value FROM documents WHERE collection = ?1 AND key = ?2",
+                    )?
+                    .query_row([&document.collection, &document.key], |row| row.get(0))
+                    .optional()?;
+                let fits = found == *expected;
+                if fits {
+                    put(transaction, document)?;
+                }
+                Ok(Ok(Done::Replaced(fits)))
+            }
+        }
+    }
+
+    fn acquire(&self, session: &SessionId, owner: &Owner) -> Outcome<Done> {
+        let (transaction, places) = (self.transaction, &self.desk.places);
+        let known: Option<(i64, Option<String>)> = transaction
+            .prepare_cached("SELECT row, owner FROM sessions WHERE id = ?1")?
+            .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        // Should the commit fail, the lease goes with its answer, and the lock with the lease.
+        let taken = match &known {
+            Some((row, _)) => places.locks.take(*row).map(|guard| guard.map(|guard| (*row, guard))),
+            None => places.rows.take(&places.locks).map(Some),
+        };
+        let (row, guard) = match taken {
+            Ok(Some(taken)) => taken,
+            Ok(None) => {
+                let last = known.and_then(|(_, owner)| serde_json::from_str(&owner?).ok());
+                let unknown = || Owner { pid: 0, program: "unknown".into(), since: Millis(0) };
+                let owner = last.unwrap_or_else(unknown);
+                return Ok(Err(StoreError::Busy { session: session.clone(), owner }));
+            }
+            Err(error) => return Ok(Err(error)),
+        };
+        match known {
+            // Once more, now that it is locked: its last owner may have written until then.
+            Some(_) => {
+                if let Err(error) = self.settle()? {
+                    return Ok(Err(error));
+                }
+            }
+            None => {
+                transaction
+                    .prepare_cached("INSERT INTO sessions (row, id, sum) VALUES (?1, ?2, ?3)")?
+                    .execute(params![
+                        row,
+                        session.as_str(),
+                        checksum::origin(session).as_slice()
+                    ])?;
+            }
+        }
+        let owner = serde_json::to_string(owner).unwrap_or_default();
+        let (epoch, head, sum) = transaction
+            .prepare_cached(
+                "UPDATE sessions SET epoch = epoch + 1, owner = ?2 WHERE row = ?1
+                 RETURNING epoch, head, sum",
+            )?
+            .query_row(params![row, owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let last = Last::read(session, Seq(head), sum, &self.desk.file);
+        Ok(last.map(|last| {
+            let held = Held::existing(guard, last);
+            Done::Lease(Lease::new(session.clone(), epoch, row, Arc::new(held)))
+        }))
+    }
 }
 
 fn put(transaction: &Transaction<'_>, document: &Document) -> Result<(), rusqlite::Error> {

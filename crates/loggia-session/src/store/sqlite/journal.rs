@@ -1,0 +1,262 @@
+//! The journal: where an append is on the disk first, in one write.
+//!
+//! SQLite would change a page of each of ten trees for an append, and sync them. So every process has a file
+//! of its own beside the database, to whose end it writes what was appended since its last write, as one
+//! *frame*. The tables learn many frames at once ([`super::settle`]); then the file is used from its beginning
+//! again, under a new *generation*, which is recorded in the database. A frame counts if it is of the
+//! generation in the database, stands at its place, and is whole. What a crash left unfinished is not, and
+//! was promised to nobody.
+
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use loggia_core::Durability;
+use nix::libc;
+use uuid::Uuid;
+
+/// Frames of one generation are told from those of another by it.
+pub type Generation = [u8; 16];
+
+const MAGIC: [u8; 8] = *b"loggia\x01\n";
+/// The magic, the generation, the frame's own place, the length of its content, the sum over all of it.
+const HEADER: usize = 8 + size_of::<Generation>() + 8 + 8 + 4;
+/// Read at a time: some frames.
+const PIECE: usize = 16 * 1024;
+/// A buffer that one large append made larger than this is not kept.
+const KEPT: usize = 1024 * 1024;
+
+pub fn fresh_generation() -> Generation {
+    Uuid::now_v7().into_bytes()
+}
+
+/// How names of such files begin.
+pub const NAME: &str = "loggia.journal-";
+
+/// The file of a slot.
+pub fn path(directory: &Path, slot: i64) -> PathBuf {
+    directory.join(format!("{NAME}{slot}"))
+}
+
+/// What is to be written next.
+pub struct Frame(Vec<u8>);
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self(vec![0; HEADER])
+    }
+}
+
+impl Frame {
+    pub fn content(&mut self) -> &mut Vec<u8> {
+        &mut self.0
+    }
+
+    fn clear(&mut self) {
+        self.0.truncate(HEADER);
+        self.0.shrink_to(KEPT);
+    }
+
+    /// Writes the header, which makes it a frame for that place and no other.
+    fn seal(&mut self, generation: &Generation, place: u64) {
+        let Some((header, content)) = self.0.split_first_chunk_mut::<HEADER>() else { return };
+        *header = seal(generation, place, content);
+    }
+}
+
+fn seal(generation: &Generation, place: u64, content: &[u8]) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    let (place, length) = (place.to_le_bytes(), (content.len() as u64).to_le_bytes());
+    let known = MAGIC.iter().chain(generation).chain(&place).chain(&length);
+    header.iter_mut().zip(known).for_each(|(byte, known)| *byte = *known);
+    // For what is not whole or not intact. Its records have better sums of their own.
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&header);
+    sum.update(content);
+    if let Some(place) = header.last_chunk_mut() {
+        *place = sum.finalize().to_le_bytes();
+    }
+    header
+}
+
+/// The file that this process writes.
+pub struct Journal {
+    file: File,
+    /// The same file; what is written through this one is on the disk when the write returns.
+    synced: File,
+    generation: Generation,
+    end: u64,
+    /// Something was written that is not on the disk yet.
+    unsynced: bool,
+}
+
+impl Journal {
+    /// For a generation that the database knows to begin now.
+    pub fn open(path: &Path, generation: Generation) -> io::Result<Self> {
+        let options = |flags| {
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            options.custom_flags(flags).open(path)
+        };
+        let (file, synced) = (options(0)?, options(libc::O_DSYNC)?);
+        if let Some(directory) = path.parent() {
+            File::open(directory)?.sync_all()?; // its name, too, must be there after a crash
+        }
+        Ok(Self { file, synced, generation, end: 0, unsynced: false })
+    }
+
+    /// Everything in it is elsewhere, for good.
+    pub fn begin_anew(&mut self, generation: Generation) {
+        (self.generation, self.end) = (generation, 0);
+    }
+
+    /// Where the next frame goes.
+    pub fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Writes the frame, and empties it. After an error nothing is known about the file any more.
+    pub fn write(&mut self, frame: &mut Frame, durability: Durability) -> io::Result<()> {
+        frame.seal(&self.generation, self.end);
+        let written = self.put(&frame.0, durability);
+        match written {
+            Ok(()) => self.end += frame.0.len() as u64,
+            // It may be there all the same, and was promised to nobody.
+            Err(_) => drop(self.file.write_all_at(&[0; HEADER], self.end)),
+        }
+        frame.clear();
+        written
+    }
+
+    fn put(&mut self, bytes: &[u8], durability: Durability) -> io::Result<()> {
+        match durability {
+            Durability::Decision if !self.unsynced => self.synced.write_all_at(bytes, self.end),
+            // Everything before a decision is to be as durable as the decision.
+            Durability::Decision => {
+                self.file.write_all_at(bytes, self.end)?;
+                self.file.sync_data()?;
+                self.unsynced = false;
+                Ok(())
+            }
+            Durability::Stream => {
+                self.unsynced = true;
+                self.file.write_all_at(bytes, self.end)
+            }
+        }
+    }
+}
+
+/// Reads the frames of a generation, one after the other.
+pub struct Frames {
+    reader: BufReader<File>,
+    length: u64,
+    generation: Generation,
+    place: u64,
+}
+
+impl Frames {
+    /// None if there is no such file.
+    pub fn open(path: &Path, generation: Generation, place: u64) -> io::Result<Option<Self>> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let length = file.metadata()?.len();
+        let mut reader = BufReader::with_capacity(PIECE, file);
+        reader.seek(SeekFrom::Start(place))?;
+        Ok(Some(Self { reader, length, generation, place }))
+    }
+
+    /// Where the next frame would begin.
+    pub fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// What was read is on the disk when this returns, whoever wrote it.
+    pub fn sync(&self) -> io::Result<()> {
+        self.reader.get_ref().sync_data()
+    }
+
+    /// Whether one begins here, whole or not.
+    pub fn begins(&mut self) -> io::Result<bool> {
+        Ok(self.header()?.is_some())
+    }
+
+    /// The content of the next frame, or None where none is.
+    pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let Some((header, length)) = self.header()? else { return Ok(None) };
+        let mut content = vec![0; length];
+        self.reader.read_exact(&mut content)?;
+        if seal(&self.generation, self.place, &content) != header {
+            return Ok(None);
+        }
+        self.place += (HEADER + length) as u64;
+        Ok(Some(content))
+    }
+
+    fn header(&mut self) -> io::Result<Option<([u8; HEADER], usize)>> {
+        let rest = self.length.saturating_sub(self.place);
+        if rest < HEADER as u64 {
+            return Ok(None);
+        }
+        let mut header = [0; HEADER];
+        self.reader.read_exact(&mut header)?;
+        let fits = |length: &usize| *length as u64 <= rest - HEADER as u64;
+        let length = length_of(&header, &self.generation, self.place).filter(fits);
+        Ok(length.map(|length| (header, length)))
+    }
+
+    /// Where no whole frame is: what there is instead, if it is not simply the end.
+    pub fn damage(&mut self) -> io::Result<Option<Damage>> {
+        self.reader.seek(SeekFrom::Start(self.place))?;
+        let mut rest = Vec::new();
+        self.reader.read_to_end(&mut rest)?;
+        if self.goes_on(&rest) {
+            return Ok(Some(Damage::InBetween));
+        }
+        let expected = beginning(&self.generation, self.place);
+        let differ = rest.iter().zip(&expected).filter(|(found, expected)| found != expected);
+        let begins = rest.len() >= expected.len() && differ.count() <= MISTAKEN;
+        Ok(begins.then_some(Damage::AtTheEnd))
+    }
+
+    /// Whether another frame of the generation stands further behind, which no crash does.
+    fn goes_on(&self, rest: &[u8]) -> bool {
+        let headers = rest.windows(HEADER).enumerate().skip(1);
+        headers.filter(|(_, header)| header.starts_with(&MAGIC)).any(|(at, header)| {
+            let place = self.place + at as u64;
+            let Ok(header) = <[u8; HEADER]>::try_from(header) else { return false };
+            let Some(length) = length_of(&header, &self.generation, place) else { return false };
+            let content = rest.get(at + HEADER..).and_then(|rest| rest.get(..length));
+            content.is_some_and(|content| seal(&self.generation, place, content) == header)
+        })
+    }
+}
+
+/// What stands where a whole frame does not.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// Another one comes later.
+    InBetween,
+    /// A part of one, or a changed one, and nothing behind it. A process that is killed while it writes leaves
+    /// the same.
+    AtTheEnd,
+}
+
+/// The beginning of a header. All of it is known before it is read.
+fn beginning(generation: &Generation, place: u64) -> Vec<u8> {
+    [&MAGIC[..], generation, &place.to_le_bytes()].concat()
+}
+
+/// Bytes in which the beginning of a header may differ and still be taken for a damaged one. One of another
+/// generation differs in most of them.
+const MISTAKEN: usize = 4;
+
+/// The length that a header tells, if it is one for this place.
+fn length_of(header: &[u8; HEADER], generation: &Generation, place: u64) -> Option<usize> {
+    let rest = header.strip_prefix(&MAGIC)?.strip_prefix(generation)?;
+    let (length, _) = rest.strip_prefix(&place.to_le_bytes())?.split_first_chunk()?;
+    usize::try_from(u64::from_le_bytes(*length)).ok()
+}

@@ -1,0 +1,50 @@
+//! Notes of the fourth format: what its lists of sessions and tasks had yet to learn when its process was
+//! killed. They learn it before the format changes.
+
+use loggia_core::SessionId;
+use rusqlite::{Transaction, params};
+use serde::Deserialize;
+
+use super::entry::Marked;
+use super::tasks;
+use crate::ports::Owner;
+use crate::store::checksum::Sum;
+
+#[derive(Deserialize)]
+struct Note {
+    id: SessionId,
+    #[serde(default)]
+    begun: Option<(u64, Owner)>,
+    head: u64,
+    updated: i64,
+    summary: String,
+    #[serde(default)]
+    tasks: Vec<Marked>,
+}
+
+/// A note is its own sum, the sum of its session's last record, and a JSON object. One that cannot be read is
+/// left out: the log itself says what is wrong then, where its end is not the one in the list.
+pub fn learn(transaction: &Transaction<'_>) -> Result<(), rusqlite::Error> {
+    let mut statement = transaction.prepare("SELECT session, body FROM notes ORDER BY place")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let session: i64 = row.get(0)?;
+        let body = row.get_ref(1)?.as_blob()?;
+        let Some((_, rest)) = body.split_first_chunk::<{ size_of::<Sum>() }>() else { continue };
+        let Some((sum, note)) = rest.split_first_chunk::<{ size_of::<Sum>() }>() else { continue };
+        let Ok(note) = serde_json::from_slice::<Note>(note) else { continue };
+        if let Some((epoch, owner)) = &note.begun {
+            let owner = serde_json::to_string(owner).unwrap_or_default();
+            transaction
+                .prepare_cached("INSERT OR IGNORE INTO sessions (row, id, epoch, owner, sum) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute(params![session, note.id.as_str(), epoch, owner, sum.as_slice()])?;
+        }
+        transaction
+            .prepare_cached("UPDATE sessions SET head = ?2, sum = ?3, updated = ?4, summary = ?5 WHERE row = ?1")?
+            .execute(params![session, note.head, sum.as_slice(), note.updated, note.summary])?;
+        for marked in note.tasks {
+            tasks::mark(transaction, session, &marked.into())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! The tables, and the thread that keeps them up to date while the writer goes on with the journal.
+//!
+//! It settles what was appended, and copies SQLite's own log into the database when that is long. Both take
+//! milliseconds, in which every session would wait if the writer did it. It can do neither alone: a journal
+//! begins anew when the writer says so, and a log that others write to all the time is never copied to its end.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use loggia_core::Durability;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use super::settle::{Journals, Own};
+use super::{connect, describe};
+use crate::ports::StoreError;
+
+/// So many frames of SQLite's log, of a page each, are worth a copy.
+const MANY: u64 = 1000;
+/// Beyond so many nobody of this process writes to it until it is copied to its end.
+const FULL: u64 = 4000;
+/// Bytes of journals that are settled at a time: whoever else needs the tables waits so long.
+const PIECE: u64 = 512 * 1024;
+
+pub struct Tables {
+    path: PathBuf,
+    pub journals: Journals,
+    /// A lock, not a task: held for a transaction by the writer, or by the thread beside it.
+    writing: Mutex<Writing>,
+    /// The journal that the writer has open, up to where it is written.
+    /// A lock, not a task: held for a look.
+    own: Mutex<Option<Own>>,
+    /// Frames in SQLite's log, as the last commit left it.
+    frames: Arc<AtomicU64>,
+    /// Frames when it was last copied, as far as nobody held it back.
+    tried: AtomicU64,
+}
+
+struct Writing {
+    connection: Connection,
+    synchronous: Option<Durability>,
+}
+
+impl Tables {
+    pub fn new(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
+        let frames = Arc::<AtomicU64>::default();
+        let told = frames.clone();
+        let hooked = connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
+            told.store(u64::try_from(pages).unwrap_or_default(), Ordering::Relaxed);
+            Ok(())
+        }));
+        hooked.map_err(|error| describe(error, path))?;
+        let writing = Mutex::new(Writing { connection, synchronous: None });
+        let (path, journals) = (path.to_owned(), Journals::beside(path));
+        Ok(Self {
+            path,
+            journals,
+            writing,
+            own: Mutex::default(),
+            frames,
+            tried: AtomicU64::new(0),
+        })
+    }
+
+    pub fn own(&self) -> Option<Own> {
+        *self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_own(&self, own: Option<Own>) {
+        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = own;
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `work` does is committed unless it is refused. Then, and before anybody else comes, `after`.
+    pub fn transact<T>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Transaction<'_>) -> Result<Result<T, StoreError>, rusqlite::Error>,
+        after: impl FnOnce(),
+    ) -> Result<T, StoreError> {
+        let mut writing = self.writing();
+        let transact = || -> Result<Result<T, StoreError>, rusqlite::Error> {
+            let Writing { connection, synchronous } = &mut *writing;
+            if *synchronous != Some(durability) {
+                let level = match durability {
+                    Durability::Decision => "FULL",
+                    Durability::Stream => "NORMAL",
+                };
+                connection.pragma_update(None, "synchronous", level)?;
+                *synchronous = Some(durability);
+            }
+            let immediate = TransactionBehavior::Immediate;
+            let transaction = connection.transaction_with_behavior(immediate)?;
+            let done = work(&transaction)?;
+            if done.is_ok() {
+                transaction.commit()?;
+                after();
+            }
+            Ok(done)
+        };
+        transact().map_err(|error| describe(error, &self.path))?
+    }
+
+    /// Whether SQLite's log is long.
+    pub fn are_worth_copying(&self) -> bool {
+        let frames = self.frames.load(Ordering::Relaxed);
+        let tried = self.tried.load(Ordering::Relaxed);
+        frames >= MANY && (frames < tried || frames >= tried + MANY)
+    }
+
+    /// Nothing new is said by it, so it need not be on the disk: the journals are.
+    fn settle(&self) -> Result<(), StoreError> {
+        let settle = |transaction: &Transaction<'_>| {
+            self.journals.settle(transaction, self.own(), Some(PIECE))
+        };
+        self.transact(Durability::Stream, settle, || ())
+    }
+
+    /// From SQLite's log into the database. SQLite would do it in a commit, in which everybody waits.
+    fn copy(&self, beside: &mut Option<Connection>) {
+        let frames = self.frames.load(Ordering::Relaxed);
+        self.tried.store(frames, Ordering::Relaxed);
+        if beside.is_none() {
+            let connected = connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE);
+            *beside = connected.inspect_err(|error| tracing::warn!("{error}")).ok();
+        }
+        let done = beside.as_ref().is_some_and(copy);
+        if !done && frames >= FULL {
+            copy(&self.writing().connection);
+        }
+    }
+}
+
+/// The thread.
+pub struct Beside {
+    /// None only while dropping.
+    asks: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Beside {
+    pub fn start(tables: Arc<Tables>) -> Result<Self, StoreError> {
+        let (asks, asked) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("loggia-tables".into())
+            .spawn(move || run(&tables, &asked))
+            .map_err(|error| StoreError::Io(error.to_string()))?;
+        Ok(Self { asks: Some(asks), thread: Some(thread) })
+    }
+
+    /// There is something to do. If it has been told already, once is enough.
+    pub fn ask(&self) {
+        if let Some(asks) = &self.asks {
+            let _ = asks.try_send(());
+        }
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.asks = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(tables: &Tables, asked: &Receiver<()>) {
+    // Another connection than the one that writes, which goes on meanwhile.
+    let mut beside = None;
+    while asked.recv().is_ok() {
+        if let Err(error) = tables.settle() {
+            // Whoever needs it is told. It stays in the journal until then.
+            tracing::warn!("the tables could not be brought up to date: {error}");
+        }
+        if tables.are_worth_copying() {
+            tables.copy(&mut beside);
+        }
+    }
+}
+
+/// Copies what nobody holds back. True if that was all of it.
+fn copy(connection: &Connection) -> bool {
+    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+    });
+    // Nothing is lost by it: the log holds it as well as the database would, and is copied later.
+    let copied = copied.inspect_err(|error| tracing::warn!("the log was not copied: {error}"));
+    copied.is_ok_and(|(frames, copied)| frames == copied)
+}
