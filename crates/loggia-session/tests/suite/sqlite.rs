@@ -245,7 +245,7 @@ async fn a_lock_held_too_long_is_said_and_nothing_is_lost() {
     other.execute_batch("ROLLBACK").unwrap();
 
     let handle = hub.open(handle.id()).await.expect("the hub opens it again");
-    assert_eq!(client::log(&*store, handle.id()).await, reader.seen());
+    assert!(client::log(&*store, handle.id()).await.starts_with(reader.seen()));
     client::prompt(&handle, "during").await.expect("the same prompt is accepted now");
     let mut reader = Reader::after(&handle, reader.seen().last().unwrap().seq);
     reader.until_over().await;
