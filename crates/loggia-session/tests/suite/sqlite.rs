@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use loggia_core::{Durability, Seq, SessionId};
 use loggia_session::{SqliteStore, Store, StoreError};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::store_contract::{owner, step, text_event, texts};
+use loggia_testkit::store_contract::{owner, step, summary, text_event, texts};
 use loggia_testkit::{Act, ScriptAgent};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -124,6 +124,56 @@ async fn a_database_of_the_first_format_goes_on() {
         assert_eq!(read, texts(after + 1, 3.min(605 - after)), "after {after}");
     }
     assert_eq!(store.check().await, Ok(()));
+}
+
+/// A database of the fourth format, whose process was killed before its lists had learned of a session.
+fn fourth_format(directory: &Path, session: &str) {
+    let connection = raw(directory);
+    for step in [
+        include_str!("../../migrations/0001_sessions.sql"),
+        include_str!("../../migrations/0002_steps.sql"),
+        include_str!("../../migrations/0003_second_look.sql"),
+        include_str!("../../migrations/0004_notes.sql"),
+    ] {
+        connection.execute_batch(step).unwrap();
+    }
+    connection.pragma_update(None, "user_version", 4).unwrap();
+    let shorten = |digest: &[u8]| digest[..16].to_vec();
+    let mut sum = shorten(&Sha256::digest(session.as_bytes()));
+    for event in texts(1, 2) {
+        let (seq, body) = (event.seq.0, serde_json::to_vec(&*event).unwrap());
+        sum = shorten(&Sha256::digest([&sum[..], &seq.to_le_bytes(), &body].concat()));
+        let insert = "INSERT INTO events (session, seq, body, sum) VALUES (7, ?1, ?2, ?3)";
+        connection.execute(insert, (seq, body, &sum)).unwrap();
+    }
+    for (head, begun) in [(1, true), (2, false)] {
+        let mut note = serde_json::json!({
+            "id": session, "head": head, "updated": 9,
+            "summary": serde_json::to_string(&summary("title", 9)).unwrap(),
+            "tasks": [{"task": "task", "state": "working", "updated": 5}],
+        });
+        if begun {
+            note["begun"] = serde_json::json!([1, owner("killed")]);
+        }
+        let body = [&[0; 16][..], &sum, note.to_string().as_bytes()].concat();
+        connection.execute("INSERT INTO notes (session, body) VALUES (7, ?1)", [body]).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_the_fourth_format_goes_on() {
+    let directory = client::directory();
+    fourth_format(directory.path(), "one");
+    let store = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    assert_eq!(client::log(&*store, &session).await, texts(1, 2));
+    assert_eq!(store.locate(&"task".into()).await, Ok(Some(session.clone())));
+    let listed = store.list(10).await.unwrap();
+    assert_eq!((listed[0].head, listed[0].owner.clone()), (Seq(2), Some(owner("killed"))));
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    assert_eq!(lease.epoch, 2);
+    store.append(&lease, step(texts(3, 1))).await.unwrap();
+    assert_eq!(client::log(&*store, &session).await, texts(1, 3));
 }
 
 #[tokio::test]
