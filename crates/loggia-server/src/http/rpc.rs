@@ -1,6 +1,5 @@
 //! `POST`: JSON-RPC of both versions on one URL.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::{BoxFuture, join_all};
+use loggia_session::boxed::boxed;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
     Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, devtool,
@@ -42,13 +42,9 @@ pub(crate) struct Envelope {
     pub stopping: Stopping,
 }
 
-/// Boxed here, because who calls it would move it from hand to hand first; and made in its box, because it
-/// is ten KiB, most of which is not used yet.
+/// Boxed here, because who calls it would move it from hand to hand first.
 pub fn post(State(server): State<Arc<Server>>, request: Request) -> BoxFuture<'static, Response> {
-    let room = Box::new_uninit();
-    let answering = async move { answer(&server, request, Spoken::Every).await };
-    let answering: Pin<Box<_>> = Box::into_pin(Box::write(room, answering));
-    answering
+    boxed(move || async move { answer(&server, request, Spoken::Every).await })
 }
 
 pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoken) -> Response {
