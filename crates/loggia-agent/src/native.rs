@@ -12,6 +12,7 @@ use loggia_core::{
     CallFailure, CallId, CallOutcome, Content, CustomCommands, Edit, Level, Limits, MessageId,
     Part, Prices, Proposal, SHELL_TOOL, Slash,
 };
+use loggia_session::boxed::boxed;
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use serde_json::{Value, json};
 
@@ -169,7 +170,7 @@ impl Agent for NativeAgent {
     }
 
     fn run(&self, turn: Turn) -> BoxFuture<'_, Result<(), TurnOver>> {
-        Box::pin(async move {
+        boxed(move || async move {
             let settings = &turn.context().settings;
             let limit = Duration::from_secs(settings.limits.turn_seconds);
             let with_fewer = |names| NativeAgent { tools: self.tools.only(names), ..self.clone() };

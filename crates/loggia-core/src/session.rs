@@ -8,6 +8,7 @@ pub mod recover;
 pub mod stats;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -63,7 +64,7 @@ pub struct Session {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
     /// Whose session it is, where clients have names.
-    pub principal: Option<String>,
+    pub principal: Option<Arc<str>>,
     pub workspace: Workspace,
     pub settings: Settings,
     pub agent: AgentName,
@@ -74,7 +75,7 @@ pub struct OpenTurn {
     pub id: TurnId,
     pub prompt: PromptId,
     pub task: TaskId,
-    pub content: Content,
+    pub content: Arc<Content>,
     /// The person's own command line, until it has been let run: once is what they typed.
     pub line: Option<String>,
     pub started: Seq,
@@ -121,7 +122,7 @@ pub struct Queued {
     pub accepted: Seq,
     pub prompt: PromptId,
     pub task: TaskId,
-    pub content: Content,
+    pub content: Arc<Content>,
     pub shell: bool,
 }
 

@@ -17,7 +17,7 @@ const PIECE: usize = 64 * 1024;
 pub const RULES: &str = "rule";
 
 pub fn rule_key(workspace: &str, rule: &str) -> String {
-    format!("{workspace}\u{1f}{rule}")
+    [workspace, "\u{1f}", rule].concat()
 }
 
 #[derive(Default)]
@@ -143,10 +143,10 @@ fn concerned<'a>(session: &'a Session, event: &'a Event) -> [Option<&'a TaskId>;
 }
 
 fn marks(changed: Vec<(TaskId, Millis)>, session: &Session) -> Vec<TaskMark> {
-    let principal = session.opened().and_then(|opened| opened.principal.as_ref());
+    let principal = session.opened().and_then(|opened| opened.principal.as_deref());
     let mark = |(task, updated)| {
         let state = session.task_state(&task)?;
-        Some(TaskMark { task, state, updated, principal: principal.cloned() })
+        Some(TaskMark { task, state, updated, principal: principal.map(str::to_owned) })
     };
     changed.into_iter().filter_map(mark).collect()
 }

@@ -119,7 +119,7 @@ impl Default for Entry {
 
 /// One opening of a session. Its bed tells it from the next.
 struct Seat {
-    line: Line,
+    line: Arc<Line>,
     hold: Weak<Hold>,
     idle: Option<Waiting>,
 }
@@ -163,7 +163,7 @@ impl Drop for Hold {
 pub(crate) enum Claim {
     Open(SessionHandle),
     /// It stops, or is closing; free once this is gone.
-    Leaving(Line),
+    Leaving(Arc<Line>),
     Absent(Door),
 }
 
@@ -230,7 +230,7 @@ impl Seats {
     /// Makes a new opening known. Its writer may begin after this, not before.
     pub fn sit(self: &Arc<Self>, line: Line) -> SessionHandle {
         let session = line.id.clone();
-        let mut seat = Seat { line, hold: Weak::new(), idle: None };
+        let mut seat = Seat { line: Arc::new(line), hold: Weak::new(), idle: None };
         let mut table = self.table();
         let Table { entries, idle, .. } = &mut *table;
         let handle = seat.take(Arc::downgrade(self), idle);
@@ -239,7 +239,7 @@ impl Seats {
     }
 
     /// Takes a session out, for whoever wants to stop it.
-    pub fn remove(&self, session: &SessionId) -> Option<Line> {
+    pub fn remove(&self, session: &SessionId) -> Option<Arc<Line>> {
         let mut table = self.table();
         let seat = table.entries.get_mut(session)?.seat.take()?;
         if let Some(waiting) = seat.idle {
@@ -248,7 +248,7 @@ impl Seats {
         Some(seat.line)
     }
 
-    pub fn remove_all(&self) -> Vec<Line> {
+    pub fn remove_all(&self) -> Vec<Arc<Line>> {
         let mut table = self.table();
         table.idle = Row::default();
         table.entries.drain().filter_map(|(_, entry)| entry.seat).map(|seat| seat.line).collect()
