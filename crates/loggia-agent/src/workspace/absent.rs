@@ -28,7 +28,7 @@ pub(super) struct Absent {
 
 impl Absent {
     pub fn of(directory: impl AsFd) -> Self {
-        let exact = fstatfs(directory).is_ok_and(|system| EXACT.contains(&(system.f_type as i64)));
+        let exact = fstatfs(directory).is_ok_and(|system| EXACT.contains(&system.f_type));
         Self { exact, known: Mutex::default() }
     }
 
