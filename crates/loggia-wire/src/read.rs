@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
 
     /// Where a member of this object stands.
     pub fn path(&self, name: &str) -> String {
-        if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
+        if self.at.is_empty() { name.to_owned() } else { [self.at.as_str(), ".", name].concat() }
     }
 
     /// Where this object stands.
@@ -189,7 +189,7 @@ impl<'a> Fields<'a> {
     }
 
     fn item_path(&self, name: &str, n: usize) -> String {
-        format!("{}[{n}]", self.path(name))
+        [self.path(name).as_str(), "[", n.to_string().as_str(), "]"].concat()
     }
 
     pub fn metadata(&self, name: &str) -> Read<Option<Value>> {
