@@ -142,7 +142,7 @@ pub async fn summarise(
     let failed = |why: &str| TurnOver::Failed(format!("nothing was summarised: {why}"));
     let mut messages = conversation.earlier_messages();
     let wish = focus.map_or(String::new(), |focus| format!(" Above all keep: {focus}"));
-    messages.push(Message::User(Content::text(format!("{REQUEST}{wish}"))));
+    messages.push(Message::User(Content::text(format!("{REQUEST}{wish}")).into()));
     let request = ModelRequest {
         purpose: Purpose::Summary,
         instructions: INSTRUCTIONS.to_owned(),

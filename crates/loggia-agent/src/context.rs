@@ -28,7 +28,7 @@ const PIECE_BYTES: usize = 1024;
 struct PastTurn {
     id: TurnId,
     started: Seq,
-    content: Content,
+    content: Arc<Content>,
     /// The prompt was a command from a file, and these are its words.
     expanded: bool,
     replies: Vec<Draft>,
@@ -63,7 +63,7 @@ impl Conversation {
     pub fn from_log(
         events: &[Arc<Envelope>],
         current: &TurnId,
-        content: &Content,
+        content: &Arc<Content>,
         summary: Option<&str>,
     ) -> Self {
         let summary = summary.map(str::to_owned);
@@ -77,9 +77,11 @@ impl Conversation {
                 }
                 Event::TurnStarted { turn, prompt, .. } => {
                     let content = prompts.remove(prompt).cloned().unwrap_or_default();
-                    conversation.begin(turn.clone(), envelope.seq, content);
+                    conversation.begin(turn.clone(), envelope.seq, content.into());
                 }
-                Event::PromptExpanded { text, .. } => conversation.expand(Content::text(text)),
+                Event::PromptExpanded { text, .. } => {
+                    conversation.expand(Content::text(text).into())
+                }
                 Event::TextAppended { message, text, .. } => {
                     if let Some(draft) = conversation.draft(message) {
                         draft.text.push_str(text);
@@ -109,12 +111,12 @@ impl Conversation {
         conversation
     }
 
-    fn begin(&mut self, id: TurnId, started: Seq, content: Content) {
+    fn begin(&mut self, id: TurnId, started: Seq, content: Arc<Content>) {
         self.turns.push(PastTurn { id, started, content, expanded: false, replies: Vec::new() });
     }
 
     /// The last turn's prompt says this; what was done so far was done to write it.
-    pub fn expand(&mut self, content: Content) {
+    pub fn expand(&mut self, content: Arc<Content>) {
         if let Some(turn) = self.turns.last_mut() {
             turn.content = content;
             turn.expanded = true;

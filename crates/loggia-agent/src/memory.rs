@@ -54,8 +54,7 @@ enum Found {
 impl Memory {
     /// Whether there is no file to read: a look that a turn can afford without waiting.
     pub fn is_absent(workspace: &Workspace, user: Option<&Path>) -> bool {
-        let own = NAMES.iter().any(|name| workspace.holds(name));
-        !own && user.is_none_or(|path| path.symlink_metadata().is_err())
+        workspace.lacks(&NAMES) && user.is_none_or(|path| path.symlink_metadata().is_err())
     }
 
     pub fn read(workspace: &Workspace, user: Option<&Path>) -> Self {

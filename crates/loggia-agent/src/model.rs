@@ -57,7 +57,7 @@ pub enum Purpose {
 pub enum Message {
     /// What stands for the conversation before this. At most one, and the first.
     Summary(String),
-    User(Content),
+    User(Arc<Content>),
     /// One earlier reply with the results of its calls, if any.
     Reply(Reply),
 }

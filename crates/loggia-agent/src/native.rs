@@ -12,6 +12,7 @@ use loggia_core::{
     CallFailure, CallId, CallOutcome, Content, CustomCommands, Edit, Level, Limits, MessageId,
     Part, Prices, Proposal, SHELL_TOOL, Slash,
 };
+use loggia_session::boxed::boxed;
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use serde_json::{Value, json};
 
@@ -168,15 +169,13 @@ impl Agent for NativeAgent {
         true
     }
 
-    fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
-        let agent = self.clone();
-        Box::pin(async move {
+    fn run(&self, turn: Turn) -> BoxFuture<'_, Result<(), TurnOver>> {
+        boxed(move || async move {
             let settings = &turn.context().settings;
             let limit = Duration::from_secs(settings.limits.turn_seconds);
-            let agent = match &settings.tools {
-                Some(names) => NativeAgent { tools: agent.tools.only(names), ..agent },
-                None => agent,
-            };
+            let with_fewer = |names| NativeAgent { tools: self.tools.only(names), ..self.clone() };
+            let with_fewer = settings.tools.as_ref().map(|names| Box::new(with_fewer(names)));
+            let agent = with_fewer.as_deref().unwrap_or(self);
             agent.prepare(&turn).await?;
             let stop = turn.stop().clone();
             let done = tokio::select! {

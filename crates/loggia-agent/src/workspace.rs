@@ -6,6 +6,7 @@
 //!
 //! What must not be here: tools, permits, approvals, models.
 
+mod absent;
 mod beneath;
 mod error;
 mod place;
@@ -24,6 +25,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use absent::Absent;
 use beneath::{Links, Resolver};
 pub use error::{WorkspaceError, WorkspaceErrorKind, shown};
 pub use place::Place;
@@ -48,6 +50,7 @@ pub struct Workspace {
     resolver: Resolver,
     /// What of it is not for tools.
     walls: Walls,
+    absent: Absent,
 }
 
 /// A regular file, open for reading.
@@ -86,7 +89,8 @@ impl Workspace {
         let resolver = Resolver::detect(root.as_fd());
         let given = if given.is_absolute() { given.to_owned() } else { path.clone() };
         let (device, inode) = (stat.st_dev, stat.st_ino);
-        Ok(Self { path, given, root, device, inode, resolver, walls })
+        let absent = Absent::of(&root);
+        Ok(Self { path, given, root, device, inode, resolver, walls, absent })
     }
 
     pub fn path(&self) -> &Path {
@@ -123,9 +127,9 @@ impl Workspace {
         ))
     }
 
-    /// Whether the directory itself has an entry of this name, whatever it is.
-    pub fn holds(&self, name: &str) -> bool {
-        statat(&self.root, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    /// Whether the directory itself has no entry of these names, whatever it would be.
+    pub fn lacks(&self, names: &'static [&'static str]) -> bool {
+        self.absent.are(self.root.as_fd(), names)
     }
 
     /// Whether this is what opening the path would give.

@@ -31,7 +31,7 @@ fn request(messages: &[Message]) -> ModelRequest {
 
 /// Plays a prompt until a reply has no calls. Every call gives back `outcome`.
 async fn play(model: &dyn Model, prompt: &str, outcome: &str) -> String {
-    let mut messages = vec![Message::User(Content::text(prompt))];
+    let mut messages = vec![Message::User(Content::text(prompt).into())];
     let mut transcript = String::new();
     loop {
         let deltas: Vec<_> = model.stream(request(&messages)).collect().await;

@@ -36,7 +36,7 @@ macro_rules! ids {
         }
         impl From<uuid::Uuid> for $name {
             fn from(id: uuid::Uuid) -> Self {
-                Self(id.to_string().into())
+                Self((*id.hyphenated().encode_lower(&mut uuid::Uuid::encode_buffer())).into())
             }
         }
     )*};

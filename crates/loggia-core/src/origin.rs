@@ -1,6 +1,7 @@
 //! Who did it: the surface a fact came through, the client, and the principal behind it.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +52,7 @@ pub struct Origin {
     pub surface: Surface,
     pub client: ClientId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub principal: Option<String>,
+    pub principal: Option<Arc<str>>,
 }
 
 impl Origin {

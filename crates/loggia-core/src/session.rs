@@ -7,7 +7,8 @@ pub mod effect;
 pub mod recover;
 pub mod stats;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,7 +43,9 @@ pub struct Session {
     pub(crate) policy: Policy,
     pub(crate) turn: Option<OpenTurn>,
     pub(crate) queue: VecDeque<Queued>,
-    pub(crate) tasks: HashMap<TaskId, KnownTask>,
+    /// Ordered, like the other maps of a fold: most sessions have one task, and comparing two names costs
+    /// less than hashing one.
+    pub(crate) tasks: BTreeMap<TaskId, KnownTask>,
     pub(crate) prompts: Recent<PromptId, TaskId>,
     /// Every call proposed lately: an id names one call, or a late answer could reach another.
     pub(crate) calls: Recent<CallId, ()>,
@@ -61,7 +64,7 @@ pub struct Session {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
     /// Whose session it is, where clients have names.
-    pub principal: Option<String>,
+    pub principal: Option<Arc<str>>,
     pub workspace: Workspace,
     pub settings: Settings,
     pub agent: AgentName,
@@ -72,7 +75,7 @@ pub struct OpenTurn {
     pub id: TurnId,
     pub prompt: PromptId,
     pub task: TaskId,
-    pub content: Content,
+    pub content: Arc<Content>,
     /// The person's own command line, until it has been let run: once is what they typed.
     pub line: Option<String>,
     pub started: Seq,
@@ -119,7 +122,7 @@ pub struct Queued {
     pub accepted: Seq,
     pub prompt: PromptId,
     pub task: TaskId,
-    pub content: Content,
+    pub content: Arc<Content>,
     pub shell: bool,
 }
 
@@ -278,18 +281,18 @@ impl Session {
 
 /// A map that forgets its oldest entries.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Recent<K: Eq + std::hash::Hash, V> {
-    entries: HashMap<K, V>,
+pub(crate) struct Recent<K, V> {
+    entries: BTreeMap<K, V>,
     order: VecDeque<K>,
 }
 
-impl<K: Eq + std::hash::Hash, V> Default for Recent<K, V> {
+impl<K, V> Default for Recent<K, V> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), order: VecDeque::new() }
+        Self { entries: BTreeMap::new(), order: VecDeque::new() }
     }
 }
 
-impl<K: Clone + Eq + std::hash::Hash, V> Recent<K, V> {
+impl<K: Clone + Ord, V> Recent<K, V> {
     pub fn get(&self, key: &K) -> Option<&V> {
         self.entries.get(key)
     }

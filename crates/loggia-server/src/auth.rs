@@ -45,7 +45,7 @@ use crate::peer::{Peer, PeerIdentity, network};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     /// `local:1000`, `token:NAME`, `client:NAME~ID`. Nobody else ever has it.
-    pub name: String,
+    pub name: Arc<str>,
     pub scopes: Scopes,
     /// What passes for it without a question.
     pub grant: Grant,
@@ -57,7 +57,7 @@ pub struct Principal {
 
 impl Principal {
     /// Somebody who may do nothing yet.
-    pub fn new(name: impl Into<String>) -> Self {
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
         let (scopes, grant, tenure) = (Scopes::default(), Grant::None, Tenure::default());
         Self { name: name.into(), scopes, grant, local: false, tenure }
     }

@@ -89,7 +89,7 @@ impl Server {
         match intent {
             Intent::OpenTask(open) => Box::pin(self.open_task(open, view, caller)).await,
             Intent::Prompt(prompt) => {
-                let prompt = match self.recognise(*prompt, view, caller).await? {
+                let prompt = match self.recognise(prompt, view, caller).await? {
                     Recognised::Goes(prompt) => prompt,
                     Recognised::Again(reply) => return Ok(reply),
                 };
@@ -177,7 +177,7 @@ impl Server {
 
     async fn prompt(
         &self,
-        mut prompt: Prompt,
+        mut prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
@@ -207,7 +207,7 @@ impl Server {
         }
         // Under a name that a client made, somebody else may have been faster.
         let by_client = matches!(prompt.task, TaskChoice::Named(_)).then(|| prompt.clone());
-        let Prompt { task, content, delivery, history, .. } = prompt;
+        let Prompt { task, content, delivery, history, .. } = *prompt;
         let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
         let origin = caller.origin.clone();
         let submitted = match callback {

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use axum::body::Body;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::Limited;
 
 pub use body::read_body;
@@ -48,6 +48,9 @@ const CROSS_SITE: Rejection = Rejection::new(
     "cross-site",
     "Requests that a page of another site caused are refused.",
 );
+
+/// By which a browser says where a request came from.
+static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What the operator allows beyond this server's own names.
 #[derive(Debug, Clone)]
@@ -197,7 +200,7 @@ impl Guard {
             }
         }
         let site = |value: &[u8]| value == b"none" || value == b"same-origin";
-        match headers.get_all("sec-fetch-site").iter().all(|value| site(value.as_bytes())) {
+        match headers.get_all(&FETCH_SITE).iter().all(|value| site(value.as_bytes())) {
             true => Ok(()),
             false => Err(CROSS_SITE),
         }
@@ -207,6 +210,6 @@ impl Guard {
 /// Whether a browser's page sent this, as far as browsers tell: such a request never stands for the
 /// person, even if the page is ours.
 pub(crate) fn from_page(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site");
+    let site = headers.get(&FETCH_SITE);
     headers.contains_key(ORIGIN) || site.is_some_and(|site| site != "none")
 }

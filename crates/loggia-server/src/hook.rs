@@ -90,9 +90,9 @@ pub enum HookError {
 
 /// A message that somebody looked at.
 pub(crate) enum Screened {
-    Goes(Prompt),
+    Goes(Box<Prompt>),
     /// It becomes a task that is over: what was said about it is found again under its id.
-    Settled(Prompt, Screening),
+    Settled(Box<Prompt>, Screening),
     /// The words are the whole answer: no task, no id.
     Answered(Reply),
 }
@@ -108,7 +108,7 @@ impl Server {
     /// Lets the hook look at a message, if there is one and the caller may send that message.
     pub(crate) async fn screen(
         &self,
-        prompt: Prompt,
+        prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
     ) -> Result<Screened, WireError> {
@@ -121,7 +121,7 @@ impl Server {
     async fn screen_by(
         &self,
         hook: &dyn PromptHook,
-        prompt: Prompt,
+        mut prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
     ) -> Result<Screened, WireError> {
@@ -145,8 +145,8 @@ impl Server {
         match consult(hook, &submitted).await? {
             Decision::Pass {} => Ok(Screened::Goes(prompt)),
             Decision::Rewrite { text } => {
-                let content = rewritten(prompt.content, text);
-                Ok(Screened::Goes(Prompt { content, ..prompt }))
+                prompt.content = rewritten(prompt.content, text);
+                Ok(Screened::Goes(prompt))
             }
             // A task that goes on is not rejected: one message to it is.
             Decision::Reject { reason }
@@ -155,8 +155,7 @@ impl Server {
                 Err(Condition::Rejected { why: reason }.into())
             }
             Decision::Reject { reason } => {
-                let content = legacy::request::withheld(prompt.content);
-                let prompt = Prompt { content, ..prompt };
+                prompt.content = legacy::request::withheld(prompt.content);
                 Ok(Screened::Settled(prompt, Screening::Rejected { reason }))
             }
             Decision::Answer { text } => {
@@ -176,7 +175,7 @@ impl Server {
     /// Keeps a message that gets no turn in the log, where its task is found like any other.
     pub(crate) async fn settle(
         &self,
-        prompt: Prompt,
+        prompt: Box<Prompt>,
         screening: Screening,
         view: View,
         caller: &Caller,

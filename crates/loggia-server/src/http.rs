@@ -112,7 +112,7 @@ pub(crate) fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
 
 /// A name that people recognise, and that no other connection has.
 fn client(name: &str, peer: &Peer) -> String {
-    format!("{name}@{}", peer.address())
+    [name, "@", peer.written_address()].concat()
 }
 
 /// How a closed door reads on each binding, and where tokens are given.

@@ -53,7 +53,7 @@ impl Server {
                     Some(name) => Some(self.named_by(name, caller).await?),
                     None => None,
                 };
-                (session, (!everybody).then(|| caller.principal.name.clone()))
+                (session, (!everybody).then(|| caller.principal.name.to_string()))
             }
         };
         let state = match list.status {

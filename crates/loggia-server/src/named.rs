@@ -15,7 +15,7 @@ use crate::state::{Caller, Server, Shape, hub_error};
 /// What a message under a client's own name is.
 pub(crate) enum Recognised {
     /// New, or what a task goes on with.
-    Goes(Prompt),
+    Goes(Box<Prompt>),
     /// It was sent before: here is what became of it.
     Again(Reply),
 }
@@ -23,7 +23,7 @@ pub(crate) enum Recognised {
 impl Server {
     pub(crate) async fn recognise(
         &self,
-        prompt: Prompt,
+        prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
     ) -> Result<Recognised, WireError> {
@@ -35,7 +35,7 @@ impl Server {
     async fn recognise_named(
         &self,
         task: TaskId,
-        prompt: Prompt,
+        prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
     ) -> Result<Recognised, WireError> {
@@ -51,7 +51,7 @@ impl Server {
         &self,
         handle: &SessionHandle,
         task: TaskId,
-        mut prompt: Prompt,
+        mut prompt: Box<Prompt>,
         view: View,
     ) -> Result<Recognised, WireError> {
         let content = prompt.content.clone();
@@ -82,7 +82,7 @@ impl Server {
     /// The answer to a message whose name was taken while it was on its way.
     pub(crate) async fn late(
         &self,
-        prompt: Prompt,
+        prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {

@@ -93,6 +93,8 @@ pub struct Peer(Arc<Other>);
 
 struct Other {
     ends: Ends,
+    /// The client's address, written down once and not for every request.
+    written: String,
     identity: OnceCell<PeerIdentity>,
     inspector: Option<Inspector>,
 }
@@ -122,14 +124,14 @@ impl Ends {
 impl Peer {
     pub(crate) fn new(ends: Ends, inspector: Inspector) -> Self {
         let (identity, inspector) = (OnceCell::new(), Some(inspector));
-        Self(Arc::new(Other { ends, identity, inspector }))
+        Self(Arc::new(Other { ends, written: ends.client.to_string(), identity, inspector }))
     }
 
     /// A peer that is already known, for routers that are called without a connection.
     pub fn known(address: SocketAddr, identity: PeerIdentity) -> Self {
         let ends = Ends { client: address, server: address };
         let (identity, inspector) = (OnceCell::new_with(Some(identity)), None);
-        Self(Arc::new(Other { ends, identity, inspector }))
+        Self(Arc::new(Other { ends, written: address.to_string(), identity, inspector }))
     }
 
     pub(crate) fn nobody() -> Self {
@@ -138,6 +140,11 @@ impl Peer {
 
     pub fn address(&self) -> SocketAddr {
         self.0.ends.client
+    }
+
+    /// The same as text.
+    pub(crate) fn written_address(&self) -> &str {
+        &self.0.written
     }
 
     /// Where it was that the client came to.
@@ -151,7 +158,7 @@ impl Peer {
 
     /// Found out at the first call, which takes a few milliseconds; then remembered.
     pub async fn identity(&self) -> &PeerIdentity {
-        let Other { ends, identity, inspector } = &*self.0;
+        let Other { ends, identity, inspector, .. } = &*self.0;
         if let Some(known) = identity.get() {
             return known;
         }

@@ -114,7 +114,7 @@ fn id(task: &Value) -> String {
 
 fn caller(name: &str, scopes: Scopes, grant: Grant) -> Caller {
     let mut origin = Origin::new(Surface::A2a, name);
-    origin.principal = Some(name.to_owned());
+    origin.principal = Some(name.into());
     Caller { principal: Principal::new(name).may(scopes).granted(grant), origin }
 }
 
@@ -218,7 +218,7 @@ async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
         (caller("bob", Scopes::CLIENT, Grant::Edits), Mode::Edits),
         (caller("eve", Scopes::CLIENT, Grant::All), Mode::All),
     ] {
-        let name = caller.principal.name.as_str();
+        let name = &*caller.principal.name;
         for (asked, wanted) in [
             (Some(true), Mode::All),
             (None, Mode::All),

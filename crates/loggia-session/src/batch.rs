@@ -17,7 +17,7 @@ const PIECE: usize = 64 * 1024;
 pub const RULES: &str = "rule";
 
 pub fn rule_key(workspace: &str, rule: &str) -> String {
-    format!("{workspace}\u{1f}{rule}")
+    [workspace, "\u{1f}", rule].concat()
 }
 
 #[derive(Default)]
@@ -40,15 +40,15 @@ impl Batch {
             return;
         }
         let envelope = Envelope { seq: session.head().next(), at, origin: origin.clone(), event };
-        let before: Vec<_> = concerned(session, &envelope.event)
-            .map(|task| (task.clone(), Status::of(session, task)))
-            .collect();
+        let [named, running] = concerned(session, &envelope.event);
+        let status = |task: &TaskId| (task.clone(), Status::of(session, task));
+        let before = [named.map(status), running.map(status)];
         session.apply(&envelope);
         let prompted = match &envelope.event {
             Event::PromptAccepted { task, .. } => Some(task),
             _ => None,
         };
-        for (task, status) in before {
+        for (task, status) in before.into_iter().flatten() {
             if prompted == Some(&task) || status != Status::of(session, &task) {
                 self.changed(task, at);
             }
@@ -122,32 +122,31 @@ impl Status {
 }
 
 /// The tasks whose status an event can change. None for what streams, which is most of a log.
-fn concerned<'a>(session: &'a Session, event: &'a Event) -> impl Iterator<Item = &'a TaskId> {
+fn concerned<'a>(session: &'a Session, event: &'a Event) -> [Option<&'a TaskId>; 2] {
     let running = session.turn().map(|turn| &turn.task);
-    let (named, running) = match event {
+    match event {
         Event::TaskOpened { task, .. }
         | Event::TaskClosed { task }
         | Event::PromptScreened { task, .. }
-        | Event::PromptAccepted { task, .. } => (Some(task), None),
+        | Event::PromptAccepted { task, .. } => [Some(task), None],
         Event::PromptWithdrawn { prompt } => {
             let queued = session.queue().find(|queued| queued.prompt == *prompt);
-            (queued.map(|queued| &queued.task), None)
+            [queued.map(|queued| &queued.task), None]
         }
-        Event::TurnStarted { task, .. } => (Some(task), running),
+        Event::TurnStarted { task, .. } => [Some(task), running],
         Event::TurnEnded { .. }
         | Event::ApprovalAsked { .. }
         | Event::ApprovalAnswered { .. }
-        | Event::CallEnded { .. } => (None, running),
-        _ => (None, None),
-    };
-    named.into_iter().chain(running)
+        | Event::CallEnded { .. } => [None, running],
+        _ => [None; 2],
+    }
 }
 
 fn marks(changed: Vec<(TaskId, Millis)>, session: &Session) -> Vec<TaskMark> {
-    let principal = session.opened().and_then(|opened| opened.principal.as_ref());
+    let principal = session.opened().and_then(|opened| opened.principal.as_deref());
     let mark = |(task, updated)| {
         let state = session.task_state(&task)?;
-        Some(TaskMark { task, state, updated, principal: principal.cloned() })
+        Some(TaskMark { task, state, updated, principal: principal.map(str::to_owned) })
     };
     changed.into_iter().filter_map(mark).collect()
 }

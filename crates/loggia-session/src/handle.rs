@@ -53,7 +53,6 @@ pub enum SubmitError {
 }
 
 /// The way to one opening of a session. The hub's own; it keeps nothing from being closed.
-#[derive(Clone)]
 pub(crate) struct Line {
     pub id: SessionId,
     pub epoch: u64,
@@ -87,7 +86,7 @@ impl Line {
 /// A session in somebody's hands. While one exists, the session is not closed for being idle.
 #[derive(Clone)]
 pub struct SessionHandle {
-    pub(crate) line: Line,
+    pub(crate) line: Arc<Line>,
     pub(crate) hold: Arc<Hold>,
 }
 

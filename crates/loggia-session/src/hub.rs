@@ -136,7 +136,7 @@ impl Hub {
     pub async fn stop(&self) {
         let lines = self.seats.remove_all();
         // All at once: each may have to wait for its agent.
-        futures::future::join_all(lines.iter().map(Line::stop)).await;
+        futures::future::join_all(lines.iter().map(|line| line.stop())).await;
     }
 
     async fn handle(&self, id: &SessionId, wanted: Wanted) -> Result<SessionHandle, HubError> {

@@ -8,6 +8,7 @@
 
 mod actor;
 mod batch;
+pub mod boxed;
 pub mod client;
 pub mod handle;
 pub mod hub;

@@ -24,35 +24,39 @@ const SHARED: usize = 4;
 /// [`BATCH`] events of the store, by their place in the log.
 type Block = (u64, Arc<OnceCell<Vec<Arc<Envelope>>>>);
 
+/// In one piece: it is handed to everybody who has anything to do with the session.
 #[derive(Clone)]
-pub struct Log {
+pub struct Log(Arc<Read>);
+
+struct Read {
     session: SessionId,
     store: Arc<dyn Store>,
-    tail: Arc<RwLock<VecDeque<Arc<Envelope>>>>,
+    /// A lock, not a task: readers outnumber writes by far, and the guard lives for a few clones.
+    tail: RwLock<VecDeque<Arc<Envelope>>>,
     /// A lock, not a task: held for a look at a few entries.
-    shared: Arc<Mutex<VecDeque<Block>>>,
+    shared: Mutex<VecDeque<Block>>,
     head: watch::Receiver<Seq>,
 }
 
 /// The writer's end: what it publishes is durable already.
 pub(crate) struct Publisher {
-    tail: Arc<RwLock<VecDeque<Arc<Envelope>>>>,
+    log: Log,
     head: watch::Sender<Seq>,
 }
 
 pub(crate) fn log(session: SessionId, store: Arc<dyn Store>, head: Seq) -> (Publisher, Log) {
-    // A lock, not a task: readers outnumber writes by far, and the guard lives for a few clones.
-    let tail = Arc::new(RwLock::new(VecDeque::new()));
-    let (sender, receiver) = watch::channel(head);
-    let publisher = Publisher { tail: tail.clone(), head: sender };
-    (publisher, Log { session, store, tail, shared: Arc::default(), head: receiver })
+    let (sender, head) = watch::channel(head);
+    let (tail, shared) = (RwLock::default(), Mutex::default());
+    let log = Log(Arc::new(Read { session, store, tail, shared, head }));
+    (Publisher { log: log.clone(), head: sender }, log)
 }
 
 impl Publisher {
     pub fn publish(&self, events: &[Arc<Envelope>]) {
         let Some(last) = events.last() else { return };
         {
-            let mut tail = self.tail.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut tail =
+                self.log.0.tail.write().unwrap_or_else(std::sync::PoisonError::into_inner);
             let excess = (tail.len() + events.len()).saturating_sub(TAIL).min(tail.len());
             tail.drain(..excess);
             let newest = events.iter().skip(events.len().saturating_sub(TAIL));
@@ -64,22 +68,22 @@ impl Publisher {
 
 impl Log {
     pub fn head(&self) -> Seq {
-        *self.head.borrow()
+        *self.0.head.borrow()
     }
 
     /// True when nothing will be published any more.
     pub(crate) fn is_closed(&self) -> bool {
-        self.head.has_changed().is_err()
+        self.0.head.has_changed().is_err()
     }
 
     pub(crate) async fn closed(&self) {
-        let mut head = self.head.clone();
+        let mut head = self.0.head.clone();
         while head.changed().await.is_ok() {}
     }
 
     /// Waits until the log has come so far; false if it never will.
     pub(crate) async fn reached(&self, seq: Seq) -> bool {
-        self.head() >= seq || self.head.clone().wait_for(|head| *head >= seq).await.is_ok()
+        self.head() >= seq || self.0.head.clone().wait_for(|head| *head >= seq).await.is_ok()
     }
 
     /// Up to [`BATCH`] events after `after`; empty only at the head.
@@ -101,7 +105,7 @@ impl Log {
         // Only a block that is full stays as it is.
         if self.head().0 >= start.0 + size {
             let block = self.block(start);
-            let read = || self.store.read(&self.session, start, BATCH);
+            let read = || self.0.store.read(&self.0.session, start, BATCH);
             let events = block.get_or_try_init(read).await?;
             let skip = usize::try_from(after.0 - start.0).unwrap_or(BATCH);
             let rest: Vec<_> = events.iter().skip(skip).cloned().collect();
@@ -109,11 +113,11 @@ impl Log {
                 return Ok(rest);
             }
         }
-        self.store.read(&self.session, after, BATCH).await
+        self.0.store.read(&self.0.session, after, BATCH).await
     }
 
     fn block(&self, start: Seq) -> Arc<OnceCell<Vec<Arc<Envelope>>>> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, block)) = shared.iter().find(|(at, _)| *at == start.0) {
             return block.clone();
         }
@@ -126,7 +130,7 @@ impl Log {
     }
 
     fn newest_after(&self, after: Seq) -> Option<Vec<Arc<Envelope>>> {
-        let tail = self.tail.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let tail = self.0.tail.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let first = tail.front()?.seq;
         let skip = (after.0 + 1).checked_sub(first.0)?;
         let skip = usize::try_from(skip).ok()?;
@@ -134,12 +138,12 @@ impl Log {
     }
 
     pub(crate) async fn remembered_rules(&self, workspace: &str) -> Result<Vec<Rule>, StoreError> {
-        crate::hub::project_rules(self.store.as_ref(), workspace).await
+        crate::hub::project_rules(self.0.store.as_ref(), workspace).await
     }
 
     /// Everything after `after`, then whatever comes, in order and without gaps.
     pub(crate) fn follow(&self, after: Seq, hold: Option<Arc<Hold>>) -> Follower {
-        Follower { log: self.clone(), head: self.head.clone(), cursor: after, _hold: hold }
+        Follower { log: self.clone(), head: self.0.head.clone(), cursor: after, _hold: hold }
     }
 }
 

@@ -174,7 +174,7 @@ pub trait Agent: Send + Sync + 'static {
         false
     }
 
-    fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>>;
+    fn run(&self, turn: Turn) -> BoxFuture<'_, Result<(), TurnOver>>;
 }
 
 /// Why an agent stopped before its turn was done.

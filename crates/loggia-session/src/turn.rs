@@ -42,11 +42,11 @@ pub(crate) type Waiter = oneshot::Sender<Result<Permit, CallOutcome>>;
 pub struct TurnContext {
     pub session: SessionId,
     /// Whose session it is, where that is known.
-    pub owner: Option<String>,
+    pub owner: Option<Arc<str>>,
     pub turn: TurnId,
     pub task: TaskId,
     pub prompt: PromptId,
-    pub content: Content,
+    pub content: Arc<Content>,
     /// The prompt is this command line of a person's own, which may run as it stands, once.
     pub line: Option<String>,
     pub settings: Settings,

@@ -20,6 +20,11 @@ pub fn shown(session: &SessionId) -> &str {
     marked(session.as_str()).unwrap_or(session.as_str())
 }
 
+/// The same as an id.
+pub fn shown_id(session: SessionId) -> SessionId {
+    marked(session.as_str()).map(SessionId::from).unwrap_or(session)
+}
+
 /// Whether a name looks like an id with a mark; such a name needs a mark itself.
 pub fn is_apart(name: &SessionId) -> bool {
     marked(name.as_str()).is_some()

@@ -25,7 +25,7 @@ pub const DESCRIPTION: &str = "An extension for interactive development tasks, e
 pub const PROFILE: &str = "development-tool";
 
 /// Both spellings of the header that activates extensions, 1.0's first.
-pub const HEADERS: [&str; 2] = ["A2A-Extensions", "X-A2A-Extensions"];
+pub const HEADERS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
 /// Whether this URI names our extension in a version that goes together with ours.
 pub fn is_ours(uri: &str) -> bool {

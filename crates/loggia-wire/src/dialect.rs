@@ -129,8 +129,8 @@ pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireEr
 /// may call them.
 pub fn check_call_version(given: Option<&str>, call: &Call) -> Result<(), WireError> {
     let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-    let newer = check_version(given, Dialect::A2a1).is_ok();
-    match commands::METHODS.contains(&call.method.as_str()) && newer {
+    let newer = || check_version(given, Dialect::A2a1).is_ok();
+    match commands::METHODS.contains(&call.method.as_str()) && newer() {
         true => Ok(()),
         false => check_version(given, dialect),
     }

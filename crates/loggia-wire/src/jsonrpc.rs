@@ -116,7 +116,9 @@ const MALFORMED: WireError = WireError::Parse("it is malformed");
 
 fn one(text: &str) -> Result<Call, Rejected> {
     let nameless = Rejected::nameless;
-    let members = read_members(text).map_err(|_| nameless(MALFORMED))?;
+    // Parameters that can not be read are looked at once more without them, for the id to answer under.
+    let members = read_members(text, Ok).or_else(|_| read_members(text, read_params));
+    let members = members.map_err(|_| nameless(MALFORMED))?;
     let members = members
         .ok_or_else(|| nameless(WireError::InvalidRequest("a request must be an object")))?;
     let id = members.id.map_or(Ok(Id::NULL), read_id).map_err(nameless)?;
@@ -133,7 +135,7 @@ fn one(text: &str) -> Result<Call, Rejected> {
     if !(1..=METHOD_LIMIT).contains(&method.len()) {
         return Err(named(WireError::InvalidRequest("method must be a short string")));
     }
-    let params = members.params.map_or(Ok(Value::Null), read_params).map_err(named)?;
+    let params = members.params.unwrap_or(Ok(Value::Null)).map_err(named)?;
     Ok(Call { id, method: method.into_owned(), params })
 }
 
@@ -162,20 +164,23 @@ fn read_params(raw: &RawValue) -> Result<Value, WireError> {
     serde_json::from_str(raw.get()).map_err(|_| MALFORMED)
 }
 
-/// The members of an envelope, unread.
+/// The members of an envelope, unread but for the parameters.
 #[derive(Default)]
 struct Members<'a> {
     jsonrpc: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
     method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
+    params: Option<Result<Value, WireError>>,
     twice: bool,
 }
 
 /// None: well-formed, but no object.
-fn read_members(text: &str) -> Result<Option<Members<'_>>, serde_json::Error> {
-    struct Envelope;
-    impl<'de> Visitor<'de> for Envelope {
+fn read_members<'a, P: Deserialize<'a>>(
+    text: &'a str,
+    read_params: fn(P) -> Result<Value, WireError>,
+) -> Result<Option<Members<'a>>, serde_json::Error> {
+    struct Envelope<P>(fn(P) -> Result<Value, WireError>);
+    impl<'de, P: Deserialize<'de>> Visitor<'de> for Envelope<P> {
         type Value = Members<'de>;
 
         fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -189,7 +194,11 @@ fn read_members(text: &str) -> Result<Option<Members<'_>>, serde_json::Error> {
                     "jsonrpc" => &mut members.jsonrpc,
                     "id" => &mut members.id,
                     "method" => &mut members.method,
-                    "params" => &mut members.params,
+                    "params" => {
+                        members.twice |= members.params.is_some();
+                        members.params = Some(self.0(map.next_value()?));
+                        continue;
+                    }
                     _ => {
                         map.next_value::<IgnoredAny>()?;
                         continue;
@@ -205,7 +214,7 @@ fn read_members(text: &str) -> Result<Option<Members<'_>>, serde_json::Error> {
         return serde_json::from_str::<&RawValue>(text).map(|_| None);
     }
     let mut reader = serde_json::Deserializer::from_str(text);
-    let members = reader.deserialize_map(Envelope)?;
+    let members = reader.deserialize_map(Envelope(read_params))?;
     reader.end()?;
     Ok(Some(members))
 }

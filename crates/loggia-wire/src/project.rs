@@ -183,7 +183,7 @@ impl Projector {
     pub fn new(session: SessionId, view: View) -> Self {
         Self {
             view,
-            session: SessionId::from(context::shown(&session)),
+            session: context::shown_id(session),
             model: String::new(),
             tasks: Tasks::default(),
             calls: Calls::default(),

@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
 
     /// Where a member of this object stands.
     pub fn path(&self, name: &str) -> String {
-        if self.at.is_empty() { name.to_owned() } else { format!("{}.{name}", self.at) }
+        if self.at.is_empty() { name.to_owned() } else { [self.at.as_str(), ".", name].concat() }
     }
 
     /// Where this object stands.
@@ -110,19 +110,19 @@ impl<'a> Fields<'a> {
 
     /// A short name: 1 to 256 characters.
     pub fn id(&self, name: &str) -> Read<Option<&'a str>> {
-        let Some(text) = self.text(name)? else { return Ok(None) };
-        match is_id(text) {
-            true => Ok(Some(text)),
+        self.short(name, self.text(name)?)
+    }
+
+    fn short(&self, name: &str, text: Option<&'a str>) -> Read<Option<&'a str>> {
+        match text.is_none_or(is_id) {
+            true => Ok(text),
             false => Err(violation(self.path(name), ID_LENGTH)),
         }
     }
 
     /// The same, where an empty string is how the protocol's default looks.
     pub fn optional_id(&self, name: &str) -> Read<Option<&'a str>> {
-        match self.text(name)? {
-            Some("") => Ok(None),
-            Some(_) | None => self.id(name),
-        }
+        self.short(name, self.text(name)?.filter(|text| !text.is_empty()))
     }
 
     pub fn needed_id(&self, name: &str) -> Read<&'a str> {
@@ -130,22 +130,22 @@ impl<'a> Fields<'a> {
     }
 
     pub fn ids(&self, name: &str) -> Read<Vec<&'a str>> {
-        self.items(name)?
-            .into_iter()
-            .map(|(at, value)| match value.as_str() {
+        let texts = self.array(name)?.iter().enumerate();
+        texts
+            .map(|(n, value)| match value.as_str() {
                 Some(text) if is_id(text) => Ok(text),
-                Some(_) => Err(violation(at, ID_LENGTH)),
-                None => Err(violation(at, "must be a string")),
+                Some(_) => Err(violation(self.item_path(name, n), ID_LENGTH)),
+                None => Err(violation(self.item_path(name, n), "must be a string")),
             })
             .collect()
     }
 
     pub fn texts(&self, name: &str) -> Read<Vec<String>> {
-        self.items(name)?
-            .into_iter()
-            .map(|(at, value)| match value.as_str() {
+        let texts = self.array(name)?.iter().enumerate();
+        texts
+            .map(|(n, value)| match value.as_str() {
                 Some(text) => Ok(text.to_owned()),
-                None => Err(violation(at, "must be a string")),
+                None => Err(violation(self.item_path(name, n), "must be a string")),
             })
             .collect()
     }
@@ -176,14 +176,20 @@ impl<'a> Fields<'a> {
 
     /// The elements of an array with their places; an absent array is empty.
     pub fn items(&self, name: &str) -> Read<Vec<(String, &'a Value)>> {
-        let at = self.path(name);
+        let items = self.array(name)?.iter().enumerate();
+        Ok(items.map(|(n, item)| (self.item_path(name, n), item)).collect())
+    }
+
+    fn array(&self, name: &str) -> Read<&'a [Value]> {
         match self.get(name) {
-            None => Ok(Vec::new()),
-            Some(Value::Array(items)) => {
-                Ok(items.iter().enumerate().map(|(n, item)| (format!("{at}[{n}]"), item)).collect())
-            }
-            Some(_) => Err(violation(at, "must be an array")),
+            None => Ok(&[]),
+            Some(Value::Array(items)) => Ok(items),
+            Some(_) => Err(violation(self.path(name), "must be an array")),
         }
+    }
+
+    fn item_path(&self, name: &str, n: usize) -> String {
+        [self.path(name).as_str(), "[", n.to_string().as_str(), "]"].concat()
     }
 
     pub fn metadata(&self, name: &str) -> Read<Option<Value>> {

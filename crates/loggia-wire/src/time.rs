@@ -1,12 +1,14 @@
 //! Moments as the wire writes them: RFC 3339, UTC, milliseconds; in HTTP's own headers, HTTP's way.
 
 use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
 use loggia_core::Millis;
 
 /// `2026-10-28T10:30:00.000Z`. A moment beyond the calendar is shown as 1970.
 pub fn rfc3339(at: Millis) -> String {
     let moment = Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH);
-    format!("{moment:.3}")
+    const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
+    PRINTER.timestamp_to_string(&moment)
 }
 
 /// `Wed, 28 Oct 2026 10:30:00 GMT`.

@@ -22,7 +22,7 @@ const PROMPT_LIMIT: usize = 512 * 1024;
 /// What the model is told in place of a command that was typed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expanded {
-    pub content: Content,
+    pub content: Arc<Content>,
     /// Calls that the log holds of this turn were only made to write it.
     pub afresh: bool,
 }
@@ -35,7 +35,8 @@ pub async fn recorded(turn: &Turn) -> Result<Option<Expanded>, TurnOver> {
         Event::PromptExpanded { turn, text, .. } if *turn == context.turn => Some(text.clone()),
         _ => None,
     });
-    Ok(text.map(|text| Expanded { content: with_text(&context.content, text), afresh: false }))
+    Ok(text
+        .map(|text| Expanded { content: with_text(&context.content, text).into(), afresh: false }))
 }
 
 /// None where a person or a rule did not let one of its commands run; that has been said.
@@ -94,7 +95,7 @@ pub async fn expand(
     text.push_str(&template.after(&given));
     within_limit(&text).map_err(failed)?;
     turn.expand(&command.name, &command.source, &text).await?;
-    Ok(Some(Expanded { content: with_text(&context.content, text), afresh: true }))
+    Ok(Some(Expanded { content: with_text(&context.content, text).into(), afresh: true }))
 }
 
 fn within_limit(text: &str) -> Result<(), String> {

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn asked(text: &str) -> Message {
-        Message::User(Content::text(text))
+        Message::User(Content::text(text).into())
     }
 
     fn call(tool: &str, input: Value, outcome: CallOutcome) -> PastCall {

@@ -16,9 +16,9 @@ pub fn play(model: impl Fn(&ModelRequest) -> Actions, prompt: &str, outcomes: &[
         purpose: Purpose::Turn,
         instructions: String::new(),
         messages: vec![
-            Message::User(Content::text("an earlier prompt")),
+            Message::User(Content::text("an earlier prompt").into()),
             Message::Reply(earlier),
-            Message::User(Content::text(prompt)),
+            Message::User(Content::text(prompt).into()),
         ],
         tools: [].into(),
     };

@@ -197,7 +197,7 @@ impl Stage {
             timeout: None,
             limits: Limits::default(),
         };
-        let by = loggia_core::Origin { principal: owner.map(str::to_owned), ..origin() };
+        let by = loggia_core::Origin { principal: owner.map(Into::into), ..origin() };
         let new = NewSession { workspace, settings, agent: AgentName("test".into()) };
         let handle = self.hub.create_named(Some(id), new, by).await.unwrap();
         let follower = handle.follow(Seq::ZERO);

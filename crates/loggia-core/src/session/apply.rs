@@ -1,5 +1,7 @@
 //! The fold: one event into state. Total: whatever a log holds, folding it does not fail.
 
+use std::sync::Arc;
+
 use crate::call::{CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{CallId, TaskId};
@@ -56,7 +58,7 @@ impl Session {
                     accepted: envelope.seq,
                     prompt: prompt.clone(),
                     task: task.clone(),
-                    content: content.clone(),
+                    content: Arc::new(content.clone()),
                     shell: *shell,
                 });
             }

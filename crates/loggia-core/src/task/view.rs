@@ -4,7 +4,7 @@
 //! knows besides what a decision does not need: the words and the results. Holds facts only; how a
 //! question is worded or a result is shown belongs to whoever shows it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::approval::{AnswerMessage, ChoiceId, Edit};
 use crate::call::{Artifact, CallOutcome, Details, Output};
@@ -17,10 +17,10 @@ use crate::task::TaskState;
 /// Every task of one session, in the order they began.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tasks {
-    views: HashMap<TaskId, TaskView>,
+    views: BTreeMap<TaskId, TaskView>,
     order: Vec<TaskId>,
     /// Prompts that wait for their turn.
-    queued: HashMap<PromptId, TaskId>,
+    queued: BTreeMap<PromptId, TaskId>,
     turn: Option<Running>,
 }
 

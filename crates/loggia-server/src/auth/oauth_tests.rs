@@ -154,7 +154,7 @@ async fn a_client_of_an_earlier_version_stays_who_it_was() {
     let issued = oauth.issue(asked("ann", secret.reveal(), None), somewhere(1), &LOCAL).await;
     let Ok(Issued { token, .. }) = issued else { panic!("no token") };
     let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
-    assert_eq!(principal.name, "client:ann");
+    assert_eq!(&*principal.name, "client:ann");
     assert!(oauth.still_knows("client:ann").await.unwrap());
     clients.rotate("ann").await.unwrap();
     assert!(oauth.still_knows("client:ann").await.unwrap());
@@ -177,7 +177,7 @@ async fn a_code_makes_a_client_of_its_own() {
     let Ok(Paired { issued, client, secret }) = paired else { panic!("not let in") };
     assert_eq!((client.name.as_str(), client.scopes), ("Ann-s-phone", Scopes::CLIENT));
     let Judged::Somebody(principal) = judged(&oauth, &issued.token).await else { panic!("nobody") };
-    assert_eq!((&principal.name, principal.scopes), (&client.principal(), Scopes::CLIENT));
+    assert_eq!((&*principal.name, principal.scopes), (client.principal().as_str(), Scopes::CLIENT));
     assert_eq!(principal.grant, Grant::None);
     let day = client.until.unwrap().0 - client.created.0;
     assert!((23 * 3_600_000..=24 * 3_600_000).contains(&day), "{day}");

@@ -49,7 +49,7 @@ pub(super) fn check(parts: &Parts, body: &Body, limit: u64) -> Result<(), Reject
 /// What changes something is JSON.
 pub(super) fn check_type(parts: &Parts, body: &Body) -> Result<(), Rejection> {
     let changes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    let spoken = is_json(&parts.headers, has_body(parts, body)) || is_grpc(parts);
+    let spoken = is_json(&parts.headers, || has_body(parts, body)) || is_grpc(parts);
     if changes.contains(&parts.method) && !spoken {
         return Err(NOT_JSON);
     }
@@ -74,10 +74,10 @@ fn has_body(parts: &Parts, body: &Body) -> bool {
 
 /// One content type, exactly one of ours, parameters aside. Browsers send neither of them across
 /// origins without asking first.
-fn is_json(headers: &HeaderMap, has_body: bool) -> bool {
+fn is_json(headers: &HeaderMap, has_body: impl FnOnce() -> bool) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     match (types.next(), types.next()) {
-        (None, _) => !has_body,
+        (None, _) => !has_body(),
         (Some(_), Some(_)) => false,
         (Some(value), None) => {
             let essence = value.to_str().ok().and_then(|text| text.split(';').next());

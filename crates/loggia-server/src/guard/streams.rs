@@ -29,14 +29,14 @@ impl Default for StreamLimits {
 pub struct Streams {
     limits: StreamLimits,
     /// A lock, not a task: held for one look-up, and a permit must return its place in `drop`.
-    open: Arc<Mutex<HashMap<String, usize>>>,
+    open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
 
 /// One place; dropping it frees the place.
 #[must_use = "the place is free again as soon as the permit is dropped"]
 pub struct StreamPermit {
-    name: String,
-    open: Arc<Mutex<HashMap<String, usize>>>,
+    name: Arc<str>,
+    open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
 
 impl Streams {

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::{BoxFuture, join_all};
+use loggia_session::boxed::boxed;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
     Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, devtool,
@@ -24,6 +25,12 @@ use crate::state::{Caller, Server};
 /// How long a body may take to arrive.
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
+/// Read of every request: known here as what they are, so that they are not read as names first.
+static VERSION: HeaderName = HeaderName::from_static("a2a-version");
+static LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+static EXTENSIONS: [HeaderName; 2] =
+    [HeaderName::from_static(devtool::HEADERS[0]), HeaderName::from_static(devtool::HEADERS[1])];
+
 /// What a request says outside its body.
 #[derive(Clone)]
 pub(crate) struct Envelope {
@@ -37,7 +44,7 @@ pub(crate) struct Envelope {
 
 /// Boxed here, because who calls it would move it from hand to hand first.
 pub fn post(State(server): State<Arc<Server>>, request: Request) -> BoxFuture<'static, Response> {
-    Box::pin(async move { answer(&server, request, Spoken::Every).await })
+    boxed(move || async move { answer(&server, request, Spoken::Every).await })
 }
 
 pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoken) -> Response {
@@ -69,9 +76,8 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoke
 impl Envelope {
     pub fn of(request: &Request, spoken: Spoken) -> Option<Self> {
         let headers = request.headers();
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let version = asked_version(request);
-        let resume = text("last-event-id").and_then(|id| id.parse().ok());
+        let resume = headers.get(&LAST_EVENT).and_then(|id| id.to_str().ok()?.parse().ok());
         Some(Self {
             caller: super::caller(request)?,
             version,
@@ -85,7 +91,7 @@ impl Envelope {
 
 /// The version that a request names: in the header, or for clients without headers in the query.
 pub(super) fn asked_version(request: &Request) -> Option<String> {
-    let header = request.headers().get("a2a-version").map(|value| {
+    let header = request.headers().get(&VERSION).map(|value| {
         // What is no text is no version, and not the same as none.
         value.to_str().unwrap_or("?").to_owned()
     });
@@ -99,7 +105,7 @@ fn query_version(request: &Request) -> Option<String> {
 }
 
 fn activated(headers: &HeaderMap) -> Extension {
-    let values = devtool::HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    let values = EXTENSIONS.iter().flat_map(|name| headers.get_all(name));
     devtool::activated_by_header(values.filter_map(|value| value.to_str().ok()))
 }
 
@@ -152,8 +158,8 @@ async fn respond(
 pub(crate) fn named_extension(mut response: Response, extension: Extension) -> Response {
     if extension == Extension::On {
         let value = HeaderValue::from_static(devtool::URI);
-        for name in ["a2a-extensions", "x-a2a-extensions"] {
-            response.headers_mut().insert(name, value.clone());
+        for name in &EXTENSIONS {
+            response.headers_mut().insert(name.clone(), value.clone());
         }
     }
     response

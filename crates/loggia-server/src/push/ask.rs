@@ -89,7 +89,7 @@ impl Server {
             task: task.clone(),
             target,
             view,
-            principal: caller.principal.name.clone(),
+            principal: caller.principal.name.to_string(),
             start: Start::Snapshot,
         };
         let Registered { registration, .. } = outbox.register(wanted).await?;
@@ -177,7 +177,7 @@ impl Server {
             task,
             target,
             view,
-            principal: caller.principal.name.clone(),
+            principal: caller.principal.name.to_string(),
             start: Start::After(handle.head()),
         };
         let registered = Box::pin(outbox.register(wanted)).await?;

@@ -158,7 +158,7 @@ pub fn send03(text: &str, config: Value) -> Value {
 
 fn caller(name: &str) -> Caller {
     let mut origin = Origin::new(Surface::A2a, name);
-    origin.principal = Some(name.to_owned());
+    origin.principal = Some(name.into());
     let principal = Principal { local: true, ..Principal::new(name).may(Scopes::CLIENT) };
     Caller { principal, origin }
 }

@@ -18,6 +18,7 @@ use futures::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use super::Actor;
+use crate::boxed::boxed;
 
 pub(crate) struct Bed {
     /// A lock, not a task: held for a look at what waits.
@@ -67,7 +68,7 @@ impl Bed {
     /// once where the writer is awake.
     pub async fn step(self: &Arc<Self>) {
         if let Some(writer) = self.take() {
-            Stepping { bed: self.clone(), work: Some(Box::pin(writer.step())) }.await;
+            Stepping { bed: self.clone(), work: Some(boxed(|| writer.step())) }.await;
         }
     }
 

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{Actor, Step};
+use crate::boxed::boxed;
 use crate::handle::Told;
 use crate::ports::{Agent, TurnOver};
 use crate::turn::{FromAgent, PendingCall, Turn, TurnContext};
@@ -137,7 +138,8 @@ impl Actor {
             sender: self.report_sender.clone(),
             stop: stop.clone(),
         };
-        let working = Box::pin(drive(self.agent.clone(), work, previous));
+        let agent = self.agent.clone();
+        let working = boxed(move || drive(agent, work, previous));
         Some(Begun { turn: turn.clone(), stop, working })
     }
 }

@@ -12,7 +12,7 @@
 //! those that are too many. For the others' time there is one sleeper for all of them, which ends
 //! when nobody is idle.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, hash_map};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -119,7 +119,7 @@ impl Default for Entry {
 
 /// One opening of a session. Its bed tells it from the next.
 struct Seat {
-    line: Line,
+    line: Arc<Line>,
     hold: Weak<Hold>,
     idle: Option<Waiting>,
 }
@@ -163,7 +163,7 @@ impl Drop for Hold {
 pub(crate) enum Claim {
     Open(SessionHandle),
     /// It stops, or is closing; free once this is gone.
-    Leaving(Line),
+    Leaving(Arc<Line>),
     Absent(Door),
 }
 
@@ -230,7 +230,7 @@ impl Seats {
     /// Makes a new opening known. Its writer may begin after this, not before.
     pub fn sit(self: &Arc<Self>, line: Line) -> SessionHandle {
         let session = line.id.clone();
-        let mut seat = Seat { line, hold: Weak::new(), idle: None };
+        let mut seat = Seat { line: Arc::new(line), hold: Weak::new(), idle: None };
         let mut table = self.table();
         let Table { entries, idle, .. } = &mut *table;
         let handle = seat.take(Arc::downgrade(self), idle);
@@ -239,7 +239,7 @@ impl Seats {
     }
 
     /// Takes a session out, for whoever wants to stop it.
-    pub fn remove(&self, session: &SessionId) -> Option<Line> {
+    pub fn remove(&self, session: &SessionId) -> Option<Arc<Line>> {
         let mut table = self.table();
         let seat = table.entries.get_mut(session)?.seat.take()?;
         if let Some(waiting) = seat.idle {
@@ -248,7 +248,7 @@ impl Seats {
         Some(seat.line)
     }
 
-    pub fn remove_all(&self) -> Vec<Line> {
+    pub fn remove_all(&self) -> Vec<Arc<Line>> {
         let mut table = self.table();
         table.idle = Row::default();
         table.entries.drain().filter_map(|(_, entry)| entry.seat).map(|seat| seat.line).collect()
@@ -310,16 +310,18 @@ impl Seats {
     /// The writer is gone. Whoever opens the session next has a seat of their own.
     fn leave(&self, session: &SessionId, bed: &Weak<Bed>) {
         let mut table = self.table();
-        let Some(seat) = table.seat(session, bed) else { return };
-        if let Some(waiting) = seat.idle.take() {
-            table.idle.remove(waiting);
+        let Table { entries, idle, .. } = &mut *table;
+        let hash_map::Entry::Occupied(mut entry) = entries.entry(session.clone()) else { return };
+        let Some(seat) = entry.get_mut().seat.take_if(|seat| seat.is_of(bed)) else { return };
+        if let Some(waiting) = seat.idle {
+            idle.remove(waiting);
         }
-        if let Some(entry) = table.entries.get_mut(session) {
-            entry.seat = None;
-            if Arc::strong_count(&entry.door) == 1 {
-                table.entries.remove(session);
-            }
+        if Arc::strong_count(&entry.get().door) == 1 {
+            entry.remove();
         }
+        // Not under the lock: with it may go what is left of the session.
+        drop(table);
+        drop(seat);
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -338,7 +340,7 @@ async fn sleep_for(seats: Weak<Seats>) {
 impl Table {
     fn seat(&mut self, session: &SessionId, bed: &Weak<Bed>) -> Option<&mut Seat> {
         let seat = self.entries.get_mut(session)?.seat.as_mut();
-        seat.filter(|seat| std::ptr::eq(Arc::as_ptr(&seat.line.bed), bed.as_ptr()))
+        seat.filter(|seat| seat.is_of(bed))
     }
 
     /// The writer of a session that was idle, which nobody can reach any more.
@@ -352,6 +354,10 @@ impl Table {
 }
 
 impl Seat {
+    fn is_of(&self, bed: &Weak<Bed>) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.line.bed), bed.as_ptr())
+    }
+
     /// A handle for somebody outside, which keeps the session from being idle.
     fn take(&mut self, seats: Weak<Seats>, idle: &mut Row) -> SessionHandle {
         if let Some(waiting) = self.idle.take() {

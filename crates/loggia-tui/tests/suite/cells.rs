@@ -14,7 +14,7 @@ fn here() -> Origin {
 }
 
 fn ada() -> Origin {
-    Origin { principal: Some("ada".to_owned()), ..Origin::new(Surface::A2a, "ide-1") }
+    Origin { principal: Some("ada".into()), ..Origin::new(Surface::A2a, "ide-1") }
 }
 
 fn prompt(origin: Origin, text: &str) -> Cell {
@@ -32,10 +32,8 @@ fn gallery(width: usize, expanded: bool, cells: &[(&str, Cell)]) -> String {
 
 #[test]
 fn prompts_say_where_they_come_from() {
-    let attached = Origin {
-        principal: Some("local:1000".to_owned()),
-        ..Origin::new(Surface::Tui, "terminal-2")
-    };
+    let attached =
+        Origin { principal: Some("local:1000".into()), ..Origin::new(Surface::Tui, "terminal-2") };
     let waits = |queued, withdrawn| {
         let text = "and then the tests".to_owned();
         from(ada(), CellBody::Prompt { text, queued, withdrawn })

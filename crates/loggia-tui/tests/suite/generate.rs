@@ -58,7 +58,7 @@ pub fn nasty() -> impl Strategy<Value = String> {
 fn origin() -> impl Strategy<Value = Origin> {
     let surface = prop::sample::select(vec![Surface::Tui, Surface::A2a, Surface::Web]);
     (surface, nasty(), prop::option::of(nasty())).prop_map(|(surface, client, principal)| Origin {
-        principal,
+        principal: principal.map(Into::into),
         ..Origin::new(surface, client.as_str())
     })
 }

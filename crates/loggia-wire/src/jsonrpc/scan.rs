@@ -5,12 +5,10 @@
 /// more than `values_limit` values: read, each takes many times the two bytes it can be written in.
 pub fn excess(json: &[u8], depth_limit: usize, values_limit: usize) -> Option<&'static str> {
     let (mut depth, mut values) = (0usize, 0usize);
-    let mut quoted = Quoted::default();
-    for &byte in json {
-        if quoted.swallows(byte) {
-            continue;
-        }
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
         match byte {
+            b'"' => skip_string(&mut bytes),
             b'[' | b'{' => {
                 depth += 1;
                 values += 1;
@@ -29,27 +27,14 @@ pub fn excess(json: &[u8], depth_limit: usize, values_limit: usize) -> Option<&'
     None
 }
 
-/// Where a reader of JSON stands: in a string or not.
-#[derive(Default)]
-struct Quoted {
-    open: bool,
-    escaped: bool,
-}
-
-impl Quoted {
-    /// Whether this byte belongs to a string, its quotes included.
-    fn swallows(&mut self, byte: u8) -> bool {
-        if !self.open {
-            self.open = byte == b'"';
-            return self.open;
+/// Goes on behind the quote that ends a string.
+fn skip_string<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            // Whatever it is, it ends nothing.
+            b'\\' => drop(bytes.next()),
+            _ => {}
         }
-        if self.escaped {
-            self.escaped = false;
-        } else if byte == b'\\' {
-            self.escaped = true;
-        } else if byte == b'"' {
-            self.open = false;
-        }
-        true
     }
 }

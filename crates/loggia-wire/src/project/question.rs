@@ -1,5 +1,7 @@
 //! Words for things: a question that a person can read and answer, and what a turn came to.
 
+use std::borrow::Cow;
+
 use loggia_core::{Artifact, Details, Event, Exchange, Source, TaskView, TurnId, TurnOutcome};
 
 use super::Step;
@@ -64,17 +66,19 @@ pub(crate) fn sources_text(sources: &[Source]) -> String {
 pub(super) const PARAGRAPH: &str = "\n\n";
 
 pub(super) fn response_id(turn: &TurnId) -> String {
-    format!("response-{turn}")
+    ["response-", turn.as_str()].concat()
 }
 
 /// All that the agent said in a turn.
 pub(super) fn response_text(task: &TaskView, wanted: &TurnId) -> String {
     let said = task.history.iter().filter_map(|said| match said {
-        Exchange::Reply { turn, text, .. } => (turn == wanted).then(|| text.clone()),
-        Exchange::Sources { turn, sources, .. } => (turn == wanted).then(|| sources_text(sources)),
+        Exchange::Reply { turn, text, .. } => (turn == wanted).then(|| Cow::from(text)),
+        Exchange::Sources { turn, sources, .. } => {
+            (turn == wanted).then(|| sources_text(sources).into())
+        }
         Exchange::Prompt { .. } | Exchange::Question { .. } | Exchange::Answer { .. } => None,
     });
-    said.collect::<Vec<String>>().join(PARAGRAPH)
+    said.collect::<Vec<Cow<'_, str>>>().join(PARAGRAPH)
 }
 
 /// A chunk that an agent published. The first chunk of an artifact appends to nothing.

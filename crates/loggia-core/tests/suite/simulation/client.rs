@@ -64,7 +64,7 @@ impl Client {
         let surfaces = [Surface::Tui, Surface::A2a, Surface::Acp, Surface::Web, Surface::Sdlc];
         let mut origin =
             Origin::new(surfaces[number % surfaces.len()], format!("client-{number}").as_str());
-        origin.principal = rng.percent(30).then(|| format!("person-{number}"));
+        origin.principal = rng.percent(30).then(|| format!("person-{number}").into());
         Self {
             origin,
             embedded: number == 0,
