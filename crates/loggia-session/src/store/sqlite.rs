@@ -38,7 +38,8 @@ use append::{AppendJob, Held};
 use kept::{Kept, Mark};
 use lease::{FreshRows, Locks};
 use read::{READS, Readers};
-use settle::Journals;
+use settle::{Journals, LeftBehind};
+use tables::Tables;
 use writer::{Job, Places, Writer};
 
 const DATABASE: &str = "loggia.db";
@@ -60,9 +61,16 @@ pub struct SqliteStore {
     findings: Vec<String>,
 }
 
+/// What is answered while nothing can be written, and so nothing learned.
+enum Otherwise {
+    Fail,
+    /// Better an older list than none.
+    Older,
+}
+
 struct Inner {
     path: PathBuf,
-    journals: Journals,
+    tables: Arc<Tables>,
     readers: Readers,
     copied: AtomicBool,
 }
@@ -96,25 +104,32 @@ impl SqliteStore {
         locks.join()?;
         create_private(&path)?;
         let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        schema::migrate(&mut connection, &path)?;
+        findings.extend(schema::migrate(&mut connection, &path)?);
         let journals = Journals::beside(&path);
         let left = journals.left_behind(&connection, &locks)?;
-        for damage in left.iter().filter_map(|left| left.damage.as_deref()) {
-            findings.push(format!("{damage}{}", copy_sentence(keep_copy(&path).as_deref())));
+        // One copy of all, and none where there is nothing to copy.
+        let copy = left.iter().any(LeftBehind::is_damaged).then(|| keep_copy(&path)).flatten();
+        for left in &left {
+            let copy = copy.as_deref().filter(|_| left.is_damaged());
+            findings.extend(left.damage.as_ref().map(|damage| match copy {
+                Some(_) => format!("{damage}{}", copy_sentence(copy)),
+                None => damage.clone(),
+            }));
         }
         if let Err(error) = journals.take_over(&mut connection, &left) {
             // It stays where it is, and is settled by whoever needs it.
             tracing::warn!("what another process left in its journal: {error}");
         }
+        let tables = Arc::new(Tables::new(connection, &path)?);
         let inner = Arc::new(Inner {
-            journals,
+            tables: tables.clone(),
             readers: Readers::new(path.clone()),
             copied: AtomicBool::new(false),
             path,
         });
         let rows = Arc::<FreshRows>::default();
         let places = Places { locks: locks.clone(), rows: rows.clone() };
-        let writer = Writer::start(connection, &inner.path, places)?;
+        let writer = Writer::start(tables, &inner.path, places)?;
         let reads = Arc::new(Semaphore::new(READS));
         Ok(Self { inner, reads, writer, locks, rows, kept: Kept::default(), findings })
     }
@@ -162,24 +177,28 @@ impl SqliteStore {
     /// learn, and are asked again.
     async fn read_settled<T: Send + 'static>(
         &self,
-        work: impl Fn(&Connection, &Path) -> Result<T, StoreError> + Clone + Send + 'static,
-        is_enough: impl FnOnce(&Result<T, StoreError>) -> bool,
+        look: impl Fn(&Connection, &Path) -> Result<T, StoreError> + Send + 'static,
+        is_enough: impl FnOnce(&Result<T, StoreError>) -> bool + Send + 'static,
+        otherwise: Otherwise,
     ) -> Result<T, StoreError> {
-        let (look, inner) = (work.clone(), self.inner.clone());
-        let looked = self.read_with(move |connection, path| {
+        let tables = self.inner.tables.clone();
+        let read = self.read_with(move |connection, path| {
             // Before the look: what is written later had not happened when this was asked.
             let behind =
-                inner.journals.exist(connection).map_err(|error| describe(error, path))??;
+                tables.journals.exist(connection).map_err(|error| describe(error, path))?;
             let found = look(connection, path);
-            inner.keep_if_damaged(&found);
-            Ok((behind, found))
+            if !behind || is_enough(&found) {
+                return found;
+            }
+            match (tables.settle(None), otherwise) {
+                (Ok(_), _) => look(connection, path),
+                (Err(StoreError::Full { .. } | StoreError::Locked { .. }), Otherwise::Older) => {
+                    found
+                }
+                (Err(error), _) => Err(error),
+            }
         });
-        let (behind, found) = looked.await?;
-        if !behind || is_enough(&found) {
-            return found;
-        }
-        self.write(|reply| Job::Settle { reply }).await?;
-        self.read_with(work).await
+        read.await
     }
 
     async fn write<T>(
@@ -234,36 +253,41 @@ impl Store for SqliteStore {
             Ok(events) => events.len() >= limit,
             Err(error) => !matches!(error, StoreError::Unknown(_)),
         };
-        Box::pin(self.read_settled(look, is_enough))
+        Box::pin(self.read_settled(look, is_enough, Otherwise::Fail))
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
         let session = session.clone();
         let look =
             move |connection: &Connection, path: &Path| read::head(connection, path, &session);
-        Box::pin(self.read_settled(look, Result::is_err))
+        Box::pin(self.read_settled(look, Result::is_err, Otherwise::Fail))
     }
 
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
         let task = task.clone();
         let look =
             move |connection: &Connection, path: &Path| read::locate(connection, path, &task);
-        Box::pin(self.read_settled(look, |found| !matches!(found, Ok(None))))
+        Box::pin(self.read_settled(look, |found| !matches!(found, Ok(None)), Otherwise::Fail))
     }
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
         let look =
             move |connection: &Connection, path: &Path| tasks::page(connection, path, &query);
-        Box::pin(self.read_settled(look, Result::is_err))
+        Box::pin(self.read_settled(look, Result::is_err, Otherwise::Older))
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
         let look = move |connection: &Connection, path: &Path| read::list(connection, path, limit);
-        Box::pin(self.read_settled(look, Result::is_err))
+        Box::pin(self.read_settled(look, Result::is_err, Otherwise::Older))
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.write(|reply| Job::Delete { row: lease.row, reply }).await })
+        Box::pin(async move {
+            let row = lease.row;
+            let deleted = self.write(|reply| Job::Delete { row, reply }).await;
+            drop(lease); // not before: nobody else may write what is being removed
+            deleted
+        })
     }
 
     fn document(

@@ -445,7 +445,7 @@ async fn two_hundred_flipped_bytes_of_the_journal_never_change_a_fold() {
 }
 
 #[tokio::test]
-async fn every_byte_of_the_last_frame_of_a_journal_counts() {
+async fn every_byte_of_the_last_sheet_of_a_journal_counts() {
     let (base, logs) = killed_in_the_journal().await;
     let original = std::fs::read(base.path().join(JOURNAL)).unwrap();
     let last = original.windows(8).rposition(|bytes| bytes == b"loggia\x01\n").unwrap();
@@ -455,7 +455,7 @@ async fn every_byte_of_the_last_frame_of_a_journal_counts() {
         let mut bytes = original.clone();
         bytes[offset] ^= 0x10;
         std::fs::write(directory.path().join(JOURNAL), bytes).unwrap();
-        tally.examine(directory.path(), &logs, &format!("byte {offset} of the last frame")).await;
+        tally.examine(directory.path(), &logs, &format!("byte {offset} of the last sheet")).await;
     }
     assert_eq!(tally.finding, tally.total(), "{tally:?}");
 }

@@ -31,6 +31,10 @@ fn journals(directory: &Path) -> usize {
 /// What is left of a process that is killed now.
 fn killed(living: &Path) -> TempDir {
     let directory = client::directory();
+    // Nobody writes to the tables meanwhile: the files are those of one moment.
+    let other = raw(living);
+    other.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
     for file in std::fs::read_dir(living).unwrap().map(|file| file.unwrap()) {
         if file.file_type().unwrap().is_file() && file.file_name() != "loggia.lock" {
             std::fs::copy(file.path(), directory.path().join(file.file_name())).unwrap();
@@ -178,6 +182,52 @@ async fn a_session_whose_row_was_lost_is_made_by_its_journal() {
     next.append(&lease, step(texts(3, 1))).await.unwrap();
 }
 
+/// Power went, and took what the database had not synced. The journals are settled one after the other, and not in
+/// the order in which a session went from one process to the other.
+#[tokio::test]
+async fn journals_of_two_processes_make_one_log_in_any_order() {
+    let living = client::directory();
+    let (first, second) = (client::sqlite(living.path()), client::sqlite(living.path()));
+    // So that there are two journals.
+    let _others = (begin(&first, "first").await, begin(&second, "second").await);
+    let before = killed(living.path());
+    let session = SessionId::from("one");
+    for (store, seq) in [(&second, 1), (&first, 2), (&second, 3), (&first, 4)] {
+        let lease = store.acquire(&session, owner("test")).await.unwrap();
+        let tasks = vec![mark("task", 1)];
+        store.append(&lease, Append { tasks, ..step(texts(seq, 1)) }).await.unwrap();
+    }
+    for file in [JOURNAL, "loggia.journal-2"] {
+        std::fs::copy(living.path().join(file), before.path().join(file)).unwrap();
+    }
+    let next = client::sqlite(before.path());
+    assert_eq!(next.findings(), [""; 0]);
+    assert_eq!(client::log(&*next, &session).await, texts(1, 4));
+    let lease = next.acquire(&session, owner("next")).await.unwrap();
+    next.append(&lease, step(texts(5, 1))).await.unwrap();
+    assert_eq!(client::log(&*next, &session).await, texts(1, 5));
+}
+
+#[tokio::test]
+async fn a_journal_that_cannot_be_read_keeps_nobody_from_the_others() {
+    let living = client::directory();
+    let (first, second) = (client::sqlite(living.path()), client::sqlite(living.path()));
+    let (_lost, good) = (begin(&first, "first").await, begin(&second, "second").await);
+    let left = killed(living.path());
+    let unreadable = left.path().join(JOURNAL);
+    std::fs::remove_file(&unreadable).unwrap();
+    std::fs::create_dir(&unreadable).unwrap();
+    for _ in 0..2 {
+        let next = client::sqlite(left.path());
+        let findings = next.findings().join("\n");
+        assert!(findings.contains(JOURNAL) && findings.contains("cannot be read"), "{findings}");
+        assert_eq!(client::log(&*next, &good.session).await, texts(1, 3));
+        assert_eq!(next.list(10).await.unwrap().len(), 2, "one of them from the tables");
+        let lease = begin(&next, "goes on").await;
+        next.delete(lease).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn documents_and_what_was_appended_before_are_there_together() {
     let living = client::directory();
@@ -223,6 +273,11 @@ enum Deed {
     Begin {
         process: usize,
     },
+    /// So many that the tables learn by themselves.
+    Flood {
+        process: usize,
+        session: usize,
+    },
     Read {
         process: usize,
         session: usize,
@@ -248,6 +303,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         6 => (process.clone(), session.clone(), 1..40u64, durability)
             .prop_map(|(process, session, events, durability)| Deed::Append { process, session, events, durability }),
         3 => process.clone().prop_map(|process| Deed::Begin { process }),
+        1 => (process.clone(), session.clone()).prop_map(|(process, session)| Deed::Flood { process, session }),
         2 => (process.clone(), session.clone()).prop_map(|(process, session)| Deed::Read { process, session }),
         1 => process.clone().prop_map(|process| Deed::List { process }),
         1 => (process.clone(), session).prop_map(|(process, session)| Deed::Document { process, session }),
@@ -298,6 +354,13 @@ impl World {
             Deed::Begin { process } => {
                 let lease = begin(&self.stores[process], "task").await;
                 self.heads.insert(lease.session, 3);
+            }
+            Deed::Flood { process, session } => {
+                for _ in 0..150 {
+                    let durability = Durability::Stream;
+                    let append = |first| Append { durability, ..step(texts(first, 1)) };
+                    self.append(process, session, append).await;
+                }
             }
             Deed::Document { process, session } => {
                 let documents = vec![document("rule", "key", Some("value"))];

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use loggia_core::{Durability, Seq, SessionId};
 use loggia_session::{SqliteStore, Store, StoreError};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::store_contract::{owner, step, summary, text_event, texts};
+use loggia_testkit::store_contract::{document, owner, step, summary, text_event, texts};
 use loggia_testkit::{Act, ScriptAgent};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -155,7 +155,13 @@ fn fourth_format(directory: &Path, session: &str) {
         if begun {
             note["begun"] = serde_json::json!([1, owner("killed")]);
         }
-        let body = [&[0; 16][..], &sum, note.to_string().as_bytes()].concat();
+        let note = [&sum[..], note.to_string().as_bytes()].concat();
+        let mut own = Sha256::new();
+        for part in [&7i64.to_le_bytes()[..], &note] {
+            own.update(part.len().to_le_bytes());
+            own.update(part);
+        }
+        let body = [&shorten(&own.finalize())[..], &note].concat();
         connection.execute("INSERT INTO notes (session, body) VALUES (7, ?1)", [body]).unwrap();
     }
 }
@@ -174,6 +180,19 @@ async fn a_database_of_the_fourth_format_goes_on() {
     assert_eq!(lease.epoch, 2);
     store.append(&lease, step(texts(3, 1))).await.unwrap();
     assert_eq!(client::log(&*store, &session).await, texts(1, 3));
+}
+
+#[tokio::test]
+async fn a_damaged_note_of_the_fourth_format_is_told() {
+    let directory = client::directory();
+    fourth_format(directory.path(), "one");
+    let change =
+        "UPDATE notes SET body = CAST(substr(body, 1, 40) || 'x' || substr(body, 42) AS BLOB)
+                  WHERE place = 2";
+    raw(directory.path()).execute_batch(change).unwrap();
+    let store = client::sqlite(directory.path());
+    assert!(store.findings()[0].contains("1 damaged notes"), "{:?}", store.findings());
+    assert!(client::sqlite(directory.path()).findings().is_empty(), "once");
 }
 
 #[tokio::test]
@@ -202,6 +221,21 @@ async fn a_second_store_is_told_who_has_the_session() {
     drop(second);
     drop(lease);
     assert_eq!(client::log(&*first, &session).await, texts(1, 4));
+}
+
+#[tokio::test]
+async fn a_session_is_nobody_elses_until_it_is_deleted() {
+    let directory = client::directory();
+    let (first, second) = (client::sqlite(directory.path()), client::sqlite(directory.path()));
+    let session = SessionId::from("one");
+    let lease = first.acquire(&session, owner("first")).await.unwrap();
+    first.append(&lease, step(texts(1, 3))).await.unwrap();
+    let deleting = first.delete(lease);
+    let early = second.acquire(&session, owner("second")).await;
+    assert!(matches!(early, Err(StoreError::Busy { .. })), "what is being removed was given away");
+    deleting.await.unwrap();
+    let lease = second.acquire(&session, owner("second")).await.unwrap();
+    second.append(&lease, step(texts(1, 1))).await.expect("it begins anew");
 }
 
 #[tokio::test]
@@ -263,8 +297,42 @@ async fn what_needs_the_tables_waits_while_another_program_writes() {
     assert_eq!(client::log(&*store, &session).await, texts(1, 4));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_lock_held_too_long_is_said_and_nothing_is_lost() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let session = SessionId::from("one");
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    store.append(&lease, step(texts(1, 1))).await.unwrap();
+    let other = raw(directory.path());
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    // The log goes on until the journal is long, and has to be in the tables.
+    let text = "x".repeat(500_000);
+    let (mut head, mut started) = (1, Instant::now());
+    let refused = loop {
+        match store.append(&lease, step(vec![text_event(head + 1, &text)])).await {
+            Ok(()) => head += 1,
+            Err(refused) => break refused,
+        }
+        started = Instant::now();
+    };
+    let waited = started.elapsed();
+    assert_eq!(refused, StoreError::Locked { file: store.path().display().to_string() });
+    assert!((9..12).contains(&head), "{head} of half a megabyte each");
+    assert!(waited >= Duration::from_secs(5), "it gave up after {waited:?}");
+    assert!(waited < Duration::from_secs(8), "it waited for {waited:?}");
+    let list = store.list(10).await.expect("better an older list than none");
+    assert!(list.iter().all(|listed| listed.head < Seq(head)), "{list:?}");
+    other.execute_batch("ROLLBACK").unwrap();
+
+    assert_eq!(store.head(&session).await, Ok(Some(Seq(head))));
+    store.append(&lease, step(vec![text_event(head + 1, &text)])).await.expect("it goes on");
+    assert_eq!(client::log(&*store, &session).await.len() as u64, head + 1);
+}
+
+/// What cannot be opened says why, and goes on where it is opened again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_opened_again_when_another_program_lets_go_of_the_database() {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::say("done")]));
@@ -272,31 +340,14 @@ async fn a_lock_held_too_long_is_said_and_nothing_is_lost() {
     client::prompt(&handle, "before").await.unwrap();
     let mut reader = Reader::new(&handle);
     reader.until_over().await;
-
+    hub.stop().await;
     let other = raw(directory.path());
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    // The log goes on until the journal is long, and the tables have to learn.
-    let (mut accepted, mut started) = (0, Instant::now());
-    let refused = loop {
-        let prompt = format!("during {accepted} {}", "x".repeat(500_000));
-        match client::prompt(&handle, &prompt).await {
-            Ok(_) => accepted += 1,
-            Err(refused) => break refused,
-        }
-        started = Instant::now();
-    };
-    let waited = started.elapsed();
-    let file = store.path().display().to_string();
-    assert_eq!(refused, StoreError::Locked { file }.into());
-    assert!((3..12).contains(&accepted), "{accepted} of half a megabyte each");
-    assert!(waited >= Duration::from_secs(5), "it gave up after {waited:?}");
-    assert!(waited < Duration::from_secs(8), "it waited for {waited:?}");
-    reader.to_end().await;
+    let Err(refused) = hub.open(handle.id()).await else { panic!("it was opened") };
+    assert!(refused.to_string().contains("locked"), "{refused}");
     other.execute_batch("ROLLBACK").unwrap();
-
     let handle = hub.open(handle.id()).await.expect("the hub opens it again");
-    assert!(client::log(&*store, handle.id()).await.starts_with(reader.seen()));
-    client::prompt(&handle, "during").await.expect("the same prompt is accepted now");
+    client::prompt(&handle, "after").await.unwrap();
     let mut reader = Reader::after(&handle, reader.seen().last().unwrap().seq);
     reader.until_over().await;
     client::assert_dense(&client::log(&*store, handle.id()).await, 1);
@@ -335,8 +386,8 @@ async fn sessions_that_append_together_are_written_together() {
     other.execute_batch("ROLLBACK").unwrap();
     let sessions = appends.join_all().await;
     let journal = std::fs::read(directory.path().join("loggia.journal-1")).unwrap();
-    let frames = journal.windows(8).filter(|bytes| bytes == b"loggia\x01\n").count();
-    assert!((1..=2).contains(&frames), "50 appends took {frames} writes");
+    let sheets = journal.windows(8).filter(|bytes| bytes == b"loggia\x01\n").count();
+    assert!((1..=2).contains(&sheets), "50 appends took {sheets} writes");
     for session in sessions {
         assert_eq!(client::log(&*store, &session).await, texts(1, 2));
     }
@@ -387,6 +438,25 @@ async fn the_write_ahead_log_is_copied_while_others_write_and_begins_anew() {
     assert!(database > 40 << 20, "the database has {database} bytes");
     assert_eq!(store.check().await, Ok(()));
     assert_eq!(client::log(&*store, &session).await.len(), 1_200);
+}
+
+/// Whoever writes to the tables all the time must not keep SQLite's log from its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_write_ahead_log_begins_anew_while_somebody_writes_without_a_pause() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let (putting, text) = (store.clone(), "x".repeat(20_000));
+    let puts = tokio::spawn(async move {
+        for number in 0.. {
+            let document = document("c", &format!("{}", number % 50), Some(&text));
+            putting.put(document).await.unwrap();
+        }
+    });
+    flood(&store, &SessionId::from("one")).await;
+    puts.abort();
+    let log = length(directory.path(), "loggia.db-wal");
+    assert!(log < 60 << 20, "the log has {log} bytes");
+    assert_eq!(store.check().await, Ok(()));
 }
 
 #[tokio::test]

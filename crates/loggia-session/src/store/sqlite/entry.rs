@@ -1,4 +1,4 @@
-//! An append as it stands in a frame of the journal: what becomes a row of the log, and what the lists of
+//! An append as it stands in a sheet of the journal: what becomes a row of the log, and what the lists of
 //! sessions and tasks have to know of it.
 
 use loggia_core::{Millis, SessionId, TaskId, TaskState};

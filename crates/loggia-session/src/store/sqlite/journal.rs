@@ -2,8 +2,8 @@
 //!
 //! SQLite would change a page of each of ten trees for an append, and sync them. So every process has a file
 //! of its own beside the database, to whose end it writes what was appended since its last write, as one
-//! *frame*. The tables learn many frames at once ([`super::settle`]); then the file is used from its beginning
-//! again, under a new *generation*, which is recorded in the database. A frame counts if it is of the
+//! *sheet*. The tables learn many sheets at once ([`super::settle`]); then the file is used from its beginning
+//! again, under a new *generation*, which is recorded in the database. A sheet counts if it is of the
 //! generation in the database, stands at its place, and is whole. What a crash left unfinished is not, and
 //! was promised to nobody.
 
@@ -16,13 +16,13 @@ use loggia_core::Durability;
 use nix::libc;
 use uuid::Uuid;
 
-/// Frames of one generation are told from those of another by it.
+/// Sheets of one generation are told from those of another by it.
 pub type Generation = [u8; 16];
 
 const MAGIC: [u8; 8] = *b"loggia\x01\n";
-/// The magic, the generation, the frame's own place, the length of its content, the sum over all of it.
+/// The magic, the generation, the sheet's own place, the length of its content, the sum over all of it.
 const HEADER: usize = 8 + size_of::<Generation>() + 8 + 8 + 4;
-/// Read at a time: some frames.
+/// Read at a time: some sheets.
 const PIECE: usize = 16 * 1024;
 /// A buffer that one large append made larger than this is not kept.
 const KEPT: usize = 1024 * 1024;
@@ -40,15 +40,15 @@ pub fn path(directory: &Path, slot: i64) -> PathBuf {
 }
 
 /// What is to be written next.
-pub struct Frame(Vec<u8>);
+pub struct Sheet(Vec<u8>);
 
-impl Default for Frame {
+impl Default for Sheet {
     fn default() -> Self {
         Self(vec![0; HEADER])
     }
 }
 
-impl Frame {
+impl Sheet {
     pub fn content(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }
@@ -58,7 +58,7 @@ impl Frame {
         self.0.shrink_to(KEPT);
     }
 
-    /// Writes the header, which makes it a frame for that place and no other.
+    /// Writes the header, which makes it a sheet for that place and no other.
     fn seal(&mut self, generation: &Generation, place: u64) {
         let Some((header, content)) = self.0.split_first_chunk_mut::<HEADER>() else { return };
         *header = seal(generation, place, content);
@@ -111,21 +111,28 @@ impl Journal {
         (self.generation, self.end) = (generation, 0);
     }
 
-    /// Where the next frame goes.
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// Where the next sheet goes.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Writes the frame, and empties it. After an error nothing is known about the file any more.
-    pub fn write(&mut self, frame: &mut Frame, durability: Durability) -> io::Result<()> {
-        frame.seal(&self.generation, self.end);
-        let written = self.put(&frame.0, durability);
+    /// Writes the sheet, and empties it. After an error nothing is known about the file any more.
+    pub fn write(&mut self, sheet: &mut Sheet, durability: Durability) -> io::Result<()> {
+        sheet.seal(&self.generation, self.end);
+        let written = self.put(&sheet.0, durability);
         match written {
-            Ok(()) => self.end += frame.0.len() as u64,
+            Ok(()) => self.end += sheet.0.len() as u64,
             // It may be there all the same, and was promised to nobody.
-            Err(_) => drop(self.file.write_all_at(&[0; HEADER], self.end)),
+            Err(_) => {
+                let _ = self.file.write_all_at(&[0; HEADER], self.end);
+                let _ = self.file.sync_data();
+            }
         }
-        frame.clear();
+        sheet.clear();
         written
     }
 
@@ -147,15 +154,15 @@ impl Journal {
     }
 }
 
-/// Reads the frames of a generation, one after the other.
-pub struct Frames {
+/// Reads the sheets of a generation, one after the other.
+pub struct Sheets {
     reader: BufReader<File>,
     length: u64,
     generation: Generation,
     place: u64,
 }
 
-impl Frames {
+impl Sheets {
     /// None if there is no such file.
     pub fn open(path: &Path, generation: Generation, place: u64) -> io::Result<Option<Self>> {
         let file = match File::open(path) {
@@ -169,7 +176,7 @@ impl Frames {
         Ok(Some(Self { reader, length, generation, place }))
     }
 
-    /// Where the next frame would begin.
+    /// Where the next sheet would begin.
     pub fn place(&self) -> u64 {
         self.place
     }
@@ -184,7 +191,7 @@ impl Frames {
         Ok(self.header()?.is_some())
     }
 
-    /// The content of the next frame, or None where none is.
+    /// The content of the next sheet, or None where none is.
     pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some((header, length)) = self.header()? else { return Ok(None) };
         let mut content = vec![0; length];
@@ -208,7 +215,7 @@ impl Frames {
         Ok(length.map(|length| (header, length)))
     }
 
-    /// Where no whole frame is: what there is instead, if it is not simply the end.
+    /// Where no whole sheet is: what there is instead, if it is not simply the end.
     pub fn damage(&mut self) -> io::Result<Option<Damage>> {
         self.reader.seek(SeekFrom::Start(self.place))?;
         let mut rest = Vec::new();
@@ -222,7 +229,8 @@ impl Frames {
         Ok(begins.then_some(Damage::AtTheEnd))
     }
 
-    /// Whether another frame of the generation stands further behind, which no crash does.
+    /// Whether another sheet of the generation stands further behind, which no killed process leaves. The power
+    /// may, where nothing was synced.
     fn goes_on(&self, rest: &[u8]) -> bool {
         let headers = rest.windows(HEADER).enumerate().skip(1);
         headers.filter(|(_, header)| header.starts_with(&MAGIC)).any(|(at, header)| {
@@ -235,7 +243,7 @@ impl Frames {
     }
 }
 
-/// What stands where a whole frame does not.
+/// What stands where a whole sheet does not.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Damage {
     /// Another one comes later.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::entry::Marked;
 use super::tasks;
 use crate::ports::Owner;
-use crate::store::checksum::Sum;
+use crate::store::checksum::{self, Sum};
 
 #[derive(Deserialize)]
 struct Note {
@@ -22,17 +22,18 @@ struct Note {
     tasks: Vec<Marked>,
 }
 
-/// A note is its own sum, the sum of its session's last record, and a JSON object. One that cannot be read is
-/// left out: the log itself says what is wrong then, where its end is not the one in the list.
-pub fn learn(transaction: &Transaction<'_>) -> Result<(), rusqlite::Error> {
+/// A note is its own sum, the sum of its session's last record, and a JSON object. Returns how many are not what
+/// was written: what they said is lost.
+pub fn learn(transaction: &Transaction<'_>) -> Result<usize, rusqlite::Error> {
+    let mut damaged = 0;
     let mut statement = transaction.prepare("SELECT session, body FROM notes ORDER BY place")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let session: i64 = row.get(0)?;
-        let body = row.get_ref(1)?.as_blob()?;
-        let Some((_, rest)) = body.split_first_chunk::<{ size_of::<Sum>() }>() else { continue };
-        let Some((sum, note)) = rest.split_first_chunk::<{ size_of::<Sum>() }>() else { continue };
-        let Ok(note) = serde_json::from_slice::<Note>(note) else { continue };
+        let Some((sum, note)) = read(session, row.get_ref(1)?.as_blob()?) else {
+            damaged += 1;
+            continue;
+        };
         if let Some((epoch, owner)) = &note.begun {
             let owner = serde_json::to_string(owner).unwrap_or_default();
             transaction
@@ -46,5 +47,14 @@ pub fn learn(transaction: &Transaction<'_>) -> Result<(), rusqlite::Error> {
             tasks::mark(transaction, session, &marked.into())?;
         }
     }
-    Ok(())
+    Ok(damaged)
+}
+
+fn read(session: i64, body: &[u8]) -> Option<(Sum, Note)> {
+    let (own, rest) = body.split_first_chunk::<{ size_of::<Sum>() }>()?;
+    if checksum::of(&[&session.to_le_bytes(), rest]) != *own {
+        return None;
+    }
+    let (sum, note) = rest.split_first_chunk::<{ size_of::<Sum>() }>()?;
+    Some((*sum, serde_json::from_slice(note).ok()?))
 }

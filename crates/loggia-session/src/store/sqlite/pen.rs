@@ -6,9 +6,9 @@ use loggia_core::Durability;
 
 use super::append::{AppendJob, Held};
 use super::io;
-use super::journal::{Frame, Generation, Journal};
-use super::lease::{Guard, Locks};
-use super::settle::{self, Journals, Own};
+use super::journal::{Generation, Journal, Sheet};
+use super::lease::Guard;
+use super::settle::Own;
 use super::tables::Tables;
 use super::writer::Reply;
 use crate::ports::StoreError;
@@ -21,7 +21,7 @@ const LONG: u64 = 4 * 1024 * 1024;
 #[derive(Default)]
 pub struct Pen {
     open: Option<Open>,
-    frame: Frame,
+    sheet: Sheet,
     entered: Vec<(Arc<Held>, Reply<()>)>,
     durability: Option<Durability>,
 }
@@ -36,7 +36,10 @@ struct Open {
 impl Pen {
     /// The journal as whoever settles must find it.
     pub fn own(&self) -> Option<Own> {
-        self.open.as_ref().map(|open| Own { slot: open.slot, end: open.journal.end() })
+        self.open.as_ref().map(|open| {
+            let (generation, end) = (open.journal.generation(), open.journal.end());
+            Own { slot: open.slot, generation, end }
+        })
     }
 
     /// Whether there is enough for the tables to learn since they were last told.
@@ -53,32 +56,17 @@ impl Pen {
         self.open.as_ref().is_none_or(|open| open.journal.end() >= LONG)
     }
 
-    /// The slot whose journal is to begin with this generation. It does with [`Self::begin`].
-    pub fn slot(
-        &self,
-        locks: &Locks,
-        journals: &Journals,
-        generation: Generation,
-    ) -> Result<(i64, Option<(Guard, Journal)>), StoreError> {
-        if let Some(open) = &self.open {
-            return Ok((open.slot, None));
-        }
-        let (slot, guard) = settle::take_slot(locks)?;
-        let path = journals.path(slot);
-        let journal = Journal::open(&path, generation).map_err(|error| io(&path, &error))?;
-        Ok((slot, Some((guard, journal))))
+    /// The slot of the journal that is open.
+    pub fn slot(&self) -> Option<i64> {
+        self.open.as_ref().map(|open| open.slot)
     }
 
-    pub fn begin(&mut self, slot: i64, fresh: Option<(Guard, Journal)>, generation: Generation) {
-        match (fresh, &mut self.open) {
-            (Some((guard, journal)), open) => {
-                *open = Some(Open { slot, guard, journal, appends: 0 });
-            }
-            (None, Some(open)) => {
-                open.journal.begin_anew(generation);
-                open.appends = 0;
-            }
-            (None, None) => {}
+    /// The database knows that a journal of this generation begins now: another one, or the one that is open.
+    pub fn begin(&mut self, generation: Generation, fresh: Option<(i64, Guard, Journal)>) {
+        if let Some((slot, guard, journal)) = fresh {
+            self.open = Some(Open { slot, guard, journal, appends: 0 });
+        } else if let Some(open) = &mut self.open {
+            open.journal.begin_anew(generation);
         }
     }
 
@@ -87,9 +75,9 @@ impl Pen {
         self.open.take().map(|open| open.guard)
     }
 
-    /// Adds an append to the next frame, or says why it may not be.
+    /// Adds an append to the next sheet, or says why it may not be.
     pub fn enter(&mut self, job: &AppendJob, held: &Held) -> Result<(), StoreError> {
-        job.enter(held, self.frame.content())?;
+        job.enter(held, self.sheet.content())?;
         self.durability = self.durability.max(Some(job.durability));
         Ok(())
     }
@@ -105,18 +93,18 @@ impl Pen {
         let written = match &mut self.open {
             Some(open) => {
                 open.appends += self.entered.len();
-                let written = open.journal.write(&mut self.frame, durability);
+                let written = open.journal.write(&mut self.sheet, durability);
                 written.map_err(|error| io(&tables.journals.path(open.slot), &error))
             }
             None => Err(StoreError::Io("there is no journal".into())),
         };
+        // Before the answers: whoever has one may ask for what was written. After an error what is in the file is
+        // found out by whoever settles it, and another one is begun.
+        tables.set_own(self.own().filter(|_| written.is_ok()));
         if written.is_err() {
-            // What is in the file is found out by whoever settles it; another one is begun.
             self.open = None;
-            self.frame = Frame::default();
+            self.sheet = Sheet::default();
         }
-        // Before the answers: whoever has one may ask for what was written.
-        tables.set_own(self.own());
         for (held, reply) in self.entered.drain(..) {
             if written.is_err() {
                 held.lose();

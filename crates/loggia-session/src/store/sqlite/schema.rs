@@ -17,8 +17,9 @@ pub const STEPS: &[&str] = &[
 /// The format in which the tables learned from notes.
 const NOTES: usize = 4;
 
-/// Brings the file to the newest format in one transaction, or refuses one from the future.
-pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// Brings the file to the newest format in one transaction, or refuses one from the future. Returns a sentence about
+/// what could not be taken over.
+pub fn migrate(connection: &mut Connection, path: &Path) -> Result<Option<String>, StoreError> {
     let known = STEPS.len() as i64;
     let explain = |error| describe(error, path);
     connection.pragma_update(None, "journal_mode", "wal").map_err(explain)?;
@@ -27,24 +28,30 @@ pub fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreErro
         return Err(StoreError::Newer { file: path.display().to_string(), found, known });
     }
     if found == known {
-        return Ok(());
+        return Ok(None);
     }
-    let migrate = || -> Result<(), rusqlite::Error> {
+    let migrate = || -> Result<usize, rusqlite::Error> {
+        let mut damaged = 0;
         let transaction =
             connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         // Somebody else may have migrated while this one waited for the lock.
         let done = usize::try_from(version(&transaction)?).unwrap_or(0);
         for (number, step) in STEPS.iter().enumerate().skip(done) {
             if number == NOTES {
-                old_notes::learn(&transaction)?;
+                damaged = old_notes::learn(&transaction)?;
             }
             transaction.execute_batch(step)?;
         }
         transaction.pragma_update(None, "user_version", known)?;
-        transaction.commit()
+        transaction.commit()?;
+        Ok(damaged)
     };
     let mut migrate = migrate;
-    migrate().map_err(explain)
+    let damaged = migrate().map_err(explain)?;
+    Ok((damaged > 0).then(|| {
+        let file = path.display();
+        format!("{file} held {damaged} damaged notes: the end of some sessions is lost")
+    }))
 }
 
 fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {

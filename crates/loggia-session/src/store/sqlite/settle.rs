@@ -9,12 +9,13 @@
 //! its process lives.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
 use super::entry::{Entry, Note};
-use super::journal::{self, Damage, Frames, Generation};
+use super::journal::{self, Damage, Generation, Journal, Sheets};
 use super::lease::{Guard, Locks};
 use super::{io, tasks};
 use crate::ports::StoreError;
@@ -23,16 +24,6 @@ use crate::ports::StoreError;
 const SLOTS: i64 = i64::MAX - 1;
 /// Processes that have one database open and write.
 const MOST: i64 = 1024;
-
-/// Takes the lock of the first slot that no process has.
-pub fn take_slot(locks: &Locks) -> Result<(i64, Guard), StoreError> {
-    for slot in 1..=MOST {
-        if let Some(guard) = locks.take(SLOTS - slot)? {
-            return Ok((slot, guard));
-        }
-    }
-    Err(StoreError::Io(format!("{MOST} processes write to this database already")))
-}
 
 /// How far a journal is in the tables.
 struct Settled {
@@ -54,7 +45,14 @@ fn settled(connection: &Connection) -> Result<Vec<Settled>, rusqlite::Error> {
 #[derive(Clone, Copy)]
 pub struct Own {
     pub slot: i64,
+    pub generation: Generation,
     pub end: u64,
+}
+
+impl Own {
+    fn is(&self, settled: &Settled) -> bool {
+        (self.slot, self.generation) == (settled.slot, settled.generation)
+    }
 }
 
 /// The journals of one database.
@@ -73,71 +71,96 @@ impl Journals {
         journal::path(&self.directory, slot)
     }
 
-    /// Whether the tables are behind. What is asked for must be looked up later than this, not before: what
-    /// is in a journal no more is in the tables by then.
-    pub fn exist(&self, connection: &Connection) -> Outcome<bool> {
-        for settled in settled(connection)? {
-            match self.frames(&settled).and_then(|frames| match frames {
-                Some(mut frames) => frames.begins(),
-                None => Ok(false),
-            }) {
-                Ok(false) => {}
-                Ok(true) => return Ok(Ok(true)),
-                Err(error) => return Ok(Err(io(&self.path(settled.slot), &error))),
+    /// Takes a slot that no process has and that none left anything in, and opens its journal.
+    pub fn take_slot(
+        &self,
+        transaction: &Transaction<'_>,
+        locks: &Locks,
+        generation: Generation,
+    ) -> Outcome<(i64, Guard, Journal)> {
+        let taken: Vec<i64> = settled(transaction)?.iter().map(|settled| settled.slot).collect();
+        for slot in (1..=MOST).filter(|slot| !taken.contains(slot)) {
+            let guard = match locks.take(SLOTS - slot) {
+                Ok(Some(guard)) => guard,
+                Ok(None) => continue,
+                Err(error) => return Ok(Err(error)),
+            };
+            let path = self.path(slot);
+            match Journal::open(&path, generation) {
+                Ok(journal) => return Ok(Ok((slot, guard, journal))),
+                // Somebody else's, who is gone without a row.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+                Err(error) => return Ok(Err(io(&path, &error))),
             }
         }
-        Ok(Ok(false))
+        Ok(Err(StoreError::Io(format!("{MOST} processes write to this database already"))))
     }
 
-    fn frames(&self, settled: &Settled) -> std::io::Result<Option<Frames>> {
-        Frames::open(&self.path(settled.slot), settled.generation, settled.place)
+    /// Whether the tables are behind. What is asked for must be looked up later than this, not before: what
+    /// is in a journal no more is in the tables by then.
+    pub fn exist(&self, connection: &Connection) -> Result<bool, rusqlite::Error> {
+        let more = |settled: &Settled| -> std::io::Result<bool> {
+            self.sheets(settled)?.map_or(Ok(false), |mut sheets| sheets.begins())
+        };
+        // What cannot be read is for whoever settles to say.
+        Ok(settled(connection)?.iter().any(|settled| more(settled).unwrap_or(true)))
     }
 
-    /// Brings the tables up to date, or by about so many bytes of each journal closer to it.
+    fn sheets(&self, settled: &Settled) -> std::io::Result<Option<Sheets>> {
+        Sheets::open(&self.path(settled.slot), settled.generation, settled.place)
+    }
+
+    /// Brings the tables up to date, or by about so many bytes of each journal closer to it: then there may be
+    /// more. A journal of others that cannot be read keeps nobody from the rest: whoever opens the store when
+    /// its process is gone is told.
     pub fn settle(
         &self,
         transaction: &Transaction<'_>,
         own: Option<Own>,
         most: Option<u64>,
-    ) -> Outcome<()> {
+    ) -> Outcome<bool> {
+        let mut more = false;
         for settled in settled(transaction)? {
             let until = settled.place.saturating_add(most.unwrap_or(u64::MAX));
-            let own = own.filter(|own| own.slot == settled.slot);
-            if let Err(error) = self.settle_one(transaction, &settled, own, until)? {
-                return Ok(Err(error));
-            }
+            let own = own.filter(|own| own.is(&settled));
+            // What is behind the end of the own one is being written.
+            let until = own.map_or(until, |own| own.end.min(until));
+            let path = self.path(settled.slot);
+            let place = match (self.settle_one(transaction, &settled, own.is_none(), until)?, own) {
+                (Ok(place), Some(own)) if place < own.end.min(until) => {
+                    return Ok(Err(damaged(&path, place)));
+                }
+                (Ok(place), _) => place,
+                (Err(error), Some(_)) => return Ok(Err(io(&path, &error))),
+                (Err(error), None) => {
+                    tracing::warn!("{} cannot be read: {error}", path.display());
+                    continue;
+                }
+            };
+            more |= place >= until && own.is_none_or(|own| place < own.end);
         }
-        Ok(Ok(()))
+        Ok(Ok(more))
     }
 
+    /// How far it is in the tables then.
     fn settle_one(
         &self,
         transaction: &Transaction<'_>,
         settled: &Settled,
-        own: Option<Own>,
+        foreign: bool,
         until: u64,
-    ) -> Outcome<()> {
-        let path = self.path(settled.slot);
-        // What is behind the end of the own one is being written.
-        let until = own.map_or(until, |own| own.end.min(until));
-        let (contents, place) = match self.contents(settled, own.is_none(), until) {
+    ) -> Result<std::io::Result<u64>, rusqlite::Error> {
+        let (contents, place) = match self.contents(settled, foreign, until) {
             Ok(read) => read,
-            Err(error) => return Ok(Err(io(&path, &error))),
+            Err(error) => return Ok(Err(error)),
         };
-        if own.is_some() && place < until {
-            return Ok(Err(damaged(&path, place)));
+        if !contents.is_empty() {
+            apply(transaction, contents.iter().filter_map(|content| entries(content)).flatten())?;
+            transaction
+                .prepare_cached("UPDATE journals SET place = ?2 WHERE slot = ?1")?
+                .execute(params![settled.slot, place])?;
         }
-        if contents.is_empty() {
-            return Ok(Ok(()));
-        }
-        let entries: Option<Vec<_>> =
-            contents.iter().flat_map(|content| entries(content)).collect();
-        let Some(entries) = entries else { return Ok(Err(damaged(&path, settled.place))) };
-        apply(transaction, entries)?;
-        transaction
-            .prepare_cached("UPDATE journals SET place = ?2 WHERE slot = ?1")?
-            .execute(params![settled.slot, place])?;
-        Ok(Ok(()))
+        Ok(Ok(place))
     }
 
     /// What the tables do not have yet, and where it ends. What others wrote may have been written this very
@@ -148,19 +171,18 @@ impl Journals {
         foreign: bool,
         until: u64,
     ) -> std::io::Result<(Vec<Vec<u8>>, u64)> {
-        let Some(mut frames) = self.frames(settled)? else {
-            return Ok((Vec::new(), settled.place));
-        };
-        let mut contents = Vec::new();
-        while frames.place() < until
-            && let Some(content) = frames.next()?
+        let (mut contents, mut place) = (Vec::new(), settled.place);
+        let Some(mut sheets) = self.sheets(settled)? else { return Ok((contents, place)) };
+        while place < until
+            && let Some(content) = sheets.next()?.filter(|content| entries(content).is_some())
         {
             contents.push(content);
+            place = sheets.place();
         }
         if foreign && !contents.is_empty() {
-            frames.sync()?;
+            sheets.sync()?;
         }
-        Ok((contents, frames.place()))
+        Ok((contents, place))
     }
 
     /// A journal that begins anew: everything before is in the tables, in this transaction or earlier ones.
@@ -192,10 +214,19 @@ impl Journals {
     ) -> Result<Vec<LeftBehind>, StoreError> {
         let explain = |error| super::describe(error, &self.directory.join(super::DATABASE));
         let mut left = Vec::new();
-        for settled in settled(connection).map_err(explain)? {
-            if let Some(guard) = locks.take(SLOTS - settled.slot)? {
-                let damage = self.damage(&settled);
-                left.push(LeftBehind { slot: settled.slot, damage, _guard: guard });
+        for slot in settled(connection).map_err(explain)?.into_iter().map(|settled| settled.slot) {
+            let Some(guard) = locks.take(SLOTS - slot)? else { continue };
+            // Once more, now that it is locked: another process may have had it in between.
+            let rows = settled(connection).map_err(explain)?;
+            if let Some(settled) = rows.iter().find(|settled| settled.slot == slot) {
+                let (is_readable, damage) = match self.damage(settled) {
+                    Ok(damage) => (true, damage),
+                    Err(error) => {
+                        let file = self.path(slot);
+                        (false, Some(format!("{} cannot be read: {error}", file.display())))
+                    }
+                };
+                left.push(LeftBehind { slot, damage, is_readable, _guard: guard });
             }
         }
         Ok(left)
@@ -218,49 +249,57 @@ impl Journals {
             if let Err(error) = self.settle(&transaction, None, None)? {
                 return Ok(Err(error));
             }
-            for left in left {
+            for left in left.iter().filter(|left| left.is_readable) {
                 self.end(&transaction, left.slot)?;
             }
             transaction.commit()?;
             Ok(Ok(()))
         };
         take_over().map_err(explain)??;
-        for left in left {
+        for left in left.iter().filter(|left| left.is_readable) {
             let _ = std::fs::remove_file(self.path(left.slot));
         }
         Ok(())
     }
 
     /// A sentence about the damage, if something may be lost by it.
-    fn damage(&self, settled: &Settled) -> Option<String> {
+    fn damage(&self, settled: &Settled) -> std::io::Result<Option<String>> {
         let path = self.path(settled.slot);
-        let look = || -> std::io::Result<Option<String>> {
-            let Some(mut frames) = self.frames(settled)? else {
-                return Ok(Some(format!(
-                    "{} is gone: what was only there is lost",
-                    path.display()
-                )));
-            };
-            while frames.next()?.is_some() {}
-            let (file, place) = (path.display(), frames.place());
-            Ok(frames.damage()?.map(|damage| match damage {
-                Damage::InBetween => {
-                    format!("{file} is damaged at byte {place}: what was written after it is lost")
-                }
-                Damage::AtTheEnd => format!(
-                    "{file} ends at byte {place} in something that is not whole: it was being written \
-                     when its process ended, or it is damaged"
-                ),
-            }))
+        let Some(mut sheets) = self.sheets(settled)? else {
+            return Ok(Some(format!("{} is gone: what was only there is lost", path.display())));
         };
-        look().unwrap_or_else(|error| Some(format!("{} cannot be read: {error}", path.display())))
+        let (file, mut place) = (path.display(), sheets.place());
+        while let Some(content) = sheets.next()? {
+            if entries(&content).is_none() {
+                let what = format!("{file} holds something else than appends at byte {place}");
+                return Ok(Some(format!("{what}: it and what was written after it are lost")));
+            }
+            place = sheets.place();
+        }
+        Ok(sheets.damage()?.map(|damage| match damage {
+            Damage::InBetween => {
+                format!("{file} is damaged at byte {place}: what was written after it is lost")
+            }
+            Damage::AtTheEnd => format!(
+                "{file} ends at byte {place} in something that is not whole: it was being written \
+                     when its process ended, or it is damaged"
+            ),
+        }))
     }
 }
 
 pub struct LeftBehind {
-    pub slot: i64,
+    slot: i64,
     pub damage: Option<String>,
+    /// Otherwise it stays for somebody who can read it.
+    is_readable: bool,
     _guard: Guard,
+}
+
+impl LeftBehind {
+    pub fn is_damaged(&self) -> bool {
+        self.is_readable && self.damage.is_some()
+    }
 }
 
 fn damaged(path: &Path, place: u64) -> StoreError {
@@ -268,17 +307,15 @@ fn damaged(path: &Path, place: u64) -> StoreError {
     StoreError::Damaged { file: path.display().to_string(), detail }
 }
 
-/// The entries of a frame; None in the place of one that cannot be read, which is the last.
-fn entries(content: &[u8]) -> impl Iterator<Item = Option<(Entry<'_>, Note)>> {
-    let mut rest = Some(content);
-    std::iter::from_fn(move || {
-        let mut from = rest.take().filter(|rest| !rest.is_empty())?;
-        let entry = Entry::read(&mut from)
-            .and_then(|entry| Some((serde_json::from_slice(entry.note).ok()?, entry)))
-            .map(|(note, entry)| (entry, note));
-        rest = entry.is_some().then_some(from);
-        Some(entry)
-    })
+/// The entries of a sheet, if all of them can be read.
+fn entries(content: &[u8]) -> Option<Vec<(Entry<'_>, Note)>> {
+    let (mut rest, mut entries) = (content, Vec::new());
+    while !rest.is_empty() {
+        let entry = Entry::read(&mut rest)?;
+        let note = serde_json::from_slice(entry.note).ok()?;
+        entries.push((entry, note));
+    }
+    Some(entries)
 }
 
 /// Writes appends into the log, and into the lists what has changed by all of them together.
@@ -289,7 +326,9 @@ pub fn apply<'a>(
     // Only the last word about a session counts, but for who made it, and for its tasks.
     let (mut last, mut places) = (Vec::<(Entry<'_>, Note)>::new(), HashMap::new());
     for (entry, mut note) in entries {
-        log(transaction, &entry)?;
+        if !log(transaction, &entry)? {
+            continue;
+        }
         for marked in std::mem::take(&mut note.tasks) {
             tasks::mark(transaction, entry.row, &marked.into())?;
         }
@@ -305,9 +344,11 @@ pub fn apply<'a>(
     last.iter().try_for_each(|(entry, note)| list(transaction, entry, note))
 }
 
-fn log(transaction: &Transaction<'_>, entry: &Entry<'_>) -> Result<(), rusqlite::Error> {
+/// False: something else stands there, and stays. Only its owner writes a session, so this is a fault; but a
+/// journal that cannot be settled would keep everybody's appends out of the tables.
+fn log(transaction: &Transaction<'_>, entry: &Entry<'_>) -> Result<bool, rusqlite::Error> {
     if entry.body.is_empty() {
-        return Ok(());
+        return Ok(true);
     }
     let inserted = transaction
         .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?
@@ -315,19 +356,17 @@ fn log(transaction: &Transaction<'_>, entry: &Entry<'_>) -> Result<(), rusqlite:
     unless_taken(inserted, entry)
 }
 
-/// What is there stays. It cannot be there: only its owner writes a session. But a journal that cannot be settled
-/// would keep everybody else's appends out of the tables, too.
 fn unless_taken(
     inserted: Result<usize, rusqlite::Error>,
     entry: &Entry<'_>,
-) -> Result<(), rusqlite::Error> {
+) -> Result<bool, rusqlite::Error> {
     match inserted {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
             let (row, first) = (entry.row, entry.first);
             tracing::error!(row, first, %error, "a journal holds what the log has from elsewhere");
-            Ok(())
+            Ok(false)
         }
-        other => other.map(drop),
+        other => other.map(|_| true),
     }
 }
 
@@ -338,14 +377,15 @@ fn list(
 ) -> Result<(), rusqlite::Error> {
     let Note { id, epoch, begun, head, updated, .. } = note;
     let owner = begun.as_ref().and_then(|owner| serde_json::to_string(owner).ok());
-    // The row is there but for a session that begins with this; and for one whose owner was recorded, as
-    // that is, without a sync, before the power went.
+    // The row is there but for a session that begins with this. Journals are settled one after the other, so
+    // what one of them holds may be older than what another one held.
     let listed = transaction
         .prepare_cached(
             "INSERT INTO sessions (row, id, epoch, owner, head, sum, updated, summary)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (row) DO UPDATE SET epoch = max(epoch, excluded.epoch), head = excluded.head,
-                 sum = excluded.sum, updated = excluded.updated, summary = excluded.summary",
+                 sum = excluded.sum, updated = excluded.updated, summary = excluded.summary
+             WHERE excluded.head >= head",
         )?
         .execute(params![
             entry.row,
@@ -357,5 +397,5 @@ fn list(
             updated,
             entry.summary
         ]);
-    unless_taken(listed, entry)
+    unless_taken(listed, entry).map(drop)
 }

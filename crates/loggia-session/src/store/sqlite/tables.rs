@@ -9,20 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use loggia_core::Durability;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::settle::{Journals, Own};
-use super::{connect, describe};
+use super::{BUSY_TIMEOUT, connect, describe};
 use crate::ports::StoreError;
 
 /// So many frames of SQLite's log, of a page each, are worth a copy.
 const MANY: u64 = 1000;
-/// Beyond so many nobody of this process writes to it until it is copied to its end.
+/// Beyond so many it is copied while nobody of this process writes, so that it can begin anew.
 const FULL: u64 = 4000;
 /// Bytes of journals that are settled at a time: whoever else needs the tables waits so long.
 const PIECE: u64 = 512 * 1024;
+
+/// How long the thread beside the writer waits for another program's lock.
+const SHORT: Duration = Duration::from_millis(50);
 
 pub struct Tables {
     path: PathBuf,
@@ -77,15 +81,17 @@ impl Tables {
     }
 
     /// What `work` does is committed unless it is refused. Then, and before anybody else comes, `after`.
-    pub fn transact<T>(
+    pub fn transact<T, A>(
         &self,
         durability: Durability,
+        patience: Duration,
         work: impl FnOnce(&Transaction<'_>) -> Result<Result<T, StoreError>, rusqlite::Error>,
-        after: impl FnOnce(),
-    ) -> Result<T, StoreError> {
+        after: impl FnOnce(T) -> A,
+    ) -> Result<A, StoreError> {
         let mut writing = self.writing();
-        let transact = || -> Result<Result<T, StoreError>, rusqlite::Error> {
+        let transact = || -> Result<Result<A, StoreError>, rusqlite::Error> {
             let Writing { connection, synchronous } = &mut *writing;
+            connection.busy_timeout(patience)?;
             if *synchronous != Some(durability) {
                 let level = match durability {
                     Durability::Decision => "FULL",
@@ -96,12 +102,13 @@ impl Tables {
             }
             let immediate = TransactionBehavior::Immediate;
             let transaction = connection.transaction_with_behavior(immediate)?;
-            let done = work(&transaction)?;
-            if done.is_ok() {
-                transaction.commit()?;
-                after();
+            match work(&transaction)? {
+                Ok(done) => {
+                    transaction.commit()?;
+                    Ok(Ok(after(done)))
+                }
+                Err(refused) => Ok(Err(refused)),
             }
-            Ok(done)
         };
         transact().map_err(|error| describe(error, &self.path))?
     }
@@ -113,12 +120,14 @@ impl Tables {
         frames >= MANY && (frames < tried || frames >= tried + MANY)
     }
 
-    /// Nothing new is said by it, so it need not be on the disk: the journals are.
-    fn settle(&self) -> Result<(), StoreError> {
-        let settle = |transaction: &Transaction<'_>| {
-            self.journals.settle(transaction, self.own(), Some(PIECE))
-        };
-        self.transact(Durability::Stream, settle, || ())
+    /// Brings the tables up to date, or by so many bytes of each journal closer to it. Nothing new is said
+    /// by it, so it need not be on the disk: the journals are. True: there may be more.
+    pub fn settle(&self, most: Option<u64>) -> Result<bool, StoreError> {
+        let settle =
+            |transaction: &Transaction<'_>| self.journals.settle(transaction, self.own(), most);
+        // Whoever does not need it now waits for no other program: everybody of this one would, too.
+        let patience = if most.is_some() { SHORT } else { BUSY_TIMEOUT };
+        self.transact(Durability::Stream, patience, settle, |more| more)
     }
 
     /// From SQLite's log into the database. SQLite would do it in a commit, in which everybody waits.
@@ -129,8 +138,9 @@ impl Tables {
             let connected = connect(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE);
             *beside = connected.inspect_err(|error| tracing::warn!("{error}")).ok();
         }
-        let done = beside.as_ref().is_some_and(copy);
-        if !done && frames >= FULL {
+        beside.as_ref().map(copy);
+        // The log is not begun anew, because somebody wrote to it all the time.
+        if self.frames.load(Ordering::Relaxed) >= FULL {
             copy(&self.writing().connection);
         }
     }
@@ -174,9 +184,13 @@ fn run(tables: &Tables, asked: &Receiver<()>) {
     // Another connection than the one that writes, which goes on meanwhile.
     let mut beside = None;
     while asked.recv().is_ok() {
-        if let Err(error) = tables.settle() {
-            // Whoever needs it is told. It stays in the journal until then.
-            tracing::warn!("the tables could not be brought up to date: {error}");
+        let mut more = true;
+        while more {
+            more = tables.settle(Some(PIECE)).unwrap_or_else(|error| {
+                // Whoever needs it is told. It stays in the journal until then.
+                tracing::warn!("the tables could not be brought up to date: {error}");
+                false
+            });
         }
         if tables.are_worth_copying() {
             tables.copy(&mut beside);
@@ -184,12 +198,11 @@ fn run(tables: &Tables, asked: &Receiver<()>) {
     }
 }
 
-/// Copies what nobody holds back. True if that was all of it.
-fn copy(connection: &Connection) -> bool {
-    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
-    });
+/// Copies what nobody holds back.
+fn copy(connection: &Connection) {
+    let copied = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
     // Nothing is lost by it: the log holds it as well as the database would, and is copied later.
-    let copied = copied.inspect_err(|error| tracing::warn!("the log was not copied: {error}"));
-    copied.is_ok_and(|(frames, copied)| frames == copied)
+    if let Err(error) = copied {
+        tracing::warn!("the log was not copied: {error}");
+    }
 }

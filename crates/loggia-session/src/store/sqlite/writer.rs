@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use loggia_core::{Durability, Millis, Seq, SessionId};
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
 
+use super::BUSY_TIMEOUT;
 use super::append::{AppendJob, Held, Last};
 use super::journal;
 use super::kept::{self, Changing};
@@ -35,10 +36,6 @@ pub enum Job {
     },
     Append {
         job: Box<AppendJob>,
-        reply: Reply<()>,
-    },
-    /// Brings the tables up to date.
-    Settle {
         reply: Reply<()>,
     },
     Delete {
@@ -69,9 +66,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, path: &Path, places: Places) -> Result<Self, StoreError> {
+    pub fn start(tables: Arc<Tables>, path: &Path, places: Places) -> Result<Self, StoreError> {
         let (jobs, inbox) = mpsc::channel(INBOX);
-        let tables = Arc::new(Tables::new(connection, path)?);
         let beside = Beside::start(tables.clone())?;
         let file = path.display().to_string();
         let desk = Desk { tables, beside, file, places, pen: Pen::default() };
@@ -123,17 +119,6 @@ struct Desk {
     pen: Pen,
 }
 
-fn durability(job: &Job) -> Durability {
-    match job {
-        Job::Append { job, .. } => job.durability,
-        Job::Put { .. } | Job::Replace { .. } | Job::Delete { .. } => Durability::Decision,
-        // A lost owner or an empty session costs nothing: the first append makes it count.
-        Job::Acquire { .. } => Durability::Stream,
-        // Nothing new is said by it.
-        Job::Settle { .. } => Durability::Stream,
-    }
-}
-
 impl Desk {
     /// Does a group of jobs in their order, those beside each other together.
     fn work(&mut self, group: &mut Vec<Job>) {
@@ -143,6 +128,9 @@ impl Desk {
                 Job::Append { job, reply } if let Some(held) = job.journaled() => {
                     self.commit(&mut direct);
                     // Once for a group: each in it would wait for the same lock, one after the other.
+                    if self.pen.own().is_none() && ready == Some(Ok(())) {
+                        ready = None; // what was written in between failed
+                    }
                     let ready = ready.get_or_insert_with(|| self.make_ready()).clone();
                     match ready.and_then(|()| self.pen.enter(&job, &held)) {
                         Ok(()) => self.pen.promise(held, reply),
@@ -168,20 +156,31 @@ impl Desk {
         if !self.pen.is_due() {
             return Ok(());
         }
-        let (tables, pen) = (&self.tables, &mut self.pen);
-        let (generation, own) = (journal::fresh_generation(), pen.own());
-        let (slot, fresh) = pen.slot(&self.places.locks, &tables.journals, generation)?;
+        let (tables, pen, locks) = (&self.tables, &mut self.pen, &self.places.locks);
+        let (journals, generation, own) =
+            (&tables.journals, journal::fresh_generation(), pen.own());
+        let open = pen.slot();
         let begin = |transaction: &Transaction<'_>| {
-            let settled = tables.journals.settle(transaction, own, None)?;
-            if settled.is_ok() {
-                tables.journals.begin(transaction, slot, &generation)?;
+            if let Err(error) = journals.settle(transaction, own, None)? {
+                return Ok(Err(error));
             }
-            Ok(settled)
+            let fresh = match open {
+                Some(_) => None,
+                None => match journals.take_slot(transaction, locks, generation)? {
+                    Ok(fresh) => Some(fresh),
+                    Err(error) => return Ok(Err(error)),
+                },
+            };
+            if let Some(slot) = open.or(fresh.as_ref().map(|(slot, ..)| *slot)) {
+                journals.begin(transaction, slot, &generation)?;
+            }
+            Ok(Ok(fresh))
         };
-        tables.transact(Durability::Decision, begin, || {
-            pen.begin(slot, fresh, generation);
+        let begun = |fresh| {
+            pen.begin(generation, fresh);
             tables.set_own(pen.own());
-        })
+        };
+        tables.transact(Durability::Decision, BUSY_TIMEOUT, begin, begun)
     }
 
     /// Leaves nothing beside the database; the next one settles what is left if this fails. Who has no journal
@@ -196,7 +195,8 @@ impl Desk {
             }
             Ok(settled)
         };
-        let ended = tables.transact(Durability::Decision, end, || tables.set_own(None));
+        let ended =
+            tables.transact(Durability::Decision, BUSY_TIMEOUT, end, |_| tables.set_own(None));
         let guard = self.pen.put_down();
         if ended.is_ok() {
             let _ = std::fs::remove_file(tables.journals.path(own.slot));
@@ -216,19 +216,26 @@ impl Desk {
             Ok(changing) => changing,
             Err(error) => return fail(group, &error),
         };
-        let durability = group.iter().map(durability).max().unwrap_or(Durability::Stream);
-        let mut changed = Vec::new();
+        // What changes the log or the lists must find them up to date.
+        let settles = !group.iter().all(|job| matches!(job, Job::Put { .. } | Job::Replace { .. }));
+        let (mut changed, mut results) = (Vec::new(), Vec::with_capacity(group.len()));
         let work = |transaction: &Transaction<'_>| {
             let task = Task { transaction, desk: self };
-            let results: Result<Vec<_>, _> =
-                group.iter().map(|job| task.perform(job, &mut changed)).collect();
-            Ok(Ok(results?))
+            if settles && let Err(error) = task.settle()? {
+                return Ok(Err(error));
+            }
+            for job in group.iter() {
+                results.push(task.perform(job, &mut changed)?);
+            }
+            Ok(Ok(()))
         };
-        let worked = self.tables.transact(durability, work, || ());
+        // Synced, whatever it is: what is in a journal later must not be there without it, after a power cut
+        // either, also where a session has another owner by then, with another journal.
+        let worked = self.tables.transact(Durability::Decision, BUSY_TIMEOUT, work, |()| ());
         // Before the answers: whoever has one finds everybody reading anew.
         drop(changing);
         match worked {
-            Ok(results) => {
+            Ok(()) => {
                 drop(changed); // whoever is told may let go of a session, and find it free
                 group.drain(..).zip(results).for_each(|(job, result)| answer(job, result));
             }
@@ -267,10 +274,7 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
         Job::Replace { reply, .. } => {
             let _ = reply.send(result.map(|done| matches!(done, Done::Replaced(true))));
         }
-        Job::Append { reply, .. }
-        | Job::Settle { reply }
-        | Job::Delete { reply, .. }
-        | Job::Put { reply, .. } => {
+        Job::Append { reply, .. } | Job::Delete { reply, .. } | Job::Put { reply, .. } => {
             let _ = reply.send(result.map(|_| ()));
         }
     }
@@ -285,34 +289,26 @@ struct Task<'a> {
 type Outcome<T> = Result<Result<T, StoreError>, rusqlite::Error>;
 
 impl Task<'_> {
-    fn settle(&self) -> Outcome<()> {
+    fn settle(&self) -> Outcome<bool> {
         let (tables, own) = (&self.desk.tables, self.desk.pen.own());
         tables.journals.settle(self.transaction, own, None)
     }
 
     fn perform(&self, job: &Job, changed: &mut Vec<Arc<Held>>) -> Outcome<Done> {
         let transaction = self.transaction;
-        // What changes the log or the lists must find them up to date.
-        if !matches!(job, Job::Put { .. } | Job::Replace { .. })
-            && let Err(error) = self.settle()?
-        {
-            return Ok(Err(error));
-        }
         match job {
             Job::Acquire { session, owner, .. } => self.acquire(session, owner),
             Job::Append { job, .. } => {
-                let written = job.write(transaction, &self.desk.file)?;
-                if written.is_ok() {
-                    for document in &job.documents {
-                        put(transaction, document)?;
-                    }
+                let held = match job.write(transaction, &self.desk.file)? {
+                    Ok(held) => held,
+                    Err(refused) => return Ok(Err(refused)),
+                };
+                changed.extend(held);
+                for document in &job.documents {
+                    put(transaction, document)?;
                 }
-                Ok(written.map(|held| {
-                    changed.extend(held);
-                    Done::Nothing
-                }))
+                Ok(Ok(Done::Nothing))
             }
-            Job::Settle { .. } => Ok(Ok(Done::Nothing)),
             Job::Delete { row, .. } => {
                 for statement in [
                     "DELETE FROM events WHERE session = ?1",
