@@ -68,7 +68,7 @@ pub struct AppendJob {
     session: SessionId,
     row: i64,
     epoch: u64,
-    /// Gone with the lease, and never there for one that this store did not give.
+    /// Gone with the lease, and never there for one that another kind of store gave.
     held: Weak<Held>,
     expected: Seq,
     records: Records,

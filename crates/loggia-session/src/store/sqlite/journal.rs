@@ -23,7 +23,7 @@ const MAGIC: [u8; 8] = *b"loggia\x01\n";
 /// The magic, the generation, the sheet's own place, the length of its content, the sum over all of it.
 const HEADER: usize = 8 + size_of::<Generation>() + 8 + 8 + 4;
 /// Read at a time: some sheets.
-const PIECE: usize = 16 * 1024;
+const BUFFER: usize = 16 * 1024;
 /// A buffer that one large append made larger than this is not kept.
 const KEPT: usize = 1024 * 1024;
 
@@ -171,7 +171,7 @@ impl Sheets {
             Err(error) => return Err(error),
         };
         let length = file.metadata()?.len();
-        let mut reader = BufReader::with_capacity(PIECE, file);
+        let mut reader = BufReader::with_capacity(BUFFER, file);
         reader.seek(SeekFrom::Start(place))?;
         Ok(Some(Self { reader, length, generation, place }))
     }

@@ -19,7 +19,7 @@ use super::{BUSY_TIMEOUT, connect, describe};
 use crate::ports::StoreError;
 
 /// So many frames of SQLite's log, of a page each, are worth a copy.
-const MANY: u64 = 1000;
+const WORTH_A_COPY: u64 = 1000;
 /// Beyond so many it is copied while nobody of this process writes, so that it can begin anew.
 const FULL: u64 = 4000;
 /// Bytes of journals that are settled at a time: whoever else needs the tables waits so long.
@@ -117,7 +117,7 @@ impl Tables {
     pub fn are_worth_copying(&self) -> bool {
         let frames = self.frames.load(Ordering::Relaxed);
         let tried = self.tried.load(Ordering::Relaxed);
-        frames >= MANY && (frames < tried || frames >= tried + MANY)
+        frames >= WORTH_A_COPY && (frames < tried || frames >= tried + WORTH_A_COPY)
     }
 
     /// Brings the tables up to date, or by so many bytes of each journal closer to it. Nothing new is said
