@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use loggia_core::Durability;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rustix::process::setpriority_process;
 
 use super::settle::{Journals, Own};
 use super::{BUSY_TIMEOUT, connect, describe};
@@ -181,6 +182,7 @@ impl Drop for Beside {
 }
 
 fn run(tables: &Tables, asked: &Receiver<()>) {
+    give_way();
     // Another connection than the one that writes, which goes on meanwhile.
     let mut beside = None;
     while asked.recv().is_ok() {
@@ -196,6 +198,14 @@ fn run(tables: &Tables, asked: &Receiver<()>) {
             tables.copy(&mut beside);
         }
     }
+}
+
+/// What this thread does can wait; sessions and their clients are waiting already. Not by much, because now and
+/// then somebody needs the tables that it has in hand.
+fn give_way() {
+    const NICE: i32 = 10;
+    // Of the calling thread alone, on Linux. Refused, it is as important as the others.
+    let _ = setpriority_process(None, NICE);
 }
 
 /// Copies what nobody holds back.
