@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loggia_core::{Durability, Envelope, Seq, SessionId};
 use loggia_session::hub::fold;
-use loggia_session::{Lease, SqliteStore, Store, StoreError};
+use loggia_session::{Append, Lease, SqliteStore, Store, StoreError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::{document, owner, step, text_event};
 use loggia_testkit::{Act, ScriptAgent};
@@ -26,15 +26,25 @@ fn events(session: &str, count: u64) -> Vec<Arc<Envelope>> {
     (1..=count).map(|seq| text_event(seq, &format!("{session} says {seq} é 日本"))).collect()
 }
 
-/// A log of appends of `size` events each: a row holds the events of one append.
+/// A log of appends of `size` events each, and a row for each of them.
 async fn fill(
     store: &SqliteStore,
     session: &str,
     count: u64,
     size: usize,
 ) -> (SessionId, Vec<Arc<Envelope>>) {
-    let lease = store.acquire(&SessionId::from(session), owner("test")).await.unwrap();
-    fill_under(store, lease, count, size).await
+    let (id, events) = (SessionId::from(session), events(session, count));
+    let lease = store.acquire(&id, owner("test")).await.unwrap();
+    for batch in events.chunks(size) {
+        store.append(&lease, stream(batch)).await.unwrap();
+        store.head(&id).await.unwrap(); // into the tables: what waits there together becomes one row
+    }
+    (id, events)
+}
+
+fn stream(events: &[Arc<Envelope>]) -> Append {
+    // No sync: the tests damage it themselves.
+    Append { durability: Durability::Stream, ..step(events.to_vec()) }
 }
 
 async fn fill_under(
@@ -46,9 +56,7 @@ async fn fill_under(
     let id = lease.session.clone();
     let events = events(id.as_str(), count);
     for batch in events.chunks(size) {
-        let mut append = step(batch.to_vec());
-        append.durability = Durability::Stream; // no fsync: the tests damage it themselves
-        store.append(&lease, append).await.unwrap();
+        store.append(&lease, stream(batch)).await.unwrap();
     }
     (id, events)
 }

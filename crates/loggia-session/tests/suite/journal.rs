@@ -131,7 +131,8 @@ async fn the_tables_learn_by_themselves_and_a_journal_is_used_again() {
         append.durability = Durability::Stream;
         store.append(&lease, append).await.unwrap();
     }
-    let settled = count(&raw(directory.path()), "events");
+    let last = "SELECT max(seq) FROM events";
+    let settled: u64 = raw(directory.path()).query_row(last, [], |row| row.get(0)).unwrap();
     assert!(settled > 700, "{settled} of 1000 without anybody asking");
     let length = directory.path().join(JOURNAL).metadata().unwrap().len();
     assert!(length < 5 << 20, "30 MB went through {length} bytes");
@@ -160,7 +161,38 @@ async fn what_a_killed_process_left_is_taken_over_by_the_next() {
     assert_eq!(journals(directory.path()), 1);
     drop((lease, next));
     assert_eq!(journals(directory.path()), 0, "a store that is closed leaves one file");
-    assert_eq!(count(&raw(directory.path()), "events"), 3);
+    assert_eq!(count(&raw(directory.path()), "events"), 2, "what was left, and the one after it");
+}
+
+/// What streams is one event an append. A row for each would make a long log slow to read.
+#[tokio::test]
+async fn appends_that_follow_each_other_share_rows() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let sessions = ["one", "two"].map(SessionId::from);
+    let mut leases = Vec::new();
+    for session in &sessions {
+        leases.push(store.acquire(session, owner("test")).await.unwrap());
+    }
+    // By turns, and of a size that fills rows.
+    for seq in 1..=60 {
+        for lease in &leases {
+            let long = vec![text_event(seq, &"x".repeat(4_000))];
+            let append = Append { durability: Durability::Stream, ..step(long) };
+            store.append(lease, append).await.unwrap();
+        }
+    }
+    for session in &sessions {
+        let log = client::log(&*store, session).await;
+        client::assert_dense(&log, 1);
+        assert_eq!(log.len(), 60);
+        for after in [0, 1, 14, 15, 16, 59] {
+            let read = store.read(session, Seq(after), 3).await.unwrap();
+            assert_eq!(read.first(), log.get(after as usize), "after {after}");
+        }
+    }
+    let rows = count(&raw(directory.path()), "events");
+    assert!((8..=12).contains(&rows), "240 KB of each of two sessions are in {rows} rows");
 }
 
 /// Power went: what was not synced in the database is lost, the journal is not.

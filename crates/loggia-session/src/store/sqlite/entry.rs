@@ -69,6 +69,11 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// How many records it has.
+    pub fn count(&self) -> u64 {
+        (self.sums.len() / size_of::<Sum>()) as u64
+    }
+
     /// The first one of `from`, which is then at the next.
     pub fn read(from: &mut &'a [u8]) -> Option<Self> {
         let (row, first) = (i64::from_le_bytes(*array(from)?), u64::from_le_bytes(*array(from)?));

@@ -8,6 +8,7 @@
 //! A slot is a journal's number and, far behind those of sessions, a byte of the lock file, which says whether
 //! its process lives.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -17,11 +18,14 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 use super::entry::{Entry, Note};
 use super::journal::{self, Damage, Generation, Journal, Sheets};
 use super::lease::{Guard, Locks};
+use super::read::END_OF_RECORD;
 use super::{io, tasks};
 use crate::ports::StoreError;
 
 /// The byte of slot 0; that of slot 1 is before it. The last one is [`super::kept`]'s.
 const SLOTS: i64 = i64::MAX - 1;
+/// Bytes of a row that is made of several appends.
+const LARGE: usize = 64 * 1024;
 /// Processes that have one database open and write.
 const MOST: i64 = 1024;
 
@@ -323,10 +327,12 @@ pub fn apply<'a>(
     transaction: &Transaction<'_>,
     entries: impl IntoIterator<Item = (Entry<'a>, Note)>,
 ) -> Result<(), rusqlite::Error> {
+    let entries: Vec<_> = entries.into_iter().collect();
+    let taken = log(transaction, &entries)?;
     // Only the last word about a session counts, but for who made it, and for its tasks.
     let (mut last, mut places) = (Vec::<(Entry<'_>, Note)>::new(), HashMap::new());
     for (entry, mut note) in entries {
-        if !log(transaction, &entry)? {
+        if taken.contains(&entry.row) {
             continue;
         }
         for marked in std::mem::take(&mut note.tasks) {
@@ -344,16 +350,59 @@ pub fn apply<'a>(
     last.iter().try_for_each(|(entry, note)| list(transaction, entry, note))
 }
 
-/// False: something else stands there, and stays. Only its owner writes a session, so this is a fault; but a
-/// journal that cannot be settled would keep everybody's appends out of the tables.
-fn log(transaction: &Transaction<'_>, entry: &Entry<'_>) -> Result<bool, rusqlite::Error> {
-    if entry.body.is_empty() {
-        return Ok(true);
+/// A row of the log: the records of one append, or of several that follow each other.
+struct Row<'a> {
+    first: &'a Entry<'a>,
+    next: u64,
+    body: Cow<'a, [u8]>,
+    sums: Cow<'a, [u8]>,
+}
+
+impl<'a> Row<'a> {
+    fn of(entry: &'a Entry<'a>) -> Self {
+        let (body, sums) = (Cow::Borrowed(entry.body), Cow::Borrowed(entry.sums));
+        Self { first: entry, next: entry.first + entry.count(), body, sums }
     }
-    let inserted = transaction
-        .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![entry.row, entry.first, entry.body, entry.sums]);
-    unless_taken(inserted, entry)
+
+    /// False: it does not follow, or the row would be too large.
+    fn takes(&mut self, entry: &Entry<'_>) -> bool {
+        if entry.first != self.next || self.body.len() + entry.body.len() > LARGE {
+            return false;
+        }
+        let body = self.body.to_mut();
+        body.push(END_OF_RECORD);
+        body.extend(entry.body);
+        self.sums.to_mut().extend(entry.sums);
+        self.next += entry.count();
+        true
+    }
+}
+
+/// Writes the rows, fewer than appends where a session streams. Returns the sessions in which something else stood,
+/// and stays. Only its owner writes a session, so this is a fault; but a journal that cannot be settled would
+/// keep everybody's appends out of the tables.
+fn log(
+    transaction: &Transaction<'_>,
+    entries: &[(Entry<'_>, Note)],
+) -> Result<Vec<i64>, rusqlite::Error> {
+    let (mut rows, mut places) = (Vec::<Row<'_>>::new(), HashMap::new());
+    for (entry, _) in entries.iter().filter(|(entry, _)| !entry.body.is_empty()) {
+        let open = places.get(&entry.row).and_then(|place: &usize| rows.get_mut(*place));
+        if !open.is_some_and(|row| row.takes(entry)) {
+            places.insert(entry.row, rows.len());
+            rows.push(Row::of(entry));
+        }
+    }
+    let mut taken = Vec::new();
+    for Row { first, body, sums, .. } in &rows {
+        let inserted = transaction
+            .prepare_cached("INSERT INTO events (session, seq, body, sum) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![first.row, first.first, body, sums]);
+        if !unless_taken(inserted, first)? {
+            taken.push(first.row);
+        }
+    }
+    Ok(taken)
 }
 
 fn unless_taken(
