@@ -73,6 +73,8 @@ struct Inner {
     tables: Arc<Tables>,
     readers: Readers,
     copied: AtomicBool,
+    /// A read that nobody waits for any more may end after the store. Until then the database is open.
+    _presence: Locks,
 }
 
 impl Inner {
@@ -125,6 +127,7 @@ impl SqliteStore {
             tables: tables.clone(),
             readers: Readers::new(path.clone()),
             copied: AtomicBool::new(false),
+            _presence: locks.clone(),
             path,
         });
         let rows = Arc::<FreshRows>::default();
@@ -191,7 +194,12 @@ impl SqliteStore {
                 return found;
             }
             match (tables.settle(None), otherwise) {
-                (Ok(_), _) => look(connection, path),
+                (Ok(_), _) => {
+                    if tables.are_worth_copying() {
+                        tables.copy(&mut None); // a process that only reads has nobody else to do it
+                    }
+                    look(connection, path)
+                }
                 (Err(StoreError::Full { .. } | StoreError::Locked { .. }), Otherwise::Older) => {
                     found
                 }
@@ -282,12 +290,7 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            let row = lease.row;
-            let deleted = self.write(|reply| Job::Delete { row, reply }).await;
-            drop(lease); // not before: nobody else may write what is being removed
-            deleted
-        })
+        Box::pin(async move { self.write(|reply| Job::Delete { lease, reply }).await })
     }
 
     fn document(

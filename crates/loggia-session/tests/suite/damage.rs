@@ -450,6 +450,13 @@ async fn two_hundred_flipped_bytes_of_the_journal_never_change_a_fold() {
     let (base, logs) = killed_in_the_journal().await;
     let tally = flip(base.path(), JOURNAL, 200, 4, &logs).await;
     assert_eq!(tally.finding, 200, "all of the file counts: {tally:?}");
+    let damaged = copy(base.path());
+    let mut bytes = std::fs::read(base.path().join(JOURNAL)).unwrap();
+    bytes[600] ^= 1;
+    std::fs::write(damaged.path().join(JOURNAL), &bytes).unwrap();
+    drop(client::sqlite(damaged.path()));
+    let kept = std::fs::read(damaged.path().join(format!("{JOURNAL}-damaged"))).unwrap();
+    assert!(kept == bytes, "nothing of it is thrown away");
 }
 
 #[tokio::test]

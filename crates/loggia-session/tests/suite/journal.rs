@@ -257,7 +257,16 @@ async fn a_journal_that_cannot_be_read_keeps_nobody_from_the_others() {
         assert_eq!(next.list(10).await.unwrap().len(), 2, "one of them from the tables");
         let lease = begin(&next, "goes on").await;
         next.delete(lease).await.unwrap();
+        // It may hold the end of any session that is known.
+        let Err(refused) = next.acquire(&good.session, owner("next")).await else {
+            panic!("it goes on without knowing where it ends");
+        };
+        assert!(refused.to_string().contains(JOURNAL), "{refused}");
     }
+    std::fs::remove_dir(&unreadable).unwrap();
+    let next = client::sqlite(left.path());
+    let lease = next.acquire(&good.session, owner("next")).await.expect("it is given up");
+    next.append(&lease, step(texts(4, 1))).await.unwrap();
 }
 
 #[tokio::test]
@@ -291,6 +300,7 @@ async fn a_journal_that_cannot_be_written_is_said_and_begun_anew() {
     let lease = store.acquire(&session, owner("test")).await.unwrap();
     store.append(&lease, step(texts(1, 2))).await.unwrap();
     assert_eq!(client::log(&*store, &session).await, texts(1, 2));
+    assert_eq!(count(&raw(directory.path()), "journals"), 1, "the one that failed is given up");
 }
 
 /// What two processes and their readers do, in some order.

@@ -147,7 +147,9 @@ impl AppendJob {
         let chained = Chained::new(last, &self.records);
         let note = serde_json::from_slice(&self.note)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        settle::apply(transaction, [(self.entry(&chained), note)])?;
+        if !settle::apply(transaction, vec![(self.entry(&chained), note)])?.is_empty() {
+            return Ok(Err(self.conflict(last.head)));
+        }
         if let Some(held) = held.as_deref() {
             held.set(Known::Ends(chained.last));
         }

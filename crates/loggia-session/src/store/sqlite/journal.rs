@@ -39,6 +39,13 @@ pub fn path(directory: &Path, slot: i64) -> PathBuf {
     directory.join(format!("{NAME}{slot}"))
 }
 
+/// Where one goes that could not be read to its end.
+pub fn aside(path: &Path) -> PathBuf {
+    let mut aside = path.to_owned().into_os_string();
+    aside.push("-damaged");
+    aside.into()
+}
+
 /// What is to be written next.
 pub struct Sheet(Vec<u8>);
 

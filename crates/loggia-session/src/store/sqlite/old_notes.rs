@@ -30,7 +30,8 @@ pub fn learn(transaction: &Transaction<'_>) -> Result<usize, rusqlite::Error> {
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let session: i64 = row.get(0)?;
-        let Some((sum, note)) = read(session, row.get_ref(1)?.as_blob()?) else {
+        let Some((sum, note)) = row.get_ref(1)?.as_blob().ok().and_then(|body| read(session, body))
+        else {
             damaged += 1;
             continue;
         };

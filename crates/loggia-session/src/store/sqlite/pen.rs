@@ -24,6 +24,8 @@ pub struct Pen {
     sheet: Sheet,
     entered: Vec<(Arc<Held>, Reply<()>)>,
     durability: Option<Durability>,
+    /// The slot of a journal that could not be written: what is in it must be in the tables before there is another.
+    abandoned: Option<(i64, Guard)>,
 }
 
 struct Open {
@@ -59,6 +61,16 @@ impl Pen {
     /// The slot of the journal that is open.
     pub fn slot(&self) -> Option<i64> {
         self.open.as_ref().map(|open| open.slot)
+    }
+
+    /// The slot of a journal that was given up.
+    pub fn abandoned(&self) -> Option<i64> {
+        self.abandoned.as_ref().map(|(slot, _)| *slot)
+    }
+
+    /// It is in the tables. Its lock is to be held until its file is gone.
+    pub fn forget_abandoned(&mut self) -> Option<Guard> {
+        self.abandoned.take().map(|(_, guard)| guard)
     }
 
     /// The database knows that a journal of this generation begins now: another one, or the one that is open.
@@ -102,7 +114,7 @@ impl Pen {
         // found out by whoever settles it, and another one is begun.
         tables.set_own(self.own().filter(|_| written.is_ok()));
         if written.is_err() {
-            self.open = None;
+            self.abandoned = self.open.take().map(|open| (open.slot, open.guard));
             self.sheet = Sheet::default();
         }
         for (held, reply) in self.entered.drain(..) {

@@ -64,6 +64,28 @@ pub struct Journals {
     directory: PathBuf,
 }
 
+/// What became of it.
+#[derive(Default)]
+pub struct Settling {
+    /// There may be more than was asked for.
+    pub more: bool,
+    /// Journals of others that could not be read, each with the reason.
+    unreadable: Vec<(i64, StoreError)>,
+}
+
+impl Settling {
+    /// For somebody who must not go on without what one of them may hold.
+    pub fn of_all(self) -> Result<(), StoreError> {
+        self.unreadable.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// The same for one of them.
+    pub fn of_slot(&self, slot: i64) -> Result<(), StoreError> {
+        let found = self.unreadable.iter().find(|(unreadable, _)| *unreadable == slot);
+        found.map_or(Ok(()), |(_, error)| Err(error.clone()))
+    }
+}
+
 type Outcome<T> = Result<Result<T, StoreError>, rusqlite::Error>;
 
 impl Journals {
@@ -83,6 +105,7 @@ impl Journals {
         generation: Generation,
     ) -> Outcome<(i64, Guard, Journal)> {
         let taken: Vec<i64> = settled(transaction)?.iter().map(|settled| settled.slot).collect();
+        let mut refused = None;
         for slot in (1..=MOST).filter(|slot| !taken.contains(slot)) {
             let guard = match locks.take(SLOTS - slot) {
                 Ok(Some(guard)) => guard,
@@ -93,11 +116,14 @@ impl Journals {
             match Journal::open(&path, generation) {
                 Ok(journal) => return Ok(Ok((slot, guard, journal))),
                 // Somebody else's, who is gone without a row.
-                Err(error) if error.kind() == ErrorKind::PermissionDenied => {}
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                    refused.get_or_insert(io(&path, &error));
+                }
                 Err(error) => return Ok(Err(io(&path, &error))),
             }
         }
-        Ok(Err(StoreError::Io(format!("{MOST} processes write to this database already"))))
+        let many = || StoreError::Io(format!("{MOST} processes write to this database already"));
+        Ok(Err(refused.unwrap_or_else(many)))
     }
 
     /// Whether the tables are behind. What is asked for must be looked up later than this, not before: what
@@ -115,15 +141,14 @@ impl Journals {
     }
 
     /// Brings the tables up to date, or by about so many bytes of each journal closer to it: then there may be
-    /// more. A journal of others that cannot be read keeps nobody from the rest: whoever opens the store when
-    /// its process is gone is told.
+    /// more. A journal of others that cannot be read keeps nobody from the rest.
     pub fn settle(
         &self,
         transaction: &Transaction<'_>,
         own: Option<Own>,
         most: Option<u64>,
-    ) -> Outcome<bool> {
-        let mut more = false;
+    ) -> Outcome<Settling> {
+        let mut settling = Settling::default();
         for settled in settled(transaction)? {
             let until = settled.place.saturating_add(most.unwrap_or(u64::MAX));
             let own = own.filter(|own| own.is(&settled));
@@ -138,12 +163,13 @@ impl Journals {
                 (Err(error), Some(_)) => return Ok(Err(io(&path, &error))),
                 (Err(error), None) => {
                     tracing::warn!("{} cannot be read: {error}", path.display());
+                    settling.unreadable.push((settled.slot, io(&path, &error)));
                     continue;
                 }
             };
-            more |= place >= until && own.is_none_or(|own| place < own.end);
+            settling.more |= place >= until && own.is_none_or(|own| place < own.end);
         }
-        Ok(Ok(more))
+        Ok(Ok(settling))
     }
 
     /// How far it is in the tables then.
@@ -154,12 +180,18 @@ impl Journals {
         foreign: bool,
         until: u64,
     ) -> Result<std::io::Result<u64>, rusqlite::Error> {
-        let (contents, place) = match self.contents(settled, foreign, until) {
+        let contents = match self.contents(settled, foreign, until) {
             Ok(read) => read,
             Err(error) => return Ok(Err(error)),
         };
-        if !contents.is_empty() {
-            apply(transaction, contents.iter().filter_map(|content| entries(content)).flatten())?;
+        let (mut appends, mut place) = (Vec::new(), settled.place);
+        for (content, end) in &contents {
+            let Some(entries) = entries(content) else { break };
+            appends.extend(entries);
+            place = *end;
+        }
+        if place > settled.place {
+            apply(transaction, appends)?;
             transaction
                 .prepare_cached("UPDATE journals SET place = ?2 WHERE slot = ?1")?
                 .execute(params![settled.slot, place])?;
@@ -167,26 +199,25 @@ impl Journals {
         Ok(Ok(place))
     }
 
-    /// What the tables do not have yet, and where it ends. What others wrote may have been written this very
-    /// moment: then it is synced before anybody sees it.
+    /// What the tables do not have yet, each with where it ends. What others wrote may have been written this
+    /// very moment: then it is synced before anybody sees it.
     fn contents(
         &self,
         settled: &Settled,
         foreign: bool,
         until: u64,
-    ) -> std::io::Result<(Vec<Vec<u8>>, u64)> {
-        let (mut contents, mut place) = (Vec::new(), settled.place);
-        let Some(mut sheets) = self.sheets(settled)? else { return Ok((contents, place)) };
-        while place < until
-            && let Some(content) = sheets.next()?.filter(|content| entries(content).is_some())
+    ) -> std::io::Result<Vec<(Vec<u8>, u64)>> {
+        let mut contents = Vec::new();
+        let Some(mut sheets) = self.sheets(settled)? else { return Ok(contents) };
+        while sheets.place() < until
+            && let Some(content) = sheets.next()?
         {
-            contents.push(content);
-            place = sheets.place();
+            contents.push((content, sheets.place()));
         }
         if foreign && !contents.is_empty() {
             sheets.sync()?;
         }
-        Ok((contents, place))
+        Ok(contents)
     }
 
     /// A journal that begins anew: everything before is in the tables, in this transaction or earlier ones.
@@ -246,22 +277,30 @@ impl Journals {
             return Ok(());
         }
         let explain = |error| super::describe(error, &self.directory.join(super::DATABASE));
-        let mut take_over = || -> Outcome<()> {
+        let mut take_over = || -> Outcome<Vec<&LeftBehind>> {
             connection.pragma_update(None, "synchronous", "FULL")?; // before the files go
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if let Err(error) = self.settle(&transaction, None, None)? {
-                return Ok(Err(error));
-            }
-            for left in left.iter().filter(|left| left.is_readable) {
+            let settling = match self.settle(&transaction, None, None)? {
+                Ok(settling) => settling,
+                Err(error) => return Ok(Err(error)),
+            };
+            let is_done =
+                |left: &&LeftBehind| left.is_readable && settling.of_slot(left.slot).is_ok();
+            let done: Vec<_> = left.iter().filter(is_done).collect();
+            for left in &done {
                 self.end(&transaction, left.slot)?;
             }
             transaction.commit()?;
-            Ok(Ok(()))
+            Ok(Ok(done))
         };
-        take_over().map_err(explain)??;
-        for left in left.iter().filter(|left| left.is_readable) {
-            let _ = std::fs::remove_file(self.path(left.slot));
+        for left in take_over().map_err(explain)?? {
+            let path = self.path(left.slot);
+            // What could not be taken over is kept, whatever became of the copy.
+            let _ = match left.damage {
+                Some(_) => std::fs::rename(&path, journal::aside(&path)),
+                None => std::fs::remove_file(&path),
+            };
         }
         Ok(())
     }
@@ -322,12 +361,12 @@ fn entries(content: &[u8]) -> Option<Vec<(Entry<'_>, Note)>> {
     Some(entries)
 }
 
-/// Writes appends into the log, and into the lists what has changed by all of them together.
+/// Writes appends into the log, and into the lists what has changed by all of them together. Returns the sessions,
+/// by row, of which it did not take them.
 pub fn apply<'a>(
     transaction: &Transaction<'_>,
-    entries: impl IntoIterator<Item = (Entry<'a>, Note)>,
-) -> Result<(), rusqlite::Error> {
-    let entries: Vec<_> = entries.into_iter().collect();
+    entries: Vec<(Entry<'a>, Note)>,
+) -> Result<Vec<i64>, rusqlite::Error> {
     let taken = log(transaction, &entries)?;
     // Only the last word about a session counts, but for who made it, and for its tasks.
     let (mut last, mut places) = (Vec::<(Entry<'_>, Note)>::new(), HashMap::new());
@@ -347,7 +386,8 @@ pub fn apply<'a>(
             None => last.push((entry, note)),
         }
     }
-    last.iter().try_for_each(|(entry, note)| list(transaction, entry, note))
+    last.iter().try_for_each(|(entry, note)| list(transaction, entry, note))?;
+    Ok(taken)
 }
 
 /// A row of the log: the records of one append, or of several that follow each other.

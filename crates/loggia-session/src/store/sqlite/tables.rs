@@ -128,11 +128,11 @@ impl Tables {
             |transaction: &Transaction<'_>| self.journals.settle(transaction, self.own(), most);
         // Whoever does not need it now waits for no other program: everybody of this one would, too.
         let patience = if most.is_some() { SHORT } else { BUSY_TIMEOUT };
-        self.transact(Durability::Stream, patience, settle, |more| more)
+        self.transact(Durability::Stream, patience, settle, |settling| settling.more)
     }
 
     /// From SQLite's log into the database. SQLite would do it in a commit, in which everybody waits.
-    fn copy(&self, beside: &mut Option<Connection>) {
+    pub fn copy(&self, beside: &mut Option<Connection>) {
         let frames = self.frames.load(Ordering::Relaxed);
         self.tried.store(frames, Ordering::Relaxed);
         if beside.is_none() {

@@ -15,6 +15,7 @@ use super::journal;
 use super::kept::{self, Changing};
 use super::lease::{FreshRows, Locks};
 use super::pen::Pen;
+use super::settle::Settling;
 use super::tables::{Beside, Tables};
 use crate::ports::{Document, Lease, Owner, StoreError};
 use crate::store::checksum;
@@ -39,7 +40,8 @@ pub enum Job {
         reply: Reply<()>,
     },
     Delete {
-        row: i64,
+        /// Held until it is done: nobody else may write what is being removed.
+        lease: Lease,
         reply: Reply<()>,
     },
     Put {
@@ -159,10 +161,17 @@ impl Desk {
         let (tables, pen, locks) = (&self.tables, &mut self.pen, &self.places.locks);
         let (journals, generation, own) =
             (&tables.journals, journal::fresh_generation(), pen.own());
-        let open = pen.slot();
+        let (open, abandoned) = (pen.slot(), pen.abandoned());
         let begin = |transaction: &Transaction<'_>| {
-            if let Err(error) = journals.settle(transaction, own, None)? {
-                return Ok(Err(error));
+            let settling = match journals.settle(transaction, own, None)? {
+                Ok(settling) => settling,
+                Err(error) => return Ok(Err(error)),
+            };
+            if let Some(slot) = abandoned {
+                if let Err(error) = settling.of_slot(slot) {
+                    return Ok(Err(error));
+                }
+                journals.end(transaction, slot)?;
             }
             let fresh = match open {
                 Some(_) => None,
@@ -177,6 +186,11 @@ impl Desk {
             Ok(Ok(fresh))
         };
         let begun = |fresh| {
+            let guard = pen.forget_abandoned();
+            if let Some(slot) = abandoned {
+                let _ = std::fs::remove_file(journals.path(slot));
+            }
+            drop(guard);
             pen.begin(generation, fresh);
             tables.set_own(pen.own());
         };
@@ -274,7 +288,11 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
         Job::Replace { reply, .. } => {
             let _ = reply.send(result.map(|done| matches!(done, Done::Replaced(true))));
         }
-        Job::Append { reply, .. } | Job::Delete { reply, .. } | Job::Put { reply, .. } => {
+        Job::Delete { lease, reply } => {
+            drop(lease);
+            let _ = reply.send(result.map(|_| ()));
+        }
+        Job::Append { reply, .. } | Job::Put { reply, .. } => {
             let _ = reply.send(result.map(|_| ()));
         }
     }
@@ -289,7 +307,7 @@ struct Task<'a> {
 type Outcome<T> = Result<Result<T, StoreError>, rusqlite::Error>;
 
 impl Task<'_> {
-    fn settle(&self) -> Outcome<bool> {
+    fn settle(&self) -> Outcome<Settling> {
         let (tables, own) = (&self.desk.tables, self.desk.pen.own());
         tables.journals.settle(self.transaction, own, None)
     }
@@ -309,13 +327,13 @@ impl Task<'_> {
                 }
                 Ok(Ok(Done::Nothing))
             }
-            Job::Delete { row, .. } => {
+            Job::Delete { lease, .. } => {
                 for statement in [
                     "DELETE FROM events WHERE session = ?1",
                     "DELETE FROM tasks WHERE session = ?1",
                     "DELETE FROM sessions WHERE row = ?1",
                 ] {
-                    transaction.prepare_cached(statement)?.execute([*row])?;
+                    transaction.prepare_cached(statement)?.execute([lease.row])?;
                 }
                 Ok(Ok(Done::Nothing))
             }
@@ -362,9 +380,10 @@ impl Task<'_> {
             Err(error) => return Ok(Err(error)),
         };
         match known {
-            // Once more, now that it is locked: its last owner may have written until then.
+            // Once more, now that it is locked: its last owner may have written until then. Who cannot read a
+            // journal does not know where the session ends.
             Some(_) => {
-                if let Err(error) = self.settle()? {
+                if let Err(error) = self.settle()?.and_then(Settling::of_all) {
                     return Ok(Err(error));
                 }
             }
