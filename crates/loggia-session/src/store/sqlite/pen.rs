@@ -114,7 +114,8 @@ impl Pen {
         // found out by whoever settles it, and another one is begun.
         tables.set_own(self.own().filter(|_| written.is_ok()));
         if written.is_err() {
-            self.abandoned = self.open.take().map(|open| (open.slot, open.guard));
+            let given_up = self.open.take().map(|open| (open.slot, open.guard));
+            self.abandoned = given_up.or(self.abandoned.take());
             self.sheet = Sheet::default();
         }
         for (held, reply) in self.entered.drain(..) {
