@@ -133,8 +133,8 @@ pub fn events(
     }
 }
 
-/// The records after `after`, with the one at `after` first: its sum starts the chain; and a few more
-/// where a row goes on. With an error, they are those before it.
+/// The records after `after`, with the one at `after` first: its sum starts the chain. With an error, they are
+/// those before it.
 fn stored(
     connection: &Connection,
     row: i64,
@@ -153,7 +153,8 @@ fn stored(
         while let Some(row) = rows.next()? {
             let (first, body, sums) = (row.get(0)?, row.get_ref(1)?, row.get_ref(2)?);
             let (body, sums) = (body.as_blob()?, sums.as_blob()?);
-            found.extend(records(Seq(first), body, sums, after));
+            let rest = records(Seq(first), body, sums, after);
+            found.extend(rest.take_while(|record| record.seq.0 <= after.0 + wanted));
         }
         Ok(())
     };
