@@ -7,6 +7,8 @@
 //! every read verifies what it returns.
 
 mod append;
+mod apply;
+mod direct;
 mod entry;
 mod journal;
 mod kept;

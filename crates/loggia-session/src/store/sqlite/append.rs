@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use loggia_core::{Durability, Envelope, Seq, SessionId};
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::apply::apply;
 use super::entry::{Entry, Note};
 use super::lease::Guard;
-use super::{read, settle};
+use super::read;
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
 use crate::store::checksum::{self, Sum};
 
@@ -147,7 +148,7 @@ impl AppendJob {
         let chained = Chained::new(last, &self.records);
         let note = serde_json::from_slice(&self.note)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
-        if !settle::apply(transaction, vec![(self.entry(&chained), note)])?.is_empty() {
+        if !apply(transaction, vec![(self.entry(&chained), note)])?.is_empty() {
             return Ok(Err(self.conflict(last.head)));
         }
         if let Some(held) = held.as_deref() {
