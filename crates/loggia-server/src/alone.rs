@@ -4,8 +4,10 @@
 //! Frames for many readers would cost them more than the fold itself; long logs and streams use the
 //! shared [`crate::projection`].
 
-use loggia_core::Seq;
-use loggia_session::SessionHandle;
+use std::sync::Arc;
+
+use loggia_core::{Envelope, Seq};
+use loggia_session::{Follower, SessionHandle};
 use loggia_wire::{Condition, Projector, View, WireError};
 
 /// Up to here a fold from the beginning is cheaper than a projection that stays.
@@ -24,16 +26,37 @@ pub(crate) async fn fold(
     let mut projector = Projector::new(handle.id().clone(), view);
     let mut follower = handle.follow(Seq::ZERO);
     loop {
-        match follower.next().await {
-            Ok(Some(events)) => events.iter().for_each(|envelope| projector.learn(envelope)),
-            Ok(None) => return Err(Condition::Restarting.into()),
-            Err(error) => {
-                tracing::error!(%error, "a log cannot be read");
-                return Err(Condition::Storage.into());
-            }
-        }
+        let events = next(&mut follower).await?;
+        events.iter().for_each(|envelope| projector.learn(envelope));
         if enough(&projector) {
             return Ok(projector);
+        }
+    }
+}
+
+/// Folds the log from its beginning up to an event, and no further.
+pub(crate) async fn fold_to(
+    handle: &SessionHandle,
+    view: View,
+    seq: Seq,
+) -> Result<Projector, WireError> {
+    let mut projector = Projector::new(handle.id().clone(), view);
+    let mut follower = handle.follow(Seq::ZERO);
+    while projector.head() < seq {
+        let events = next(&mut follower).await?;
+        let wanted = events.iter().take_while(|envelope| envelope.seq <= seq);
+        wanted.for_each(|envelope| projector.learn(envelope));
+    }
+    Ok(projector)
+}
+
+async fn next(follower: &mut Follower) -> Result<Vec<Arc<Envelope>>, WireError> {
+    match follower.next().await {
+        Ok(Some(events)) => Ok(events),
+        Ok(None) => Err(Condition::Restarting.into()),
+        Err(error) => {
+            tracing::error!(%error, "a log cannot be read");
+            Err(Condition::Storage.into())
         }
     }
 }

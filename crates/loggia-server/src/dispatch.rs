@@ -19,6 +19,7 @@ use serde_json::Value;
 use crate::alone;
 use crate::hook::Screened;
 use crate::named::Recognised;
+use crate::projection::Encoded;
 use crate::state::{Caller, Server, submit_error};
 
 pub use frames::TaskFrames;
@@ -392,7 +393,17 @@ impl Server {
                 if !projection.reach(ack.seq).await {
                     return Err(Condition::Restarting.into());
                 }
-                let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
+                let now = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
+                let (opening, frames) = match delivery {
+                    // The stream would be its first frame, and how it came to that would be lost.
+                    Delivery::Stream if now.0.ends.is_some() => {
+                        let folded = Box::pin(alone::fold_to(handle, view, ack.seq)).await?;
+                        let then = folded.opening(&task).ok_or(Condition::TaskNotFound)?;
+                        let frames = projection.frames(then.id);
+                        (Encoded::new(handle.id(), then), frames)
+                    }
+                    _ => now,
+                };
                 (Some(Arc::new(opening)), frames)
             }
         };
@@ -492,6 +503,7 @@ pub(crate) struct Due<'a> {
 pub(crate) enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
+    /// The task as it is now; or, where it is at its end already, as it was after the answer.
     Snapshot,
     /// The stream of an answer goes on where the question's ended, whatever happened since; so an
     /// answer that was given before gets its stream once more.

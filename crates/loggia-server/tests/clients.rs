@@ -74,18 +74,21 @@ impl Stage {
     }
 
     async fn say(&self, caller: &Caller, name: &str) -> Value {
-        let prompt = Prompt {
-            session: Some(name.into()),
-            task: TaskChoice::New,
-            content: Content::text("go"),
-            settings: None,
-            delivery: Delivery::WhenSettled,
-            push: None,
-            history: HistoryLength::All,
-            output_modes: Vec::new(),
-            references: Vec::new(),
+        let message = message(Some(name), TaskChoice::New, "go", Delivery::WhenSettled);
+        self.ask(caller, message).await.unwrap()
+    }
+
+    /// The frames of a message's stream, from the first to the last one.
+    async fn stream(&self, caller: &Caller, task: TaskChoice, words: &str) -> Vec<Value> {
+        let asked = Asked { view: VIEW, intent: message(None, task, words, Delivery::Stream) };
+        let Reply::Frames(mut frames) = self.server.ask(asked, caller, None).await.unwrap() else {
+            panic!("not a stream")
         };
-        self.ask(caller, Intent::Prompt(Box::new(prompt))).await.unwrap()
+        let mut all = Vec::new();
+        while let Some(batch) = frames.next().await.unwrap() {
+            all.extend(batch.iter().map(|frame| serde_json::from_slice(&frame.body).unwrap()));
+        }
+        all
     }
 
     async fn tasks(&self, caller: &Caller, name: &str) -> Result<Vec<String>, WireError> {
@@ -106,6 +109,20 @@ impl Stage {
         let handle = self.hub.open(&session.into()).await.unwrap();
         handle.inspect(|session| session.opened().unwrap().settings.clone()).await.unwrap()
     }
+}
+
+fn message(name: Option<&str>, task: TaskChoice, words: &str, delivery: Delivery) -> Intent {
+    Intent::Prompt(Box::new(Prompt {
+        session: name.map(SessionId::from),
+        task,
+        content: Content::text(words),
+        settings: None,
+        delivery,
+        push: None,
+        history: HistoryLength::All,
+        output_modes: Vec::new(),
+        references: Vec::new(),
+    }))
 }
 
 fn id(task: &Value) -> String {
@@ -206,6 +223,24 @@ async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
         assert_eq!(nobody, wanted == done && !permitted, "{case}");
         stage.hub.stop().await;
     }
+}
+
+/// Whatever a task is by the time that an answer's stream begins: how it went on is in that stream.
+#[tokio::test]
+async fn the_stream_of_an_answer_is_never_the_end_alone() {
+    let more = vec![Act::execute("touch x"), Act::say("so be it"), Act::execute("touch y")];
+    let stage = Stage::new(Path::new("/"), &[], more);
+    let asked = stage.stream(&ann(), TaskChoice::New, "go").await;
+    let task = id(&asked[0]["task"]);
+    for end in ["TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED"] {
+        let named = TaskChoice::Continue(task.as_str().into());
+        let frames = stage.stream(&ann(), named, "no").await;
+        assert_eq!(frames[0]["task"]["status"]["state"], "TASK_STATE_WORKING", "{frames:#?}");
+        assert_eq!(id(&frames[0]["task"]), task);
+        let last = frames.last().unwrap();
+        assert_eq!(last["statusUpdate"]["status"]["state"], end, "{frames:#?}");
+    }
+    stage.hub.stop().await;
 }
 
 /// Any message may have calls ask again; none can have them stop asking.
