@@ -195,11 +195,10 @@ impl SqliteStore {
             if !behind || is_enough(&found) {
                 return found;
             }
-            match (tables.settle(None), otherwise) {
-                (Ok(_), _) => {
-                    if tables.are_worth_copying() {
-                        tables.copy(&mut None); // a process that only reads has nobody else to do it
-                    }
+            tables.note_asked();
+            match (tables.catch_up(), otherwise) {
+                (Ok(()), _) => {
+                    tables.copy_if_worth(&mut None); // who only reads has nobody else to do it
                     look(connection, path)
                 }
                 (Err(StoreError::Full { .. } | StoreError::Locked { .. }), Otherwise::Older) => {

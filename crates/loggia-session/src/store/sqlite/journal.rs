@@ -24,6 +24,9 @@ const MAGIC: [u8; 8] = *b"loggia\x01\n";
 const HEADER: usize = 8 + size_of::<Generation>() + 8 + 8 + 4;
 /// Read at a time: some sheets.
 const BUFFER: usize = 16 * 1024;
+/// A file grows by as much as it has, within these bounds. To write where a file has been before costs the disk
+/// one write; beyond its end, also one for where its end is now.
+const GROWTH: std::ops::RangeInclusive<u64> = 64 * 1024..=1024 * 1024;
 /// A buffer that one large append made larger than this is not kept.
 const KEPT: usize = 1024 * 1024;
 
@@ -94,6 +97,7 @@ pub struct Journal {
     synced: File,
     generation: Generation,
     end: u64,
+    length: u64,
     /// Something was written that is not on the disk yet.
     unsynced: bool,
 }
@@ -110,7 +114,8 @@ impl Journal {
         if let Some(directory) = path.parent() {
             File::open(directory)?.sync_all()?; // its name, too, must be there after a crash
         }
-        Ok(Self { file, synced, generation, end: 0, unsynced: false })
+        let length = file.metadata()?.len();
+        Ok(Self { file, synced, generation, end: 0, length, unsynced: false })
     }
 
     /// Everything in it is elsewhere, for good.
@@ -130,7 +135,8 @@ impl Journal {
     /// Writes the sheet, and empties it. After an error nothing is known about the file any more.
     pub fn write(&mut self, sheet: &mut Sheet, durability: Durability) -> io::Result<()> {
         sheet.seal(&self.generation, self.end);
-        let written = self.put(&sheet.0, durability);
+        let written = self.make_room(sheet.0.len() as u64);
+        let written = written.and_then(|()| self.put(&sheet.0, durability));
         match written {
             Ok(()) => self.end += sheet.0.len() as u64,
             // It may be there all the same, and was promised to nobody.
@@ -141,6 +147,21 @@ impl Journal {
         }
         sheet.clear();
         written
+    }
+
+    fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+        let wanted = self.end + bytes;
+        if wanted <= self.length {
+            return Ok(());
+        }
+        let length = wanted + self.length.clamp(*GROWTH.start(), *GROWTH.end());
+        let zeros = vec![0; usize::try_from(length - self.length).unwrap_or_default()];
+        // Without room for more there may be enough for the sheet: then it is slower.
+        if self.file.write_all_at(&zeros, self.length).is_ok() {
+            self.file.sync_data()?; // or each sheet would still have to find its own blocks
+            self.length = length;
+        }
+        Ok(())
     }
 
     fn put(&mut self, bytes: &[u8], durability: Durability) -> io::Result<()> {

@@ -13,10 +13,15 @@ use super::tables::Tables;
 use super::writer::Reply;
 use crate::ports::StoreError;
 
-/// Appends after which the tables learn them.
+/// Appends after which the tables are told that there are some, and bytes.
 const MANY: usize = 128;
-/// Bytes after which a journal begins anew: it must be in the tables by then, for good.
+const MUCH: u64 = 256 * 1024;
+/// Bytes after which a journal begins anew where the tables know almost all of it: for that they must have it for
+/// good, and everybody waits.
 const LONG: u64 = 4 * 1024 * 1024;
+const ALMOST: u64 = 1024 * 1024;
+/// Bytes after which it begins anew in any case.
+const LONGEST: u64 = 64 * 1024 * 1024;
 
 #[derive(Default)]
 pub struct Pen {
@@ -32,7 +37,9 @@ struct Open {
     slot: i64,
     guard: Guard,
     journal: Journal,
+    /// Since the tables were told: appends, and from where.
     appends: usize,
+    told: u64,
 }
 
 impl Pen {
@@ -46,16 +53,22 @@ impl Pen {
 
     /// Whether there is enough for the tables to learn since they were last told.
     pub fn is_worth_settling(&mut self) -> bool {
-        let Some(open) = self.open.as_mut().filter(|open| open.appends >= MANY) else {
-            return false;
-        };
-        open.appends = 0;
-        true
+        let Some(open) = &mut self.open else { return false };
+        let end = open.journal.end();
+        let is_worth = open.appends >= MANY || end.saturating_sub(open.told) >= MUCH;
+        if is_worth {
+            (open.appends, open.told) = (0, end);
+        }
+        is_worth
     }
 
     /// Whether the journal has to begin anew before more is written; there may be none yet.
-    pub fn is_due(&self) -> bool {
-        self.open.as_ref().is_none_or(|open| open.journal.end() >= LONG)
+    pub fn is_due(&self, tables: &Tables) -> bool {
+        self.open.as_ref().is_none_or(|open| match open.journal.end() {
+            ..LONG => false,
+            LONG..LONGEST => tables.behind() <= ALMOST,
+            LONGEST.. => true,
+        })
     }
 
     /// The slot of the journal that is open.
@@ -76,9 +89,10 @@ impl Pen {
     /// The database knows that a journal of this generation begins now: another one, or the one that is open.
     pub fn begin(&mut self, generation: Generation, fresh: Option<(i64, Guard, Journal)>) {
         if let Some((slot, guard, journal)) = fresh {
-            self.open = Some(Open { slot, guard, journal, appends: 0 });
+            self.open = Some(Open { slot, guard, journal, appends: 0, told: 0 });
         } else if let Some(open) = &mut self.open {
             open.journal.begin_anew(generation);
+            (open.appends, open.told) = (0, 0);
         }
     }
 

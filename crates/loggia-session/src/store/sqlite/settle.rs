@@ -65,6 +65,8 @@ pub struct Journals {
 pub struct Settling {
     /// There may be more than was asked for.
     pub more: bool,
+    /// Up to where the tables have the own journal.
+    pub own: Option<u64>,
     /// Journals of others that could not be read, each with the reason.
     unreadable: Vec<(i64, StoreError)>,
 }
@@ -164,6 +166,7 @@ impl Journals {
                 }
             };
             settling.more |= place >= until && own.is_none_or(|own| place < own.end);
+            settling.own = settling.own.or(own.map(|_| place));
         }
         Ok(Ok(settling))
     }

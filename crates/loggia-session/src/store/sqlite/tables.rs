@@ -3,13 +3,16 @@
 //! It settles what was appended, and copies SQLite's own log into the database when that is long. Both take
 //! milliseconds, in which every session would wait if the writer did it. It can do neither alone: a journal
 //! begins anew when the writer says so, and a log that others write to all the time is never copied to its end.
+//!
+//! What many sessions append at once costs the tables as much as everything else together. While nobody asks them,
+//! they learn when the writer rests, or when it is much.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use loggia_core::Durability;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
@@ -25,6 +28,12 @@ const WORTH_A_COPY: u64 = 1000;
 const FULL: u64 = 4000;
 /// Bytes of journals that are settled at a time: whoever else needs the tables waits so long.
 const PIECE: u64 = 512 * 1024;
+/// Bytes that the tables may be behind by while nobody asks them: who asks first waits for as many.
+const MUCH: u64 = 32 * 1024 * 1024;
+/// Somebody who has asked asks again.
+const ASKING: Duration = Duration::from_secs(60);
+/// A writer that has written nothing for so long rests.
+const REST: Duration = Duration::from_millis(20);
 
 /// How long the thread beside the writer waits for another program's lock.
 const SHORT: Duration = Duration::from_millis(50);
@@ -34,13 +43,23 @@ pub struct Tables {
     pub journals: Journals,
     /// A lock, not a task: held for a transaction by the writer, or by the thread beside it.
     writing: Mutex<Writing>,
-    /// The journal that the writer has open, up to where it is written.
     /// A lock, not a task: held for a look.
-    own: Mutex<Option<Own>>,
+    standing: Mutex<Standing>,
     /// Frames in SQLite's log, as the last commit left it.
     frames: Arc<AtomicU64>,
     /// Frames when it was last copied, as far as nobody held it back.
     tried: AtomicU64,
+}
+
+/// How far things are.
+#[derive(Default)]
+struct Standing {
+    /// The journal that the writer has open, up to where it is written.
+    own: Option<Own>,
+    /// Up to where the tables have it.
+    learned: u64,
+    /// When somebody last found the tables behind.
+    asked: Option<Instant>,
 }
 
 struct Writing {
@@ -63,18 +82,42 @@ impl Tables {
             path,
             journals,
             writing,
-            own: Mutex::default(),
+            standing: Mutex::default(),
             frames,
             tried: AtomicU64::new(0),
         })
     }
 
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn own(&self) -> Option<Own> {
-        *self.own.lock().unwrap_or_else(PoisonError::into_inner)
+        self.standing().own
     }
 
     pub fn set_own(&self, own: Option<Own>) {
-        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = own;
+        let mut standing = self.standing();
+        if own.map(|own| own.generation) != standing.own.map(|own| own.generation) {
+            standing.learned = 0;
+        }
+        standing.own = own;
+    }
+
+    /// Bytes of the own journal that the tables do not have.
+    pub fn behind(&self) -> u64 {
+        let standing = self.standing();
+        standing.own.map_or(0, |own| own.end.saturating_sub(standing.learned))
+    }
+
+    /// Somebody needs the tables as they are to be, and may do so again.
+    pub fn note_asked(&self) {
+        self.standing().asked = Some(Instant::now());
+    }
+
+    fn may_wait(&self) -> bool {
+        let asked = self.standing().asked;
+        may_wait(asked.map(|asked| asked.elapsed()), self.behind())
     }
 
     fn writing(&self) -> MutexGuard<'_, Writing> {
@@ -121,18 +164,41 @@ impl Tables {
         frames >= WORTH_A_COPY && (frames < tried || frames >= tried + WORTH_A_COPY)
     }
 
-    /// Brings the tables up to date, or by so many bytes of each journal closer to it. Nothing new is said
-    /// by it, so it need not be on the disk: the journals are. True: there may be more.
-    pub fn settle(&self, most: Option<u64>) -> Result<bool, StoreError> {
+    /// Brings the tables up to date with everything that was written before this.
+    pub fn catch_up(&self) -> Result<(), StoreError> {
+        let own = self.own();
+        while self.settle(own, BUSY_TIMEOUT)? {
+            if self.frames.load(Ordering::Relaxed) >= FULL {
+                self.copy(&mut None); // nobody else can, as long as this goes on
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the tables closer to what the journals say, by a piece of each. Nothing new is said by it, so it
+    /// need not be on the disk: the journals are. True: there may be more.
+    fn settle(&self, own: Option<Own>, patience: Duration) -> Result<bool, StoreError> {
         let settle =
-            |transaction: &Transaction<'_>| self.journals.settle(transaction, self.own(), most);
-        // Whoever does not need it now waits for no other program: everybody of this one would, too.
-        let patience = if most.is_some() { SHORT } else { BUSY_TIMEOUT };
-        self.transact(Durability::Stream, patience, settle, |settling| settling.more)
+            |transaction: &Transaction<'_>| self.journals.settle(transaction, own, Some(PIECE));
+        self.transact(Durability::Stream, patience, settle, |settling| {
+            let mut standing = self.standing();
+            let (now, then) = (standing.own, own);
+            // Unless it has begun anew.
+            if now.map(|own| own.generation) == then.map(|own| own.generation) {
+                standing.learned = standing.learned.max(settling.own.unwrap_or_default());
+            }
+            settling.more
+        })
+    }
+
+    pub fn copy_if_worth(&self, beside: &mut Option<Connection>) {
+        if self.are_worth_copying() {
+            self.copy(beside);
+        }
     }
 
     /// From SQLite's log into the database. SQLite would do it in a commit, in which everybody waits.
-    pub fn copy(&self, beside: &mut Option<Connection>) {
+    fn copy(&self, beside: &mut Option<Connection>) {
         let frames = self.frames.load(Ordering::Relaxed);
         self.tried.store(frames, Ordering::Relaxed);
         if beside.is_none() {
@@ -145,6 +211,12 @@ impl Tables {
             copy(&self.writing().connection);
         }
     }
+}
+
+/// Whether nobody needs the tables, so that they may learn later: how long ago somebody did, and how many bytes
+/// they are behind.
+fn may_wait(asked: Option<Duration>, behind: u64) -> bool {
+    asked.is_none_or(|ago| ago > ASKING) && behind < MUCH
 }
 
 /// The thread.
@@ -185,19 +257,32 @@ fn run(tables: &Tables, asked: &Receiver<()>) {
     give_way();
     // Another connection than the one that writes, which goes on meanwhile.
     let mut beside = None;
-    while asked.recv().is_ok() {
+    while asked.recv().is_ok() && wait_for_rest(tables, asked, &mut beside) {
         let mut more = true;
         while more {
-            more = tables.settle(Some(PIECE)).unwrap_or_else(|error| {
+            // Others may wait for another program; whoever waits for this thread would, too.
+            more = tables.settle(tables.own(), SHORT).unwrap_or_else(|error| {
                 // Whoever needs it is told. It stays in the journal until then.
                 tracing::warn!("the tables could not be brought up to date: {error}");
                 false
             });
-        }
-        if tables.are_worth_copying() {
-            tables.copy(&mut beside);
+            tables.copy_if_worth(&mut beside);
         }
     }
+}
+
+/// Until the writer rests, or for as long as the tables may wait. False: there is no writer any more.
+fn wait_for_rest(tables: &Tables, asked: &Receiver<()>, beside: &mut Option<Connection>) -> bool {
+    while tables.may_wait() {
+        tables.copy_if_worth(beside);
+        let before = tables.behind();
+        match asked.recv_timeout(REST) {
+            Err(RecvTimeoutError::Timeout) if tables.behind() == before => break,
+            Err(RecvTimeoutError::Disconnected) => return false,
+            Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+    true
 }
 
 /// What this thread does can wait; sessions and their clients are waiting already. Not by much, because now and
@@ -214,5 +299,26 @@ fn copy(connection: &Connection) {
     // Nothing is lost by it: the log holds it as well as the database would, and is copied later.
     if let Err(error) = copied {
         tracing::warn!("the log was not copied: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_nobody_asks_may_wait() {
+        let ago = |seconds| Some(Duration::from_secs(seconds));
+        for (asked, behind, wanted) in [
+            (None, 0, true),
+            (None, MUCH - 1, true),
+            (None, MUCH, false),
+            (ago(0), 0, false),
+            (ago(59), 0, false),
+            (ago(61), 0, true),
+            (ago(61), MUCH, false),
+        ] {
+            assert_eq!(may_wait(asked, behind), wanted, "{asked:?}, {behind} bytes");
+        }
     }
 }

@@ -154,9 +154,10 @@ impl Desk {
 
     /// So that the journal takes more.
     fn make_ready(&mut self) -> Result<(), StoreError> {
-        if !self.pen.is_due() {
+        if !self.pen.is_due(&self.tables) {
             return Ok(());
         }
+        self.tables.catch_up()?;
         let (tables, pen, locks) = (&self.tables, &mut self.pen, &self.places.locks);
         let (journals, generation, own) =
             (&tables.journals, journal::fresh_generation(), pen.own());
@@ -201,6 +202,7 @@ impl Desk {
     fn close(&mut self) {
         let Some(own) = self.pen.own() else { return };
         let tables = &self.tables;
+        let _ = tables.catch_up(); // the rest is said below
         let end = |transaction: &Transaction<'_>| {
             let settled = tables.journals.settle(transaction, Some(own), None)?;
             if settled.is_ok() {
@@ -231,6 +233,12 @@ impl Desk {
         };
         // What changes the log or the lists must find them up to date.
         let settles = !group.iter().all(|job| matches!(job, Job::Put { .. } | Job::Replace { .. }));
+        if settles {
+            self.tables.note_asked();
+            if let Err(error) = self.tables.catch_up() {
+                return fail(group, &error);
+            }
+        }
         let (mut changed, mut results) = (Vec::new(), Vec::with_capacity(group.len()));
         let work = |transaction: &Transaction<'_>| {
             let task = Direct {
