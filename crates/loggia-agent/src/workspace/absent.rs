@@ -2,7 +2,7 @@
 //!
 //! Whatever appears in a directory changes its change time, which nobody can set. Two changes in one
 //! tick of the clock have the same time, so a look counts for later only where the last change was
-//! longer ago than any tick; and only on file systems that are known to keep that time.
+//! longer ago than a tick; and only on file systems that are known to keep that time.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,8 +10,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, fstat, fstatfs, statat};
 
-/// Longer than a tick of any of [`EXACT`].
-const TICK: Duration = Duration::from_secs(2);
+/// Longer than a tick of any of [`EXACT`]: some of them keep whole seconds.
+const LONG_TICK: Duration = Duration::from_secs(2);
+/// The same where a time has parts of a second: then the kernel's clock ticks, every ten milliseconds or more often.
+const TICK: Duration = Duration::from_millis(50);
 
 /// ext2 to ext4, XFS, btrfs, tmpfs, f2fs, overlay, ZFS: local, and directories keep their time there.
 const EXACT: [i64; 7] =
@@ -52,10 +54,14 @@ impl Absent {
         }
         let there = |name: &&str| statat(directory, *name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let absent = !names.iter().any(there);
-        let past = |at: &Duration| now().checked_sub(*at).is_some_and(|since| since > TICK);
+        let past = |at: &Duration| now().checked_sub(*at).is_some_and(|since| since > tick(*at));
         *lock() = changed.filter(|at| absent && past(at)).map(|at| (names, at));
         absent
     }
+}
+
+fn tick(changed: Duration) -> Duration {
+    if changed.subsec_nanos() == 0 { LONG_TICK } else { TICK }
 }
 
 /// When the directory last changed, since 1970.
@@ -86,7 +92,7 @@ mod tests {
         // A change in the same tick could not be told from this one.
         assert!(are(first) && known().is_none());
         assert!(are(first + TICK) && known().is_none());
-        let later = first + 2 * TICK;
+        let later = first + 2 * LONG_TICK;
         assert!(are(later) && known() == Some((NAMES, first)));
         assert!(are(first), "remembered, whatever the clock says");
 
@@ -97,9 +103,15 @@ mod tests {
             }
         }
         File::create(directory.path().join("b")).unwrap();
-        assert!(!are(at() + 2 * TICK) && known().is_none());
+        assert!(!are(at() + 2 * LONG_TICK) && known().is_none());
         std::fs::remove_file(directory.path().join("b")).unwrap();
-        assert!(are(at() + 2 * TICK) && known() == Some((NAMES, at())));
+        assert!(are(at() + 2 * LONG_TICK) && known() == Some((NAMES, at())));
+    }
+
+    #[test]
+    fn a_clock_of_whole_seconds_ticks_for_longer() {
+        assert_eq!(tick(Duration::from_secs(7)), LONG_TICK);
+        assert_eq!(tick(Duration::new(7, 1)), TICK);
     }
 
     #[test]
