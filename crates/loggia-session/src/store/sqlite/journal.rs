@@ -26,7 +26,7 @@ const HEADER: usize = 8 + size_of::<Generation>() + 8 + 8 + 4;
 const BUFFER: usize = 16 * 1024;
 /// A file grows by as much as it has, within these bounds. To write where a file has been before costs the disk
 /// one write; beyond its end, also one for where its end is now.
-const GROWTH: std::ops::RangeInclusive<u64> = 256 * 1024..=4 * 1024 * 1024;
+const GROWTH: std::ops::RangeInclusive<u64> = 256 * 1024..=1024 * 1024;
 /// A buffer that one large append made larger than this is not kept.
 const KEPT: usize = 1024 * 1024;
 
