@@ -37,7 +37,7 @@ async fn a_reader_that_fell_behind_catches_up_without_a_gap() {
     let handle = client::create_in(&hub, Mode::Ask).await;
     let mut slow = handle.follow(Seq::ZERO);
     client::prompt(&handle, "go").await.unwrap();
-    let mut seen = slow.next().await.unwrap().unwrap();
+    let mut seen = slow.next().await.unwrap().unwrap().to_vec();
     // Asleep until the tail has left it far behind.
     until_head(&handle, (EVENTS / 2) as u64).await;
     assert!(seen.len() + TAIL < EVENTS / 2, "it is far behind");
@@ -77,7 +77,7 @@ async fn five_hundred_readers_read_the_same_and_one_is_slow() {
         readers.spawn(read_turn(handle.follow(Seq::ZERO)));
     }
     client::prompt(&handle, "go").await.unwrap();
-    let mut seen = slow.next().await.unwrap().unwrap();
+    let mut seen = slow.next().await.unwrap().unwrap().to_vec();
     // The slow one sleeps until all others are done: nobody waited for it.
     let others = readers.join_all().await;
     assert!(seen.len() + TAIL < 2_000, "it is far behind: {}", seen.len());
