@@ -6,9 +6,9 @@
 
 mod behind;
 mod events;
+mod tail;
 
-use std::collections::VecDeque;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::Stream;
 use loggia_core::{Envelope, Rule, Seq, SessionId};
@@ -18,9 +18,9 @@ use crate::hub::seats::Hold;
 use crate::ports::{Store, StoreError};
 use behind::Behind;
 pub use events::Events;
+pub use tail::TAIL;
+use tail::Tail;
 
-/// How many of the newest events stay in memory.
-pub const TAIL: usize = 1024;
 /// Events in one read.
 pub const BATCH: usize = 256;
 
@@ -31,8 +31,8 @@ pub struct Log(Arc<Read>);
 struct Read {
     session: SessionId,
     store: Arc<dyn Store>,
-    /// A lock, not a task: readers outnumber writes by far, and the guard lives for a few clones.
-    tail: RwLock<VecDeque<Arc<Envelope>>>,
+    /// A lock, not a task: readers outnumber writes by far, and the guard lives for one clone.
+    tail: RwLock<Tail>,
     behind: Behind,
     head: watch::Receiver<Seq>,
 }
@@ -53,15 +53,9 @@ pub(crate) fn log(session: SessionId, store: Arc<dyn Store>, head: Seq) -> (Publ
 impl Publisher {
     pub fn publish(&self, events: &[Arc<Envelope>]) {
         let Some(last) = events.last() else { return };
-        {
-            let mut tail =
-                self.log.0.tail.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let excess = (tail.len() + events.len()).saturating_sub(TAIL).min(tail.len());
-            tail.drain(..excess);
-            let newest = events.iter().skip(events.len().saturating_sub(TAIL));
-            tail.extend(newest.cloned());
-        }
+        let old = self.log.0.tail.write().unwrap_or_else(PoisonError::into_inner).push(events);
         self.head.send_replace(last.seq);
+        drop(old);
     }
 }
 
@@ -87,21 +81,15 @@ impl Log {
 
     /// Up to [`BATCH`] events after `after`; empty only at the head.
     pub async fn read(&self, after: Seq) -> Result<Events, StoreError> {
-        if after >= self.head() {
-            return Ok(Events::default());
-        }
         match self.newest_after(after) {
             Some(events) => Ok(events),
+            None if after >= self.head() => Ok(Events::default()),
             None => self.0.behind.read(&*self.0.store, &self.0.session, after).await,
         }
     }
 
     fn newest_after(&self, after: Seq) -> Option<Events> {
-        let tail = self.0.tail.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let first = tail.front()?.seq;
-        let skip = (after.0 + 1).checked_sub(first.0)?;
-        let skip = usize::try_from(skip).ok()?;
-        Some(tail.iter().skip(skip).take(BATCH).cloned().collect::<Vec<_>>().into())
+        self.0.tail.read().unwrap_or_else(PoisonError::into_inner).after(after)
     }
 
     pub(crate) async fn remembered_rules(&self, workspace: &str) -> Result<Vec<Rule>, StoreError> {

@@ -15,6 +15,8 @@ use crate::ports::StoreError;
 
 /// Appends after which the tables learn them.
 const MANY: usize = 128;
+/// Bytes after which they do, of fewer and larger ones.
+const MUCH: u64 = 512 * 1024;
 /// Bytes after which a journal begins anew: it must be in the tables by then, for good.
 const LONG: u64 = 4 * 1024 * 1024;
 
@@ -33,6 +35,14 @@ struct Open {
     guard: Guard,
     journal: Journal,
     appends: usize,
+    /// Its end when the tables were last told.
+    told: u64,
+}
+
+impl Open {
+    fn is_worth_settling(&self) -> bool {
+        self.appends >= MANY || self.journal.end() >= self.told + MUCH
+    }
 }
 
 impl Pen {
@@ -46,10 +56,10 @@ impl Pen {
 
     /// Whether there is enough for the tables to learn since they were last told.
     pub fn is_worth_settling(&mut self) -> bool {
-        let Some(open) = self.open.as_mut().filter(|open| open.appends >= MANY) else {
+        let Some(open) = self.open.as_mut().filter(|open| open.is_worth_settling()) else {
             return false;
         };
-        open.appends = 0;
+        (open.appends, open.told) = (0, open.journal.end());
         true
     }
 
@@ -76,9 +86,10 @@ impl Pen {
     /// The database knows that a journal of this generation begins now: another one, or the one that is open.
     pub fn begin(&mut self, generation: Generation, fresh: Option<(i64, Guard, Journal)>) {
         if let Some((slot, guard, journal)) = fresh {
-            self.open = Some(Open { slot, guard, journal, appends: 0 });
+            self.open = Some(Open { slot, guard, journal, appends: 0, told: 0 });
         } else if let Some(open) = &mut self.open {
             open.journal.begin_anew(generation);
+            open.told = 0;
         }
     }
 
