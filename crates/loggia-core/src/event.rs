@@ -1,6 +1,8 @@
 //! The facts. Past tense, immutable, self-contained, additive only: a released variant or field
 //! keeps its meaning for ever, new ones may appear, and a fold ignores what it does not know.
 
+mod weight;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

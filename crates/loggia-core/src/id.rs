@@ -7,14 +7,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                from.deserialize_str(Text).map(Self)
+            }
+        }
 
         impl $name {
             pub fn new(text: impl Into<Arc<str>>) -> Self {
@@ -61,6 +68,21 @@ ids! {
     RuleId,
     /// Who is connected: stable for one client's connection or run.
     ClientId,
+}
+
+/// The text of an id, copied once: every event of a log has some, and by way of a `String` it would be twice.
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = Arc<str>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a string")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Arc<str>, E> {
+        Ok(text.into())
+    }
 }
 
 /// Position in a session's log. Dense, starting at 1; 0 is "before everything".

@@ -4,10 +4,8 @@
 //! Frames for many readers would cost them more than the fold itself; long logs and streams use the
 //! shared [`crate::projection`].
 
-use std::sync::Arc;
-
-use loggia_core::{Envelope, Seq};
-use loggia_session::{Follower, SessionHandle};
+use loggia_core::Seq;
+use loggia_session::{Events, Follower, SessionHandle};
 use loggia_wire::{Condition, Projector, View, WireError};
 
 /// Up to here a fold from the beginning is cheaper than a projection that stays.
@@ -50,7 +48,7 @@ pub(crate) async fn fold_to(
     Ok(projector)
 }
 
-async fn next(follower: &mut Follower) -> Result<Vec<Arc<Envelope>>, WireError> {
+async fn next(follower: &mut Follower) -> Result<Events, WireError> {
     match follower.next().await {
         Ok(Some(events)) => Ok(events),
         Ok(None) => Err(Condition::Restarting.into()),

@@ -240,7 +240,7 @@ pub struct Frames {
 struct Own {
     projector: Projector,
     follower: Follower,
-    /// Read and not yet folded. Shared with others who are at the same place.
+    /// Read and not yet folded. Each by itself: a reader that stands still keeps no others in memory.
     events: VecDeque<Arc<Envelope>>,
 }
 
@@ -334,7 +334,7 @@ impl Frames {
         });
         if own.events.is_empty() {
             let Some(events) = own.follower.next().await? else { return Ok(None) };
-            own.events = events.into();
+            own.events.extend(events);
         }
         let (mut frames, mut room) = (Vec::new(), Room::default());
         while !room.is_full()

@@ -32,9 +32,9 @@ use patience::{Patience, expired};
 use work::{Begun, Running};
 
 const CONTROL_INBOX: usize = 64;
+/// All of them may go into one step, unless they are large: whoever reads is woken once for it.
 const REPORT_INBOX: usize = 256;
 const CONTROL_DRAIN: usize = 32;
-const REPORT_DRAIN: usize = 64;
 
 type Verdict = Result<Permit, CallOutcome>;
 
@@ -234,7 +234,10 @@ impl Actor {
             let Ok(message) = self.control.try_recv() else { break };
             self.take_control(*message, step);
         }
-        for _ in 0..REPORT_DRAIN {
+        for _ in 0..REPORT_INBOX {
+            if step.batch.is_large() {
+                break;
+            }
             let Ok(message) = self.reports.try_recv() else { break };
             self.take_report(*message, step);
         }

@@ -12,6 +12,8 @@ use crate::ports::{Append, Document};
 
 /// One event never grows beyond this by coalescing.
 const PIECE: usize = 64 * 1024;
+/// Texts of a step that takes no more reports.
+const LARGE: usize = 256 * 1024;
 
 /// The collection of remembered rules; the key is workspace and rule id.
 pub const RULES: &str = "rule";
@@ -26,6 +28,7 @@ pub(crate) struct Batch {
     events: Vec<Arc<Envelope>>,
     /// Tasks whose status changed, and when it last did.
     changed: Vec<(TaskId, Millis)>,
+    weight: usize,
 }
 
 impl Batch {
@@ -33,6 +36,7 @@ impl Batch {
     /// the same stream right before it. Joined pieces change no state (law L6), so nothing is
     /// folded for them and they take no number of their own.
     pub fn push(&mut self, session: &mut Session, at: Millis, origin: &Origin, event: Event) {
+        self.weight += event.weight();
         if let Some(last) = self.events.last_mut().and_then(Arc::get_mut)
             && last.origin == *origin
             && last.event.absorb(&event, PIECE)
@@ -65,6 +69,10 @@ impl Batch {
 
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
+    }
+
+    pub fn is_large(&self) -> bool {
+        self.weight >= LARGE
     }
 
     /// Nothing in it that a turn begun by it could read, but what the turn is given anyway.

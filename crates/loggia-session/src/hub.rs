@@ -8,7 +8,6 @@ use crate::actor::bed::Bed;
 use crate::actor::{Actor, now};
 use crate::batch::{RULES, rule_key};
 use crate::handle::{Line, SessionHandle, SubmitError};
-use crate::log::BATCH;
 use crate::ports::{Agent, Document, Lease, Listed, Owner, Store, StoreError};
 use loggia_core::{
     AgentName, Command, Envelope, Origin, Rule, Seq, Session, SessionId, Settings, TaskId,
@@ -206,7 +205,7 @@ pub async fn fold(
 ) -> Result<Seq, StoreError> {
     let mut after = Seq::ZERO;
     loop {
-        let events = store.read(id, after, BATCH).await?;
+        let events = store.read_on(id, after).await?;
         let Some(last) = events.last() else { return Ok(after) };
         after = last.seq;
         events.iter().for_each(|envelope| visit(envelope));

@@ -23,7 +23,7 @@ pub use client::{LocalClient, SessionClient};
 pub use handle::{Ack, SessionHandle, SubmitError};
 pub use hub::{Hub, HubError, Idle, NewSession};
 pub use index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
-pub use log::Follower;
+pub use log::{Events, Follower};
 pub use ports::{Agent, Append, Document, Lease, Listed, Owner, Store, StoreError, TurnOver};
 pub use store::memory::MemoryStore;
 pub use store::sqlite::SqliteStore;

@@ -4,25 +4,25 @@
 //! what comes after its cursor and waits if that is nothing yet. The newest events are served from
 //! memory, the rest from the store, and nobody can tell which.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+mod behind;
+mod events;
+mod tail;
+
+use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::Stream;
 use loggia_core::{Envelope, Rule, Seq, SessionId};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::watch;
 
 use crate::hub::seats::Hold;
 use crate::ports::{Store, StoreError};
+use behind::Behind;
+pub use events::Events;
+pub use tail::TAIL;
+use tail::Tail;
 
-/// How many of the newest events stay in memory.
-pub const TAIL: usize = 1024;
 /// Events in one read.
 pub const BATCH: usize = 256;
-/// Reads of the store that are remembered, for the others who fell behind together with one.
-const SHARED: usize = 4;
-
-/// [`BATCH`] events of the store, by their place in the log.
-type Block = (u64, Arc<OnceCell<Vec<Arc<Envelope>>>>);
 
 /// In one piece: it is handed to everybody who has anything to do with the session.
 #[derive(Clone)]
@@ -31,10 +31,9 @@ pub struct Log(Arc<Read>);
 struct Read {
     session: SessionId,
     store: Arc<dyn Store>,
-    /// A lock, not a task: readers outnumber writes by far, and the guard lives for a few clones.
-    tail: RwLock<VecDeque<Arc<Envelope>>>,
-    /// A lock, not a task: held for a look at a few entries.
-    shared: Mutex<VecDeque<Block>>,
+    /// A lock, not a task: readers outnumber writes by far, and the guard lives for one clone.
+    tail: RwLock<Tail>,
+    behind: Behind,
     head: watch::Receiver<Seq>,
 }
 
@@ -46,23 +45,17 @@ pub(crate) struct Publisher {
 
 pub(crate) fn log(session: SessionId, store: Arc<dyn Store>, head: Seq) -> (Publisher, Log) {
     let (sender, head) = watch::channel(head);
-    let (tail, shared) = (RwLock::default(), Mutex::default());
-    let log = Log(Arc::new(Read { session, store, tail, shared, head }));
+    let (tail, behind) = (RwLock::default(), Behind::default());
+    let log = Log(Arc::new(Read { session, store, tail, behind, head }));
     (Publisher { log: log.clone(), head: sender }, log)
 }
 
 impl Publisher {
     pub fn publish(&self, events: &[Arc<Envelope>]) {
         let Some(last) = events.last() else { return };
-        {
-            let mut tail =
-                self.log.0.tail.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let excess = (tail.len() + events.len()).saturating_sub(TAIL).min(tail.len());
-            tail.drain(..excess);
-            let newest = events.iter().skip(events.len().saturating_sub(TAIL));
-            tail.extend(newest.cloned());
-        }
+        let old = self.log.0.tail.write().unwrap_or_else(PoisonError::into_inner).push(events);
         self.head.send_replace(last.seq);
+        drop(old);
     }
 }
 
@@ -87,54 +80,16 @@ impl Log {
     }
 
     /// Up to [`BATCH`] events after `after`; empty only at the head.
-    pub async fn read(&self, after: Seq) -> Result<Vec<Arc<Envelope>>, StoreError> {
-        if after >= self.head() {
-            return Ok(Vec::new());
-        }
+    pub async fn read(&self, after: Seq) -> Result<Events, StoreError> {
         match self.newest_after(after) {
             Some(events) => Ok(events),
-            None => self.stored_after(after).await,
+            None if after >= self.head() => Ok(Events::default()),
+            None => self.0.behind.read(&*self.0.store, &self.0.session, after).await,
         }
     }
 
-    /// From the store, together with all others who are at the same place: a crowd that fell
-    /// behind costs one read a block, not one each.
-    async fn stored_after(&self, after: Seq) -> Result<Vec<Arc<Envelope>>, StoreError> {
-        let size = BATCH as u64;
-        let start = Seq(after.0 - after.0 % size);
-        // Only a block that is full stays as it is.
-        if self.head().0 >= start.0 + size {
-            let block = self.block(start);
-            let read = || self.0.store.read(&self.0.session, start, BATCH);
-            let events = block.get_or_try_init(read).await?;
-            let skip = usize::try_from(after.0 - start.0).unwrap_or(BATCH);
-            let rest: Vec<_> = events.iter().skip(skip).cloned().collect();
-            if !rest.is_empty() {
-                return Ok(rest);
-            }
-        }
-        self.0.store.read(&self.0.session, after, BATCH).await
-    }
-
-    fn block(&self, start: Seq) -> Arc<OnceCell<Vec<Arc<Envelope>>>> {
-        let mut shared = self.0.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, block)) = shared.iter().find(|(at, _)| *at == start.0) {
-            return block.clone();
-        }
-        if shared.len() == SHARED {
-            shared.pop_front();
-        }
-        let block = Arc::default();
-        shared.push_back((start.0, Arc::clone(&block)));
-        block
-    }
-
-    fn newest_after(&self, after: Seq) -> Option<Vec<Arc<Envelope>>> {
-        let tail = self.0.tail.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let first = tail.front()?.seq;
-        let skip = (after.0 + 1).checked_sub(first.0)?;
-        let skip = usize::try_from(skip).ok()?;
-        Some(tail.iter().skip(skip).take(BATCH).cloned().collect())
+    fn newest_after(&self, after: Seq) -> Option<Events> {
+        self.0.tail.read().unwrap_or_else(PoisonError::into_inner).after(after)
     }
 
     pub(crate) async fn remembered_rules(&self, workspace: &str) -> Result<Vec<Rule>, StoreError> {
@@ -162,7 +117,7 @@ impl Follower {
     }
 
     /// The next events, or None when the session has stopped and all of it was read.
-    pub async fn next(&mut self) -> Result<Option<Vec<Arc<Envelope>>>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<Events>, StoreError> {
         loop {
             let cursor = self.cursor;
             // The head is looked at before the wait, so a change in between wakes the wait.
@@ -184,11 +139,11 @@ impl Follower {
             let mut follower = follower?;
             match follower.next().await {
                 Ok(Some(events)) => {
-                    let items: Vec<_> = events.into_iter().map(Ok).collect();
-                    Some((futures::stream::iter(items), Some(follower)))
+                    let events = futures::stream::iter(events.into_iter().map(Ok));
+                    Some((events.left_stream(), Some(follower)))
                 }
                 Ok(None) => None,
-                Err(error) => Some((futures::stream::iter(vec![Err(error)]), None)),
+                Err(error) => Some((futures::stream::iter([Err(error)]).right_stream(), None)),
             }
         })
         .flatten()

@@ -10,6 +10,7 @@ use loggia_core::{Durability, Envelope, Millis, Seq, SessionId, Summary, TaskId}
 use serde::{Deserialize, Serialize};
 
 use crate::index::{TaskMark, TaskPage, TaskQuery};
+use crate::log::BATCH;
 use crate::turn::Turn;
 
 /// Keeps logs, and small documents beside them.
@@ -41,6 +42,15 @@ pub trait Store: Send + Sync + 'static {
         after: Seq,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>>;
+    /// Events after `after`, as many as are well read at once; none only at the head. For whoever reads on from
+    /// where this ends.
+    fn read_on(
+        &self,
+        session: &SessionId,
+        after: Seq,
+    ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
+        self.read(session, after, BATCH)
+    }
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>>;
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>>;
     /// Tasks as the steps' marks left them, the last changed first. Needs no lease.

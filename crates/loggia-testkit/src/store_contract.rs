@@ -21,6 +21,7 @@ macro_rules! store_contract {
         $crate::store_contract!(@each $open;
             what_is_appended_is_read
             reads_begin_after_and_end_at_the_limit
+            reading_on_misses_nothing
             a_clock_that_goes_back_changes_no_order
             a_wrong_expected_head_is_refused_and_writes_nothing
             a_stale_epoch_is_refused_and_writes_nothing
@@ -134,6 +135,34 @@ pub async fn what_is_appended_is_read(store: Arc<dyn Store>) {
     store.append(&lease, step(texts(4, 1))).await.unwrap();
     assert_eq!(read_all(&*store, &session).await, texts(1, 4));
     assert_eq!(store.head(&session).await, Ok(Some(Seq(4))));
+}
+
+/// Small appends, a large one, and small ones behind it; from the beginning and from anywhere.
+pub async fn reading_on_misses_nothing(store: Arc<dyn Store>) {
+    let session = SessionId::from("one");
+    let lease = acquire(&*store, &session).await;
+    let (mut head, mut all) = (0, Vec::new());
+    for size in [1, 2, 700, 3_000, 1, 300, 40] {
+        let events = texts(head + 1, size);
+        store.append(&lease, step(events.clone())).await.unwrap();
+        all.extend(events);
+        head += size;
+    }
+    for after in [0, 1, 2, 3, 4, 702, 703, 704, 3_702, 3_703, head - 1, head] {
+        let mut read: Vec<Arc<Envelope>> = Vec::new();
+        loop {
+            let more = store.read_on(&session, Seq(after + read.len() as u64)).await.unwrap();
+            if more.is_empty() {
+                break;
+            }
+            read.extend(more);
+        }
+        let rest = all.iter().skip(usize::try_from(after).unwrap());
+        assert!(read.iter().eq(rest), "after {after}");
+    }
+    assert_eq!(store.read_on(&session, Seq(head + 9)).await, Ok(Vec::new()), "beyond the head");
+    let unknown = SessionId::from("unknown");
+    assert_eq!(store.read_on(&unknown, Seq::ZERO).await, Err(StoreError::Unknown(unknown)));
 }
 
 pub async fn reads_begin_after_and_end_at_the_limit(store: Arc<dyn Store>) {

@@ -8,6 +8,7 @@
 
 mod append;
 mod apply;
+mod chain;
 mod direct;
 mod entry;
 mod journal;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -39,7 +41,7 @@ use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
 use append::{AppendJob, Held};
 use kept::{Kept, Mark};
 use lease::{FreshRows, Locks};
-use read::{READS, Readers};
+use read::{Amount, READS, Readers};
 use settle::{Journals, LeftBehind};
 use tables::Tables;
 use writer::{Job, Places, Writer};
@@ -255,11 +257,27 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
         let session = session.clone();
         let look = move |connection: &Connection, path: &Path| {
-            read::events(connection, path, &session, after, limit)
+            read::events(connection, path, &session, after, Amount::Events(limit))
         };
         // A log only grows: what is there, and as much as was wanted, stays so.
         let is_enough = move |found: &Result<Vec<_>, _>| match found {
             Ok(events) => events.len() >= limit,
+            Err(error) => !matches!(error, StoreError::Unknown(_)),
+        };
+        Box::pin(self.read_settled(look, is_enough, Otherwise::Fail))
+    }
+
+    fn read_on(
+        &self,
+        session: &SessionId,
+        after: Seq,
+    ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
+        let session = session.clone();
+        let look = move |connection: &Connection, path: &Path| {
+            read::events(connection, path, &session, after, Amount::Piece)
+        };
+        let is_enough = |found: &Result<Vec<_>, _>| match found {
+            Ok(events) => !events.is_empty(),
             Err(error) => !matches!(error, StoreError::Unknown(_)),
         };
         Box::pin(self.read_settled(look, is_enough, Otherwise::Fail))
@@ -350,6 +368,8 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, StoreError> {
         let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "cell_size_check", true)?;
+        // Else it would look at the values of some statements, and prepare these anew for other values.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     };

@@ -6,10 +6,10 @@ use loggia_core::{Envelope, Event, Mode, Seq, TurnOutcome};
 use loggia_session::log::TAIL;
 use loggia_session::{Follower, MemoryStore, SessionHandle};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::{Act, FaultyStore, Gate, Journal, ScriptAgent};
+use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
 use tokio::task::JoinSet;
 
-const EVENTS: usize = 6_000;
+const EVENTS: usize = 4 * TAIL;
 
 /// Follows to the end of the turn.
 async fn read_turn(mut follower: Follower) -> Vec<Arc<Envelope>> {
@@ -37,7 +37,7 @@ async fn a_reader_that_fell_behind_catches_up_without_a_gap() {
     let handle = client::create_in(&hub, Mode::Ask).await;
     let mut slow = handle.follow(Seq::ZERO);
     client::prompt(&handle, "go").await.unwrap();
-    let mut seen = slow.next().await.unwrap().unwrap();
+    let mut seen = slow.next().await.unwrap().unwrap().to_vec();
     // Asleep until the tail has left it far behind.
     until_head(&handle, (EVENTS / 2) as u64).await;
     assert!(seen.len() + TAIL < EVENTS / 2, "it is far behind");
@@ -54,11 +54,12 @@ async fn a_reader_that_fell_behind_catches_up_without_a_gap() {
 async fn from_any_cursor_the_rest_is_the_same() {
     let directory = client::directory();
     let hub =
-        client::hub(client::sqlite(directory.path()), ScriptAgent::doing([Act::Flood(3_000)]));
+        client::hub(client::sqlite(directory.path()), ScriptAgent::doing([Act::Flood(2 * TAIL)]));
     let handle = client::create_in(&hub, Mode::Ask).await;
     client::prompt(&handle, "go").await.unwrap();
     let all = read_turn(handle.follow(Seq::ZERO)).await;
-    let edges = [1, 255, 256, 257, all.len() - TAIL - 1, all.len() - TAIL, all.len() - TAIL + 1];
+    let start = all.len() - TAIL;
+    let edges = [1, 255, 256, 257, start - 256, start - 255, start - 1, start, start + 1];
     for after in edges.into_iter().chain([all.len() - 1]) {
         let rest = read_turn(handle.follow(Seq(after as u64))).await;
         assert_eq!(rest, all[after..], "after {after}");
@@ -67,9 +68,10 @@ async fn from_any_cursor_the_rest_is_the_same() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_readers_read_the_same_and_one_is_slow() {
+    const FLOOD: usize = TAIL + 1_000;
     let directory = client::directory();
     let hub =
-        client::hub(client::sqlite(directory.path()), ScriptAgent::doing([Act::Flood(2_000)]));
+        client::hub(client::sqlite(directory.path()), ScriptAgent::doing([Act::Flood(FLOOD)]));
     let handle = client::create_in(&hub, Mode::Ask).await;
     let mut slow = handle.follow(Seq::ZERO);
     let mut readers = JoinSet::new();
@@ -77,12 +79,12 @@ async fn five_hundred_readers_read_the_same_and_one_is_slow() {
         readers.spawn(read_turn(handle.follow(Seq::ZERO)));
     }
     client::prompt(&handle, "go").await.unwrap();
-    let mut seen = slow.next().await.unwrap().unwrap();
+    let mut seen = slow.next().await.unwrap().unwrap().to_vec();
     // The slow one sleeps until all others are done: nobody waited for it.
     let others = readers.join_all().await;
-    assert!(seen.len() + TAIL < 2_000, "it is far behind: {}", seen.len());
+    assert!(seen.len() + TAIL < FLOOD, "it is far behind: {}", seen.len());
     let log = client::log(&**hub.store(), handle.id()).await;
-    assert_eq!(log.len(), 3 + 2_000 + 1);
+    assert_eq!(log.len(), 3 + FLOOD + 1);
     assert_eq!(others.len(), 499);
     assert!(others.iter().all(|other| *other == log));
     seen.extend(read_turn(slow).await);
@@ -167,4 +169,28 @@ async fn a_stream_gives_the_same_as_its_follower() {
     let streamed: Vec<_> = handle.follow(Seq::ZERO).into_stream().collect().await;
     let streamed: Vec<Arc<Envelope>> = streamed.into_iter().map(Result::unwrap).collect();
     assert_eq!(streamed, reader.seen());
+}
+
+/// What waits while the writer writes is one step, so that readers are woken once for it. Large pieces are several.
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_one_step_unless_it_is_large() {
+    let large = (0..40).map(|_| Act::say("x".repeat(60_000))).collect();
+    for (acts, steps) in [(vec![Act::Flood(200)], 1..=2), (large, 9..=20)] {
+        let (journal, go, hold) = (Journal::default(), Gate::default(), Gate::default());
+        let store = FaultyStore::new(Arc::new(MemoryStore::default()), journal.clone());
+        let begin = [Act::say("first"), Act::WaitFor(go.clone())];
+        let script = begin.into_iter().chain(acts).chain([Act::note("said")]).collect();
+        let hub = client::hub(store.clone(), ScriptAgent::new(journal.clone(), [script]));
+        let handle = client::create(&hub).await;
+        let held = store.begun() + 2; // behind the prompt
+        store.at(held, Fault::Hold(hold.clone()));
+        client::prompt(&handle, "go").await.unwrap();
+        store.until_begun(held).await;
+        go.open();
+        journal.until("said").await;
+        hold.open();
+        read_turn(handle.follow(Seq::ZERO)).await;
+        let taken = store.begun() - held;
+        assert!(steps.contains(&taken), "{taken} steps, not {steps:?}");
+    }
 }

@@ -126,6 +126,32 @@ async fn a_database_of_the_first_format_goes_on() {
     assert_eq!(store.check().await, Ok(()));
 }
 
+/// Long events come a few at a time, short ones many: whoever reads on keeps a little in memory, whatever it is.
+#[tokio::test]
+async fn who_reads_on_gets_a_piece() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let (session, mut head) = (SessionId::from("one"), 0);
+    let lease = store.acquire(&session, owner("test")).await.unwrap();
+    for (count, length) in [(10, 40_000), (2_000, 10), (10, 40_000)] {
+        for _ in 0..count {
+            head += 1;
+            let text = "x".repeat(length);
+            store.append(&lease, step(vec![text_event(head, &text)])).await.unwrap();
+        }
+    }
+    let mut pieces = Vec::new();
+    let mut after = Seq::ZERO;
+    while let Some(last) = store.read_on(&session, after).await.unwrap().last() {
+        pieces.push(last.seq.0 - after.0);
+        after = last.seq;
+    }
+    assert_eq!(after, Seq(2_020));
+    assert!(pieces.len() < 12, "{pieces:?}");
+    assert!(pieces.first() <= Some(&5) && pieces.last() <= Some(&5), "{pieces:?}");
+    assert!(pieces.iter().any(|piece| *piece > 300), "{pieces:?}");
+}
+
 /// A database of the fourth format, whose process was killed before its lists had learned of a session.
 fn fourth_format(directory: &Path, session: &str) {
     let connection = raw(directory);

@@ -9,9 +9,9 @@ use loggia_core::{Durability, Envelope, Seq, SessionId};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::apply::apply;
+use super::chain::END_OF_RECORD;
 use super::entry::{Entry, Note};
 use super::lease::Guard;
-use super::read;
 use crate::ports::{Append, Document, Lease, Owner, StoreError};
 use crate::store::checksum::{self, Sum};
 
@@ -238,7 +238,7 @@ impl Records {
         let (mut body, mut ends) = (Vec::with_capacity(2048), Vec::with_capacity(events.len()));
         for envelope in events {
             if !body.is_empty() {
-                body.push(read::END_OF_RECORD);
+                body.push(END_OF_RECORD);
             }
             serde_json::to_writer(&mut body, envelope.as_ref())?;
             ends.push((envelope.seq, body.len()));

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use rusqlite::{ErrorCode, Transaction, params};
 
+use super::chain::END_OF_RECORD;
 use super::entry::{Entry, Note};
-use super::read::END_OF_RECORD;
 use super::tasks;
 
 /// Bytes of a row that is made of several appends.

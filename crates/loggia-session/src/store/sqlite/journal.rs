@@ -214,11 +214,6 @@ impl Sheets {
         self.reader.get_ref().sync_data()
     }
 
-    /// Whether one begins here, whole or not.
-    pub fn begins(&mut self) -> io::Result<bool> {
-        Ok(self.header()?.is_some())
-    }
-
     /// The content of the next sheet, or None where none is.
     pub fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let Some((header, length)) = self.header()? else { return Ok(None) };
@@ -238,8 +233,7 @@ impl Sheets {
         }
         let mut header = [0; HEADER];
         self.reader.read_exact(&mut header)?;
-        let fits = |length: &usize| *length as u64 <= rest - HEADER as u64;
-        let length = length_of(&header, &self.generation, self.place).filter(fits);
+        let length = fitting(&header, &self.generation, self.place, rest);
         Ok(length.map(|length| (header, length)))
     }
 
@@ -289,6 +283,29 @@ fn beginning(generation: &Generation, place: u64) -> Vec<u8> {
 /// Bytes in which the beginning of a header may differ and still be taken for a damaged one. One of another
 /// generation differs in most of them.
 const MISTAKEN: usize = 4;
+
+/// Whether a sheet begins at a place of a journal, whole or not. Asked before every look into the tables, so it
+/// reads no more than that takes.
+pub fn begins(path: &Path, generation: &Generation, place: u64) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let rest = file.metadata()?.len().saturating_sub(place);
+    if rest < HEADER as u64 {
+        return Ok(false);
+    }
+    let mut header = [0; HEADER];
+    file.read_exact_at(&mut header, place)?;
+    Ok(fitting(&header, generation, place, rest).is_some())
+}
+
+/// The length that a header tells, if it is one for this place and what it tells of can be there.
+fn fitting(header: &[u8; HEADER], generation: &Generation, place: u64, rest: u64) -> Option<usize> {
+    let fits = |length: &usize| *length as u64 <= rest.saturating_sub(HEADER as u64);
+    length_of(header, generation, place).filter(fits)
+}
 
 /// The length that a header tells, if it is one for this place.
 fn length_of(header: &[u8; HEADER], generation: &Generation, place: u64) -> Option<usize> {

@@ -15,7 +15,7 @@ use crate::ports::StoreError;
 
 /// Appends after which the tables are told that there are some, and bytes.
 const MANY: usize = 128;
-const MUCH: u64 = 256 * 1024;
+const MUCH: u64 = 512 * 1024;
 /// Bytes after which a journal begins anew where the tables know almost all of it: for that they must have it for
 /// good, and everybody waits.
 const LONG: u64 = 4 * 1024 * 1024;

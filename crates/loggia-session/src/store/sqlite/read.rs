@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
+use super::chain::{Chain, Listed, Row};
 use super::{connect, describe};
-use crate::ports::{Listed, StoreError};
-use crate::store::checksum::{self, Sum};
+use crate::ports::{self, StoreError};
+use crate::store::checksum;
 
 /// Reads at a time, and connections that are kept for them.
 pub const READS: usize = 4;
@@ -87,23 +88,33 @@ pub fn head(
     Ok(known(&transaction, path, session)?.map(|known| known.head))
 }
 
-/// Between the records of an append. No record holds one: they are JSON on one line.
-pub const END_OF_RECORD: u8 = b'\n';
-
-/// One record as it lies in the file.
-struct Stored {
-    seq: Seq,
-    body: Vec<u8>,
-    sum: Vec<u8>,
+/// How much a read takes.
+#[derive(Clone, Copy)]
+pub enum Amount {
+    /// So many events, if there are.
+    Events(usize),
+    /// Whole rows, until they are a piece.
+    Piece,
 }
 
-/// The records of one row from `after` on. What is left of a damaged row is for the chain to judge.
-fn records(first: Seq, body: &[u8], sums: &[u8], after: Seq) -> impl Iterator<Item = Stored> {
-    let sums = sums.chunks(size_of::<Sum>()).chain(std::iter::repeat(&[][..]));
-    let lines = body.split(|byte| *byte == END_OF_RECORD).zip(sums).zip(first.0..);
-    lines
-        .skip(usize::try_from(after.0.saturating_sub(first.0)).unwrap_or(usize::MAX))
-        .map(|((body, sum), seq)| Stored { seq: Seq(seq), body: body.to_vec(), sum: sum.to_vec() })
+/// Bytes and events of a piece, whichever comes first: enough that the way to a row, and to its end, counts for
+/// little, and little enough to be kept for others ([`crate::log`]).
+const PIECE: (usize, usize) = (128 * 1024, 1024);
+
+impl Amount {
+    fn wanted(self) -> u64 {
+        match self {
+            Amount::Events(limit) => limit as u64,
+            Amount::Piece => u64::MAX,
+        }
+    }
+
+    /// At the end of a row.
+    fn is_enough(self, chain: &Chain<'_>) -> bool {
+        let (events, bytes) = chain.found();
+        let piece = bytes >= PIECE.0 || events >= PIECE.1;
+        chain.is_whole() || (matches!(self, Amount::Piece) && piece)
+    }
 }
 
 pub fn events(
@@ -111,55 +122,53 @@ pub fn events(
     path: &Path,
     session: &SessionId,
     after: Seq,
-    limit: usize,
+    amount: Amount,
 ) -> Result<Vec<Arc<Envelope>>, StoreError> {
     // One read transaction: the head and the records must be of the same moment.
     let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
-    let Some(known) = known(&transaction, path, session)? else {
+    let Some(Known { row, head, sum }) = known(&transaction, path, session)? else {
         return Err(StoreError::Unknown(session.clone()));
     };
-    if after > known.head {
+    if after > head {
         return Ok(Vec::new());
     }
-    let wanted = (known.head.0 - after.0).min(limit as u64);
-    let (stored, failure) = stored(&transaction, known.row, after, wanted);
-    let check = Check { session, path, head: known.head, head_sum: &known.sum };
-    match (check.chain(after, stored, wanted), failure) {
-        (Ok(events), _) => Ok(events),
-        // What comes before the damage is good: hand it out, the next read reports the damage.
-        (Err((good, _)), _) if !good.is_empty() => Ok(good),
-        (Err(_), Some(failure)) => Err(damaged(describe(failure, path), session, after.next())),
-        (Err((_, error)), None) => Err(error),
-    }
+    let listed = Listed { session, path, head, sum: &sum };
+    let mut chain = Chain::new(listed, after, amount.wanted());
+    let walked = match walk(&transaction, row, after, amount, &mut chain) {
+        Ok(walked) => walked,
+        Err(failure) => Err(damaged(describe(failure, path), session, after.next())),
+    };
+    let enough = amount.is_enough(&chain);
+    chain.end(walked, enough)
 }
 
-/// The records after `after`, with the one at `after` first: its sum starts the chain. With an error, they are
-/// those before it.
-fn stored(
+/// The row with the record at `after`, whose sum starts the chain, and those behind it. All of that row is looked at,
+/// also where nothing in it is later: it may hold more than it should.
+const ROWS: &str = "SELECT seq, body, sum FROM events
+     WHERE session = ?1 AND seq <= ?3 AND seq >=
+         coalesce((SELECT max(seq) FROM events WHERE session = ?1 AND seq <= ?2), 0)
+     ORDER BY seq";
+
+fn walk(
     connection: &Connection,
     row: i64,
     after: Seq,
-    wanted: u64,
-) -> (Vec<Stored>, Option<rusqlite::Error>) {
-    let mut found = Vec::new();
-    let mut read = || -> Result<(), rusqlite::Error> {
-        let mut statement = connection.prepare_cached(
-            "SELECT seq, body, sum FROM events
-             WHERE session = ?1 AND seq <= ?3 AND seq >=
-                 coalesce((SELECT max(seq) FROM events WHERE session = ?1 AND seq <= ?2), 0)
-             ORDER BY seq",
-        )?;
-        let mut rows = statement.query(params![row, after.0, after.0 + wanted])?;
-        while let Some(row) = rows.next()? {
-            let (first, body, sums) = (row.get(0)?, row.get_ref(1)?, row.get_ref(2)?);
-            let (body, sums) = (body.as_blob()?, sums.as_blob()?);
-            let rest = records(Seq(first), body, sums, after);
-            found.extend(rest.take_while(|record| record.seq.0 <= after.0 + wanted));
+    amount: Amount,
+    chain: &mut Chain<'_>,
+) -> Result<Result<(), StoreError>, rusqlite::Error> {
+    let mut statement = connection.prepare_cached(ROWS)?;
+    let mut rows = statement.query(params![row, after.0, chain.last().0])?;
+    while let Some(row) = rows.next()? {
+        let (first, body, sums) = (Seq(row.get(0)?), row.get_ref(1)?, row.get_ref(2)?);
+        let row = Row { first, body: body.as_blob()?, sums: sums.as_blob()? };
+        if let Err(error) = chain.take(&row) {
+            return Ok(Err(error));
         }
-        Ok(())
-    };
-    let failure = read().err();
-    (found, failure)
+        if amount.is_enough(chain) {
+            break;
+        }
+    }
+    Ok(Ok(()))
 }
 
 fn damaged(error: StoreError, session: &SessionId, seq: Seq) -> StoreError {
@@ -168,78 +177,6 @@ fn damaged(error: StoreError, session: &SessionId, seq: Seq) -> StoreError {
             StoreError::Corrupt { session: session.clone(), seq, file, detail }
         }
         other => other,
-    }
-}
-
-struct Check<'a> {
-    session: &'a SessionId,
-    path: &'a Path,
-    head: Seq,
-    head_sum: &'a [u8],
-}
-
-type Good = Vec<Arc<Envelope>>;
-
-impl Check<'_> {
-    fn chain(
-        &self,
-        after: Seq,
-        stored: Vec<Stored>,
-        wanted: u64,
-    ) -> Result<Good, (Good, StoreError)> {
-        let mut good = Vec::with_capacity(stored.len());
-        let mut records = stored.into_iter().peekable();
-        let mut expected = after.next();
-        let mut previous = checksum::origin(self.session);
-        if after > Seq::ZERO {
-            match records
-                .next_if(|record| record.seq == after)
-                .map(|record| Sum::try_from(record.sum))
-            {
-                Some(Ok(sum)) => previous = sum,
-                Some(Err(_)) | None => {
-                    return Err((good, self.corrupt(after, "its record is missing")));
-                }
-            }
-        }
-        if after == self.head && previous.as_slice() != self.head_sum {
-            let last = after.max(Seq(1));
-            return Err((good, self.corrupt(last, "it is not the last event that was written")));
-        }
-        for _ in 0..wanted {
-            let Some(record) = records.next_if(|record| record.seq == expected) else {
-                return Err((good, self.corrupt(expected, "its record is missing")));
-            };
-            let sum = checksum::next(&previous, record.seq, &record.body);
-            if sum.as_slice() != record.sum {
-                return Err((
-                    good,
-                    self.corrupt(expected, "its checksum does not match its content"),
-                ));
-            }
-            let Ok(envelope) = serde_json::from_slice::<Envelope>(&record.body) else {
-                return Err((good, self.corrupt(expected, "its content cannot be read")));
-            };
-            if record.seq == self.head && sum.as_slice() != self.head_sum {
-                return Err((
-                    good,
-                    self.corrupt(expected, "it is not the last event that was written"),
-                ));
-            }
-            good.push(Arc::new(envelope));
-            previous = sum;
-            expected = expected.next();
-        }
-        Ok(good)
-    }
-
-    fn corrupt(&self, seq: Seq, detail: &str) -> StoreError {
-        StoreError::Corrupt {
-            session: self.session.clone(),
-            seq,
-            file: self.path.display().to_string(),
-            detail: detail.to_owned(),
-        }
     }
 }
 
@@ -261,8 +198,12 @@ pub fn locate(
         .map_err(|error| describe(error, path))
 }
 
-pub fn list(connection: &Connection, path: &Path, limit: usize) -> Result<Vec<Listed>, StoreError> {
-    let query = || -> Result<Vec<Listed>, rusqlite::Error> {
+pub fn list(
+    connection: &Connection,
+    path: &Path,
+    limit: usize,
+) -> Result<Vec<ports::Listed>, StoreError> {
+    let query = || -> Result<Vec<ports::Listed>, rusqlite::Error> {
         let mut statement = connection.prepare_cached(
             "SELECT id, head, summary, owner FROM sessions WHERE summary IS NOT NULL
              ORDER BY updated DESC, id DESC LIMIT ?1",
@@ -273,7 +214,7 @@ pub fn list(connection: &Connection, path: &Path, limit: usize) -> Result<Vec<Li
             Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, summary, owner))
         })?;
         let listed = rows.filter_map(Result::ok).filter_map(|(id, head, summary, owner)| {
-            Some(Listed {
+            Some(ports::Listed {
                 session: SessionId::new(id),
                 head: Seq(head),
                 summary: serde_json::from_str(&summary).ok()?,

@@ -127,8 +127,8 @@ impl Journals {
     /// Whether the tables are behind. What is asked for must be looked up later than this, not before: what
     /// is in a journal no more is in the tables by then.
     pub fn exist(&self, connection: &Connection) -> Result<bool, rusqlite::Error> {
-        let more = |settled: &Settled| -> std::io::Result<bool> {
-            self.sheets(settled)?.map_or(Ok(false), |mut sheets| sheets.begins())
+        let more = |Settled { slot, generation, place }: &Settled| {
+            journal::begins(&self.path(*slot), generation, *place)
         };
         // What cannot be read is for whoever settles to say.
         Ok(settled(connection)?.iter().any(|settled| more(settled).unwrap_or(true)))
