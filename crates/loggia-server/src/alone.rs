@@ -43,7 +43,8 @@ pub(crate) async fn fold_to(
     while projector.head() < seq {
         let events = next(&mut follower).await?;
         let wanted = events.iter().take_while(|envelope| envelope.seq <= seq);
-        wanted.for_each(|envelope| projector.learn(envelope));
+        // All of it: frames go on from here.
+        wanted.for_each(|envelope| projector.fold(envelope));
     }
     Ok(projector)
 }

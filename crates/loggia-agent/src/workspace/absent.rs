@@ -46,16 +46,17 @@ impl Absent {
         names: Names,
         now: impl FnOnce() -> Duration,
     ) -> bool {
-        // Before the look: what appears after it has another time.
+        // Before the look, and the clock, too: what appears after it has another time.
         let changed = self.exact.then(|| changed(directory)).flatten();
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if changed.is_some() && *lock() == changed.map(|at| (names, at)) {
             return true;
         }
+        let past = |at: &Duration| now().checked_sub(*at).is_some_and(|since| since > tick(*at));
+        let past = changed.filter(past);
         let there = |name: &&str| statat(directory, *name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let absent = !names.iter().any(there);
-        let past = |at: &Duration| now().checked_sub(*at).is_some_and(|since| since > tick(*at));
-        *lock() = changed.filter(|at| absent && past(at)).map(|at| (names, at));
+        *lock() = past.filter(|_| absent).map(|at| (names, at));
         absent
     }
 }

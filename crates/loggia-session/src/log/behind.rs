@@ -75,12 +75,28 @@ impl Behind {
         session: &SessionId,
         after: Seq,
     ) -> Result<Events, StoreError> {
-        let found = self.around(after).read(store, session, after).await?;
+        let found = self.read_block(&self.around(after), store, session, after).await?;
         if !found.is_empty() {
             return Ok(found);
         }
         // It ended sooner than was to be expected.
-        self.from(after).read(store, session, after).await
+        self.read_block(&self.from(after), store, session, after).await
+    }
+
+    async fn read_block(
+        &self,
+        block: &Block,
+        store: &dyn Store,
+        session: &SessionId,
+        after: Seq,
+    ) -> Result<Events, StoreError> {
+        let read = block.read(store, session, after).await;
+        if read.is_err() {
+            // What lies before it may be damaged, and what is behind it be good: nobody else is to come here.
+            let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+            blocks.retain(|other| !Arc::ptr_eq(&other.events, &block.events));
+        }
+        read
     }
 
     /// The block in which this reader is.

@@ -212,6 +212,25 @@ impl SqliteStore {
         read.await
     }
 
+    /// For a job that the writer does in the tables: what they are behind by is learned before, or everybody else
+    /// would wait for it, too.
+    async fn write_in_tables<T>(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
+    ) -> Result<T, StoreError> {
+        if self.inner.tables.are_far_behind() {
+            let tables = self.inner.tables.clone();
+            let caught_up = self.read_with(move |_, _| {
+                tables.note_asked();
+                // By somebody else, while this one waited for its turn.
+                if tables.are_far_behind() { tables.catch_up() } else { Ok(()) }
+            });
+            // Whatever goes wrong is met, and said, by the writer again.
+            let _ = caught_up.await;
+        }
+        self.write(job).await
+    }
+
     async fn write<T>(
         &self,
         job: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Job,
@@ -229,7 +248,8 @@ impl Store for SqliteStore {
         owner: Owner,
     ) -> BoxFuture<'_, Result<Lease, StoreError>> {
         let session = session.clone();
-        Box::pin(async move { self.write(|reply| Job::Acquire { session, owner, reply }).await })
+        let job = |reply| Job::Acquire { session, owner, reply };
+        Box::pin(async move { self.write_in_tables(job).await })
     }
 
     /// Needs no way to the writer: the lock alone makes it ours, and the first append the row.
@@ -245,7 +265,10 @@ impl Store for SqliteStore {
         let job = AppendJob::encode(lease, append);
         Box::pin(async move {
             let job = Box::new(job?);
-            self.write(|reply| Job::Append { job, reply }).await
+            match job.journaled().is_some() {
+                true => self.write(|reply| Job::Append { job, reply }).await,
+                false => Box::pin(self.write_in_tables(|reply| Job::Append { job, reply })).await,
+            }
         })
     }
 
@@ -309,7 +332,7 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { self.write(|reply| Job::Delete { lease, reply }).await })
+        Box::pin(async move { self.write_in_tables(|reply| Job::Delete { lease, reply }).await })
     }
 
     fn document(

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loggia_core::{Durability, Seq, SessionId, TaskId};
 use loggia_session::{Append, Lease, SqliteStore, Store, StoreError, TaskQuery};
@@ -127,9 +128,43 @@ async fn the_tables_learn_by_themselves() {
         begin(&store, &format!("{number}")).await;
     }
     let raw = raw(directory.path());
-    while count(&raw, "sessions") < 300 {
-        tokio::task::yield_now().await;
+    let learned = async {
+        while count(&raw, "sessions") < 400 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), learned).await.expect("they learn when it rests");
+}
+
+/// What was written without a pause is in the tables when the writer has rested, and the journal is used again.
+#[tokio::test]
+async fn a_journal_begins_anew_when_the_tables_have_learned_it() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let lease = begin(&store, "one").await;
+    let text = "x".repeat(30_000);
+    let append =
+        |seq| Append { durability: Durability::Stream, ..step(vec![text_event(seq, &text)]) };
+    for seq in 4..=300 {
+        store.append(&lease, append(seq)).await.unwrap();
     }
+    let raw = raw(directory.path());
+    let place =
+        || -> u64 { raw.query_row("SELECT place FROM journals", [], |row| row.get(0)).unwrap() };
+    let learned = async {
+        while place() < 297 * 30_000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), learned).await.expect("they learn when it rests");
+    for seq in 301..=400 {
+        store.append(&lease, append(seq)).await.unwrap();
+    }
+    assert!(place() < 4_000_000, "{} bytes of another generation", place());
+    let left = killed(directory.path());
+    let next = client::sqlite(left.path());
+    assert_eq!(next.findings(), [""; 0]);
+    assert_eq!(client::log(&*next, &lease.session).await.len(), 400);
 }
 
 #[tokio::test]

@@ -105,6 +105,9 @@ impl Drop for Running {
 impl Running {
     /// Starts the server and waits for its card.
     pub async fn start(contender: &Contender, purpose: Purpose) -> Self {
+        // What was written and removed before is not to be this one's burden.
+        let synced = Command::new("sync").status().expect("sync starts");
+        assert!(synced.success(), "sync");
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let log = File::create(home.path().join("log")).expect("a log");
         let port = free_port();

@@ -155,9 +155,10 @@ impl Journal {
             return Ok(());
         }
         let length = wanted + self.length.clamp(*GROWTH.start(), *GROWTH.end());
-        let zeros = vec![0; usize::try_from(length - self.length).unwrap_or_default()];
-        // Without room for more there may be enough for the sheet: then it is slower.
-        if self.file.write_all_at(&zeros, self.length).is_ok() {
+        // Without room for more there may be enough for the sheet, which is then behind this length.
+        let from = self.length.max(self.end);
+        let zeros = vec![0; usize::try_from(length - from).unwrap_or_default()];
+        if self.file.write_all_at(&zeros, from).is_ok() {
             self.file.sync_data()?; // or each sheet would still have to find its own blocks
             self.length = length;
         }
@@ -312,4 +313,35 @@ fn length_of(header: &[u8; HEADER], generation: &Generation, place: u64) -> Opti
     let rest = header.strip_prefix(&MAGIC)?.strip_prefix(generation)?;
     let (length, _) = rest.strip_prefix(&place.to_le_bytes())?.split_first_chunk()?;
     usize::try_from(u64::from_le_bytes(*length)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk that has room for a sheet and none to grow, then has some again.
+    #[test]
+    fn room_is_never_made_over_what_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let generation = fresh_generation();
+        let mut journal = Journal::open(&path, generation).unwrap();
+        let (mut sheet, mut wanted) = (Sheet::default(), Vec::new());
+        let mut write = |journal: &mut Journal, text: &[u8]| {
+            sheet.content().extend(text);
+            journal.write(&mut sheet, Durability::Decision).unwrap();
+            wanted.push(text.to_vec());
+        };
+        let whole = std::mem::replace(&mut journal.file, File::open(&path).unwrap());
+        write(&mut journal, b"one");
+        write(&mut journal, b"two");
+        journal.file = whole;
+        write(&mut journal, b"three");
+        write(&mut journal, b"four");
+        let mut sheets = Sheets::open(&path, generation, 0).unwrap().unwrap();
+        let found: Vec<_> = std::iter::from_fn(|| sheets.next().unwrap()).collect();
+        assert_eq!(found, wanted);
+        let length = path.metadata().unwrap().len();
+        assert_eq!((journal.length, length >= *GROWTH.start()), (length, true));
+    }
 }

@@ -19,9 +19,8 @@ const MUCH: u64 = 512 * 1024;
 /// Bytes after which a journal begins anew where the tables know almost all of it: for that they must have it for
 /// good, and everybody waits.
 const LONG: u64 = 4 * 1024 * 1024;
-const ALMOST: u64 = 1024 * 1024;
 /// Bytes after which it begins anew in any case.
-const LONGEST: u64 = 64 * 1024 * 1024;
+pub const LONGEST: u64 = 64 * 1024 * 1024;
 
 #[derive(Default)]
 pub struct Pen {
@@ -66,7 +65,7 @@ impl Pen {
     pub fn is_due(&self, tables: &Tables) -> bool {
         self.open.as_ref().is_none_or(|open| match open.journal.end() {
             ..LONG => false,
-            LONG..LONGEST => tables.behind() <= ALMOST,
+            LONG..LONGEST => !tables.are_far_behind(),
             LONGEST.. => true,
         })
     }

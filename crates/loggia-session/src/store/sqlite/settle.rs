@@ -25,6 +25,9 @@ const SLOTS: i64 = i64::MAX - 1;
 /// Processes that have one database open and write.
 const MOST: i64 = 1024;
 
+/// Bytes of a journal that are in memory while it is settled, and the rest of a sheet.
+const AT_A_TIME: u64 = 1024 * 1024;
+
 /// How far a journal is in the tables.
 struct Settled {
     slot: i64,
@@ -179,44 +182,36 @@ impl Journals {
         foreign: bool,
         until: u64,
     ) -> Result<std::io::Result<u64>, rusqlite::Error> {
-        let contents = match self.contents(settled, foreign, until) {
-            Ok(read) => read,
+        let mut sheets = match self.sheets(settled) {
+            Ok(Some(sheets)) => sheets,
+            Ok(None) => return Ok(Ok(settled.place)),
             Err(error) => return Ok(Err(error)),
         };
-        let (mut appends, mut place) = (Vec::new(), settled.place);
-        for (content, end) in &contents {
-            let Some(entries) = entries(content) else { break };
-            appends.extend(entries);
-            place = *end;
-        }
-        if place > settled.place {
+        let mut place = settled.place;
+        // As much as is in memory at a time.
+        while place < until {
+            let contents = match contents(&mut sheets, foreign, until.min(place + AT_A_TIME)) {
+                Ok(read) => read,
+                Err(error) => return Ok(Err(error)),
+            };
+            let (mut appends, before) = (Vec::new(), place);
+            for (content, end) in &contents {
+                let Some(entries) = entries(content) else { break };
+                appends.extend(entries);
+                place = *end;
+            }
+            if place == before {
+                break;
+            }
             apply(transaction, appends)?;
             transaction
                 .prepare_cached("UPDATE journals SET place = ?2 WHERE slot = ?1")?
                 .execute(params![settled.slot, place])?;
+            if place < sheets.place() {
+                break; // something else than appends follows
+            }
         }
         Ok(Ok(place))
-    }
-
-    /// What the tables do not have yet, each with where it ends. What others wrote may have been written this
-    /// very moment: then it is synced before anybody sees it.
-    fn contents(
-        &self,
-        settled: &Settled,
-        foreign: bool,
-        until: u64,
-    ) -> std::io::Result<Vec<(Vec<u8>, u64)>> {
-        let mut contents = Vec::new();
-        let Some(mut sheets) = self.sheets(settled)? else { return Ok(contents) };
-        while sheets.place() < until
-            && let Some(content) = sheets.next()?
-        {
-            contents.push((content, sheets.place()));
-        }
-        if foreign && !contents.is_empty() {
-            sheets.sync()?;
-        }
-        Ok(contents)
     }
 
     /// A journal that begins anew: everything before is in the tables, in this transaction or earlier ones.
@@ -347,6 +342,25 @@ impl LeftBehind {
 fn damaged(path: &Path, place: u64) -> StoreError {
     let detail = format!("it is damaged at byte {place}");
     StoreError::Damaged { file: path.display().to_string(), detail }
+}
+
+/// The next sheets, each with where it ends. What others wrote may have been written this very moment: then it is
+/// synced before anybody sees it.
+fn contents(
+    sheets: &mut Sheets,
+    foreign: bool,
+    until: u64,
+) -> std::io::Result<Vec<(Vec<u8>, u64)>> {
+    let mut contents = Vec::new();
+    while sheets.place() < until
+        && let Some(content) = sheets.next()?
+    {
+        contents.push((content, sheets.place()));
+    }
+    if foreign && !contents.is_empty() {
+        sheets.sync()?;
+    }
+    Ok(contents)
 }
 
 /// The entries of a sheet, if all of them can be read.

@@ -8,7 +8,7 @@
 //! they learn when the writer rests, or when it is much.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -18,6 +18,7 @@ use loggia_core::Durability;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rustix::process::setpriority_process;
 
+use super::pen::LONGEST;
 use super::settle::{Journals, Own};
 use super::{BUSY_TIMEOUT, connect, describe};
 use crate::ports::StoreError;
@@ -28,12 +29,17 @@ const WORTH_A_COPY: u64 = 1000;
 const FULL: u64 = 4000;
 /// Bytes of journals that are settled at a time: whoever else needs the tables waits so long.
 const PIECE: u64 = 512 * 1024;
+/// Bytes that take longer than a few milliseconds.
+const FAR: u64 = 1024 * 1024;
 /// Bytes that the tables may be behind by while nobody asks them: who asks first waits for as many.
 const MUCH: u64 = 32 * 1024 * 1024;
 /// Somebody who has asked asks again.
 const ASKING: Duration = Duration::from_secs(60);
 /// A writer that has written nothing for so long rests.
 const REST: Duration = Duration::from_millis(20);
+
+/// Long enough for somebody who was woken to take a lock.
+const TURN: Duration = Duration::from_millis(1);
 
 /// How long the thread beside the writer waits for another program's lock.
 const SHORT: Duration = Duration::from_millis(50);
@@ -43,6 +49,8 @@ pub struct Tables {
     pub journals: Journals,
     /// A lock, not a task: held for a transaction by the writer, or by the thread beside it.
     writing: Mutex<Writing>,
+    /// How many wait for it.
+    waiting: AtomicUsize,
     /// A lock, not a task: held for a look.
     standing: Mutex<Standing>,
     /// Frames in SQLite's log, as the last commit left it.
@@ -82,6 +90,7 @@ impl Tables {
             path,
             journals,
             writing,
+            waiting: AtomicUsize::new(0),
             standing: Mutex::default(),
             frames,
             tried: AtomicU64::new(0),
@@ -110,6 +119,11 @@ impl Tables {
         standing.own.map_or(0, |own| own.end.saturating_sub(standing.learned))
     }
 
+    /// Whether to bring them up to date takes more than a moment.
+    pub fn are_far_behind(&self) -> bool {
+        self.behind() > FAR
+    }
+
     /// Somebody needs the tables as they are to be, and may do so again.
     pub fn note_asked(&self) {
         self.standing().asked = Some(Instant::now());
@@ -121,7 +135,17 @@ impl Tables {
     }
 
     fn writing(&self) -> MutexGuard<'_, Writing> {
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        writing
+    }
+
+    /// Between two pieces: whoever waits for the lock is woken by now, and slower than the next look at it.
+    fn let_others(&self) {
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            std::thread::sleep(TURN);
+        }
     }
 
     /// What `work` does is committed unless it is refused. Then, and before anybody else comes, `after`.
@@ -166,11 +190,16 @@ impl Tables {
 
     /// Brings the tables up to date with everything that was written before this.
     pub fn catch_up(&self) -> Result<(), StoreError> {
-        let own = self.own();
-        while self.settle(own, BUSY_TIMEOUT)? {
-            if self.frames.load(Ordering::Relaxed) >= FULL {
-                self.copy(&mut None); // nobody else can, as long as this goes on
+        let (own, mut beside) = (self.own(), None);
+        // More than a journal is ever long: whoever goes on writing to one does not keep this from its end.
+        for _ in 0..2 * LONGEST / PIECE {
+            if !self.settle(own, BUSY_TIMEOUT)? {
+                break;
             }
+            if self.frames.load(Ordering::Relaxed) >= FULL {
+                self.copy_if_worth(&mut beside); // nobody else can, as long as this goes on
+            }
+            self.let_others();
         }
         Ok(())
     }
@@ -267,6 +296,7 @@ fn run(tables: &Tables, asked: &Receiver<()>) {
                 false
             });
             tables.copy_if_worth(&mut beside);
+            tables.let_others();
         }
     }
 }
