@@ -74,21 +74,24 @@ fn wants(wanted: &[String], name: &str) -> bool {
 async fn measure(contender: &Contender, size: &Size) -> Figures {
     eprintln!("{}", contender.name);
     let mut figures = Figures::new(contender);
+    let mut homes = Vec::new();
     for _ in 0..size.starts {
-        figures.starts.push(Running::start(contender, Purpose::Turns).await.started_in);
+        let running = Running::start(contender, Purpose::Turns).await;
+        figures.starts.push(running.started_in);
+        homes.push(running.stop());
     }
 
     eprintln!("  (streams)");
     let running = Running::start(contender, Purpose::Turns).await;
     figures.idle = running.resident();
     figures.first_event = load::first_events(&running, size.streams).await;
-    drop(running);
+    homes.push(running.stop());
 
     eprintln!("  (64 connections)");
     let running = Running::start(contender, Purpose::Turns).await;
     let until = Until::Time(Duration::from_secs(size.seconds));
     figures.with_64 = load::turns(&running, 64, until).await.rate();
-    drop(running);
+    homes.push(running.stop());
 
     eprintln!("  (16 connections)");
     let running = Running::start(contender, Purpose::Turns).await;
@@ -100,7 +103,7 @@ async fn measure(contender: &Contender, size: &Size) -> Figures {
     figures.after = (turns.done(), running.resident());
     // A tenth of the run at either end, a thousand of ten thousand.
     figures.ends = (turns.rate_of_first(size.tasks / 10), turns.rate_of_last(size.tasks / 10));
-    drop(running);
+    homes.push(running.stop());
 
     eprintln!("  (burst)");
     let running = Running::start(contender, Purpose::Burst(size.events)).await;

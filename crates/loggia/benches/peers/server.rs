@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::http::Connection;
 
@@ -81,14 +83,14 @@ impl Contender {
     }
 }
 
-/// A started server; killed when dropped, and its files go with it.
+/// A started server; killed when dropped.
 pub struct Running {
     child: Child,
     pub port: u16,
     pub started_in: Duration,
     pub burst: Burst,
     /// On the disk of the target directory: a home in memory would cost nothing to write.
-    home: tempfile::TempDir,
+    home: Arc<TempDir>,
 }
 
 impl Drop for Running {
@@ -105,10 +107,11 @@ impl Drop for Running {
 impl Running {
     /// Starts the server and waits for its card.
     pub async fn start(contender: &Contender, purpose: Purpose) -> Self {
-        // What was written and removed before is not to be this one's burden.
+        // What was written before is not to be this one's burden.
         let synced = Command::new("sync").status().expect("sync starts");
         assert!(synced.success(), "sync");
-        let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let home =
+            Arc::new(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory"));
         let log = File::create(home.path().join("log")).expect("a log");
         let port = free_port();
         let [program, arguments @ ..] = contender.command.as_slice() else { panic!("a command") };
@@ -141,6 +144,11 @@ impl Running {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Its files stay for as long as somebody has them: to remove them is work for the disk that the next one needs.
+    pub fn stop(self) -> Arc<TempDir> {
+        self.home.clone()
     }
 
     /// Resident memory, in KiB.
