@@ -2,7 +2,8 @@
 //!
 //! Most tasks of a busy server are a prompt, a reply and an end, asked for once and by nobody else.
 //! Frames for many readers would cost them more than the fold itself; long logs and streams use the
-//! shared [`crate::projection`].
+//! shared [`crate::projection`]. That knows a task as it is; as it was after an event is folded here, too, however
+//! long the log.
 
 use loggia_core::Seq;
 use loggia_session::{Events, Follower, SessionHandle};

@@ -20,43 +20,39 @@ impl Envelope {
 impl Event {
     /// Of its long texts, in bytes.
     pub fn weight(&self) -> usize {
-        of_event(self)
-    }
-}
-
-fn of_event(event: &Event) -> usize {
-    match event {
-        Event::TextAppended { text, .. }
-        | Event::ThoughtAppended { text, .. }
-        | Event::CallOutput { text, .. }
-        | Event::NoticeRaised { text, .. }
-        | Event::PromptExpanded { text, .. } => text.len(),
-        Event::ContextCompacted { summary, .. } => summary.len(),
-        Event::PromptAccepted { content, .. } | Event::PromptScreened { content, .. } => {
-            of_content(content)
+        match self {
+            Event::TextAppended { text, .. }
+            | Event::ThoughtAppended { text, .. }
+            | Event::CallOutput { text, .. }
+            | Event::NoticeRaised { text, .. }
+            | Event::PromptExpanded { text, .. } => text.len(),
+            Event::ContextCompacted { summary, .. } => summary.len(),
+            Event::PromptAccepted { content, .. } | Event::PromptScreened { content, .. } => {
+                of_content(content)
+            }
+            Event::CallProposed { input, details, .. } => of_value(input) + of_details(details),
+            Event::ApprovalAnswered { details, .. } => details.as_ref().map_or(0, of_details),
+            Event::CallEnded { outcome, .. } => of_outcome(outcome),
+            Event::ArtifactPublished { artifact, .. } => of_artifact(artifact),
+            Event::PlanUpdated { steps, .. } => steps.iter().map(|step| step.text.len()).sum(),
+            Event::SourcesCited { sources, .. } => {
+                sources.iter().map(|source| source.title.len() + source.uri.len()).sum()
+            }
+            Event::SessionOpened { .. }
+            | Event::SettingsChanged { .. }
+            | Event::PolicyAmended { .. }
+            | Event::SessionNamed { .. }
+            | Event::SessionClosed { .. }
+            | Event::TaskOpened { .. }
+            | Event::TaskClosed { .. }
+            | Event::PromptWithdrawn { .. }
+            | Event::TurnStarted { .. }
+            | Event::TurnEnded { .. }
+            | Event::UsageReported { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::CallStarted { .. }
+            | Event::Unknown => 0,
         }
-        Event::CallProposed { input, details, .. } => of_value(input) + of_details(details),
-        Event::ApprovalAnswered { details, .. } => details.as_ref().map_or(0, of_details),
-        Event::CallEnded { outcome, .. } => of_outcome(outcome),
-        Event::ArtifactPublished { artifact, .. } => of_artifact(artifact),
-        Event::PlanUpdated { steps, .. } => steps.iter().map(|step| step.text.len()).sum(),
-        Event::SourcesCited { sources, .. } => {
-            sources.iter().map(|source| source.title.len() + source.uri.len()).sum()
-        }
-        Event::SessionOpened { .. }
-        | Event::SettingsChanged { .. }
-        | Event::PolicyAmended { .. }
-        | Event::SessionNamed { .. }
-        | Event::SessionClosed { .. }
-        | Event::TaskOpened { .. }
-        | Event::TaskClosed { .. }
-        | Event::PromptWithdrawn { .. }
-        | Event::TurnStarted { .. }
-        | Event::TurnEnded { .. }
-        | Event::UsageReported { .. }
-        | Event::ApprovalAsked { .. }
-        | Event::CallStarted { .. }
-        | Event::Unknown => 0,
     }
 }
 
