@@ -20,7 +20,10 @@ mod peers {
     pub mod table;
 }
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use tempfile::TempDir;
 
 use peers::load::Until;
 use peers::server::{Contender, Purpose, Running};
@@ -29,6 +32,8 @@ use peers::{burst, load, server};
 
 /// How much is measured.
 struct Size {
+    /// How often the rates are taken, of everybody in turn.
+    rounds: usize,
     /// Tasks of the long run.
     tasks: usize,
     /// For the rate with many connections.
@@ -39,10 +44,24 @@ struct Size {
     events: usize,
 }
 
-const FULL: Size =
-    Size { tasks: 10_000, seconds: 5, streams: 200, starts: 5, followers: 1_000, events: 200 };
-const QUICK: Size =
-    Size { tasks: 2_000, seconds: 1, streams: 30, starts: 2, followers: 100, events: 200 };
+const FULL: Size = Size {
+    rounds: 5,
+    tasks: 10_000,
+    seconds: 3,
+    streams: 200,
+    starts: 5,
+    followers: 1_000,
+    events: 200,
+};
+const QUICK: Size = Size {
+    rounds: 1,
+    tasks: 2_000,
+    seconds: 1,
+    streams: 30,
+    starts: 2,
+    followers: 100,
+    events: 200,
+};
 
 fn main() {
     let mut wanted: Vec<String> = std::env::args().skip(1).collect();
@@ -56,13 +75,27 @@ fn main() {
     server::allow_many_connections();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let mut table = Table::default();
-    for contender in contenders {
-        match contender.missing() {
-            Some(what) => eprintln!("{}: left out, there is no {what}", contender.name),
-            None => table.add(runtime.block_on(measure(&contender, &size))),
-        }
+    let (missing, there): (Vec<_>, Vec<_>) =
+        contenders.into_iter().partition(|one| one.missing().is_some());
+    for one in missing {
+        eprintln!("{}: left out, there is no {}", one.name, one.missing().unwrap_or_default());
     }
+    let mut table = Table::new(&there);
+    // Kept to the end: to remove them is work for the disk that the next one needs.
+    let mut homes = Vec::new();
+    runtime.block_on(async {
+        // The machine is faster at one time than at another. What is compared is measured side by side.
+        for round in 1..=size.rounds {
+            for (contender, figures) in there.iter().zip(&mut table.columns) {
+                eprintln!("{}, round {round} of {}", contender.name, size.rounds);
+                take_rates(contender, &size, figures, &mut homes).await;
+            }
+        }
+        for (contender, figures) in there.iter().zip(&mut table.columns) {
+            eprintln!("{}", contender.name);
+            take_times(contender, &size, figures, &mut homes).await;
+        }
+    });
     table.print();
 }
 
@@ -71,42 +104,52 @@ fn wants(wanted: &[String], name: &str) -> bool {
     named || wanted.iter().all(|word| word == "peers")
 }
 
-async fn measure(contender: &Contender, size: &Size) -> Figures {
-    eprintln!("{}", contender.name);
-    let mut figures = Figures::new(contender);
-    let mut homes = Vec::new();
+async fn take_rates(
+    contender: &Contender,
+    size: &Size,
+    figures: &mut Figures,
+    homes: &mut Vec<Arc<TempDir>>,
+) {
+    let running = Running::start(contender, Purpose::Turns).await;
+    let until = Until::Time(Duration::from_secs(size.seconds));
+    let turns = load::turns(&running, 64, until).await;
+    figures.with_64.push(turns.rate());
+    figures.failed += turns.failed;
+    homes.push(running.stop());
+
+    let running = Running::start(contender, Purpose::Turns).await;
+    let before = running.cpu_time();
+    let turns = load::turns(&running, 16, Until::Tasks(size.tasks)).await;
+    let taken = running.cpu_time() - before;
+    figures.cpu.push(taken / u32::try_from(turns.done()).unwrap());
+    figures.with_16.push(turns.rate());
+    figures.failed += turns.failed;
+    figures.after = (turns.done(), running.resident());
+    // A tenth of the run at either end, a thousand of ten thousand.
+    figures.first_tenth.push(turns.rate_of_first(size.tasks / 10));
+    figures.last_tenth.push(turns.rate_of_last(size.tasks / 10));
+    homes.push(running.stop());
+}
+
+async fn take_times(
+    contender: &Contender,
+    size: &Size,
+    figures: &mut Figures,
+    homes: &mut Vec<Arc<TempDir>>,
+) {
     for _ in 0..size.starts {
         let running = Running::start(contender, Purpose::Turns).await;
         figures.starts.push(running.started_in);
         homes.push(running.stop());
     }
+    figures.starts.sort();
 
-    eprintln!("  (streams)");
     let running = Running::start(contender, Purpose::Turns).await;
     figures.idle = running.resident();
     figures.first_event = load::first_events(&running, size.streams).await;
     homes.push(running.stop());
 
-    eprintln!("  (64 connections)");
-    let running = Running::start(contender, Purpose::Turns).await;
-    let until = Until::Time(Duration::from_secs(size.seconds));
-    figures.with_64 = load::turns(&running, 64, until).await.rate();
-    homes.push(running.stop());
-
-    eprintln!("  (16 connections)");
-    let running = Running::start(contender, Purpose::Turns).await;
-    let before = running.cpu_time();
-    let turns = load::turns(&running, 16, Until::Tasks(size.tasks)).await;
-    figures.cpu = (running.cpu_time() - before) / u32::try_from(turns.done()).unwrap();
-    figures.with_16 = turns.rate();
-    figures.failed = turns.failed;
-    figures.after = (turns.done(), running.resident());
-    // A tenth of the run at either end, a thousand of ten thousand.
-    figures.ends = (turns.rate_of_first(size.tasks / 10), turns.rate_of_last(size.tasks / 10));
-    homes.push(running.stop());
-
-    eprintln!("  (burst)");
     let running = Running::start(contender, Purpose::Burst(size.events)).await;
     figures.burst = Some(burst::measure(&running, size.followers, size.events).await);
-    figures
+    homes.push(running.stop());
 }

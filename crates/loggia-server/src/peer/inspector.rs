@@ -84,8 +84,11 @@ impl Ourselves {
 
     /// In a user namespace the kernel shows users that are not mapped all as one.
     fn is_nobody(&self, uid: u32) -> bool {
+        if self.users_are_distinct {
+            return false;
+        }
         let overflow = fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap_or_default();
-        !self.users_are_distinct && overflow.trim().parse().unwrap_or(65_534) == uid
+        overflow.trim().parse().unwrap_or(65_534) == uid
     }
 }
 

@@ -5,13 +5,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
 /// Longer chains of parents do not occur; a circle, from a read in between, does end.
 const LONGEST_LINE: usize = 4_096;
 /// Parents that exit while their line is read make it start again, so many times.
 const ATTEMPTS: usize = 4;
+
+/// Bytes of 52 fields, which are numbers but for the name.
+const LONGEST_STAT: usize = 2048;
 
 /// One line of `/proc/PID/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,9 +28,11 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// In one read, which the kernel answers as a whole: a look at all processes is made of these.
     pub(crate) fn read(pid: u32) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Self::parse(pid, &String::from_utf8_lossy(&stat))
+        let mut stat = [0; LONGEST_STAT];
+        let read = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+        Self::parse(pid, &String::from_utf8_lossy(stat.get(..read)?))
     }
 
     /// The name in parentheses may hold anything, so fields count from the last one.

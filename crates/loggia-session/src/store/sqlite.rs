@@ -145,6 +145,12 @@ impl SqliteStore {
         &self.inner.path
     }
 
+    /// For a program that will append, and has others waiting for it then: the journal is made now, beside
+    /// whatever else happens.
+    pub fn prepare(&self) {
+        self.writer.prepare();
+    }
+
     /// Damage found while opening, each a sentence for the user.
     pub fn findings(&self) -> &[String] {
         &self.findings

@@ -192,6 +192,47 @@ async fn a_journal_is_used_again() {
 }
 
 #[tokio::test]
+async fn what_the_first_append_needs_may_be_there_before_it() {
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    store.prepare();
+    store.put(document("any", "a", Some("1"))).await.expect("behind it in the queue");
+    let room = directory.path().join(JOURNAL).metadata().expect("a journal").len();
+    assert!(room >= 512 * 1024, "{room} bytes");
+    let left = killed(directory.path());
+    assert_eq!(client::sqlite(left.path()).findings(), [""; 0], "an empty one is nothing to tell");
+    assert_eq!(journals(left.path()), 0);
+
+    let lease = begin(&store, "one").await;
+    store.prepare();
+    store.append(&lease, step(texts(4, 2))).await.unwrap();
+    let after = directory.path().join(JOURNAL).metadata().unwrap().len();
+    assert_eq!(
+        (journals(directory.path()), after),
+        (1, room),
+        "the same one, which was long enough"
+    );
+    assert_eq!(client::log(&*store, &lease.session).await, texts(1, 5));
+    drop((lease, store));
+    assert_eq!(journals(directory.path()), 0);
+}
+
+/// Nobody has asked for anything yet who could be told.
+#[tokio::test]
+async fn what_could_not_be_prepared_is_said_to_the_first_who_appends() {
+    let directory = client::directory();
+    std::os::unix::fs::symlink("/dev/full", directory.path().join(JOURNAL)).unwrap();
+    let store = client::sqlite(directory.path());
+    store.prepare();
+    let lease = store.begin(owner("test")).await.unwrap();
+    let refused = store.append(&lease, step(texts(1, 2))).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Full { file } if file.ends_with(JOURNAL)), "{refused}");
+    std::fs::remove_file(directory.path().join(JOURNAL)).unwrap();
+    let lease = begin(&store, "one").await;
+    assert_eq!(client::log(&*store, &lease.session).await, texts(1, 3));
+}
+
+#[tokio::test]
 async fn what_a_killed_process_left_is_taken_over_by_the_next() {
     let living = client::directory();
     let store = client::sqlite(living.path());
@@ -363,6 +404,9 @@ enum Deed {
     Begin {
         process: usize,
     },
+    Prepare {
+        process: usize,
+    },
     /// So many that the tables learn by themselves.
     Flood {
         process: usize,
@@ -397,6 +441,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         2 => (process.clone(), session.clone()).prop_map(|(process, session)| Deed::Read { process, session }),
         1 => process.clone().prop_map(|process| Deed::List { process }),
         1 => (process.clone(), session).prop_map(|(process, session)| Deed::Document { process, session }),
+        1 => process.clone().prop_map(|process| Deed::Prepare { process }),
         1 => process.prop_map(|process| Deed::Close { process }),
         1 => Just(Deed::Kill),
     ]
@@ -445,6 +490,7 @@ impl World {
                 let lease = begin(&self.stores[process], "task").await;
                 self.heads.insert(lease.session, 3);
             }
+            Deed::Prepare { process } => self.stores[process].prepare(),
             Deed::Flood { process, session } => {
                 for _ in 0..150 {
                     let durability = Durability::Stream;

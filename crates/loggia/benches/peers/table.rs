@@ -8,14 +8,16 @@ use super::server::Contender;
 pub struct Figures {
     package: &'static str,
     keeps: &'static str,
+    /// Turns a second, by round; the next ones, too.
+    pub with_16: Vec<f64>,
+    pub with_64: Vec<f64>,
+    /// At the beginning of the long run, and at its end.
+    pub first_tenth: Vec<f64>,
+    pub last_tenth: Vec<f64>,
+    pub cpu: Vec<Duration>,
+    pub failed: usize,
     pub starts: Vec<Duration>,
     pub first_event: Vec<Duration>,
-    pub with_16: f64,
-    pub with_64: f64,
-    pub failed: usize,
-    pub cpu: Duration,
-    /// Turns a second at the beginning and at the end of the long run.
-    pub ends: (f64, f64),
     /// KiB.
     pub idle: usize,
     /// After how many tasks, KiB.
@@ -24,17 +26,18 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub fn new(contender: &Contender) -> Self {
+    fn new(contender: &Contender) -> Self {
         Self {
             package: contender.package,
             keeps: contender.keeps,
+            with_16: Vec::new(),
+            with_64: Vec::new(),
+            first_tenth: Vec::new(),
+            last_tenth: Vec::new(),
+            cpu: Vec::new(),
+            failed: 0,
             starts: Vec::new(),
             first_event: Vec::new(),
-            with_16: 0.0,
-            with_64: 0.0,
-            failed: 0,
-            cpu: Duration::ZERO,
-            ends: (0.0, 0.0),
             idle: 0,
             after: (0, 0),
             burst: None,
@@ -42,31 +45,33 @@ impl Figures {
     }
 }
 
-#[derive(Default)]
 pub struct Table {
-    columns: Vec<Figures>,
+    pub columns: Vec<Figures>,
 }
 
 type Cell = fn(&Figures) -> String;
-type Rate = fn(&Figures) -> f64;
+type Rates = fn(&Figures) -> &[f64];
 
-const RATES: &[(&str, Rate)] = &[("16", |one| one.with_16), ("64", |one| one.with_64)];
+const RATES: &[(&str, Rates)] = &[("16", |one| &one.with_16), ("64", |one| &one.with_64)];
 
 const ROWS: &[(&str, Cell)] = &[
     ("tasks are kept", |one| one.keeps.to_owned()),
-    ("turns a second, 16 connections", |one| count(one.with_16)),
-    ("turns a second, 64 connections", |one| count(one.with_64)),
+    ("turns a second, 16 connections, median", |one| count(median(&one.with_16))),
+    ("— lowest to highest", |one| range(&one.with_16)),
+    ("turns a second, 64 connections, median", |one| count(median(&one.with_64))),
+    ("— lowest to highest", |one| range(&one.with_64)),
     ("— failed", |one| one.failed.to_string()),
-    ("processor time for a turn", |one| format!("{:.2} ms", one.cpu.as_secs_f64() * 1e3)),
-    ("turns a second, first : last tenth", |one| {
-        format!("{} : {}", count(one.ends.0), count(one.ends.1))
+    ("processor time for a turn, median", |one| {
+        let times: Vec<f64> = one.cpu.iter().map(Duration::as_secs_f64).collect();
+        format!("{:.0} µs", median(&times) * 1e6)
+    }),
+    ("turns a second, first : last tenth, medians", |one| {
+        format!("{} : {}", count(median(&one.first_tenth)), count(median(&one.last_tenth)))
     }),
     ("first event after a streaming request, p50", |one| millis(percentile(&one.first_event, 50))),
     ("— p99", |one| millis(percentile(&one.first_event, 99))),
     ("start to card, median", |one| {
-        let mut starts = one.starts.clone();
-        starts.sort();
-        format!("{:.0} ms", percentile(&starts, 50).as_secs_f64() * 1e3)
+        format!("{:.0} ms", percentile(&one.starts, 50).as_secs_f64() * 1e3)
     }),
     ("memory, idle", |one| mebi(one.idle)),
     ("memory after the tasks", |one| format!("{} after {}", mebi(one.after.1), one.after.0)),
@@ -85,11 +90,8 @@ const ROWS: &[(&str, Cell)] = &[
 ];
 
 impl Table {
-    pub fn add(&mut self, figures: Figures) {
-        for (what, cell) in ROWS {
-            eprintln!("  {what}: {}", cell(&figures));
-        }
-        self.columns.push(figures);
+    pub fn new(contenders: &[Contender]) -> Self {
+        Self { columns: contenders.iter().map(Figures::new).collect() }
     }
 
     pub fn print(&self) {
@@ -100,14 +102,40 @@ impl Table {
             let cells: Vec<String> = self.columns.iter().map(cell).collect();
             println!("| {what} | {} |", cells.join(" | "));
         }
-        for (connections, rate) in RATES {
-            let first = self.columns.first().map_or(0.0, rate);
-            let cells: Vec<String> =
-                self.columns.iter().map(|one| format!("{:.2}", first / rate(one))).collect();
+        for (connections, rates) in RATES {
+            let first = self.columns.first().map_or(&[][..], rates);
+            // Round by round: what the machine does meanwhile happens to both.
+            let by = |one: &Figures| {
+                let by: Vec<f64> = first.iter().zip(rates(one)).map(|(a, b)| a / b).collect();
+                let (lowest, highest) = ends(&by);
+                format!("{:.2} ({lowest:.2}–{highest:.2})", median(&by))
+            };
+            let cells: Vec<String> = self.columns.iter().map(by).collect();
             let what = format!("the first column's turns a second by this one's, {connections}");
             println!("| {what} | {} |", cells.join(" | "));
         }
     }
+}
+
+fn sorted(values: &[f64]) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted
+}
+
+fn median(values: &[f64]) -> f64 {
+    sorted(values).get(values.len() / 2).copied().unwrap_or_default()
+}
+
+fn ends(values: &[f64]) -> (f64, f64) {
+    let sorted = sorted(values);
+    let end = |value: Option<&f64>| value.copied().unwrap_or_default();
+    (end(sorted.first()), end(sorted.last()))
+}
+
+fn range(values: &[f64]) -> String {
+    let (lowest, highest) = ends(values);
+    format!("{}–{}", count(lowest), count(highest))
 }
 
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {

@@ -289,6 +289,7 @@ impl Setup {
         program: &str,
     ) -> anyhow::Result<Self> {
         let store = app.open_store()?;
+        store.prepare();
         let oauth = oauth(args, store.clone()).await?;
         let hub = Arc::new(app.hub(store.clone(), &config, program)?);
         Ok(Self { store, hub, config, oauth })

@@ -72,6 +72,7 @@ impl Direct<'_> {
                 }
                 Ok(Ok(Done::Replaced(fits)))
             }
+            Job::Prepare => Ok(Ok(Done::Nothing)),
         }
     }
 

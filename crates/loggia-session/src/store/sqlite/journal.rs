@@ -13,6 +13,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use loggia_core::Durability;
+use memchr::memmem::Finder;
 use nix::libc;
 use uuid::Uuid;
 
@@ -149,7 +150,8 @@ impl Journal {
         written
     }
 
-    fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+    /// So many bytes can be written where the file has been before.
+    pub fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         let wanted = self.end + bytes;
         if wanted <= self.length {
             return Ok(());
@@ -239,31 +241,66 @@ impl Sheets {
     }
 
     /// Where no whole sheet is: what there is instead, if it is not simply the end.
-    pub fn damage(&mut self) -> io::Result<Option<Damage>> {
-        self.reader.seek(SeekFrom::Start(self.place))?;
-        let mut rest = Vec::new();
-        self.reader.read_to_end(&mut rest)?;
-        if self.goes_on(&rest) {
+    pub fn damage(&self) -> io::Result<Option<Damage>> {
+        if self.goes_on()? {
             return Ok(Some(Damage::InBetween));
         }
         let expected = beginning(&self.generation, self.place);
-        let differ = rest.iter().zip(&expected).filter(|(found, expected)| found != expected);
-        let begins = rest.len() >= expected.len() && differ.count() <= MISTAKEN;
+        let mut found = vec![0; expected.len()];
+        let whole = read_at(self.reader.get_ref(), &mut found, self.place)? == expected.len();
+        let differ = found.iter().zip(&expected).filter(|(found, expected)| found != expected);
+        let begins = whole && differ.count() <= MISTAKEN;
         Ok(begins.then_some(Damage::AtTheEnd))
     }
 
     /// Whether another sheet of the generation stands further behind, which no killed process leaves. The power
     /// may, where nothing was synced.
-    fn goes_on(&self, rest: &[u8]) -> bool {
-        let headers = rest.windows(HEADER).enumerate().skip(1);
-        headers.filter(|(_, header)| header.starts_with(&MAGIC)).any(|(at, header)| {
-            let place = self.place + at as u64;
-            let Ok(header) = <[u8; HEADER]>::try_from(header) else { return false };
-            let Some(length) = length_of(&header, &self.generation, place) else { return false };
-            let content = rest.get(at + HEADER..).and_then(|rest| rest.get(..length));
-            content.is_some_and(|content| seal(&self.generation, place, content) == header)
-        })
+    fn goes_on(&self) -> io::Result<bool> {
+        let wanted = [&MAGIC[..], &self.generation].concat();
+        let finder = Finder::new(&wanted);
+        let (mut piece, mut from) = (vec![0; BUFFER], self.place + 1);
+        loop {
+            let read = read_at(self.reader.get_ref(), &mut piece, from)?;
+            for at in finder.find_iter(piece.get(..read).unwrap_or_default()) {
+                if self.is_sheet(from + at as u64)? {
+                    return Ok(true);
+                }
+            }
+            if read < piece.len() {
+                return Ok(false);
+            }
+            // The last bytes again: one may begin in them.
+            from += (read - wanted.len() + 1) as u64;
+        }
     }
+
+    fn is_sheet(&self, place: u64) -> io::Result<bool> {
+        let (file, rest) = (self.reader.get_ref(), self.length.saturating_sub(place));
+        let mut header = [0; HEADER];
+        if read_at(file, &mut header, place)? < HEADER {
+            return Ok(false);
+        }
+        let Some(length) = fitting(&header, &self.generation, place, rest) else {
+            return Ok(false);
+        };
+        let mut content = vec![0; length];
+        let read = read_at(file, &mut content, place + HEADER as u64)?;
+        Ok(read == length && seal(&self.generation, place, &content) == header)
+    }
+}
+
+/// As many bytes from a place on as there are.
+fn read_at(file: &File, bytes: &mut [u8], place: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match file.read_at(rest, place + done as u64) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
 }
 
 /// What stands where a whole sheet does not.
@@ -343,5 +380,29 @@ mod tests {
         assert_eq!(found, wanted);
         let length = path.metadata().unwrap().len();
         assert_eq!((journal.length, length >= *GROWTH.start()), (length, true));
+    }
+
+    /// It is looked for in pieces, and may begin in one and end in the next.
+    #[test]
+    fn a_sheet_behind_a_damaged_one_is_found_wherever_it_begins() {
+        let directory = tempfile::tempdir().unwrap();
+        let generation = fresh_generation();
+        for begin in (BUFFER - HEADER)..(BUFFER + HEADER) {
+            let path = directory.path().join(begin.to_string());
+            let mut journal = Journal::open(&path, generation).unwrap();
+            let mut sheet = Sheet::default();
+            for length in [begin - HEADER, 100] {
+                sheet.content().resize(HEADER + length, b'x');
+                journal.write(&mut sheet, Durability::Stream).unwrap();
+            }
+            let damage = |changed: &[u64]| {
+                let sheets = Sheets::open(&path, generation, 0).unwrap().unwrap();
+                changed.iter().for_each(|at| journal.file.write_all_at(b"y", *at).unwrap());
+                sheets.damage().unwrap()
+            };
+            let behind = begin as u64 + HEADER as u64;
+            assert_eq!(damage(&[HEADER as u64]), Some(Damage::InBetween), "at {begin}");
+            assert_eq!(damage(&[behind]), Some(Damage::AtTheEnd), "at {begin}, both");
+        }
     }
 }

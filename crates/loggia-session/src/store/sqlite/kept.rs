@@ -33,7 +33,7 @@ pub fn changes_kept(job: &Job) -> bool {
     match job {
         Job::Append { job, .. } => job.documents.iter().any(kept),
         Job::Put { document, .. } | Job::Replace { document, .. } => kept(document),
-        Job::Acquire { .. } | Job::Delete { .. } => false,
+        Job::Acquire { .. } | Job::Delete { .. } | Job::Prepare => false,
     }
 }
 

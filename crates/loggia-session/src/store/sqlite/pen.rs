@@ -61,6 +61,13 @@ impl Pen {
         is_worth
     }
 
+    /// For many appends that are to come. Without the room for them the first ones may fit all the same.
+    pub fn make_room(&mut self) {
+        if let Some(open) = &mut self.open {
+            let _ = open.journal.make_room(MUCH);
+        }
+    }
+
     /// Whether the journal has to begin anew before more is written; there may be none yet.
     pub fn is_due(&self, tables: &Tables) -> bool {
         self.open.as_ref().is_none_or(|open| match open.journal.end() {

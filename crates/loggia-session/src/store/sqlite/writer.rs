@@ -52,6 +52,8 @@ pub enum Job {
         document: Document,
         reply: Reply<bool>,
     },
+    /// Appends are to come: what the first one would wait for is made before it.
+    Prepare,
 }
 
 /// Where sessions find their row and its lock.
@@ -83,6 +85,13 @@ impl Writer {
         let stopped = || StoreError::Io("the database writer has stopped".into());
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         jobs.send(job).await.map_err(|_| stopped())
+    }
+
+    /// If there is too much to do for it, there are appends already.
+    pub fn prepare(&self) {
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.try_send(Job::Prepare);
+        }
     }
 }
 
@@ -139,6 +148,9 @@ impl Desk {
                         Err(error) => drop(reply.send(Err(error))),
                     }
                 }
+                Job::Prepare if self.pen.slot().is_some() => {}
+                // An error is for whoever appends, and meets it again.
+                Job::Prepare => drop(self.make_ready().map(|()| self.pen.make_room())),
                 other => {
                     self.pen.write(&self.tables);
                     direct.push(other);
@@ -308,5 +320,6 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
         Job::Append { reply, .. } | Job::Put { reply, .. } => {
             let _ = reply.send(result.map(|_| ()));
         }
+        Job::Prepare => {}
     }
 }
