@@ -76,12 +76,32 @@ pub enum Edit {
     Text { text: String },
 }
 
-/// Which question an answer is for. Some wires name the approval, some only the call.
+/// Which question an answer is for. Some wires name the approval, some only the call, some both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
     Approval(ApprovalId),
     Call(CallId),
+    Both { approval: ApprovalId, call: CallId },
+}
+
+impl Question {
+    /// Whether it is the one about this call.
+    pub fn is(&self, call: &CallId, approval: &ApprovalId) -> bool {
+        match self {
+            Self::Approval(named) => named == approval,
+            Self::Call(named) => named == call,
+            Self::Both { approval: named, call: about } => named == approval && about == call,
+        }
+    }
+
+    /// Whether two are named, and this is one of them.
+    pub(crate) fn is_mixed_with(&self, call: &CallId, approval: &ApprovalId) -> bool {
+        match self {
+            Self::Approval(_) | Self::Call(_) => false,
+            Self::Both { approval: named, call: about } => named == approval || about == call,
+        }
+    }
 }
 
 impl Details {

@@ -215,6 +215,11 @@ pub enum Refusal {
     Withdrawn { why: String, at: Millis },
     #[error("there is no such question in this session")]
     UnknownQuestion,
+    #[error(
+        "the correlation id and the tool call id name different questions: send the correlation id that came \
+         with the call, or none"
+    )]
+    MixedQuestion,
     #[error("`{given}` is not one of the offered choices: {}", offered.join(", "))]
     NotAChoice { given: String, offered: Vec<String> },
     #[error("this answer does not fit the question: {why}")]

@@ -11,15 +11,15 @@ use loggia_core::{
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    A2aVersion, Answer, Asked, Condition, Delivery, Dialect, End, Extension, FrameId, Intent,
-    OpenTask, Projector, Prompt, Shown, View, WireError, coder, devtool, reply,
+    A2aVersion, Answer, Asked, Condition, Delivery, Dialect, End, Extension, Frame, FrameId,
+    Intent, OpenTask, Projector, Prompt, Shown, View, WireError, coder, devtool, reply,
 };
 use serde_json::Value;
 
 use crate::alone;
 use crate::hook::Screened;
 use crate::named::Recognised;
-use crate::projection::Encoded;
+use crate::projection::{Encoded, Reading};
 use crate::state::{Caller, Server, submit_error};
 
 pub use frames::TaskFrames;
@@ -252,13 +252,24 @@ impl Server {
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
         let handle = self.session_of(task, caller).await?;
-        if let Some(name) = &prompt.session
-            && !self.is_name_of(name, handle.id(), caller).await?
-        {
-            return Err(Condition::ContextMismatch.into());
-        }
+        self.check_name(&handle, prompt.session.as_ref(), caller).await?;
         self.fit(&handle, prompt.settings.as_ref(), caller).await?;
         Ok(handle)
+    }
+
+    /// Whoever names a context beside a task means the task's.
+    async fn check_name(
+        &self,
+        handle: &SessionHandle,
+        name: Option<&SessionId>,
+        caller: &Caller,
+    ) -> Result<(), WireError> {
+        match name {
+            Some(name) if !self.is_name_of(name, handle.id(), caller).await? => {
+                Err(Condition::ContextMismatch.into())
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     async fn answer(
@@ -268,7 +279,11 @@ impl Server {
         caller: &Caller,
     ) -> Result<Reply, WireError> {
         let handle = match (&answer.task, &answer.session) {
-            (Some(task), _) => self.session_of(task, caller).await?,
+            (Some(task), session) => {
+                let handle = self.session_of(task, caller).await?;
+                self.check_name(&handle, session.as_ref(), caller).await?;
+                handle
+            }
             (None, session) => self.session_for_answer(session.as_ref(), caller).await?,
         };
         let Answer { task, to, choice, edit, digest, message, delivery, history, .. } = answer;
@@ -290,8 +305,8 @@ impl Server {
         let opening = match view {
             _ if ack.seq == ack.after => Opening::After(to),
             View { dialect: Dialect::Sdlc | Dialect::Coder, .. } => Opening::After(to),
-            View { dialect: Dialect::A2a03, extension: Extension::On } => Opening::InFrames,
-            View { .. } => Opening::Snapshot,
+            View { dialect: Dialect::A2a03, extension: Extension::On } => Opening::After(to),
+            View { .. } => Opening::TaskAfter(to),
         };
         let shown = Shown { history, artifacts: true };
         let (handle, ack) = (&handle, &ack);
@@ -337,7 +352,8 @@ impl Server {
             let (closes_at, past) =
                 projection.look(|projector| (ended_at(projector, &task), projector.head()));
             let (opening, until, over) = (None, Until::Over, false);
-            let frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
+            let shown = Seq::ZERO;
+            let frames = TaskFrames { opening, frames, task, until, over, closes_at, past, shown };
             return Ok(Reply::Frames(frames));
         }
         let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
@@ -346,7 +362,8 @@ impl Server {
         }
         let opening = Some(Arc::new(opening));
         let (until, over, closes_at, past) = (Until::Over, false, None, Seq::ZERO);
-        let frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
+        let shown = Seq::ZERO;
+        let frames = TaskFrames { opening, frames, task, until, over, closes_at, past, shown };
         Ok(Reply::Frames(frames))
     }
 
@@ -378,43 +395,66 @@ impl Server {
     async fn deliver_frames(&self, due: Due<'_>) -> Result<Reply, WireError> {
         let Due { handle, view, task, ack, delivery, shown, opening } = due;
         let projection = self.projection(handle, view);
-        let mut closes_at = None;
-        let (opening, frames) = match opening {
-            Opening::After(to) => {
-                if !projection.reach(ack.seq).await {
-                    return Err(Condition::Restarting.into());
-                }
-                let after = projection.look(|projector| projector.answered_after(&to));
-                closes_at = projection.look(|projector| ended_at(projector, &task));
-                (None, projection.frames(after.unwrap_or_default()))
-            }
-            Opening::InFrames => (None, projection.frames(FrameId { seq: ack.after, k: u32::MAX })),
-            Opening::Snapshot => {
-                if !projection.reach(ack.seq).await {
-                    return Err(Condition::Restarting.into());
-                }
-                let now = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
-                let (opening, frames) = match delivery {
-                    // The stream would be its first frame, and how it came to that would be lost.
-                    Delivery::Stream if now.0.ends.is_some() => {
-                        let folded = Box::pin(alone::fold_to(handle, view, ack.seq)).await?;
-                        let then = folded.opening(&task).ok_or(Condition::TaskNotFound)?;
-                        let frames = projection.frames(then.id);
-                        (Encoded::new(handle.id(), then), frames)
-                    }
-                    _ => now,
-                };
-                (Some(Arc::new(opening)), frames)
-            }
+        let mut frames = TaskFrames {
+            opening: None,
+            frames: projection.frames(FrameId { seq: ack.after, k: u32::MAX }),
+            task,
+            until: Until::Settled,
+            over: false,
+            closes_at: None,
+            past: Seq::ZERO,
+            shown: Seq::ZERO,
         };
-        let (until, over, past) = (Until::Settled, false, Seq::ZERO);
-        let mut frames = TaskFrames { opening, frames, task, until, over, closes_at, past };
+        match opening {
+            Opening::InFrames => {}
+            Opening::Now => {
+                if !projection.reach(ack.seq).await {
+                    return Err(Condition::Restarting.into());
+                }
+                let now = projection.opening(&frames.task).ok_or(Condition::TaskNotFound)?;
+                (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
+            }
+            Opening::After(to) => self.go_on(&projection, &mut frames, ack, &to).await?,
+            Opening::TaskAfter(to) => {
+                self.go_on(&projection, &mut frames, ack, &to).await?;
+                let (after, answered) = (frames.frames.cursor(), ack.seq);
+                let mut task = task_at(&projection, &frames.task, answered).await?;
+                // Whoever comes back with it has seen nothing of what follows.
+                (task.id, task.ends) = (after, None);
+                frames.opening = Some(Arc::new(Encoded::new(handle.id(), task)));
+                frames.shown = answered;
+            }
+        }
         if delivery == Delivery::Stream {
             return Ok(Reply::Frames(frames));
         }
         while frames.next().await?.is_some() {}
         let value = projection.snapshot(&frames.task, shown).ok_or(Condition::TaskNotFound)?;
         Ok(Reply::Value(reply::sent(view.dialect, value)))
+    }
+
+    /// Where the stream before an answer ended, its own goes on.
+    async fn go_on(
+        &self,
+        projection: &Reading,
+        frames: &mut TaskFrames,
+        ack: &Ack,
+        to: &Question,
+    ) -> Result<(), WireError> {
+        if !projection.reach(ack.seq).await {
+            return Err(Condition::Restarting.into());
+        }
+        match projection.look(|projector| projector.answered(to)) {
+            Some(answered) => {
+                frames.frames = projection.frames(answered.after);
+                frames.past = answered.seq;
+            }
+            // Given long ago.
+            None if ack.seq == ack.after => frames.frames = projection.frames(FrameId::default()),
+            None => {}
+        }
+        frames.closes_at = projection.look(|projector| ended_at(projector, &frames.task));
+        Ok(())
     }
 
     async fn snapshot(
@@ -503,11 +543,27 @@ pub(crate) struct Due<'a> {
 pub(crate) enum Opening {
     /// The accepted prompt has one among its frames.
     InFrames,
-    /// The task as it is now; or, where it is at its end already, as it was after the answer.
-    Snapshot,
-    /// The stream of an answer goes on where the question's ended, whatever happened since; so an
+    /// The task as it is.
+    Now,
+    /// The stream of an answer goes on where the one before it ended, whatever happened since; so an
     /// answer that was given before gets its stream once more.
     After(Question),
+    /// The same behind the task itself.
+    TaskAfter(Question),
+}
+
+/// A task as an event left it, for the beginning of a stream. More follows, so it is not what ends it.
+async fn task_at(projection: &Reading, task: &TaskId, seq: Seq) -> Result<Frame, WireError> {
+    let now = projection.look(|now| (now.head() == seq).then(|| now.opening(task)));
+    let then = match now {
+        Some(now) => now,
+        // It has gone on meanwhile.
+        None => {
+            let (handle, view) = (projection.handle(), projection.view());
+            Box::pin(alone::fold_to(handle, view, seq)).await?.opening(task)
+        }
+    };
+    then.ok_or_else(|| Condition::TaskNotFound.into())
 }
 
 /// The last event, if the task is over: nothing more comes after it.

@@ -65,7 +65,7 @@ impl Server {
                 let head = handle.head();
                 let ack = Ack { after: head, seq: head, task: Some(task.clone()) };
                 let shown = Shown { history: prompt.history, artifacts: true };
-                let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Snapshot);
+                let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Now);
                 let due = Due { handle, view, task, ack, delivery, shown, opening };
                 Ok(Recognised::Again(self.deliver(due).await?))
             }

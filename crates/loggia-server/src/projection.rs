@@ -38,6 +38,8 @@ pub struct Encoded {
     /// JSON, the `result` of a response.
     pub body: Bytes,
     pub ends: Option<End>,
+    /// It stays in the task: whoever has the task of later has it.
+    pub stays: bool,
     /// The frame as a follower of the session gets it on a WebSocket: the same text for all of
     /// them, and the only one in memory; `body` is a piece of it.
     pub followed: Utf8Bytes,
@@ -47,7 +49,7 @@ pub struct Encoded {
 
 impl Encoded {
     pub fn new(session: &SessionId, frame: Frame) -> Self {
-        let Frame { id, task, body, ends } = frame;
+        let Frame { id, task, body, ends, stays } = frame;
         let before = format!(
             "{{\"jsonrpc\":\"2.0\",\"method\":\"session/event\",\"params\":\
              {{\"contextId\":{},\"seq\":{},\"id\":\"{id}\",\"event\":",
@@ -58,7 +60,7 @@ impl Encoded {
         let followed = Utf8Bytes::from(format!("{before}{body}}}}}"));
         let whole = Bytes::from(followed.clone());
         let body = whole.slice(from..whole.len() - 2);
-        Self { id, task, body, ends, followed, protobuf: OnceLock::new() }
+        Self { id, task, body, ends, stays, followed, protobuf: OnceLock::new() }
     }
 
     fn size(&self) -> usize {
@@ -111,6 +113,10 @@ impl Projection {
         let projection = Arc::new(Self { session, epoch, view, fold, head, pacer });
         tokio::spawn(drive(Arc::downgrade(&projection), follower, sender));
         projection
+    }
+
+    pub fn view(&self) -> View {
+        self.view
     }
 
     pub fn pacer(&self) -> &Arc<Pacer> {

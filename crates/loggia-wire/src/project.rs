@@ -58,6 +58,26 @@ pub struct Frame {
     /// The `result` of a JSON-RPC response, the `data` of an HTTP+JSON stream.
     pub body: Value,
     pub ends: Option<End>,
+    /// It stays in the task: whoever has the task of later has it.
+    pub stays: bool,
+}
+
+/// Where the stream of an answer goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// Where the stream before it ended.
+    pub after: FrameId,
+    /// The answer itself.
+    pub seq: Seq,
+}
+
+/// A task that waits for an answer.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    /// Where the stream of its latest request ended.
+    since: FrameId,
+    /// There was an answer, whose stream has not ended.
+    answered: bool,
 }
 
 /// Why a request's stream may end here. In 0.3 either is `final: true`.
@@ -115,14 +135,13 @@ pub struct Projector {
     /// The prompt of the open turn, and what its last reply cost.
     prompt: Option<PromptId>,
     usage: Option<Usage>,
-    /// By task, the frame that last ended its requests' streams with a question.
-    questions: HashMap<TaskId, FrameId>,
+    waiting: HashMap<TaskId, Waiting>,
     /// What was noted while no turn was open: it is said where the next one starts, so that whoever
     /// asked for that one hears it. The latest, at most [`MOST_UNSAID`].
     unsaid: VecDeque<Notice>,
     /// The latest prompts and answers, and which frame their streams begin after.
     prompts: VecDeque<(PromptId, FrameId)>,
-    answers: VecDeque<(ApprovalId, CallId, FrameId)>,
+    answers: VecDeque<(ApprovalId, CallId, Answered)>,
     last: FrameId,
 }
 
@@ -191,7 +210,7 @@ impl Projector {
             setup: Setup::default(),
             prompt: None,
             usage: None,
-            questions: HashMap::new(),
+            waiting: HashMap::new(),
             unsaid: VecDeque::new(),
             prompts: VecDeque::new(),
             answers: VecDeque::new(),
@@ -220,6 +239,7 @@ impl Projector {
             task: task.clone(),
             body: self.render(&task, envelope, update),
             ends: update.ends().or_else(|| self.ends_at_once(&task, update)),
+            stays: update.stays(),
         });
         frames.collect()
     }
@@ -258,14 +278,11 @@ impl Projector {
         self.prompts.iter().rev().find(|(id, _)| id == prompt).map(|(_, after)| *after)
     }
 
-    /// The frame that the stream of an answer goes on from: where the stream before it ended,
-    /// whatever has happened since. None for an answer that is not among the latest.
-    pub fn answered_after(&self, to: &Question) -> Option<FrameId> {
-        let named = |(approval, call, _): &&(ApprovalId, CallId, FrameId)| match to {
-            Question::Approval(id) => approval == id,
-            Question::Call(id) => call == id,
-        };
-        self.answers.iter().rev().find(named).map(|(_, _, after)| *after)
+    /// Where the stream of an answer goes on, whatever has happened since. None for an answer that is not among
+    /// the latest.
+    pub fn answered(&self, to: &Question) -> Option<Answered> {
+        let named = |(approval, call, _): &&(ApprovalId, CallId, Answered)| to.is(call, approval);
+        self.answers.iter().rev().find(named).map(|(_, _, answered)| *answered)
     }
 
     /// The task as it is now: what a poll gets.
@@ -302,7 +319,8 @@ impl Projector {
     pub fn opening(&self, task: &TaskId) -> Option<Frame> {
         let view = self.tasks.get(task)?;
         let body = self.opened(view);
-        Some(Frame { id: self.last, task: task.clone(), body, ends: End::of(view.state) })
+        let (id, task, ends) = (self.last, task.clone(), End::of(view.state));
+        Some(Frame { id, task, body, ends, stays: true })
     }
 
     fn opened(&self, view: &TaskView) -> Value {
@@ -432,8 +450,11 @@ impl Projector {
         let numbered: Vec<(FrameId, Update)> = ids.zip(updates).collect();
         for (id, update) in &numbered {
             self.last = *id;
-            if update.ends() == Some(End::InputRequired) {
-                self.questions.insert(task.clone(), *id);
+            // The first one: streams have ended by then.
+            if update.ends() == Some(End::InputRequired)
+                && self.waiting.get(task).is_none_or(|waiting| waiting.answered)
+            {
+                self.waiting.insert(task.clone(), Waiting { since: *id, answered: false });
             }
         }
         numbered
@@ -446,11 +467,16 @@ impl Projector {
             remember(&mut self.prompts, (prompt.clone(), before));
         }
         if let Event::ApprovalAnswered { approval, call, .. } = &envelope.event {
-            let after = self.questions.get(task).copied().unwrap_or(before);
-            remember(&mut self.answers, (approval.clone(), call.clone(), after));
+            let waiting = self.waiting.get_mut(task);
+            let after = waiting.map_or(before, |waiting| {
+                waiting.answered = true;
+                waiting.since
+            });
+            let answered = Answered { after, seq: envelope.seq };
+            remember(&mut self.answers, (approval.clone(), call.clone(), answered));
         }
         if matches!(envelope.event, Event::TurnEnded { .. }) {
-            self.questions.remove(task);
+            self.waiting.remove(task);
         }
     }
 

@@ -200,6 +200,7 @@ fn conflict(error: &WireError) -> Option<u16> {
         WireError::Refused(
             Refusal::AlreadyAnswered { .. }
             | Refusal::Withdrawn { .. }
+            | Refusal::MixedQuestion
             | Refusal::DetailsChanged
             | Refusal::TaskExists
             | Refusal::TaskOver
@@ -265,6 +266,7 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             Refusal::Withdrawn { at, .. } => vec![("at", rfc3339(*at))],
             Refusal::NotAChoice { offered, .. } => vec![("offered", offered.join(", "))],
             Refusal::UnknownQuestion
+            | Refusal::MixedQuestion
             | Refusal::UnfitEdit { .. }
             | Refusal::DetailsChanged
             | Refusal::UnknownTask
@@ -306,6 +308,7 @@ fn refusal_row(refusal: &Refusal) -> Row {
         Refusal::AlreadyAnswered { .. } => own(PARAMS, "already-answered", 400),
         Refusal::Withdrawn { .. } => own(PARAMS, "question-withdrawn", 400),
         Refusal::UnknownQuestion => own(PARAMS, "unknown-question", 400),
+        Refusal::MixedQuestion => own(PARAMS, "mixed-question", 400),
         Refusal::NotAChoice { .. } => own(PARAMS, "not-a-choice", 400),
         Refusal::UnfitEdit { .. } => own(PARAMS, "unfit-edit", 400),
         Refusal::DetailsChanged => own(PARAMS, "details-changed", 400),

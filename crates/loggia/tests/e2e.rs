@@ -73,6 +73,8 @@ mod ownership;
 mod pairing;
 #[path = "e2e/push.rs"]
 mod push;
+#[path = "e2e/questions.rs"]
+mod questions;
 #[path = "e2e/refused.rs"]
 mod refused;
 #[path = "e2e/screen.rs"]

@@ -179,10 +179,7 @@ impl Session {
         fresh: &Fresh,
     ) -> Decision {
         let Answer { to, choice, edit, message } = *answer;
-        let asked = self.open_approvals().find(|(call, approval)| match to {
-            Question::Approval(id) => approval.id == *id,
-            Question::Call(id) => call.id == *id,
-        });
+        let asked = self.open_approvals().find(|(call, approval)| to.is(&call.id, &approval.id));
         let Some((call, approval)) = asked else {
             return self.answer_too_late(to, choice, edit, origin);
         };
@@ -232,16 +229,13 @@ impl Session {
         edit: Option<&Edit>,
         origin: &Origin,
     ) -> Decision {
-        let closed = match to {
-            Question::Call(call) => self.closed_questions.get(call),
-            Question::Approval(approval) => self
-                .closed_questions
-                .values()
-                .find(|(_, closed)| closed.approval == *approval)
-                .map(|(_, closed)| closed),
-        };
-        let Some(ClosedQuestion { at, how, .. }) = closed else {
-            return Err(Refusal::UnknownQuestion);
+        let mut closed = self.closed_questions.values();
+        let closed = closed.find(|(call, closed)| to.is(call, &closed.approval));
+        let Some((_, ClosedQuestion { at, how, .. })) = closed else {
+            return Err(match self.is_mixed(to) {
+                true => Refusal::MixedQuestion,
+                false => Refusal::UnknownQuestion,
+            });
         };
         match how {
             Closing::Answered { choice: won, edit: with, by }
@@ -254,6 +248,13 @@ impl Session {
             }
             Closing::Withdrawn { why } => Err(Refusal::Withdrawn { why: why.clone(), at: *at }),
         }
+    }
+
+    fn is_mixed(&self, to: &Question) -> bool {
+        let mut open = self.open_approvals();
+        let mut closed = self.closed_questions.values();
+        open.any(|(call, approval)| to.is_mixed_with(&call.id, &approval.id))
+            || closed.any(|(call, closed)| to.is_mixed_with(call, &closed.approval))
     }
 
     /// The policy's answer to a question that nobody gave one. Whoever was first has won: then, and

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use loggia_core::session::{QUEUE_LIMIT, READY_LIMIT, RECENT, RECENT_TURNS, SUMMARY_LIMIT};
 use loggia_core::{
-    Amendment, Authority, CallId, Command, Content, Envelope, Event, Level, Millis, Mode, Origin,
-    Part, Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
+    Amendment, Authority, CallId, ChoiceId, Command, Content, Envelope, Event, Level, Millis, Mode,
+    Origin, Part, Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
@@ -188,7 +188,8 @@ proptest! {
         let witness = Witness::of(&world.log).map_err(TestCaseError::fail)?;
         for (approval, asked) in &witness.approvals {
             let Some(won) = &asked.answer else { continue };
-            for to in [Question::Approval(approval.clone()), Question::Call(asked.call.clone())] {
+            let both = Question::Both { approval: approval.clone(), call: asked.call.clone() };
+            for to in [Question::Approval(approval.clone()), Question::Call(asked.call.clone()), both] {
                 let answer = |choice: &str, edit| Command::Answer {
                     to: to.clone(),
                     choice: choice.into(),
@@ -207,6 +208,25 @@ proptest! {
                 let other = answer("another choice", won.edit.clone());
                 let changed = world.stamp(won.by.clone(), other);
                 prop_assert_eq!(&world.session.decide(&changed), &lost);
+            }
+        }
+    }
+
+    /// An answer that names two questions is an answer to neither.
+    #[test]
+    fn names_of_two_questions_answer_none(world in histories()) {
+        prop_assume!(!world.session.is_closed());
+        let mut world = world;
+        let witness = Witness::of(&world.log).map_err(TestCaseError::fail)?;
+        let asked: Vec<_> = witness.approvals.iter().map(|(id, asked)| (id.clone(), asked.call.clone())).collect();
+        for (approval, _) in &asked {
+            for (_, call) in asked.iter().filter(|(other, _)| other != approval) {
+                let to = Question::Both { approval: approval.clone(), call: call.clone() };
+                let choice = ChoiceId::PROCEED_ONCE.into();
+                let answer = Command::Answer { to, choice, edit: None, digest: None, message: None };
+                let stamped = world.stamp(Origin::new(Surface::Sdlc, "somebody"), answer);
+                let refused = world.session.decide(&stamped).unwrap_err();
+                prop_assert!(matches!(refused, Refusal::MixedQuestion | Refusal::UnknownQuestion), "{}", refused);
             }
         }
     }

@@ -18,6 +18,8 @@ pub struct TaskFrames {
     pub(super) closes_at: Option<Seq>,
     /// What ended up to here is past: the task has gone on since, or it is over at `closes_at`.
     pub(super) past: Seq,
+    /// What stays in a task is in the opening up to here.
+    pub(super) shown: Seq,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,6 +41,9 @@ impl TaskFrames {
             self.over = self.ends(&opening);
             return Ok(Some(vec![opening]));
         }
+        let (task, shown) = (self.task.clone(), self.shown);
+        let is_new =
+            |frame: &Arc<Encoded>| frame.task == task && !(frame.stays && frame.id.seq <= shown);
         while !self.over {
             if self.closes_at.is_some_and(|seq| self.frames.has_all_up_to(seq)) {
                 return Ok(None);
@@ -46,7 +51,7 @@ impl TaskFrames {
             let Ok(batch) = self.frames.next().await else { return Err(Condition::Storage.into()) };
             let Some(batch) = batch else { return Err(Condition::Restarting.into()) };
             let mut mine = Vec::new();
-            for frame in batch.into_iter().filter(|frame| frame.task == self.task) {
+            for frame in batch.into_iter().filter(&is_new) {
                 self.over = self.ends(&frame);
                 mine.push(frame);
                 if self.over {

@@ -73,10 +73,8 @@ pub(super) async fn asked_now(
 ) -> Result<Option<(TaskId, Vec<ChoiceId>)>, WireError> {
     let question = question.clone();
     let look = move |session: &Session| {
-        let (_, asked) = session.open_approvals().find(|(call, approval)| match &question {
-            Question::Approval(id) => approval.id == *id,
-            Question::Call(id) => call.id == *id,
-        })?;
+        let mut open = session.open_approvals();
+        let (_, asked) = open.find(|(call, approval)| question.is(&call.id, &approval.id))?;
         let offered = asked.choices.iter().map(|choice| choice.id.clone()).collect();
         session.turn().map(|turn| (turn.task.clone(), offered))
     };

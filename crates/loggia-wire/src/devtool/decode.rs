@@ -64,9 +64,10 @@ pub(crate) fn confirmation(at: &str, data: &Value, metadata: Option<&Value>) -> 
         let beside = beside.as_ref().map(|beside| either(beside, snake, camel)).transpose()?;
         Ok(inside.or(beside.flatten()).map(str::to_owned))
     };
+    let call = CallId::from(call);
     let to = match named("correlation_id", "correlationId")? {
-        Some(approval) => Question::Approval(ApprovalId::from(approval.as_str())),
-        None => Question::Call(CallId::from(call)),
+        Some(approval) => Question::Both { approval: ApprovalId::from(approval.as_str()), call },
+        None => Question::Call(call),
     };
     Ok(Confirmation {
         to,

@@ -51,7 +51,7 @@ fn said(view: &TaskView, calls: &Calls, extension: Extension, model: &str) -> Op
     match (view.state, extension) {
         (TaskState::InputRequired, Extension::Off) => plain::open_question(calls),
         (TaskState::InputRequired, Extension::On) => tool::open_questions(calls).map(|said| {
-            let question = tool::first_question(calls);
+            let question = tool::only_question(calls);
             let about = About { question, ..About::kind(EventKind::ToolCallUpdate) };
             Said { metadata: Some(about.metadata(model).into()), ..said }
         }),

@@ -158,7 +158,7 @@ fn waiting(calls: &Calls) -> Option<Update> {
         state: TaskState::InputRequired,
         said: Some(said),
         about: Some(About {
-            question: first_question(calls),
+            question: only_question(calls),
             ..About::kind(EventKind::StateChange)
         }),
         ends: Some(End::InputRequired),
@@ -172,8 +172,11 @@ pub(super) fn open_questions(calls: &Calls) -> Option<Said> {
     Some(Said::schemas(first.approval.as_str(), calls.collect()))
 }
 
-pub(super) fn first_question(calls: &Calls) -> Option<AboutQuestion> {
-    calls.open_questions().next().and_then(about_question)
+/// The question that waits. Where several do, each is named with its own call: an answer to one of them must not
+/// carry the name of another.
+pub(super) fn only_question(calls: &Calls) -> Option<AboutQuestion> {
+    let mut open = calls.open_questions();
+    open.next().filter(|_| open.next().is_none()).and_then(about_question)
 }
 
 fn about_question(call: &OpenCall) -> Option<AboutQuestion> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::End;
-use crate::devtool::About;
+use crate::devtool::{About, EventKind};
 
 /// Where a frame stands and who made it.
 pub(crate) struct Place<'a> {
@@ -33,6 +33,17 @@ impl Update {
             Update::Status(status) => status.ends,
             Update::Written { ends, .. } => *ends,
             Update::Task | Update::Piece(_) => None,
+        }
+    }
+
+    /// Whether a task of later says it, too. What calls did and what was thought is told once.
+    pub fn stays(&self) -> bool {
+        match self {
+            Update::Task | Update::Piece(_) => true,
+            Update::Status(status) => {
+                status.about.as_ref().is_some_and(|about| about.kind == EventKind::TextContent)
+            }
+            Update::Written { .. } => false,
         }
     }
 }

@@ -184,7 +184,7 @@ fn a_confirmation() {
         "tool_call_id": "c1", "selected_option_id": "cancel",
         "correlationId": "a1", "details_digest": "abc",
     }));
-    assert_eq!(named.to, Question::Approval("a1".into()));
+    assert_eq!(named.to, Question::Both { approval: "a1".into(), call: "c1".into() });
     assert_eq!(named.digest.as_deref(), Some("abc"));
 
     let beside = send(json!({
@@ -194,7 +194,7 @@ fn a_confirmation() {
         } }],
     }));
     let Intent::Answer(beside) = beside.unwrap().intent else { panic!() };
-    assert_eq!(beside.to, Question::Approval("a1".into()));
+    assert_eq!(beside.to, Question::Both { approval: "a1".into(), call: "c1".into() });
     assert_eq!(beside.digest.as_deref(), Some("abc"));
 }
 

@@ -28,6 +28,7 @@ fn all() -> Vec<(&'static str, WireError)> {
         ),
         ("withdrawn", refused(Refusal::Withdrawn { why: "cancelled by web:ann".into(), at })),
         ("unknown question", refused(Refusal::UnknownQuestion)),
+        ("mixed question", refused(Refusal::MixedQuestion)),
         (
             "not a choice",
             refused(Refusal::NotAChoice {

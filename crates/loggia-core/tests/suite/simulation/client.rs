@@ -183,9 +183,11 @@ impl Client {
             _ => None,
         };
         let digest = rng.per_mille(20).then(|| "what I saw".to_owned());
-        let to = match rng.percent(50) {
-            true => Question::Approval(asked.approval.clone()),
-            false => Question::Call(asked.call.clone()),
+        let (approval, call) = (asked.approval.clone(), asked.call.clone());
+        let to = match (rng.percent(50), rng.percent(50)) {
+            (true, true) => Question::Both { approval, call },
+            (true, false) => Question::Approval(approval),
+            (false, _) => Question::Call(call),
         };
         Some(Command::Answer { to, choice, edit, digest, message: None })
     }

@@ -350,7 +350,7 @@ impl World {
 
     fn asked(&self, to: &Question) -> Option<&Approval> {
         let approval = match to {
-            Question::Approval(approval) => approval,
+            Question::Approval(approval) | Question::Both { approval, .. } => approval,
             Question::Call(call) => self.witness.calls.get(call)?.approval.as_ref()?,
         };
         self.witness.approvals.get(approval)
@@ -578,8 +578,5 @@ impl World {
 /// The command answers a question that is open.
 fn is_open(session: &Session, command: &Command) -> bool {
     let Command::Answer { to, .. } = command else { return false };
-    session.open_approvals().any(|(call, approval)| match to {
-        Question::Approval(id) => approval.id == *id,
-        Question::Call(id) => call.id == *id,
-    })
+    session.open_approvals().any(|(call, approval)| to.is(&call.id, &approval.id))
 }
