@@ -98,7 +98,6 @@ pub enum Slash {
     Custom {
         name: String,
         arguments: String,
-        runs: bool,
     },
     /// What a command from a file is.
     HelpCustom {
@@ -419,11 +418,11 @@ pub fn explain(about: &[&str]) -> String {
 }
 
 impl Slash {
-    /// Whether doing it may need somebody's permission: it changes a file, or runs something.
+    /// Whether doing it may need somebody's permission: it changes a file, or a model reads it, which may want to do
+    /// anything.
     pub fn may_ask(&self) -> bool {
         match self {
-            Slash::Init | Slash::MemoryAdd { .. } => true,
-            Slash::Custom { runs, .. } => *runs,
+            Slash::Init | Slash::MemoryAdd { .. } | Slash::Custom { .. } => true,
             Slash::HelpCustom { .. }
             | Slash::Help { .. }
             | Slash::About

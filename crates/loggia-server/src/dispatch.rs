@@ -11,8 +11,8 @@ use loggia_core::{
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    A2aVersion, Answer, Asked, Condition, Delivery, Dialect, End, Extension, Frame, FrameId,
-    Intent, OpenTask, Projector, Prompt, Shown, View, WireError, coder, devtool, reply,
+    A2aVersion, Answer, Answered, Asked, Condition, Delivery, Dialect, End, Extension, Frame,
+    FrameId, Intent, OpenTask, Projector, Prompt, Shown, View, WireError, coder, devtool, reply,
 };
 use serde_json::Value;
 
@@ -445,9 +445,14 @@ impl Server {
             return Err(Condition::Restarting.into());
         }
         match projection.look(|projector| projector.answered(to)) {
-            Some(answered) => {
-                frames.frames = projection.frames(answered.after);
-                frames.past = answered.seq;
+            // As the shipped servers do it: they ask one question after the other.
+            Some(Answered { asked, .. })
+                if [View::SDLC, View::CODER].contains(&projection.view()) =>
+            {
+                frames.frames = projection.frames(asked);
+            }
+            Some(Answered { after, seq, .. }) => {
+                (frames.frames, frames.past) = (projection.frames(after), seq);
             }
             // Given long ago.
             None if ack.seq == ack.after => frames.frames = projection.frames(FrameId::default()),

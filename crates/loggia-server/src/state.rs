@@ -354,7 +354,8 @@ impl Server {
                 let new = NewSession { workspace, settings, agent };
                 let begun = self.hub.begin(new, caller.origin.clone());
                 let handle = self.at_home(begun).await.map_err(hub_error)?;
-                return told(handle, notices).await;
+                told(&handle, notices).await?;
+                return Ok(handle);
             }
         };
         let new = |id: &SessionId| -> Result<NewSession, WireError> {
@@ -362,7 +363,10 @@ impl Server {
             Ok(NewSession { workspace: site.workspace(id)?, settings, agent })
         };
         match Box::pin(self.create_named(&name, new, caller)).await? {
-            Created::Now(handle) => told(handle, notices).await,
+            Created::Now(handle) => {
+                told(&handle, notices).await?;
+                Ok(handle)
+            }
             Created::Before(handle) => {
                 Box::pin(self.fit(&handle, asked, caller)).await?;
                 Ok(handle)
@@ -418,12 +422,12 @@ impl Site<'_> {
 }
 
 /// What a client wished for and did not get is said in its session.
-async fn told(handle: SessionHandle, notices: Vec<String>) -> Result<SessionHandle, WireError> {
+pub(crate) async fn told(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireError> {
     for text in notices {
         let notice = Command::Notice { level: Level::Warning, text };
         Box::pin(handle.submit(notice, Origin::system())).await.map_err(submit_error)?;
     }
-    Ok(handle)
+    Ok(())
 }
 
 pub(crate) fn submit_error(error: SubmitError) -> WireError {

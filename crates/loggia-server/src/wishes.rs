@@ -8,7 +8,7 @@ use loggia_session::SessionHandle;
 use loggia_wire::{AgentSettings, Condition, WireError};
 
 use crate::grant;
-use crate::state::{Caller, Defaults, Server, submit_error};
+use crate::state::{Caller, Defaults, Server, submit_error, told};
 
 impl Defaults {
     /// Why clients may not work in a directory. The path is free of links.
@@ -66,24 +66,30 @@ impl Server {
                 }
             }
         }
-        if let Some(tools) = &asked.allowed_tools {
-            let known = |name: &String| self.defaults.tools.iter().any(|tool| tool.name == *name);
-            if !tools.iter().all(known) {
-                return Err(Condition::SettingRefused {
-                    setting: "allowed_tools names an unknown tool",
-                }
-                .into());
-            }
+        if let Some(tools) = self.allowed_tools(asked)? {
             settings.tools = Some(tools.clone());
         }
-        if asked.mcp_servers.is_some() {
-            notices.push("MCP servers are not used by this version".to_owned());
-        }
+        notices.extend(without_servers(asked));
         Ok(notices)
     }
 
+    fn allowed_tools<'a>(
+        &self,
+        asked: &'a AgentSettings,
+    ) -> Result<Option<&'a Vec<String>>, WireError> {
+        let Some(tools) = &asked.allowed_tools else { return Ok(None) };
+        let known = |name: &String| self.defaults.tools.iter().any(|tool| tool.name == *name);
+        match tools.iter().all(known) {
+            true => Ok(Some(tools)),
+            false => {
+                let setting = "allowed_tools names an unknown tool";
+                Err(Condition::SettingRefused { setting }.into())
+            }
+        }
+    }
+
     /// Whether a message fits a session that there is already, and takes back what it wants taken
-    /// back: calls ask again. A session is not given more than it was opened with.
+    /// back: calls ask again. A session is not given more than it was opened with, which is said.
     pub(crate) async fn fit(
         &self,
         handle: &SessionHandle,
@@ -91,19 +97,36 @@ impl Server {
         caller: &Caller,
     ) -> Result<(), WireError> {
         self.same_workspace(handle, asked).await?;
-        // What passes in a session that people share is theirs to say.
-        let lowers = asked.and_then(|asked| asked.auto_execute) == Some(false) && self.is_many();
-        if !lowers {
-            return Ok(());
-        }
+        let Some(asked) = asked else { return Ok(()) };
+        let tools = self.allowed_tools(asked)?;
         let of =
             |session: &loggia_core::Session| session.opened().map(|opened| opened.settings.clone());
         let Some(settings) = handle.inspect(of).await.map_err(submit_error)? else { return Ok(()) };
+        let mut notices: Vec<String> = without_servers(asked).into_iter().collect();
+        if asked.auto_execute == Some(true) && settings.mode != Mode::All {
+            notices.push(
+                "autoExecute is not given to a session that there is: calls still ask".into(),
+            );
+        }
+        if tools.is_some() && settings.tools.as_ref() != tools {
+            notices.push(
+                "allowed_tools is for a session's first message: this one keeps its tools".into(),
+            );
+        }
+        told(handle, notices).await?;
+        // What passes in a session that people share is theirs to say.
+        let lowers = asked.auto_execute == Some(false) && self.is_many();
         let mode = grant::mode(self.defaults.settings.mode, &caller.principal);
-        if mode.freedom() < settings.mode.freedom() {
+        if lowers && mode.freedom() < settings.mode.freedom() {
             let command = Command::Configure { settings: Settings { mode, ..settings } };
             handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
         }
         Ok(())
     }
+}
+
+fn without_servers(asked: &AgentSettings) -> Option<String> {
+    let servers = asked.mcp_servers.as_ref()?;
+    let none = servers.as_object().is_some_and(serde_json::Map::is_empty);
+    (!none).then(|| "MCP servers are not used by this version".to_owned())
 }

@@ -47,7 +47,7 @@ pub use intent::{
     PushTarget, RunSlash, StatusFilter, Written,
 };
 pub use jsonrpc::{Body, Call, Id};
-pub use project::{End, Frame, FrameId, Projector, Shown};
+pub use project::{Answered, End, Frame, FrameId, Projector, Shown};
 pub use refuse::{
     Condition, ErrorObject, RpcCode, Status, Violation, WireError, closed_door_code, refuse,
     refused_at_the_door, status,

@@ -67,6 +67,8 @@ pub struct Frame {
 pub struct Answered {
     /// Where the stream before it ended.
     pub after: FrameId,
+    /// Where the task asked last before it: maybe more than once since then.
+    pub asked: FrameId,
     /// The answer itself.
     pub seq: Seq,
 }
@@ -76,6 +78,8 @@ pub struct Answered {
 struct Waiting {
     /// Where the stream of its latest request ended.
     since: FrameId,
+    /// The last question.
+    asked: FrameId,
     /// There was an answer, whose stream has not ended.
     answered: bool,
 }
@@ -450,11 +454,12 @@ impl Projector {
         let numbered: Vec<(FrameId, Update)> = ids.zip(updates).collect();
         for (id, update) in &numbered {
             self.last = *id;
-            // The first one: streams have ended by then.
-            if update.ends() == Some(End::InputRequired)
-                && self.waiting.get(task).is_none_or(|waiting| waiting.answered)
-            {
-                self.waiting.insert(task.clone(), Waiting { since: *id, answered: false });
+            if update.ends() == Some(End::InputRequired) {
+                let before = self.waiting.get(task).filter(|waiting| !waiting.answered);
+                // The first one: streams have ended by then.
+                let since = before.map_or(*id, |waiting| waiting.since);
+                let waiting = Waiting { since, asked: *id, answered: false };
+                self.waiting.insert(task.clone(), waiting);
             }
         }
         numbered
@@ -468,11 +473,11 @@ impl Projector {
         }
         if let Event::ApprovalAnswered { approval, call, .. } = &envelope.event {
             let waiting = self.waiting.get_mut(task);
-            let after = waiting.map_or(before, |waiting| {
+            let (after, asked) = waiting.map_or((before, before), |waiting| {
                 waiting.answered = true;
-                waiting.since
+                (waiting.since, waiting.asked)
             });
-            let answered = Answered { after, seq: envelope.seq };
+            let answered = Answered { after, asked, seq: envelope.seq };
             remember(&mut self.answers, (approval.clone(), call.clone(), answered));
         }
         if matches!(envelope.event, Event::TurnEnded { .. }) {

@@ -110,7 +110,7 @@ impl CustomCommands {
         };
         if let Some(command) = self.find(word) {
             let (name, arguments) = (command.name.clone(), rest.trim_end().to_owned());
-            return Ok(Slash::Custom { name, arguments, runs: command.runs });
+            return Ok(Slash::Custom { name, arguments });
         }
         let topic = rest.trim_end().trim_start_matches('/');
         let given = match word.eq_ignore_ascii_case("help") {

@@ -152,16 +152,16 @@ fn custom() -> CustomCommands {
 
 #[test]
 fn commands_from_files_are_among_them() {
-    let run = |name: &str, arguments: &str, runs| {
+    let run = |name: &str, arguments: &str| {
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        Reading::Command(Slash::Custom { name, arguments, runs })
+        Reading::Command(Slash::Custom { name, arguments })
     };
     let custom = custom();
     let cases = [
-        ("/git:commit", run("git:commit", "", true)),
-        ("/GIT:Commit  a  b \n", run("git:commit", "a  b", true)),
-        ("/git:commit\none\n two", run("git:commit", "one\n two", true)),
-        ("/speckit.plan x", run("speckit.plan", "x", false)),
+        ("/git:commit", run("git:commit", "")),
+        ("/GIT:Commit  a  b \n", run("git:commit", "a  b")),
+        ("/git:commit\none\n two", run("git:commit", "one\n two")),
+        ("/speckit.plan x", run("speckit.plan", "x")),
         ("/about", Reading::Command(Slash::About)),
         ("/help git:commit", Reading::Command(Slash::HelpCustom { name: "git:commit".into() })),
         (

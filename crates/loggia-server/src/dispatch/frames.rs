@@ -41,9 +41,6 @@ impl TaskFrames {
             self.over = self.ends(&opening);
             return Ok(Some(vec![opening]));
         }
-        let (task, shown) = (self.task.clone(), self.shown);
-        let is_new =
-            |frame: &Arc<Encoded>| frame.task == task && !(frame.stays && frame.id.seq <= shown);
         while !self.over {
             if self.closes_at.is_some_and(|seq| self.frames.has_all_up_to(seq)) {
                 return Ok(None);
@@ -51,7 +48,10 @@ impl TaskFrames {
             let Ok(batch) = self.frames.next().await else { return Err(Condition::Storage.into()) };
             let Some(batch) = batch else { return Err(Condition::Restarting.into()) };
             let mut mine = Vec::new();
-            for frame in batch.into_iter().filter(&is_new) {
+            for frame in batch {
+                if !self.is_new(&frame) {
+                    continue;
+                }
                 self.over = self.ends(&frame);
                 mine.push(frame);
                 if self.over {
@@ -63,6 +63,14 @@ impl TaskFrames {
             }
         }
         Ok(None)
+    }
+
+    fn is_new(&self, frame: &Encoded) -> bool {
+        let seq = frame.id.seq;
+        let shown = frame.stays && seq <= self.shown;
+        // A question that ends nothing any more, where it would be taken for the end.
+        let asked = frame.ends == Some(End::InputRequired) && self.until == Until::Settled;
+        frame.task == self.task && !shown && !(asked && seq <= self.past)
     }
 
     fn ends(&self, frame: &Encoded) -> bool {

@@ -148,3 +148,23 @@ fn on_a_screen_elsewhere() {
     screen.sees("what shall I do?").types("/gr").sees("/greet [name]").types("\tEve\r");
     screen.sees("\n\nhello Eve");
 }
+
+/// A model reads it, which may want anything: it keeps no other command waiting.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_that_asks_keeps_no_other_waiting() {
+    let machine = project();
+    machine.write(".loggia/commands/wr.md", "write zz.txt: x");
+    assert_eq!(machine.run(&["trust"]).code, 0);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let run = |path: &str| json!({ "command_path": [path] });
+    for _ in 0..2 {
+        let waits = served.call("command/execute", run("wr")).await["result"].clone();
+        assert_eq!(waits["status"], "AWAITING_ACTION_CONFIRMATION", "{waits}");
+        let helps = served.call("command/execute", run("help")).await["result"].clone();
+        assert_eq!(helps["status"], "STARTED", "{helps}");
+    }
+    let body = json!({ "command": "about" });
+    let said = served.request("POST", "/executeCommand").json(&body).send().await.unwrap();
+    let said: Value = said.json().await.unwrap();
+    assert!(said["data"].as_str().unwrap().contains("Loggia"), "{said}");
+}

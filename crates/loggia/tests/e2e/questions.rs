@@ -77,6 +77,8 @@ impl Talk {
         // An error before the stream is no stream in 1.0.
         let data = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
         let frames: Vec<Value> = data.filter_map(|data| serde_json::from_str(data).ok()).collect();
+        let ends = frames.iter().filter(|frame| frame["result"]["final"] == true).count();
+        assert!(ends <= 1, "only the last one is final: {frames:#?}");
         for call in frames.iter().flat_map(tool_calls) {
             let known = self.calls.entry(call.0).or_default();
             if known.last() != Some(&call.1) {
@@ -286,4 +288,28 @@ async fn a_plain_client_is_told_of_both() {
         assert!(state(done.last().unwrap()).to_lowercase().contains("completed"), "{done:#?}");
         assert_eq!([machine.read(made).is_some(), machine.read(unmade).is_some()], [true, false]);
     }
+}
+
+/// Settings of a later message, or of a session that others opened: what is not given is said, and what is wrong refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_that_come_too_late_are_not_dropped_in_silence() {
+    let machine = Machine::new();
+    let mut talk = Talk::new(&machine, false, true).await;
+    let wish = |settings: Value| json!({ EXTENSION: settings });
+    let part = talk.part("text", "say hi".into());
+    let settings =
+        json!({ "allowed_tools": ["read_file"], "mcp_servers": { "a": {} }, "autoExecute": true });
+    let frames = Value::from(talk.send(part.clone(), wish(settings)).await).to_string();
+    for said in [
+        "allowed_tools is for a session's first message",
+        "MCP servers are not used",
+        "autoExecute is not given",
+    ] {
+        assert!(frames.contains(said), "{said}: {frames}");
+    }
+    let refused = talk.send(part.clone(), wish(json!({ "allowed_tools": ["no_such"] }))).await;
+    assert!(refused[0]["error"].to_string().contains("unknown tool"), "{refused:#?}");
+    let nothing = json!({ "mcp_servers": {}, "autoExecute": false });
+    let frames = Value::from(talk.send(part, wish(nothing)).await).to_string();
+    assert!(!frames.contains("MCP servers"), "{frames}");
 }
