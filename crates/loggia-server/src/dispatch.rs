@@ -513,7 +513,7 @@ pub(crate) fn out_of_scope(missing: &'static str) -> WireError {
 }
 
 /// Whether the answer would be a stream.
-fn is_stream(intent: &Intent) -> bool {
+pub(crate) fn is_stream(intent: &Intent) -> bool {
     match intent {
         Intent::Prompt(prompt) => prompt.delivery == Delivery::Stream,
         Intent::Answer(answer) => answer.delivery == Delivery::Stream,

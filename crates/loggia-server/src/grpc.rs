@@ -137,6 +137,7 @@ impl Asking {
         check_tenant(server.facts.tenant.as_deref(), *dialect, &params)?;
         let asked = decode_method(*dialect, method.name(), &params, envelope.extension)?;
         let output = method.output();
+        let place = server.place_for(&asked, &envelope.caller)?;
         match server.ask(asked, &envelope.caller, envelope.resume).await? {
             Reply::Value(value) => {
                 let value = match method.name() {
@@ -150,8 +151,6 @@ impl Asking {
             }
             Reply::Written(text) => Ok(only(transcode::encode(&output, text.as_bytes())?)),
             Reply::Frames(frames) => {
-                let place = server.streams.admit(&envelope.caller.principal);
-                let place = place.map_err(|_| WireError::from(Condition::TooManyStreams))?;
                 let stopping = envelope.stopping.clone();
                 let streaming = Streaming {
                     frames,
@@ -181,7 +180,7 @@ struct Streaming {
     tenure: Tenure,
     deadline: Deadline,
     over: bool,
-    _place: StreamPermit,
+    _place: Option<StreamPermit>,
 }
 
 impl Streaming {

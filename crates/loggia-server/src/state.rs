@@ -11,13 +11,14 @@ use loggia_core::{
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::sdlc::types::Tool;
-use loggia_wire::{AgentSettings, CardFacts, Condition, View, WireError};
+use loggia_wire::{AgentSettings, Asked, CardFacts, Condition, View, WireError};
 
 use tokio::runtime::Handle;
 
 use crate::auth::{OAuth, Principal};
 use crate::clones::ClonePolicy;
-use crate::guard::{StreamLimits, Streams};
+use crate::dispatch::is_stream;
+use crate::guard::{StreamLimits, StreamPermit, Streams};
 use crate::hook::PromptHook;
 use crate::owned::Created;
 use crate::presence::Presence;
@@ -285,6 +286,20 @@ impl Server {
             }
             None => self.create(wanted, settings, caller).await,
         }
+    }
+
+    /// A place among the caller's streams, where the answer would be one. Taken before anything is
+    /// done: what is refused has not happened.
+    pub(crate) fn place_for(
+        &self,
+        asked: &Asked,
+        caller: &Caller,
+    ) -> Result<Option<StreamPermit>, WireError> {
+        if !is_stream(&asked.intent) {
+            return Ok(None);
+        }
+        let place = self.streams.admit(&caller.principal);
+        place.map(Some).map_err(|_| Condition::TooManyStreams.into())
     }
 
     /// Whether a message may open a session.

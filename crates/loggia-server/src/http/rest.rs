@@ -90,13 +90,12 @@ async fn answer(
     let bytes = guard::read_body(body, BODY_LIMIT, BODY_TIME).await.map_err(Failure::Door)?;
     let asked = read(server, route, &parts, &bytes, &envelope)?;
     let extension = asked.view.extension;
+    let place = server.place_for(&asked, &envelope.caller)?;
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await? {
         Reply::Value(value) => json(value.to_string(), media),
         Reply::Written(text) => json(text, media),
         Reply::Frame(value) => sse::once(&Form::Events, &value),
         Reply::Frames(frames) => {
-            let place = server.streams.admit(&envelope.caller.principal);
-            let place = place.map_err(|_| WireError::from(Condition::TooManyStreams))?;
             let Envelope { caller, stopping, .. } = envelope;
             let tenure = caller.principal.tenure;
             sse::respond(Form::Events, route.dialect, frames, stopping, tenure, place)

@@ -137,18 +137,19 @@ async fn respond(
         }
         Err(error) => return failed(&error),
     };
+    let place = match server.place_for(&asked, &envelope.caller) {
+        Ok(place) => place,
+        Err(error) => return failed(&error),
+    };
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response_of(&id, &value)),
         Ok(Reply::Written(text)) => json(jsonrpc::response(&id, &text)),
         Ok(Reply::Frame(value)) => sse::once(&spoken.form(&id), &value),
-        Ok(Reply::Frames(frames)) => match server.streams.admit(&envelope.caller.principal) {
-            Ok(place) => {
-                let Envelope { caller, stopping, .. } = envelope;
-                let form = spoken.form(&id);
-                sse::respond(form, dialect, frames, stopping, caller.principal.tenure, place)
-            }
-            Err(_) => return failed(&Condition::TooManyStreams.into()),
-        },
+        Ok(Reply::Frames(frames)) => {
+            let Envelope { caller, stopping, .. } = envelope;
+            let form = spoken.form(&id);
+            sse::respond(form, dialect, frames, stopping, caller.principal.tenure, place)
+        }
         Err(error) => return failed(&error),
     };
     named_extension(response, extension)

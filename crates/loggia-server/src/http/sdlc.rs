@@ -130,10 +130,9 @@ pub async fn message(State(server): State<Arc<Server>>, request: Request) -> Res
         let stopping = stopping.ok_or(Condition::Internal)?;
         let (caller, bytes) = read(request).await?;
         let asked = sdlc::decode::message(&bytes)?;
+        let place = server.place_for(&asked, &caller)?;
         match server.ask(asked, &caller, resume).await.map_err(sdlc::in_its_words)? {
             Reply::Frames(frames) => {
-                let place = server.streams.admit(&caller.principal);
-                let place = place.map_err(|_| Condition::TooManyStreams)?;
                 let tenure = caller.principal.tenure;
                 Ok(sse::respond(Form::Events, Dialect::Sdlc, frames, stopping, tenure, place))
             }

@@ -9,6 +9,7 @@ use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::bindings::{Grpc, V1, V03};
 use crate::driver::Machine;
 use crate::served::{Served, text_message};
 
@@ -51,6 +52,68 @@ async fn malformed_frames_get_the_right_error() {
     socket.send(6, "ListTasks", json!({})).await;
     let alive = socket.until(|value| value["id"] == 6).await;
     assert_eq!(alive["result"]["totalSize"], 0, "{alive}");
+}
+
+/// Who has no place for a stream gets none of the work either: neither a prompt nor an approval has
+/// happened, whichever way it came.
+#[tokio::test]
+async fn a_stream_that_is_refused_has_done_nothing() {
+    let machine = Machine::new();
+    let mut command = machine.command(&["serve", "--port", "0"]);
+    command.env("LOGGIA_SERVER_STREAMS", "1");
+    let served = Served::spawn(command);
+    let message = |text: &str, task: &Value| {
+        let mut message =
+            json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": text }] });
+        if task.is_string() {
+            message["taskId"] = task.clone();
+        }
+        json!({ "message": message })
+    };
+    let asking = served.call("SendMessage", message("write a.txt: hi", &Value::Null)).await;
+    let task = asking["result"]["task"]["id"].clone();
+    assert_eq!(
+        asking["result"]["task"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED",
+        "{asking}"
+    );
+    let _only_place = served.socket("").await;
+
+    let mut grpc = Grpc::connect(served.port).await;
+    for (text, task) in [("say more", &Value::Null), ("yes", &task)] {
+        let newer = message(text, task);
+        let mut proto = newer["message"].clone();
+        proto["content"] = proto.as_object_mut().and_then(|proto| proto.remove("parts")).unwrap();
+        let mut older = json!({ "message": text_message(text) });
+        let mut sdlc = json!({ "userMessage": text });
+        if task.is_string() {
+            older["message"]["taskId"] = task.clone();
+            sdlc["taskId"] = task.clone();
+        }
+        let words = json!({ "role": "user", "parts": [{ "type": "text", "text": text }] });
+        let service = json!({ "id": "own", "message": words });
+        let rpc = |method: &str, params: &Value| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        for (path, body) in [
+            ("/", rpc("SendStreamingMessage", &newer)),
+            ("/", rpc("message/stream", &older)),
+            ("/", rpc("tasks/sendSubscribe", &service)),
+            ("/message:stream", newer.clone()),
+            ("/v1/message:stream", json!({ "message": proto })),
+            ("/message/stream", sdlc),
+        ] {
+            let answered = served.request("POST", path).json(&body).send().await.unwrap();
+            let answered = answered.text().await.unwrap();
+            assert!(answered.contains("Too many streams are open"), "{path}: {body}: {answered}");
+        }
+        for (of, params) in [(V1, newer), (V03, json!({ "request": proto }))] {
+            let answered = grpc.call_with(of, "SendStreamingMessage", params, &[]).await;
+            assert_eq!(answered.code, 14, "{of}: {:?}", answered.headers);
+        }
+    }
+    let listed = served.call("ListTasks", json!({})).await;
+    assert_eq!(listed["result"]["totalSize"], 1, "nothing began: {listed}");
+    let state = &listed["result"]["tasks"][0]["status"]["state"];
+    assert_eq!(*state, "TASK_STATE_INPUT_REQUIRED", "nobody answered: {listed}");
+    assert_eq!(machine.read("a.txt"), None);
 }
 
 /// A request as raw bytes; what comes back, however the connection ends.
