@@ -18,7 +18,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use axum::routing::{get, post};
 use loggia_core::{Origin, Surface};
-use loggia_wire::closed_door_code;
+use loggia_wire::{A2aVersion, closed_door_code, refused_at_the_door};
 use serde_json::json;
 
 use crate::auth::Principal;
@@ -26,6 +26,7 @@ use crate::grpc;
 use crate::guard::{self, Rejection};
 use crate::peer::Peer;
 use crate::state::{Caller, Server};
+use tasks::Spoken;
 
 /// The largest request.
 pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
@@ -128,19 +129,22 @@ pub fn refusal(rejection: &Rejection, request: &Parts) -> Option<Response> {
     if path == TOKEN {
         return Some(rejection.respond(token::refusal(rejection)));
     }
-    let rpc = RPC.contains(&path) || tasks::PATHS.contains(&path);
+    let is_rpc = RPC.contains(&path) || tasks::PATHS.contains(&path);
     let body = || {
-        json!({
-            "jsonrpc": "2.0",
-            "id": null,
-            "error": {
-                "code": closed_door_code(status.as_u16()),
-                "message": message,
-                "data": { "reason": reason },
-            },
-        })
+        let version = rpc::asked_version(&request.headers, &request.uri);
+        let spoken = if RPC.contains(&path) { Spoken::Every } else { Spoken::Polled };
+        let dialect = spoken.dialect(version.as_deref());
+        let data = match dialect.version() {
+            A2aVersion::V03 => json!({ "reason": reason }),
+            A2aVersion::V1 => {
+                refused_at_the_door(status.as_u16(), reason, message, dialect).details
+            }
+        };
+        let code = closed_door_code(status.as_u16());
+        let error = json!({ "code": code, "message": message, "data": data });
+        json!({ "jsonrpc": "2.0", "id": null, "error": error })
     };
-    match rpc {
+    match is_rpc {
         true => Some(rejection.respond(body())),
         false => rest::refusal(rejection, request),
     }

@@ -44,6 +44,33 @@ impl Dialect {
     }
 }
 
+impl A2aVersion {
+    const ALL: [A2aVersion; 2] = [A2aVersion::V1, A2aVersion::V03];
+
+    fn numbers(self) -> [u32; 2] {
+        match self {
+            A2aVersion::V03 => [0, 3],
+            A2aVersion::V1 => [1, 0],
+        }
+    }
+
+    /// As `A2A-Version` has it.
+    pub fn written(self) -> &'static str {
+        match self {
+            A2aVersion::V03 => "0.3",
+            A2aVersion::V1 => "1.0",
+        }
+    }
+
+    /// The one that is served beside it.
+    pub fn other(self) -> A2aVersion {
+        match self {
+            A2aVersion::V03 => A2aVersion::V1,
+            A2aVersion::V1 => A2aVersion::V03,
+        }
+    }
+}
+
 /// Whether a client speaks the development-tool extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Extension {
@@ -98,6 +125,21 @@ pub fn dialect_of(method: &str) -> Option<Dialect> {
     }
 }
 
+/// The dialect a call is answered in: where nobody knows its method, the version that the request
+/// names tells how its client reads errors.
+pub fn answered_in(method: &str, version: Option<&str>) -> Dialect {
+    dialect_of(method).unwrap_or_else(|| dialect_of_version(version))
+}
+
+/// What a client of JSON-RPC speaks that names this version. Of one that is not served there is a
+/// code only in 1.0.
+pub fn dialect_of_version(version: Option<&str>) -> Dialect {
+    match check_version(version, Dialect::A2a03) {
+        Ok(()) => Dialect::A2a03,
+        Err(_) => Dialect::A2a1,
+    }
+}
+
 /// Every method that somebody knows.
 pub fn methods() -> impl Iterator<Item = &'static str> {
     [a2a03::METHODS, a2a1::METHODS, commands::METHODS].into_iter().flatten().copied()
@@ -115,20 +157,20 @@ pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireEr
     if dialect == Dialect::Legacy {
         return Ok(()); // older than the header
     }
-    let fits = match dialect.version() {
-        A2aVersion::V03 => [0, 3],
-        A2aVersion::V1 => [1, 0],
-    };
-    match given.is_empty() || major_minor(given) == Some(fits) {
-        true => Ok(()),
-        false => Err(WireError::VersionNotSupported),
+    let named = major_minor(given);
+    let named = A2aVersion::ALL.into_iter().find(|version| named == Some(version.numbers()));
+    match named {
+        _ if given.is_empty() => Ok(()),
+        Some(version) if version == dialect.version() => Ok(()),
+        Some(_) => Err(WireError::OtherVersion(dialect.version())),
+        None => Err(WireError::VersionNotSupported),
     }
 }
 
 /// The same for a call. The extension's own methods belong to no version: whoever speaks either
-/// may call them.
+/// may call them. Neither do methods that nobody knows, which is for [`decode`] to say.
 pub fn check_call_version(given: Option<&str>, call: &Call) -> Result<(), WireError> {
-    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+    let dialect = answered_in(&call.method, given);
     let newer = || check_version(given, Dialect::A2a1).is_ok();
     match commands::METHODS.contains(&call.method.as_str()) && newer() {
         true => Ok(()),

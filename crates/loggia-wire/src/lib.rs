@@ -39,8 +39,8 @@ pub mod words;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
-    A2aVersion, Dialect, Extension, View, check_call_version, check_tenant, check_version, decode,
-    decode_method, dialect_of, methods, streams,
+    A2aVersion, Dialect, Extension, View, answered_in, check_call_version, check_tenant,
+    check_version, decode, decode_method, dialect_of, dialect_of_version, methods, streams,
 };
 pub use intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,

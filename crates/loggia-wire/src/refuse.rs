@@ -30,6 +30,9 @@ pub enum WireError {
     Invalid(Violation),
     #[error("This protocol version is not supported; supported are 1.0 and 0.3")]
     VersionNotSupported,
+    /// Told by its method, its path or its service; the version that it names is the other one.
+    #[error("This is a request of A2A {}, but its A2A-Version says {}", .0.written(), .0.other().written())]
+    OtherVersion(A2aVersion),
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
@@ -259,6 +262,7 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             vec![("field", field.clone()), ("why", why.clone())]
         }
         WireError::VersionNotSupported => vec![("supported", "1.0, 0.3".to_owned())],
+        WireError::OtherVersion(of) => vec![("supported", of.written().to_owned())],
         WireError::Refused(refusal) => match refusal {
             Refusal::AlreadyAnswered { choice, by, at } => {
                 vec![("choice", choice.to_string()), ("by", by.to_string()), ("at", rfc3339(*at))]
@@ -295,7 +299,7 @@ fn row(error: &WireError) -> Row {
         WireError::InvalidRequest(_) => own(-32600, "invalid-request", 400),
         WireError::MethodNotFound => own(-32601, "method-not-found", 404),
         WireError::Invalid(_) => own(PARAMS, "invalid-params", 400),
-        WireError::VersionNotSupported => {
+        WireError::VersionNotSupported | WireError::OtherVersion(_) => {
             named(-32009, "VERSION_NOT_SUPPORTED", "version-not-supported", 400)
         }
         WireError::Refused(refusal) => refusal_row(refusal),

@@ -35,7 +35,7 @@ const OTHER_VERB: Rejection = Rejection::new(
 );
 
 pub async fn any(State(server): State<Arc<Server>>, request: Request) -> Response {
-    let version = asked_version(&request);
+    let version = asked_version(request.headers(), request.uri());
     let route = rest::route(request.method().as_str(), request.uri().path(), version.as_deref());
     let route = match route {
         Ok(route) => route,

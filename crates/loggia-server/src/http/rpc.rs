@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::{BoxFuture, join_all};
 use loggia_session::boxed::boxed;
@@ -48,11 +48,11 @@ pub fn post(State(server): State<Arc<Server>>, request: Request) -> BoxFuture<'s
 }
 
 pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoken) -> Response {
-    let dialect = spoken.dialect();
     let Some(mut envelope) = Envelope::of(&request, spoken) else {
         let error = Condition::Unauthenticated.into();
-        return failure(&Id::NULL, dialect, false, &error);
+        return failure(&Id::NULL, spoken.dialect(None), false, &error);
     };
+    let dialect = spoken.dialect(envelope.version.as_deref());
     let bytes = match guard::read_body(request.into_body(), BODY_LIMIT, BODY_TIME).await {
         Ok(bytes) => bytes,
         Err(rejection) => return unreadable(&rejection, dialect),
@@ -76,7 +76,7 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoke
 impl Envelope {
     pub fn of(request: &Request, spoken: Spoken) -> Option<Self> {
         let headers = request.headers();
-        let version = asked_version(request);
+        let version = asked_version(headers, request.uri());
         let resume = headers.get(&LAST_EVENT).and_then(|id| id.to_str().ok()?.parse().ok());
         Some(Self {
             caller: super::caller(request)?,
@@ -90,16 +90,16 @@ impl Envelope {
 }
 
 /// The version that a request names: in the header, or for clients without headers in the query.
-pub(super) fn asked_version(request: &Request) -> Option<String> {
-    let header = request.headers().get(&VERSION).map(|value| {
+pub(super) fn asked_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let header = headers.get(&VERSION).map(|value| {
         // What is no text is no version, and not the same as none.
         value.to_str().unwrap_or("?").to_owned()
     });
-    header.or_else(|| query_version(request))
+    header.or_else(|| query_version(uri))
 }
 
-fn query_version(request: &Request) -> Option<String> {
-    let query = request.uri().query()?;
+fn query_version(uri: &Uri) -> Option<String> {
+    let query = uri.query()?;
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     pairs.filter(|(name, _)| *name == "A2A-Version").map(|(_, value)| value.to_owned()).next()
 }

@@ -10,8 +10,8 @@ use axum::response::Response;
 use loggia_core::Surface;
 use loggia_wire::legacy::{self, Names, Reading};
 use loggia_wire::{
-    Asked, Call, Delivery, Dialect, Id, WireError, check_call_version, check_tenant, decode,
-    dialect_of,
+    Asked, Call, Delivery, Dialect, Id, WireError, answered_in, check_call_version, check_tenant,
+    decode, dialect_of_version,
 };
 use serde_json::Value;
 
@@ -50,9 +50,10 @@ pub(crate) enum Spoken {
 }
 
 impl Spoken {
-    pub fn dialect(self) -> Dialect {
+    /// What is spoken where no method tells it.
+    pub fn dialect(self, version: Option<&str>) -> Dialect {
         match self {
-            Spoken::Every => Dialect::A2a03,
+            Spoken::Every => dialect_of_version(version),
             Spoken::Polled | Spoken::Waiting | Spoken::Bare | Spoken::Words => Dialect::Legacy,
         }
     }
@@ -101,8 +102,8 @@ pub(super) async fn read(
     envelope: &mut Envelope,
 ) -> (Dialect, Result<Asked, WireError>) {
     let dialect = match envelope.spoken {
-        Spoken::Every => dialect_of(&call.method).unwrap_or(Dialect::A2a03),
-        other => other.dialect(),
+        Spoken::Every => answered_in(&call.method, envelope.version.as_deref()),
+        other => other.dialect(None),
     };
     let dialect = match meant_by_task(server, call, envelope, dialect).await {
         Ok(dialect) => dialect,

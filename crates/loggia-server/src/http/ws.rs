@@ -17,8 +17,8 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, Violation, WireError, attach,
-    check_tenant, check_version, decode, dialect_of, refuse,
+    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, Violation, WireError,
+    answered_in, attach, check_call_version, check_tenant, check_version, decode, refuse,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -59,7 +59,7 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         return axum::http::StatusCode::UNAUTHORIZED.into_response();
     };
     let mut query = Query::of(request.uri().query().unwrap_or_default());
-    query.version = super::rpc::asked_version(&request);
+    query.version = super::rpc::asked_version(request.headers(), request.uri());
     if !DIALECTS.iter().any(|dialect| query.speaks(*dialect).is_ok()) {
         return bad_request(&WireError::VersionNotSupported, Dialect::A2a1);
     }
@@ -425,9 +425,9 @@ impl Connection {
             self.running.insert(format!("left {}", self.left), leaving);
         }
         let started = self.run(key, async move {
-            let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
-            let answer = match query.speaks(dialect) {
-                Ok(()) => answer(&server, &call, &caller).await,
+            let dialect = answered_in(&call.method, query.version.as_deref());
+            let answer = match check_call_version(query.version.as_deref(), &call) {
+                Ok(()) => answer(&server, &call, dialect, &caller).await,
                 Err(error) => Err(error),
             };
             let text = match answer {
@@ -477,8 +477,12 @@ fn fault(error: &axum::Error) -> Close {
     }
 }
 
-async fn answer(server: &Server, call: &Call, caller: &Caller) -> Result<Reply, WireError> {
-    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+async fn answer(
+    server: &Server,
+    call: &Call,
+    dialect: Dialect,
+    caller: &Caller,
+) -> Result<Reply, WireError> {
     check_tenant(server.facts.tenant.as_deref(), dialect, &call.params)?;
     let resume = call.params.get("lastEventId").and_then(Value::as_str).and_then(cursor);
     server.ask(decode(call, Extension::On)?, caller, resume).await

@@ -68,7 +68,9 @@ fn versions() {
         assert_eq!(refuse(&error, Dialect::A2a1).code, -32009, "{given}");
     }
     let error = check_version(Some("1.0"), Dialect::A2a03).unwrap_err();
-    assert_eq!(refuse(&error, Dialect::A2a03).code, -32603);
+    let shown = refuse(&error, Dialect::A2a03);
+    assert_eq!(shown.code, -32603);
+    assert_eq!(shown.message, "This is a request of A2A 0.3, but its A2A-Version says 1.0");
     let fits = |method: &str, given: &str| {
         let call = Call { id: Id::NULL, method: method.into(), params: json!({}) };
         check_call_version(Some(given), &call).is_ok()

@@ -2,7 +2,7 @@
 
 use loggia_core::{Millis, Origin, Refusal, Surface};
 use loggia_wire::refuse::Forbidden;
-use loggia_wire::{Condition, Dialect, Violation, WireError, refuse, status};
+use loggia_wire::{A2aVersion, Condition, Dialect, Violation, WireError, refuse, status};
 use serde_json::json;
 
 fn all() -> Vec<(&'static str, WireError)> {
@@ -22,6 +22,7 @@ fn all() -> Vec<(&'static str, WireError)> {
             }),
         ),
         ("version", WireError::VersionNotSupported),
+        ("other version", WireError::OtherVersion(A2aVersion::V03)),
         (
             "already answered",
             refused(Refusal::AlreadyAnswered { choice: "proceed_once".into(), by, at }),

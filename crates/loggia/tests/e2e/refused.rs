@@ -276,6 +276,54 @@ async fn a_place_that_is_none_is_refused() {
     assert!(log.iter().any(|event| event.origin.client.as_str().starts_with("Ann Bü@")), "{log:?}");
 }
 
+/// What nobody knows is unknown in every version; a version that is not served is said in the form of
+/// the newest, unless the method tells that its client would not read that.
+#[tokio::test]
+async fn a_version_is_judged_by_itself_where_the_method_is_unknown() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let call = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "id": "none" } });
+    for (version, method, code, typed) in [
+        ("1.0", "Nope", -32601, None),
+        ("1.0.1", "Nope", -32601, None),
+        ("0.3", "Nope", -32601, None),
+        ("99.0", "Nope", -32009, Some(true)),
+        ("99.0", "GetTask", -32009, Some(true)),
+        ("0.3", "GetTask", -32009, Some(true)),
+        ("99.0", "tasks/get", -32603, Some(false)),
+        ("1.0", "tasks/get", -32603, Some(false)),
+    ] {
+        let request = served.post(&call(method)).header("A2A-Version", version);
+        let answer: Value = request.send().await.unwrap().json().await.unwrap();
+        let error = &answer["error"];
+        assert_eq!(error["code"], code, "{version} {method}: {answer}");
+        let info = error["data"][0]["@type"] == "type.googleapis.com/google.rpc.ErrorInfo";
+        assert_eq!(error.get("data").map(|_| info), typed, "{version} {method}: {answer}");
+        let other = error["message"].as_str().unwrap().contains("but its A2A-Version says");
+        let differs = [("0.3", "GetTask"), ("1.0", "tasks/get")].contains(&(version, method));
+        assert_eq!(other, differs, "{version} {method}: {answer}");
+    }
+}
+
+/// A closed door is read by clients of either version.
+#[tokio::test]
+async fn a_closed_door_has_the_form_of_the_version_that_is_named() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let request =
+        |path: &str| served.request("POST", path).header("Host", "evil.example").json(&json!({}));
+    for path in ["/", "/a2a/1.0"] {
+        let older: Value = request(path).send().await.unwrap().json().await.unwrap();
+        assert!(older["error"]["data"]["reason"].is_string(), "{older}");
+        let newer = request(path).header("A2A-Version", "1.0").send().await.unwrap();
+        let newer: Value = newer.json().await.unwrap();
+        let info = &newer["error"]["data"][0];
+        assert_eq!(info["@type"], "type.googleapis.com/google.rpc.ErrorInfo", "{newer}");
+        assert_eq!(info["metadata"]["cause"], older["error"]["data"]["reason"], "{newer}");
+        assert_eq!(newer["error"]["code"], older["error"]["code"]);
+    }
+}
+
 #[tokio::test]
 async fn a_socket_speaks_the_version_it_was_opened_for() {
     let machine = Machine::new();
@@ -296,6 +344,9 @@ async fn a_socket_speaks_the_version_it_was_opened_for() {
         (Some("1.0"), "tasks/get", -32603),
         (None, "GetTask", -32001),
         (None, "tasks/get", -32001),
+        (Some("1.0"), "no/such", -32601),
+        (Some("0.3"), "no/such", -32601),
+        (None, "no/such", -32601),
     ] {
         let mut socket =
             served.upgrade("", opened.map(header).into_iter().flatten()).await.unwrap();
