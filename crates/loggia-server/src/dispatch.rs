@@ -342,9 +342,12 @@ impl Server {
     ) -> Result<Reply, WireError> {
         let handle = self.session_of(&task, caller).await?;
         let projection = self.projection(&handle, view);
-        if !projection.reach(handle.head()).await {
+        let head = handle.head();
+        if !projection.reach(head).await {
             return Err(Condition::Restarting.into());
         }
+        // A place behind the end is none of this session: nothing would ever come after it.
+        let resume = resume.filter(|seen| seen.seq <= head);
         // Events without a task in front of them are read from the first one on.
         let resume = resume.or((view == View::SDLC).then(FrameId::default));
         if let Some(seen) = resume {

@@ -238,6 +238,31 @@ async fn a_cut_stream_is_resumed_exactly_also_after_a_crash() {
     }
 }
 
+/// An id of another, longer session is no place in this one: the task comes first, and then the rest.
+#[tokio::test]
+async fn an_id_behind_the_end_gets_the_task_as_it_is() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let asked =
+        served.call("message/send", json!({ "message": text_message("write a.txt: x") })).await;
+    let task = asked["result"]["id"].clone();
+    for method in ["tasks/resubscribe", "SubscribeToTask"] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "id": task } });
+        for id in ["999.0", "18446744073709551615.4294967295", "no place"] {
+            let request = served.post(&body).header("Last-Event-ID", id);
+            let first = served.stream(request, 1).await.remove(0).response;
+            let shown = first["result"].get("task").unwrap_or(&first["result"]);
+            assert_eq!(shown["id"], task, "{method} {id}: {first}");
+        }
+    }
+    // The same where it is over already.
+    served.call("tasks/cancel", json!({ "id": task })).await;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
+    let request = served.post(&body).header("Last-Event-ID", "999.0");
+    let events = served.stream(request, usize::MAX).await;
+    assert_eq!(events[0].response["result"]["status"]["state"], "canceled", "{events:?}");
+}
+
 /// A plain client without the extension understands everything, and answers in words.
 #[tokio::test]
 async fn a_plain_client_of_either_version_answers_in_words() {
