@@ -155,7 +155,8 @@ fn events<H: Send + 'static>(
             },
             () = state.stopping.told() => {
                 state.over = true;
-                Bytes::from_static(b": stopping\n\n")
+                let error = Condition::Restarting.into();
+                state.form.error(state.dialect, &error)
             }
             () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b": still here\n\n"),
         };

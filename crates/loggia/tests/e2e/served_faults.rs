@@ -392,6 +392,13 @@ async fn stopping_ends_streams_in_order_and_keeps_questions() {
         stream.next().await.unwrap().unwrap();
         streams.push(stream);
     }
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": { "id": asking } });
+    let path = format!("/tasks/{}:subscribe", asking.as_str().unwrap());
+    for request in [served.post(&body), served.request("GET", &path)] {
+        let mut stream = request.send().await.unwrap().bytes_stream();
+        stream.next().await.unwrap().unwrap();
+        streams.push(stream);
+    }
     let query = format!("?session={context}");
     let mut sockets = join_all((0..50).map(|_| served.socket(&query))).await;
     let mut blocked = text_message("wait 60s");
@@ -403,14 +410,23 @@ async fn stopping_ends_streams_in_order_and_keeps_questions() {
     }
     let begun = Instant::now();
     served.signal(Signal::SIGTERM);
+    let mut seen = std::collections::BTreeSet::new();
     for (number, mut stream) in streams.into_iter().enumerate() {
         let mut rest = Vec::new();
         while let Some(chunk) = stream.next().await {
             rest.extend(chunk.expect("ended, not reset"));
         }
         let rest = String::from_utf8(rest).unwrap();
-        assert!(rest.ends_with(": stopping\n\n"), "stream {number}: {rest:?}");
+        let (_, last) = rest.trim_end().rsplit_once("data: ").expect("a last event");
+        let last: Value = serde_json::from_str(last).unwrap();
+        assert!(rest.ends_with("\n\n"), "stream {number}: {rest:?}");
+        let (typed, free) = (&last["error"]["data"][0], &last["error"]["data"]);
+        let reason = [&typed["reason"], &free["reason"], &last["error"]["details"][0]["reason"]];
+        let told = reason.into_iter().find_map(Value::as_str).unwrap_or_default();
+        assert_eq!(told.to_lowercase(), "restarting", "stream {number}: {rest:?}");
+        seen.insert(told.to_owned());
     }
+    assert_eq!(seen.len(), 2, "each in the form of its version: {seen:?}");
     for socket in &mut sockets {
         assert_eq!(socket.end().await, Some(CloseCode::Away));
     }
