@@ -175,13 +175,8 @@ pub(super) fn listen(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Re
 
 /// What goes into the card as it is.
 fn check_names(args: &ShareArgs) -> anyhow::Result<()> {
-    let address = |url: &str| {
-        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-        rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
-            && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control())
-    };
-    if let Some(url) = args.public_url.as_deref().filter(|url| !address(url)) {
-        return Err(usage(format!("--public-url {url}: an address such as https://box.example")));
+    if let Some(url) = args.public_url.as_deref() {
+        check_public(url)?;
     }
     for (flag, url) in [("--grpc-url", &args.grpc_url), ("--grpc-url-0.3", &args.grpc_url_03)] {
         let url = url.as_deref().filter(|url| url.contains(char::is_whitespace) || url.is_empty());
@@ -193,6 +188,30 @@ fn check_names(args: &ShareArgs) -> anyhow::Result<()> {
     if let Some(tenant) = args.tenant.as_deref().filter(|tenant| !tenant.chars().all(plain)) {
         let why = "letters, digits and -_. only, since it is a part of paths";
         return Err(usage(format!("--tenant {tenant}: {why}")));
+    }
+    Ok(())
+}
+
+fn check_public(url: &str) -> anyhow::Result<()> {
+    let Some((_, authority)) = public_authority(url) else {
+        return Err(usage(format!("--public-url {url}: an address such as https://box.example")));
+    };
+    // Not repeated: what is before the sign may be a password.
+    if authority.contains('@') {
+        return Err(usage(
+            "--public-url: the card is for everybody, so no user and no password in it; an address \
+             such as https://box.example",
+        ));
+    }
+    if url.contains(['?', '#']) {
+        return Err(usage(format!(
+            "--public-url {url}: paths are put behind it, so no `?` and no `#` in it; an address such \
+             as https://box.example/loggia"
+        )));
+    }
+    let letter = |letter: char| letter.is_whitespace() || letter.is_control();
+    if HostPort::parse(authority).is_none() || url.contains(letter) {
+        return Err(usage(format!("--public-url {url}: an address such as https://box.example")));
     }
     Ok(())
 }
@@ -541,9 +560,8 @@ fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
         HostPort::parse(text)
             .ok_or_else(|| usage(format!("`{text}` is no host: --allowed-host name:port")))
     };
-    let public = public_host(args);
-    let allowed_hosts =
-        args.allowed_hosts.iter().chain(&public).map(host).collect::<Result<_, _>>()?;
+    let allowed_hosts = args.allowed_hosts.iter().map(host).collect::<Result<Vec<_>, _>>()?;
+    let allowed_hosts = allowed_hosts.into_iter().chain(public_hosts(args)).collect();
     let allowed_origins = args.allowed_origins.clone();
     let forms = vec![http::TOKEN.to_owned()];
     Ok(GuardOptions { allowed_hosts, allowed_origins, forms, ..GuardOptions::default() })
@@ -551,8 +569,31 @@ fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
 
 /// The host of the public URL, and its port if it names one.
 fn public_host(args: &ShareArgs) -> Option<String> {
-    let (_, rest) = args.public_url.as_deref()?.split_once("://")?;
-    Some(rest.split('/').next().unwrap_or(rest).to_owned())
+    let (_, authority) = public_authority(args.public_url.as_deref()?)?;
+    Some(authority.to_owned())
+}
+
+/// The same in every way that clients write it: on the usual port of the URL's own scheme, which need
+/// not be the one that is listened with, some name the port and some do not.
+fn public_hosts(args: &ShareArgs) -> Vec<HostPort> {
+    let public = args.public_url.as_deref().and_then(public_authority);
+    let Some((usual, authority)) = public else { return Vec::new() };
+    match HostPort::parse(authority) {
+        Some(named) if named.port.is_none_or(|port| port == usual) => {
+            [None, Some(usual)].map(|port| HostPort { port, ..named.clone() }).into()
+        }
+        named => named.into_iter().collect(),
+    }
+}
+
+/// The usual port of a URL's scheme, and its host as it is written there.
+fn public_authority(url: &str) -> Option<(u16, &str)> {
+    let (usual, rest) = match url.split_once("://")? {
+        ("https", rest) => (443, rest),
+        ("http", rest) => (80, rest),
+        _ => return None,
+    };
+    Some((usual, rest.split(['/', '?', '#']).next().unwrap_or(rest)))
 }
 
 async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<OAuth>> {

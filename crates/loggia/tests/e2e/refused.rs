@@ -29,6 +29,53 @@ async fn ports_that_cannot_be_had() {
     assert!(ran.err.contains("TLS"), "{}", ran.err);
 }
 
+/// The name that a proxy is reached by, with and without the port that its scheme has anyway.
+#[tokio::test]
+async fn a_public_address_is_answered_however_clients_write_its_port() {
+    let machine = Machine::new();
+    let table: &[(&str, &[&str], &[&str])] = &[
+        ("https://x.example:443", &["x.example", "x.example:443"], &["x.example:80", "y.example"]),
+        ("https://x.example", &["x.example", "x.example:443"], &["x.example:80"]),
+        ("https://x.example/below", &["x.example:443"], &["x.example:8443"]),
+        ("http://x.example:80", &["x.example", "x.example:80"], &["x.example:443"]),
+        ("http://x.example", &["x.example", "x.example:80"], &["x.example:443"]),
+        ("https://x.example:8443", &["x.example:8443"], &["x.example", "x.example:443"]),
+        ("https://[2001:db8::1]", &["[2001:db8::1]", "[2001:db8::1]:443"], &["[2001:db8::2]:443"]),
+    ];
+    for (public, ours, others) in table {
+        let served = Served::start(&machine, &["serve", "--port", "0", "--public-url", public]);
+        for (hosts, status) in [(ours, 200), (others, 421)] {
+            for host in *hosts {
+                let card = served.request("GET", "/.well-known/agent-card.json");
+                let card = card.header("Host", *host).send().await.unwrap();
+                assert_eq!(card.status(), status, "{public}: {host}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_public_address_that_is_none_is_refused() {
+    let machine = Machine::new();
+    for (url, says) in [
+        ("https://x.example/?q", "no `?`"),
+        ("https://x.example?q", "no `?`"),
+        ("https://x.example/#f", "no `#`"),
+        ("https://u:secret@x.example/", "no password"),
+        ("https://x.example:port", "such as"),
+        ("https://", "such as"),
+        ("https:///x", "such as"),
+        ("https://x y", "such as"),
+        ("ftp://x.example", "such as"),
+        ("x.example", "such as"),
+    ] {
+        let ran = machine.run(&["serve", "--port", "0", "--public-url", url]);
+        assert_eq!(ran.code, 2, "{url}: {}{}", ran.out, ran.err);
+        assert!(ran.err.contains("--public-url") && ran.err.contains(says), "{url}: {}", ran.err);
+        assert!(!ran.err.contains("secret"), "{}", ran.err);
+    }
+}
+
 /// A2A has no notifications: what comes without an id is done and answered, under null, as the
 /// protocol's own servers do; on every way that speaks JSON-RPC.
 #[tokio::test]
