@@ -172,7 +172,13 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let handle = self.session_of(task, caller).await?;
+        let handle = match self.session_of(task, caller).await {
+            // Reading needs no ownership.
+            Err(WireError::Condition(Condition::HeldElsewhere)) => {
+                return Ok(Reply::Value(self.shown_by_log(task, shown, view).await?));
+            }
+            found => found?,
+        };
         Ok(Reply::Value(self.snapshot(&handle, view, task, shown, handle.head()).await?))
     }
 

@@ -1,4 +1,5 @@
-//! Lists of tasks: the last changed first, in pages that stay right while tasks go on.
+//! Lists of tasks: the last changed first, in pages that stay right while tasks go on; and single tasks
+//! of sessions that another process has.
 //!
 //! Which tasks a page shows is the store's index to say; only the sessions of the page are read,
 //! and none of them is opened for it. So a list shows what other processes work on, too.
@@ -8,7 +9,9 @@ use std::collections::HashMap;
 use futures::StreamExt;
 use loggia_core::{Millis, SessionId, TaskId};
 use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery, hub};
-use loggia_wire::{ListTasks, Projector, Shown, StatusFilter, View, Violation, WireError, reply};
+use loggia_wire::{
+    Condition, ListTasks, Projector, Shown, StatusFilter, View, Violation, WireError, reply,
+};
 use serde_json::Value;
 
 use crate::dispatch::Reply;
@@ -105,6 +108,20 @@ impl Server {
             }
         }
         Ok(page.iter().filter_map(|listed| found.remove(&listed.place.task)).collect())
+    }
+
+    /// One task as it is in the log, for a caller that may see it.
+    pub(crate) async fn shown_by_log(
+        &self,
+        task: &TaskId,
+        shown: Shown,
+        view: View,
+    ) -> Result<Value, WireError> {
+        let found = self.hub.locate(task).await.map_err(hub_error)?;
+        let session = found.ok_or(Condition::TaskNotFound)?;
+        let read = self.read(&session, view, |projector| projector.snapshot(task, shown)).await;
+        let read = read.map_err(|error| hub_error(HubError::Store(error)))?;
+        read.ok_or_else(|| Condition::TaskNotFound.into())
     }
 
     /// Looks at a session's tasks as they are on disk: where somebody reads it already, in what is

@@ -313,7 +313,11 @@ impl Server {
         match head.map_err(|error| hub_error(HubError::Store(error)))? {
             None => Ok(true),
             Some(_) => {
-                let handle = self.open(id).await?;
+                let handle = match self.open(id).await {
+                    // Somebody has, then; who it is may not be for the caller to know.
+                    Err(WireError::Condition(Condition::HeldElsewhere)) => return Ok(false),
+                    opened => opened?,
+                };
                 let opened = handle.inspect(|session| session.opened().is_some()).await;
                 Ok(!opened.map_err(submit_error)?)
             }
@@ -458,9 +462,8 @@ pub(crate) fn hub_error(error: HubError) -> WireError {
     match error {
         HubError::Submit(error) => submit_error(error),
         HubError::Store(StoreError::Unknown(_)) => Condition::UnknownContext.into(),
-        HubError::Store(StoreError::Busy { .. } | StoreError::Locked { .. }) => {
-            Condition::Busy.into()
-        }
+        HubError::Store(StoreError::Busy { .. }) => Condition::HeldElsewhere.into(),
+        HubError::Store(StoreError::Locked { .. }) => Condition::Busy.into(),
         HubError::Store(StoreError::Conflict { .. }) => Condition::Restarting.into(),
         HubError::Store(error @ StoreError::Full { .. }) => {
             tracing::error!(%error, "storage");

@@ -67,6 +67,12 @@ pub enum Condition {
     NothingToFollow,
     #[error("The server is busy: try again in a moment")]
     Busy,
+    /// For its owner only: to everybody else there is no such session.
+    #[error(
+        "Another process has this session: ask the Loggia that runs it, or try again when that has \
+         stopped; meanwhile its tasks can only be looked up here"
+    )]
+    HeldElsewhere,
     #[error("Too many streams are open: close one and try again")]
     TooManyStreams,
     #[error("The session is being restarted: try again in a moment")]
@@ -342,6 +348,7 @@ fn condition_row(condition: &Condition) -> Row {
         Condition::QuestionElsewhere => own(PARAMS, "question-elsewhere", 400),
         Condition::NothingToFollow => unsupported("task-over"),
         Condition::Busy => own(INTERNAL, "busy", 503),
+        Condition::HeldElsewhere => own(INTERNAL, "held-elsewhere", 503),
         Condition::ClonesFull => own(INTERNAL, "clones-full", 503),
         Condition::TooManyStreams => own(INTERNAL, "too-many-streams", 503),
         Condition::Restarting => own(INTERNAL, "restarting", 503),

@@ -52,6 +52,7 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("question elsewhere", condition(Condition::QuestionElsewhere)),
         ("nothing to follow", condition(Condition::NothingToFollow)),
         ("busy", condition(Condition::Busy)),
+        ("held elsewhere", condition(Condition::HeldElsewhere)),
         ("storage", condition(Condition::Storage)),
         ("unauthenticated", condition(Condition::Unauthenticated)),
         ("tool descendant", condition(Condition::Forbidden(Forbidden::ToolDescendant))),

@@ -2,7 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 
+use serde_json::{Value, json};
+
 use crate::driver::Machine;
+use crate::served::{Served, text_message};
+
+const ANN: &str = "a-token-of-ann-that-nobody-guesses";
+const BOB: &str = "a-token-of-bob-that-nobody-guesses";
 
 #[test]
 fn a_second_process_is_told_who_owns_the_session() {
@@ -46,4 +52,60 @@ fn a_second_process_is_told_who_owns_the_session() {
     assert_eq!(turns.count(), 1 + codes.iter().filter(|code| **code == 0).count());
     let dense = log.iter().enumerate().all(|(index, envelope)| envelope.seq.0 == index as u64 + 1);
     assert!(dense, "one log, no gaps");
+}
+
+/// Two servers of one store: what one of them has, its owner can read by way of the other and is told
+/// why no more than that; to everybody else it does not exist, and its name is free.
+#[tokio::test]
+async fn a_second_server_reads_what_the_first_one_has_and_tells_its_owner_alone() {
+    let machine = Machine::new();
+    let tokens = machine.tokens(&format!("ann:{ANN}\nbob:{BOB}\n"));
+    let arguments = ["serve", "--port", "0", "--token-file", &tokens, "--require-token"];
+    let (first, second) =
+        (Served::start(&machine, &arguments), Served::start(&machine, &arguments));
+    let named = |text: &str| {
+        let mut message = text_message(text);
+        message["contextId"] = json!("proj");
+        json!({ "message": message, "configuration": { "blocking": true } })
+    };
+    let begun = first.call_as(ANN, "/", "message/send", named("write a.txt: x")).await;
+    let task = &begun["result"]["id"];
+    assert_eq!(begun["result"]["status"]["state"], "input-required", "{begun}");
+
+    for method in ["tasks/get", "GetTask"] {
+        let there = first.call_as(ANN, "/", method, json!({ "id": task })).await;
+        let here = second.call_as(ANN, "/", method, json!({ "id": task })).await;
+        assert_eq!(here, there, "{method}");
+        assert!(here["result"]["history"].is_array(), "{here}");
+    }
+    let mut go_on = text_message("yes");
+    go_on["taskId"] = task.clone();
+    let changes: [(&str, Value); 6] = [
+        ("message/send", json!({ "message": go_on })),
+        ("message/send", named("say x")),
+        ("message/stream", named("say x")),
+        ("tasks/cancel", json!({ "id": task })),
+        ("tasks/resubscribe", json!({ "id": task })),
+        ("SubscribeToTask", json!({ "id": task })),
+    ];
+    for (method, params) in &changes {
+        let told = second.call_as(ANN, "/", method, params.clone()).await;
+        let message = told["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with("Another process has this session"), "{method}: {told}");
+    }
+    for (method, params) in [("tasks/get", json!({ "id": task })), changes[3].clone()] {
+        let told = second.call_as(BOB, "/", method, params).await;
+        assert_eq!(told["error"]["code"], -32001, "{method}: {told}");
+    }
+    let free = second.call_as(BOB, "/", "message/send", named("say mine")).await;
+    assert_eq!(free["result"]["status"]["state"], "completed", "{free}");
+    assert_eq!(free["result"]["contextId"], "proj", "{free}");
+    let seen = second.call_as(BOB, "/", "ListTasks", json!({})).await;
+    assert_eq!(seen["result"]["totalSize"], 1, "{seen}");
+    assert_eq!(machine.read("a.txt"), None);
+
+    // Once the first one is gone, the second does it all.
+    drop(first);
+    let done = second.call_as(ANN, "/", "message/send", changes[0].1.clone()).await;
+    assert!(done["result"]["id"] == *task, "{done}");
 }
