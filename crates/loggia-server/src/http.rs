@@ -49,15 +49,18 @@ pub const TOKEN: &str = "/oauth/token";
 /// the old task protocol speaks for registered clients.
 pub const TOKEN_ALWAYS: &[&str] = tasks::PATHS;
 
-/// Paths where JSON-RPC of both versions is spoken.
-const RPC: &[&str] = &["/", "/a2a", "/a2a/1.0", "/a2a/0.3"];
+/// Paths where JSON-RPC of both versions is spoken: clients put a slash behind an address, or none.
+const RPC: &[&str] = &["/", "/a2a", "/a2a/", "/a2a/1.0", "/a2a/1.0/", "/a2a/0.3", "/a2a/0.3/"];
 
 pub fn router(server: Arc<Server>) -> Router {
     Router::new()
         .route("/", post(rpc::post))
         .route("/a2a", post(rpc::post))
+        .route("/a2a/", post(rpc::post))
         .route("/a2a/1.0", post(rpc::post))
+        .route("/a2a/1.0/", post(rpc::post))
         .route("/a2a/0.3", post(rpc::post))
+        .route("/a2a/0.3/", post(rpc::post))
         .route("/ws", get(ws::upgrade))
         .route("/oauth/token", post(token::post))
         .route("/.well-known/agent-card.json", get(card::root))

@@ -1,7 +1,7 @@
 //! Moments as the wire writes them: RFC 3339, UTC, milliseconds; in HTTP's own headers, HTTP's way.
 
 use jiff::Timestamp;
-use jiff::fmt::temporal::DateTimePrinter;
+use jiff::fmt::temporal::{DateTimePrinter, Pieces};
 use loggia_core::Millis;
 
 /// `2026-10-28T10:30:00.000Z`. A moment beyond the calendar is shown as 1970.
@@ -17,6 +17,14 @@ pub fn http_date(at: Millis) -> String {
     moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
+/// A moment of the calendar's last year that is behind its end in UTC is its end.
 pub fn parse(text: &str) -> Option<Millis> {
-    text.parse::<Timestamp>().ok().map(|moment| Millis(moment.as_millisecond()))
+    let moment = text.parse::<Timestamp>().ok().or_else(|| last(text))?;
+    Some(Millis(moment.as_millisecond()))
+}
+
+fn last(text: &str) -> Option<Timestamp> {
+    let pieces = Pieces::parse(text).ok()?;
+    let whole = pieces.time().is_some() && pieces.offset().is_some();
+    (whole && pieces.date().year() == 9999).then_some(Timestamp::MAX)
 }

@@ -33,7 +33,8 @@ pub struct Cli {
     #[arg(long, global = true)]
     pub debug: bool,
     /// Share one session on this port of localhost; 0 picks a free one
-    #[arg(long, value_name = "PORT", help_heading = "Sharing")]
+    #[arg(long, value_name = "PORT", help_heading = "Sharing", value_parser = port)]
+    #[arg(allow_negative_numbers = true)]
     pub a2a_port: Option<u16>,
     /// Go on in this session (its name, its id or the beginning of that) instead of a new one
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
@@ -254,4 +255,9 @@ pub enum ApprovalsCommand {
         #[arg(required = true)]
         rules: Vec<String>,
     },
+}
+
+/// A port, or a sentence about what one is.
+pub fn port(text: &str) -> Result<u16, &'static str> {
+    text.parse().map_err(|_| "a port is a number from 0 to 65535")
 }

@@ -62,10 +62,13 @@ impl App {
     pub fn new(directory: Option<&Path>) -> anyhow::Result<Self> {
         let environment = Environment::read();
         let paths = Paths::new(&environment)?;
-        let directory = directory.unwrap_or(Path::new("."));
-        let workspace = directory
-            .canonicalize()
-            .with_context(|| format!("cannot work in {}", directory.display()))?;
+        let workspace = match directory {
+            // Named on the command line, so that is where the mistake is.
+            Some(named) => named
+                .canonicalize()
+                .map_err(|error| Usage(format!("cannot work in {}: {error}", named.display())))?,
+            None => Path::new(".").canonicalize().context("cannot work in this directory")?,
+        };
         let style = Style::new(&environment);
         let commands = Arc::new(command_files(&paths));
         Ok(Self { environment, paths, workspace, style, commands, files: open_many_files() })

@@ -372,6 +372,13 @@ fn a_list_of_tasks() {
         since: Some(loggia_core::Millis(1_767_225_600_250)),
     };
     assert_eq!(intent("ListTasks", filtered), Intent::ListTasks(expected));
+    for last in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59.999+00:00"] {
+        let Intent::ListTasks(list) = intent("ListTasks", json!({ "statusTimestampAfter": last }))
+        else {
+            panic!("{last}")
+        };
+        assert!(list.since > Some(loggia_core::Millis(253_402_000_000_000)), "{list:?}");
+    }
     let nowhere = json!({ "status": "TASK_STATE_AUTH_REQUIRED" });
     let expected = ListTasks { status: StatusFilter::Nothing, ..everything };
     assert_eq!(intent("ListTasks", nowhere), Intent::ListTasks(expected));

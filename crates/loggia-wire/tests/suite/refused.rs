@@ -116,6 +116,12 @@ fn what_is_refused_and_which_field_is_to_blame() {
         ("ListTasks", json!({ "pageSize": 101 }), "pageSize"),
         ("ListTasks", json!({ "status": "TASK_STATE_RUNNING" }), "status"),
         ("ListTasks", json!({ "statusTimestampAfter": "yesterday" }), "statusTimestampAfter"),
+        ("ListTasks", json!({ "statusTimestampAfter": "9999-12-31" }), "statusTimestampAfter"),
+        (
+            "ListTasks",
+            json!({ "statusTimestampAfter": "9999-02-31T00:00:00Z" }),
+            "statusTimestampAfter",
+        ),
         ("command/execute", json!({}), "command_path"),
         ("command/execute", json!({ "command_path": [] }), "command_path"),
         ("command/execute", json!({ "command_path": "memory add" }), "command_path"),

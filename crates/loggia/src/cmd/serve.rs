@@ -28,6 +28,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::cli::Pass;
+use crate::cli::port;
 use crate::clones;
 use crate::compose::{self, App};
 use crate::config::{Config, Flags, Offers, ServerLimits, exposed};
@@ -37,7 +38,8 @@ use crate::style::printable;
 #[derive(Args)]
 pub struct ServeArgs {
     /// The port to listen on; 0 picks a free one
-    #[arg(long, default_value_t = 41242, value_name = "PORT")]
+    #[arg(long, default_value_t = 41242, value_name = "PORT", value_parser = port)]
+    #[arg(allow_negative_numbers = true)]
     pub port: u16,
     #[command(flatten)]
     pub share: ShareArgs,
@@ -177,6 +179,11 @@ pub(super) fn listen(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Re
 fn check_names(args: &ShareArgs) -> anyhow::Result<()> {
     if let Some(url) = args.public_url.as_deref() {
         check_public(url)?;
+    }
+    // Names without a scheme; some clients of 0.3 want one.
+    let has_port = |url: &str| HostPort::parse(url).is_some_and(|host| host.port.is_some());
+    if let Some(url) = args.grpc_url.as_deref().filter(|url| !has_port(url)) {
+        return Err(usage(format!("--grpc-url `{url}`: an address such as box.example:443")));
     }
     for (flag, url) in [("--grpc-url", &args.grpc_url), ("--grpc-url-0.3", &args.grpc_url_03)] {
         let url = url.as_deref().filter(|url| url.contains(char::is_whitespace) || url.is_empty());

@@ -102,7 +102,7 @@ fn exit_codes_are_as_documented() {
         (&["run", "--continue", "--session", "x", "say hello"], 2, "--continue"),
         (&["run", "run true"], 3, "approval needed"),
         (&["sessions", "show", "no-such"], 2, "no-such"),
-        (&["-C", "/no/such/place", "run", "say hello"], 1, "/no/such/place"),
+        (&["-C", "/no/such/place", "run", "say hello"], 2, "/no/such/place"),
     ];
     for (arguments, code, says) in table {
         let ran = machine.run(arguments);

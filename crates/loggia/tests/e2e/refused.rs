@@ -18,10 +18,18 @@ async fn ports_that_cannot_be_had() {
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains(&format!("in use by process {}", served.child.id())), "{}", ran.err);
     assert!(!other.data().exists(), "no trace");
-    for (port, says) in [("70000", "70000"), ("x", "invalid"), ("-1", "-1")] {
-        let ran = other.run(&["--a2a-port", port]);
+    for port in ["70000", "x", "-1", "", "1.5"] {
+        for arguments in [&["--a2a-port", port][..], &["serve", "--port", port]] {
+            let ran = other.run(arguments);
+            assert_eq!(ran.code, 2, "{}", ran.err);
+            let says = ran.err.contains("a number from 0 to 65535");
+            assert!(says && ran.err.contains(port), "{port}: {}", ran.err);
+        }
+    }
+    for address in ["http://x.example:443", "x.example", ""] {
+        let ran = other.run(&["serve", "--port", "0", "--grpc-url", address]);
         assert_eq!(ran.code, 2, "{}", ran.err);
-        assert!(ran.err.contains(says), "{port}: {}", ran.err);
+        assert!(ran.err.contains("such as box.example:443"), "{address}: {}", ran.err);
     }
     assert_eq!(other.run(&["--a2a-port", "0", "run", "say x"]).code, 2);
     let ran = other.run(&["serve", "--listen", "0.0.0.0", "--port", "0"]);
@@ -359,7 +367,7 @@ async fn a_closed_door_has_the_form_of_the_version_that_is_named() {
     let served = Served::shared(&machine, &[]);
     let request =
         |path: &str| served.request("POST", path).header("Host", "evil.example").json(&json!({}));
-    for path in ["/", "/a2a/1.0"] {
+    for path in ["/", "/a2a/1.0", "/a2a/1.0/"] {
         let older: Value = request(path).send().await.unwrap().json().await.unwrap();
         assert!(older["error"]["data"]["reason"].is_string(), "{older}");
         let newer = request(path).header("A2A-Version", "1.0").send().await.unwrap();

@@ -34,8 +34,11 @@ const SEND: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tasks/send","params":{"i
 pub const ROUTES: &[(&str, Probe)] = &[
     ("/", Probe::Rpc),
     ("/a2a", Probe::Rpc),
+    ("/a2a/", Probe::Rpc),
     ("/a2a/1.0", Probe::Rpc),
+    ("/a2a/1.0/", Probe::Rpc),
     ("/a2a/0.3", Probe::Rpc),
+    ("/a2a/0.3/", Probe::Rpc),
     ("/ws", Probe::Socket),
     ("/oauth/token", Probe::Public),
     ("/.well-known/agent-card.json", Probe::Public),
