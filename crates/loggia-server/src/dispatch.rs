@@ -358,8 +358,11 @@ impl Server {
         let resume = resume.or((view == View::SDLC).then(FrameId::default));
         if let Some(seen) = resume {
             let frames = projection.frames(seen);
-            let (closes_at, past) =
-                projection.look(|projector| (ended_at(projector, &task), projector.head()));
+            let (closes_at, past) = projection.look(|projector| {
+                // A question that is open is not past.
+                let asked = projector.asked_at(&task).map(|asked| Seq(asked.0.saturating_sub(1)));
+                (ended_at(projector, &task), asked.unwrap_or(projector.head()))
+            });
             let (opening, until, over) = (None, watched_until(view), false);
             let shown = Seq::ZERO;
             let frames = TaskFrames { opening, frames, task, until, over, closes_at, past, shown };
@@ -426,12 +429,18 @@ impl Server {
                 (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
             }
             Opening::After(to) => self.go_on(&projection, &mut frames, ack, &to).await?,
+            Opening::TaskAfter(to) if delivery != Delivery::Stream => {
+                self.go_on(&projection, &mut frames, ack, &to).await?;
+            }
             Opening::TaskAfter(to) => {
                 self.go_on(&projection, &mut frames, ack, &to).await?;
                 let (after, answered) = (frames.frames.cursor(), ack.seq);
                 let mut task = task_at(&projection, &frames.task, answered).await?;
                 // Whoever comes back with it has seen nothing of what follows.
                 (task.id, task.ends) = (after, None);
+                if let Some(last) = task.body.get_mut("final") {
+                    *last = false.into();
+                }
                 frames.opening = Some(Arc::new(Encoded::new(handle.id(), task)));
                 frames.shown = answered;
             }
@@ -465,8 +474,11 @@ impl Server {
             Some(Answered { after, seq, .. }) => {
                 (frames.frames, frames.past) = (projection.frames(after), seq);
             }
-            // Given long ago.
-            None if ack.seq == ack.after => frames.frames = projection.frames(FrameId::default()),
+            // Given long ago: the task as it is.
+            None if ack.seq == ack.after => {
+                let now = projection.opening(&frames.task).ok_or(Condition::TaskNotFound)?;
+                (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
+            }
             None => {}
         }
         frames.closes_at = projection.look(|projector| ended_at(projector, &frames.task));

@@ -441,7 +441,7 @@ impl Site<'_> {
 }
 
 /// What a client wished for and did not get is said in its session.
-pub(crate) async fn told(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireError> {
+async fn told(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireError> {
     for text in notices {
         let notice = Command::Notice { level: Level::Warning, text };
         Box::pin(handle.submit(notice, Origin::system())).await.map_err(submit_error)?;

@@ -1,14 +1,16 @@
 //! What a client wishes for its session, and what it gets: where it works, and what passes without a
 //! question. Within policy; what a client is not given is said.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use loggia_core::{Command, Mode, Settings};
+use loggia_core::{Command, Level, Mode, Settings};
 use loggia_session::SessionHandle;
 use loggia_wire::{AgentSettings, Condition, WireError};
 
+use crate::dispatch::submit;
 use crate::grant;
-use crate::state::{Caller, Defaults, Server, submit_error, told};
+use crate::state::{Caller, Defaults, Server, submit_error};
 
 impl Defaults {
     /// Why clients may not work in a directory. The path is free of links.
@@ -108,12 +110,17 @@ impl Server {
                 "autoExecute is not given to a session that there is: calls still ask".into(),
             );
         }
-        if tools.is_some() && settings.tools.as_ref() != tools {
+        let sorted = |tools: &Vec<String>| tools.iter().cloned().collect::<BTreeSet<_>>();
+        if tools.is_some() && settings.tools.as_ref().map(sorted) != tools.map(sorted) {
             notices.push(
                 "allowed_tools is for a session's first message: this one keeps its tools".into(),
             );
         }
-        told(handle, notices).await?;
+        if !notices.is_empty() {
+            // By the client: it is for whoever asked, not for whoever is being worked for now.
+            let notice = Command::Notice { level: Level::Warning, text: notices.join(". ") };
+            submit(handle, notice, caller).await?;
+        }
         // What passes in a session that people share is theirs to say.
         let lowers = asked.auto_execute == Some(false) && self.is_many();
         let mode = grant::mode(self.defaults.settings.mode, &caller.principal);

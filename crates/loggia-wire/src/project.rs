@@ -16,8 +16,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use loggia_core::{
-    ApprovalId, CallId, CallOutcome, Envelope, Event, Level, MessageId, PromptId, Question, Seq,
-    SessionId, Settings, TaskArtifact, TaskId, TaskState, TaskView, Tasks, TurnId, Usage,
+    ApprovalId, CallId, CallOutcome, Envelope, Event, Level, MessageId, Origin, PromptId, Question,
+    Seq, SessionId, Settings, Surface, TaskArtifact, TaskId, TaskState, TaskView, Tasks, TurnId,
+    Usage,
 };
 use serde_json::Value;
 
@@ -289,6 +290,12 @@ impl Projector {
         self.answers.iter().rev().find(named).map(|(_, _, answered)| *answered)
     }
 
+    /// Where a task that waits for an answer asked last.
+    pub fn asked_at(&self, task: &TaskId) -> Option<Seq> {
+        let asks = self.tasks.get(task).is_some_and(|view| view.state == TaskState::InputRequired);
+        self.waiting.get(task).filter(|_| asks).map(|waiting| waiting.asked.seq)
+    }
+
     /// The task as it is now: what a poll gets.
     pub fn snapshot(&self, task: &TaskId, shown: Shown) -> Option<Value> {
         let shape = self.shape(self.tasks.get(task)?, shown);
@@ -384,7 +391,9 @@ impl Projector {
         self.fold_session(envelope);
         self.tasks.apply(envelope);
         self.calls.apply(envelope);
-        let notices = self.notices(envelope, task.is_some());
+        // What is told to a client is not for the one whose turn it is.
+        let heard = task.is_some() && !opens_a_stream(&envelope.origin);
+        let notices = self.notices(envelope, heard);
         let task = task?;
         self.note_request(&task, envelope);
         let updates = self.tasks.get(&task).map(|view| {
@@ -474,7 +483,7 @@ impl Projector {
         if let Event::ApprovalAnswered { approval, call, .. } = &envelope.event {
             let waiting = self.waiting.get_mut(task);
             let (after, asked) = waiting.map_or((before, before), |waiting| {
-                waiting.answered = true;
+                waiting.answered |= opens_a_stream(&envelope.origin);
                 (waiting.since, waiting.asked)
             });
             let answered = Answered { after, asked, seq: envelope.seq };
@@ -563,6 +572,21 @@ fn remember<T>(kept: &mut VecDeque<T>, item: T) {
     kept.push_back(item);
     if kept.len() > REMEMBERED {
         kept.pop_front();
+    }
+}
+
+/// Whether it is by a client which may read what comes of it as a stream. The answer of a terminal or of the time-out
+/// ends nobody's wait for the next one.
+fn opens_a_stream(origin: &Origin) -> bool {
+    match origin.surface {
+        Surface::A2a | Surface::Sdlc | Surface::Legacy => true,
+        Surface::Cli
+        | Surface::Tui
+        | Surface::Acp
+        | Surface::Web
+        | Surface::Agent
+        | Surface::Policy
+        | Surface::System => false,
     }
 }
 
