@@ -1,6 +1,7 @@
 //! The four methods in both versions: who may use them, what they show, what they keep to themselves.
 
-use loggia_testkit::{Act, Gate};
+use futures::future::join_all;
+use loggia_testkit::{Act, Gate, ScriptAgent, client};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, send1};
@@ -163,6 +164,32 @@ async fn webhooks_at_work_are_limited_for_each_principal() {
         assert!(begun.elapsed() < crate::webhook::PATIENCE);
         tokio::task::yield_now().await;
     }
+}
+
+/// However many come at once, there are as many as there may be, and not one fewer.
+#[tokio::test]
+async fn the_limits_hold_for_requests_that_come_together() {
+    let mut options = crate::stage::options();
+    options.most_per_principal = 8;
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let gate = Gate::default();
+    let agent = ScriptAgent::doing([Act::WaitFor(gate.clone())]);
+    let stage = Stage::with(store, agent, options);
+    let webhook = Webhook::start().await;
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let of_task = (0..32).map(|n| {
+        let config = json!({ "taskId": task, "id": format!("c{n}"), "url": webhook.url() });
+        stage.ask("ann", "CreateTaskPushNotificationConfig", config)
+    });
+    let taken = join_all(of_task).await.into_iter().filter(Result::is_ok).count();
+    let listed = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    assert_eq!((taken, listed["configs"].as_array().unwrap().len()), (5, 5), "{listed}");
+    let with_messages = (0..16)
+        .map(|_| stage.ask("ann", "SendMessage", send1("go", json!({ "url": webhook.url() }))));
+    let taken = join_all(with_messages).await.into_iter().filter(Result::is_ok).count();
+    assert_eq!(taken, 3, "beside the five");
+    gate.open();
 }
 
 /// A webhook that is set up anew goes on where it stands, at its new address.
