@@ -18,6 +18,7 @@ use super::record::{Registration, Version};
 use super::resolver::Checked;
 use super::sign::Secret;
 use super::target::{Private, Target};
+use crate::guard::{NOTIFICATION_ID, NOTIFIER};
 
 /// Of a reply, so much is read to keep its connection; the rest is not wanted.
 const REPLY_LIMIT: usize = 16 * 1024;
@@ -78,7 +79,7 @@ impl Courier {
             .no_proxy()
             .referer(false)
             .dns_resolver(Arc::new(self.names.clone()))
-            .user_agent(concat!("loggia/", env!("CARGO_PKG_VERSION")))
+            .user_agent(format!("{NOTIFIER}{}", env!("CARGO_PKG_VERSION")))
             .timeout(self.time)
             .connect_timeout(self.time)
             .pool_max_idle_per_host(2)
@@ -124,8 +125,8 @@ impl Courier {
             Ok(secret) => secret.map(|secret| secret.sign(id, now, &body)),
             Err(why) => return failed(why),
         };
-        for (name, value) in [("webhook-id", Some(id)), ("webhook-signature", signature.as_deref())]
-        {
+        let signature = (HeaderName::from_static("webhook-signature"), signature.as_deref());
+        for (name, value) in [(NOTIFICATION_ID.clone(), Some(id)), signature] {
             if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
                 headers.insert(name, value);
             }
