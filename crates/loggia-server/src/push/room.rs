@@ -74,9 +74,9 @@ impl Inner {
         new: &Registration,
         others: usize,
     ) -> Result<Promise, WireError> {
-        let refused = |why| Err(Condition::PushTargetRefused { why }.into());
+        let refused = |why| Err(Condition::TooManyWebhooks { why }.into());
         if others >= self.options.most_per_task {
-            return refused("the task has as many webhooks as it may have: delete one");
+            return refused("the task has as many as it may have: delete one");
         }
         let mut made = self.promises.made();
         let workers = self.workers();
@@ -90,7 +90,7 @@ impl Inner {
         }
         drop(workers);
         if own >= self.options.most_per_principal || all >= self.options.most {
-            return refused("too many webhooks are at work: try again when some tasks are over");
+            return refused("too many are at work: try again when some tasks are over");
         }
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         made.insert(number, (new.key(), new.principal.clone()));

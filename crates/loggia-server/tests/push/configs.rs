@@ -126,6 +126,8 @@ async fn there_are_limits() {
     }
     let refused = stage.refused("CreateTaskPushNotificationConfig", config(5)).await;
     assert_eq!(refused["code"], -32602, "{refused}");
+    let said = refused["message"].as_str().unwrap();
+    assert!(said.starts_with("There is no room for another webhook: "), "{refused}");
     // One that is there may be set up anew.
     stage.call("CreateTaskPushNotificationConfig", config(3)).await;
     // What would break out of a header.
@@ -136,6 +138,41 @@ async fn there_are_limits() {
         assert_eq!(refused["code"], -32602, "{name}: {refused}");
     }
     gate.open();
+}
+
+/// A34: what is sent in a header arrives as it was given, or is not taken.
+#[tokio::test]
+async fn secrets_are_what_a_header_carries() {
+    let gate = Gate::default();
+    let stage = Stage::doing([Act::WaitFor(gate.clone())]);
+    let webhook = Webhook::start().await;
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let (long, longest) = ("x".repeat(4_097), "x".repeat(4_096));
+    let set = |token: &str, scheme: &str, credentials: &str| {
+        json!({
+            "taskId": task, "id": "c", "url": webhook.url(), "token": token,
+            "authentication": { "scheme": scheme, "credentials": credentials },
+        })
+    };
+    for secret in ["\u{e9}", " lead", "trail ", "a\tb", "a\u{7f}", "a\nb", &long] {
+        for config in [set(secret, "Bearer", "c"), set("t", "Bearer", secret)] {
+            let refused = stage.refused("CreateTaskPushNotificationConfig", config).await;
+            assert_eq!(refused["code"], -32602, "{secret:?}: {refused}");
+            assert!(!refused.to_string().contains(&long), "nothing is repeated");
+        }
+    }
+    for scheme in ["Bea rer", "B\u{e9}arer", "Bearer:", &long] {
+        let config = set("t", scheme, "c");
+        let refused = stage.refused("CreateTaskPushNotificationConfig", config).await;
+        assert_eq!(refused["code"], -32602, "{scheme:?}: {refused}");
+    }
+    let digest = "username=\"a\", response=\"b\"";
+    for config in [set(&longest, "Bearer", &longest), set("t", "Digest", digest)] {
+        stage.call("CreateTaskPushNotificationConfig", config).await;
+    }
+    gate.open();
+    let calls = webhook.until_over().await;
+    assert_eq!(calls.last().unwrap().header("authorization"), format!("Digest {digest}"));
 }
 
 #[tokio::test]
