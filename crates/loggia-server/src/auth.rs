@@ -8,6 +8,7 @@
 
 mod access;
 mod client;
+mod guesses;
 mod keys;
 mod limiter;
 mod oauth;
@@ -40,6 +41,7 @@ pub use token::{TokenFile, TokenFileError};
 
 use crate::guard::{Rejection, from_page};
 use crate::peer::{Peer, PeerIdentity, network};
+use guesses::{Guess, Guesses};
 
 /// Somebody, as the rest of the server knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,11 +155,12 @@ impl Default for AuthOptions {
 pub struct Authenticator {
     schemes: Vec<Arc<dyn Scheme>>,
     options: AuthOptions,
+    guesses: Guesses,
 }
 
 impl Authenticator {
     pub fn new(options: AuthOptions) -> Self {
-        Self { schemes: Vec::new(), options }
+        Self { schemes: Vec::new(), options, guesses: Guesses::default() }
     }
 
     /// Adds a way of proving oneself; the first that knows a credential decides.
@@ -202,7 +205,8 @@ impl Authenticator {
         parts.method == Method::POST && self.options.proving.iter().any(|proving| proving == path)
     }
 
-    /// The limiter comes before the credential is looked at, so nothing sent can get around it.
+    /// The credential is looked at first: a right one is somebody, however many wrong ones came from
+    /// the same place. Only wrong ones count, and only they are turned away.
     async fn by_credential(
         &self,
         parts: &Parts,
@@ -210,15 +214,16 @@ impl Authenticator {
         identity: &PeerIdentity,
     ) -> Result<Principal, Rejection> {
         let source = source(peer, identity);
-        if let Err(wait) = self.options.limiter.check(&source, Instant::now()) {
-            let message = "Too many wrong credentials: wait before the next attempt.";
-            let status = StatusCode::TOO_MANY_REQUESTS;
-            return Err(Rejection::new(status, "too-many-failures", message).retry_after(wait));
-        }
+        let guess = Guess::new(source.clone(), parts);
+        let looked_at = self.guesses.check(&guess, Instant::now());
         let once = parts.headers.get_all(AUTHORIZATION).iter().count() == 1;
-        for scheme in self.schemes.iter().filter(|_| once) {
+        let asked = |scheme: &&Arc<dyn Scheme>| once && (looked_at.is_ok() || !scheme.is_chosen());
+        for scheme in self.schemes.iter().filter(asked) {
             match scheme.judge(parts).await {
                 Judged::Somebody(principal) => {
+                    if scheme.is_chosen() {
+                        self.guesses.right(guess);
+                    }
                     return Ok(Principal { local: peer.is_loopback(), ..principal });
                 }
                 Judged::Over => return Err(TOKEN_OVER),
@@ -226,7 +231,16 @@ impl Authenticator {
                 Judged::Nobody => {}
             }
         }
-        self.options.limiter.fail(source, Instant::now());
+        let now = Instant::now();
+        if looked_at.is_ok() {
+            self.guesses.wrong(guess, now);
+        }
+        if let Err(wait) = looked_at.and_then(|()| self.options.limiter.check(&source, now)) {
+            let message = "Too many wrong credentials: wait before the next attempt.";
+            let status = StatusCode::TOO_MANY_REQUESTS;
+            return Err(Rejection::new(status, "too-many-failures", message).retry_after(wait));
+        }
+        self.options.limiter.fail(source, now);
         let message = "The credential is not valid: send one of this server's tokens.";
         let rejection = Rejection::new(StatusCode::UNAUTHORIZED, "invalid-token", message);
         Err(rejection.challenge(WRONG))

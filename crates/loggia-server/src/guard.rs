@@ -1,18 +1,19 @@
 //! Which requests are looked at: from a client that meant this server, not from a web page, and
 //! small enough. The first check of every request on every route, also of those that do not exist.
 //!
-//! Against DNS rebinding, cross-site requests and oversized bodies (A02, A03, A04, A39). Who asks is
+//! Against DNS rebinding, cross-site requests, other Loggias' webhooks and oversized bodies (A02, A03, A04, A39). Who asks is
 //! not known here (see `auth`), nor what is asked: no session, no dialect, no route.
 
 mod body;
 mod host;
+mod pages;
 mod rejection;
 mod streams;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use axum::body::Body;
-use axum::http::header::{HOST, ORIGIN};
+use axum::http::header::{HOST, ORIGIN, USER_AGENT};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::Limited;
@@ -20,6 +21,8 @@ use http_body_util::Limited;
 pub use body::read_body;
 pub(crate) use body::{is_grpc, read_away};
 pub use host::{Host, HostPort};
+pub(crate) use pages::Pages;
+pub use pages::read_origin;
 pub use rejection::Rejection;
 pub use streams::{StreamLimits, StreamPermit, Streams};
 
@@ -48,6 +51,17 @@ const CROSS_SITE: Rejection = Rejection::new(
     "cross-site",
     "Requests that a page of another site caused are refused.",
 );
+
+const NOTIFICATION: Rejection = Rejection::new(
+    StatusCode::FORBIDDEN,
+    "notification",
+    "A push notification of a Loggia is nobody's request: a webhook must not be a Loggia.",
+);
+
+/// What a Loggia calls itself where it calls webhooks, before its version.
+pub(crate) const NOTIFIER: &str = "loggia/";
+/// The header that makes a request a notification.
+pub(crate) static NOTIFICATION_ID: HeaderName = HeaderName::from_static("webhook-id");
 
 /// By which a browser says where a request came from.
 static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -132,6 +146,9 @@ impl Guard {
     pub(crate) fn check(&self, parts: &Parts, body: &Body) -> Result<(), Rejection> {
         self.check_host(parts)?;
         self.check_origin(&parts.headers)?;
+        if is_notification(parts) {
+            return Err(NOTIFICATION);
+        }
         body::check(parts, body, self.body_limit as u64)?;
         match self.forms.iter().any(|path| path == parts.uri.path()) {
             true => Ok(()),
@@ -205,6 +222,15 @@ impl Guard {
             false => Err(CROSS_SITE),
         }
     }
+}
+
+/// Whether another Loggia sent this because one of its clients named this server as a webhook. It is
+/// a process of our user, and would pass for the person; what is asked is its client's choice.
+fn is_notification(request: &Parts) -> bool {
+    let agent = request.headers.get(USER_AGENT).map(|agent| agent.as_bytes());
+    !request.method.is_safe()
+        && request.headers.contains_key(&NOTIFICATION_ID)
+        && agent.is_some_and(|agent| agent.starts_with(NOTIFIER.as_bytes()))
 }
 
 /// Whether a browser's page sent this, as far as browsers tell: such a request never stands for the

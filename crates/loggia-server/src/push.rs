@@ -10,8 +10,10 @@
 mod ask;
 pub mod backoff;
 pub mod courier;
+mod places;
 pub mod record;
 pub mod resolver;
+mod room;
 mod sign;
 pub mod target;
 mod worker;
@@ -25,15 +27,17 @@ use std::time::Duration;
 use loggia_core::{SessionId, TaskId};
 use loggia_session::{Hub, HubError, StoreError};
 use loggia_wire::{Condition, PushTarget, View, WireError};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::OAuth;
 use crate::state::{Shelf, hub_error};
 use courier::Courier;
+use places::Places;
 use record::{Key, Records, Registration, Start, Version};
 use resolver::{Checked, Lookup, SystemLookup};
+use room::{Promise, Promises, Turns};
 use target::Private;
 use worker::Worker;
 
@@ -76,8 +80,8 @@ impl Default for PushOptions {
 
 /// Requests under way at a time. Webhooks that fail have places of their own, so that many of them
 /// do not hold up one that works.
-const FIRST_ATTEMPTS: usize = 64;
-const FURTHER_ATTEMPTS: usize = 32;
+const FIRST_ATTEMPTS: usize = 256;
+const FURTHER_ATTEMPTS: usize = 96;
 /// For what is under way when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(2);
 
@@ -92,8 +96,10 @@ struct Inner {
     records: Records,
     courier: Courier,
     options: PushOptions,
-    first_attempts: Semaphore,
-    further_attempts: Semaphore,
+    first_attempts: Places,
+    further_attempts: Places,
+    turns: Turns,
+    promises: Promises,
     /// A lock, not a task: held for a look-up.
     workers: Mutex<BTreeMap<Key, Running>>,
     started: AtomicU64,
@@ -151,8 +157,10 @@ impl Outbox {
             shelf,
             courier: Courier::new(names, options.own_ports.clone(), private, options.time),
             options,
-            first_attempts: Semaphore::new(FIRST_ATTEMPTS),
-            further_attempts: Semaphore::new(FURTHER_ATTEMPTS),
+            first_attempts: Places::new(FIRST_ATTEMPTS),
+            further_attempts: Places::new(FURTHER_ATTEMPTS),
+            turns: Turns::default(),
+            promises: Promises::default(),
             workers: Mutex::default(),
             started: AtomicU64::new(0),
             tasks: TaskTracker::new(),
@@ -234,9 +242,14 @@ impl Outbox {
         let admitted = inner.courier.admits(&registration).await;
         admitted.map_err(|why| Condition::PushTargetRefused { why })?;
         let key = registration.key();
+        // What is counted now is still true when the webhook is kept.
+        let _turn = inner.turns.of(&key.task).await;
         let others = inner.records.of_task(&key.task).await.map_err(storage)?;
         let earlier = others.iter().find(|other| other.config == key.config);
-        inner.has_room(&registration, earlier, &others)?;
+        let promise = match earlier {
+            Some(_) => None,
+            None => Some(inner.make_room(&registration, others.len())?),
+        };
         if let Some(earlier) = earlier {
             // The same webhook, set up anew: it goes on where it stands.
             inner.halt(&key).await;
@@ -247,9 +260,8 @@ impl Outbox {
                 inner.records.keep_cursor(&key, &cursor).await.map_err(storage)?;
             }
         }
-        let fresh = earlier.is_none();
         inner.records.keep(&registration).await.map_err(storage)?;
-        Ok(Registered { registration, fresh })
+        Ok(Registered { registration, promise })
     }
 
     fn start(&self, registration: &Registration) {
@@ -258,8 +270,8 @@ impl Outbox {
 
     /// A message did not become a prompt: nobody will call back for it.
     async fn withdraw(&self, registered: Registered) {
-        let Registered { registration, fresh } = registered;
-        if fresh {
+        let Registered { registration, promise } = registered;
+        if promise.is_some() {
             if let Err(error) = self.inner.forget(&registration.key()).await {
                 tracing::warn!(%error, "a webhook of a refused message stays");
             }
@@ -306,34 +318,13 @@ impl Outbox {
 /// A webhook that is durable and not yet started.
 struct Registered {
     registration: Registration,
-    /// There was none of its name before.
-    fresh: bool,
+    /// Its place among those at work, if there was none of its name before.
+    promise: Option<Promise>,
 }
 
 impl Inner {
     fn workers(&self) -> MutexGuard<'_, BTreeMap<Key, Running>> {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn has_room(
-        &self,
-        new: &Registration,
-        earlier: Option<&Registration>,
-        others: &[Registration],
-    ) -> Result<(), WireError> {
-        let refused = |why| Err(Condition::PushTargetRefused { why }.into());
-        if earlier.is_some() {
-            return Ok(());
-        }
-        if others.len() >= self.options.most_per_task {
-            return refused("the task has as many webhooks as it may have: delete one");
-        }
-        let workers = self.workers();
-        let own = workers.values().filter(|running| running.principal == new.principal).count();
-        if own >= self.options.most_per_principal || workers.len() >= self.options.most {
-            return refused("too many webhooks are at work: try again when some tasks are over");
-        }
-        Ok(())
     }
 
     fn start(self: &Arc<Self>, registration: &Registration) {
@@ -405,7 +396,9 @@ impl Inner {
         }
     }
 
+    /// In the task's turn: who registers under this name meanwhile is not the one who ends.
     async fn forget(&self, key: &Key) -> Result<(), StoreError> {
+        let _turn = self.turns.of(&key.task).await;
         self.records.forget(key).await?;
         self.halt(key).await;
         self.records.forget_cursor(key).await

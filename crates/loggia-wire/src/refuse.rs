@@ -107,6 +107,8 @@ pub enum Condition {
     PushNotSupported,
     #[error("This address can not be called back: {why}")]
     PushTargetRefused { why: &'static str },
+    #[error("There is no room for another webhook: {why}")]
+    TooManyWebhooks { why: &'static str },
     #[error("There is no such push notification configuration for this task")]
     UnknownPushConfig,
     #[error("Streaming is not supported")]
@@ -371,6 +373,7 @@ fn condition_row(condition: &Condition) -> Row {
             named(-32003, "PUSH_NOTIFICATION_NOT_SUPPORTED", "push-not-supported", 400)
         }
         Condition::PushTargetRefused { .. } => own(PARAMS, "push-target-refused", 400),
+        Condition::TooManyWebhooks { .. } => own(PARAMS, "too-many-webhooks", 400),
         Condition::UnknownPushConfig => named(-32001, "TASK_NOT_FOUND", "unknown-push-config", 404),
         Condition::StreamingNotSupported => unsupported("streaming-not-supported"),
         Condition::ExtendedCardNotSupported => unsupported("extended-card-not-supported"),

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod attach;
+mod by_hand;
 pub mod chat;
 pub mod clients;
 pub mod completions;

@@ -315,6 +315,11 @@ impl Scheme for Arc<OAuth> {
     fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged> {
         self.principal(request).boxed()
     }
+
+    /// They are signed.
+    fn is_chosen(&self) -> bool {
+        false
+    }
 }
 
 /// Everybody has read the sample's secret, so it is for the user's own processes.

@@ -25,4 +25,7 @@ pub enum Judged {
 /// Must cost the same for a wrong credential as for a right one, and must not log it.
 pub trait Scheme: Send + Sync {
     fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged>;
+
+    /// Whether people choose its credentials, so that trying for long enough could hit on one.
+    fn is_chosen(&self) -> bool;
 }

@@ -153,6 +153,10 @@ impl Scheme for TokenFile {
         let principal = self.principal(request);
         std::future::ready(principal.map_or(Judged::Nobody, Judged::Somebody)).boxed()
     }
+
+    fn is_chosen(&self) -> bool {
+        true
+    }
 }
 
 impl TokenFile {

@@ -92,10 +92,10 @@ impl Server {
             principal: caller.principal.name.to_string(),
             start: Start::Snapshot,
         };
-        let Registered { registration, .. } = outbox.register(wanted).await?;
-        outbox.start(&registration);
+        let registered = outbox.register(wanted).await?;
+        outbox.start(&registered.registration);
         let name = self.name_of(&handle, view, &task).await?;
-        Ok(Reply::Value(reply::push(view.dialect, &name, &registration.target())))
+        Ok(Reply::Value(reply::push(view.dialect, &name, &registered.registration.target())))
     }
 
     /// Without a name: the only one, or the first.

@@ -18,9 +18,14 @@ use super::record::{Registration, Version};
 use super::resolver::Checked;
 use super::sign::Secret;
 use super::target::{Private, Target};
+use crate::guard::{NOTIFICATION_ID, NOTIFIER};
 
 /// Of a reply, so much is read to keep its connection; the rest is not wanted.
 const REPLY_LIMIT: usize = 16 * 1024;
+
+/// Bytes of a token or of credentials, and of the name of a scheme.
+const LONGEST_SECRET: usize = 4_096;
+const LONGEST_SCHEME: usize = 64;
 
 const NOTIFICATION_TOKENS: [HeaderName; 2] = [
     HeaderName::from_static("x-a2a-notification-token"),
@@ -78,7 +83,7 @@ impl Courier {
             .no_proxy()
             .referer(false)
             .dns_resolver(Arc::new(self.names.clone()))
-            .user_agent(concat!("loggia/", env!("CARGO_PKG_VERSION")))
+            .user_agent(format!("{NOTIFIER}{}", env!("CARGO_PKG_VERSION")))
             .timeout(self.time)
             .connect_timeout(self.time)
             .pool_max_idle_per_host(2)
@@ -105,7 +110,7 @@ impl Courier {
         let target = self.target(registration)?;
         self.names.admits(&target).await?;
         secret(registration)?;
-        headers(registration).ok_or("its token or credentials cannot be sent in a header")?;
+        fits_headers(registration)?;
         Ok(target)
     }
 
@@ -124,8 +129,8 @@ impl Courier {
             Ok(secret) => secret.map(|secret| secret.sign(id, now, &body)),
             Err(why) => return failed(why),
         };
-        for (name, value) in [("webhook-id", Some(id)), ("webhook-signature", signature.as_deref())]
-        {
+        let signature = (HeaderName::from_static("webhook-signature"), signature.as_deref());
+        for (name, value) in [(NOTIFICATION_ID.clone(), Some(id)), signature] {
             if let Some(Ok(value)) = value.map(HeaderValue::from_str) {
                 headers.insert(name, value);
             }
@@ -187,6 +192,25 @@ fn secret(registration: &Registration) -> Result<Option<Secret>, &'static str> {
     given.filter_map(|text| Secret::read(text)).next().transpose()
 }
 
+/// Whether everybody on the way reads what is sent as it was given: HTTP promises that for visible
+/// ASCII alone, and of no more than servers commonly take.
+fn fits_headers(registration: &Registration) -> Result<(), &'static str> {
+    let Registration { token, scheme, credentials, .. } = registration;
+    let visible = |text: &String| {
+        let letters = text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+        letters && text.trim() == text && text.len() <= LONGEST_SECRET
+    };
+    if ![token, credentials].into_iter().flatten().all(visible) {
+        return Err("its token and credentials must be visible ASCII, of at most 4096 bytes");
+    }
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let word = |scheme: &String| scheme.len() <= LONGEST_SCHEME && scheme.bytes().all(letter);
+    match scheme.as_ref().is_none_or(word) {
+        true => Ok(()),
+        false => Err("its authentication scheme must be one word, such as Bearer"),
+    }
+}
+
 /// None where a secret cannot be a header. One that signs is none: it is not sent.
 fn headers(registration: &Registration) -> Option<HeaderMap> {
     let secret = |text: &str| {
@@ -209,7 +233,8 @@ fn headers(registration: &Registration) -> Option<HeaderMap> {
         }
     }
     if let Some(credentials) = registration.credentials.as_ref().filter(sent) {
-        let scheme = registration.scheme.as_deref().unwrap_or("Bearer");
+        let given = registration.scheme.as_deref().filter(|scheme| !scheme.is_empty());
+        let scheme = given.unwrap_or("Bearer");
         headers.insert(AUTHORIZATION, secret(&format!("{scheme} {credentials}"))?);
     }
     Some(headers)

@@ -60,6 +60,9 @@ impl Target {
         if !url.username().is_empty() || url.password().is_some() {
             return Err("it must not hold a user name or a password");
         }
+        if url.port() == Some(0) {
+            return Err("there is no port 0");
+        }
         let host = host(&url, private)?;
         let named = match &host {
             Host::Loopback => false,
@@ -69,7 +72,7 @@ impl Target {
         match &host {
             Host::Loopback => {
                 let port = url.port_or_known_default();
-                if port.is_none_or(|port| port == 0 || own.contains(&port)) {
+                if port.is_none_or(|port| own.contains(&port)) {
                     return Err("it is this server itself");
                 }
             }

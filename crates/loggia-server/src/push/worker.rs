@@ -277,7 +277,7 @@ impl Pass<'_> {
                 None => &outbox.first_attempts,
                 Some(_) => &outbox.further_attempts,
             };
-            let _place = places.acquire().await;
+            let _place = places.take(&self.registration.principal, &self.origin()).await;
             outbox.courier.post(&self.registration, &name, body).await
         };
         match outcome {

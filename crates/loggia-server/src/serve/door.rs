@@ -7,13 +7,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use tower::{ServiceExt, service_fn};
 
 use crate::auth::Authenticator;
-use crate::guard::{Guard, Rejection, read_away};
+use crate::guard::{Guard, Pages, Rejection, read_away};
 
 /// A refusal of this request, where it must not be the plain one.
 pub type Render = fn(rejection: &Rejection, request: &Parts) -> Option<Response>;
@@ -47,10 +48,17 @@ impl Door {
         Guarded { door: Arc::new(self), router }
     }
 
-    async fn admit(&self, request: Request) -> Result<Request, Response> {
-        let (mut parts, body) = request.into_parts();
+    async fn admit(
+        &self,
+        mut parts: Parts,
+        body: Body,
+        pages: &Pages,
+    ) -> Result<Request, Response> {
         let judged = match self.guard.check(&parts, &body) {
-            Ok(()) => self.authenticator.identify(&parts).await,
+            Ok(()) => match pages.preflight(&parts) {
+                Some(answer) => return Err(answer),
+                None => self.authenticator.identify(&parts).await,
+            },
             Err(rejection) => Err(rejection),
         };
         match judged {
@@ -75,10 +83,14 @@ impl Guarded {
     /// The only way to the routes: through the door. Around the router and not a layer of it, which
     /// every request would have to set up anew.
     pub(super) async fn answer(&self, request: Request) -> Result<Response, Infallible> {
-        match self.door.admit(request).await {
-            Ok(request) => self.router.clone().oneshot(request).await,
-            Err(response) => Ok(response),
-        }
+        let (parts, body) = request.into_parts();
+        let pages = self.door.guard.pages(&parts);
+        let mut response = match self.door.admit(parts, body, &pages).await {
+            Ok(request) => self.router.clone().oneshot(request).await?,
+            Err(response) => response,
+        };
+        pages.tell(response.headers_mut());
+        Ok(response)
     }
 
     /// For tests that call routes without a connection.

@@ -155,10 +155,80 @@ fn web_pages_of_others_are_refused() {
             "OPTIONS /echo HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n{lines}\r\n\
              Access-Control-Request-Method: POST\r\n\r\n"
         ));
-        assert_eq!(asked.status, if *wanted == 200 { 405 } else { *wanted }, "OPTIONS {lines}");
+        let listed = lines.to_lowercase().contains("https://listed.example") && *wanted != 403;
+        let told = match wanted {
+            200 => 405,
+            _ if listed => 204,
+            _ => *wanted,
+        };
+        assert_eq!(asked.status, told, "OPTIONS {lines}");
         for reply in [got, posted, asked] {
-            assert!(!reply.head.to_lowercase().contains("access-control"), "{reply:?}");
+            let told = reply.head.to_lowercase().contains("access-control");
+            assert_eq!(told, listed, "{lines}: {reply:?}");
+            assert_eq!(reply.header("vary"), Some("Origin"), "{lines}: {reply:?}");
         }
+    }
+}
+
+/// What a browser asks before it lets a page of another origin ask.
+#[test]
+fn a_browser_is_told_about_allowed_pages_and_no_others() {
+    let allowed_origins = vec!["https://listed.example".to_owned()];
+    let server = Server::with(Setup { allowed_origins, ..Setup::default() });
+    let ask = |server: &Server, host: &str, lines: &str| {
+        server.send(&format!(
+            "OPTIONS /there-is-no-such-route HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
+             Access-Control-Request-Method: POST\r\n{lines}\r\n\r\n"
+        ))
+    };
+    let ours = format!("localhost:{}", server.port);
+    let listed = "Origin: https://listed.example\r\n\
+                  Access-Control-Request-Headers: authorization,content-type,x-other";
+    let reply = ask(&server, &ours, listed);
+    assert_eq!((reply.status, reply.body.as_str()), (204, ""));
+    let told = |name: &str| reply.header(&format!("access-control-allow-{name}"));
+    assert_eq!(told("origin"), Some("https://listed.example"));
+    assert_eq!(told("methods"), Some("GET, POST, DELETE"));
+    let headers = told("headers").unwrap();
+    assert!(headers.contains("Authorization, Content-Type, A2A-Version"), "{headers}");
+    assert!(!headers.contains("x-other"), "nothing is repeated: {headers}");
+    assert_eq!(told("credentials"), None, "cookies are not asked for");
+    assert!(!reply.head.contains('*'), "{reply:?}");
+    // Under somebody else's name it is told nothing; without the question it is no browser's.
+    let evil = ask(&server, "evil.example", listed);
+    assert_eq!((evil.status, evil.header("access-control-allow-origin")), (421, None));
+    let two = ask(&server, &ours, &format!("{listed}\r\nOrigin: https://evil.example"));
+    assert_eq!((two.status, two.header("access-control-allow-origin")), (403, None));
+    let plain = "OPTIONS /echo HTTP/1.1\r\nOrigin: https://listed.example\r\nConnection: close";
+    let plain = server.send(&format!("{plain}\r\nHost: {ours}\r\n\r\n"));
+    assert_eq!(plain.status, 401, "{plain:?}");
+    // Where no origin is allowed there is nothing to tell.
+    let closed = Server::start();
+    let reply = ask(&closed, &format!("localhost:{}", closed.port), listed);
+    assert_eq!((reply.status, reply.header("vary")), (403, None));
+    assert!(!reply.head.to_lowercase().contains("access-control"), "{reply:?}");
+    assert_eq!(closed.get("/whoami").header("vary"), None);
+}
+
+/// What another Loggia's outbox sends is what its client chose, and never our person's wish.
+#[test]
+fn a_notification_is_nobodys_request() {
+    let server = Server::start();
+    let rows = [
+        ("User-Agent: loggia/0.1.0\r\nwebhook-id: 1-2.3", 403),
+        ("user-agent: loggia/99\r\nWebhook-Id:", 403),
+        // Others' webhooks may lead here, and a client may call itself what it wants.
+        ("User-Agent: hooks/1.0\r\nwebhook-id: 1-2.3", 200),
+        ("webhook-id: 1-2.3", 200),
+        ("User-Agent: loggia/0.1.0", 200),
+    ];
+    for (lines, wanted) in rows {
+        let posted = server.post("/echo", &format!("{JSON}\r\n{lines}"), "{}");
+        assert_eq!(posted.status, wanted, "{lines}: {posted:?}");
+        if wanted == 403 {
+            assert_eq!(posted.reason(), "notification");
+        }
+        assert_eq!(server.get_with("/whoami", lines).status, 200, "nothing changes: {lines}");
     }
 }
 

@@ -52,6 +52,24 @@ fn a_token_says_who_asks() {
     assert_eq!(server.post("/healthz", "Content-Type: application/json", "{}").status, 401);
 }
 
+/// What a page of an allowed origin is answered, it may read: also that its token is wrong.
+#[test]
+fn a_page_of_an_allowed_origin_comes_with_a_token() {
+    let allowed_origins = vec!["https://listed.example".to_owned()];
+    let (_directory, server) = with_tokens(Setup { allowed_origins, ..Setup::default() });
+    let origin = "Origin: https://listed.example\r\nSec-Fetch-Site: cross-site";
+    let rows = [(bearer(EDITOR), 200), (bearer("wrong-wrong-wrong"), 401), (String::new(), 401)];
+    for (credential, wanted) in rows {
+        let lines = format!("{origin}\r\n{credential}");
+        let reply = server.get_with("/whoami", lines.trim_end());
+        assert_eq!(reply.status, wanted, "{credential}: {reply:?}");
+        let allowed = reply.header("access-control-allow-origin");
+        assert_eq!(allowed, Some("https://listed.example"), "{credential}");
+        let read = reply.header("access-control-expose-headers").unwrap();
+        assert!(read.contains("WWW-Authenticate"), "{read}");
+    }
+}
+
 #[test]
 fn a_wrong_credential_is_never_somebody() {
     let rows = [
@@ -87,7 +105,7 @@ fn a_wrong_credential_is_never_somebody() {
 }
 
 #[test]
-fn guessing_is_slow_and_locks_out_nobody_else() {
+fn guessing_is_slow_and_locks_out_nobody() {
     let (_directory, server) = with_tokens(Setup::default());
     let url = format!("http://127.0.0.1:{}/whoami", server.port);
     let wrong = |uid| curl(&["-H", &bearer("wrong-wrong-wrong"), &url], uid);
@@ -105,6 +123,12 @@ fn guessing_is_slow_and_locks_out_nobody_else() {
         let limited = tried.contains("\r\nretry-after: ") && tried.ends_with(" 429");
         assert!(limited || started.elapsed().as_secs() >= 1, "{tried}");
     }
+    for token in [EDITOR, PLAIN] {
+        let right = curl(&["-H", &bearer(token), &url], 65_534);
+        assert!(right.ends_with(" 200"), "the right one from the same place: {right}");
+    }
+    let limited = wrong(65_534);
+    assert!(limited.ends_with(" 429") || started.elapsed().as_secs() >= 1, "still: {limited}");
     assert_eq!(server.get_with("/whoami", &bearer(EDITOR)).status, 200, "another user's right one");
     assert_eq!(server.get("/whoami").status, 200);
 }

@@ -1,6 +1,7 @@
 //! The four methods in both versions: who may use them, what they show, what they keep to themselves.
 
-use loggia_testkit::{Act, Gate};
+use futures::future::join_all;
+use loggia_testkit::{Act, Gate, ScriptAgent, client};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, send1};
@@ -125,6 +126,8 @@ async fn there_are_limits() {
     }
     let refused = stage.refused("CreateTaskPushNotificationConfig", config(5)).await;
     assert_eq!(refused["code"], -32602, "{refused}");
+    let said = refused["message"].as_str().unwrap();
+    assert!(said.starts_with("There is no room for another webhook: "), "{refused}");
     // One that is there may be set up anew.
     stage.call("CreateTaskPushNotificationConfig", config(3)).await;
     // What would break out of a header.
@@ -135,6 +138,41 @@ async fn there_are_limits() {
         assert_eq!(refused["code"], -32602, "{name}: {refused}");
     }
     gate.open();
+}
+
+/// A34: what is sent in a header arrives as it was given, or is not taken.
+#[tokio::test]
+async fn secrets_are_what_a_header_carries() {
+    let gate = Gate::default();
+    let stage = Stage::doing([Act::WaitFor(gate.clone())]);
+    let webhook = Webhook::start().await;
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let (long, longest) = ("x".repeat(4_097), "x".repeat(4_096));
+    let set = |token: &str, scheme: &str, credentials: &str| {
+        json!({
+            "taskId": task, "id": "c", "url": webhook.url(), "token": token,
+            "authentication": { "scheme": scheme, "credentials": credentials },
+        })
+    };
+    for secret in ["\u{e9}", " lead", "trail ", "a\tb", "a\u{7f}", "a\nb", &long] {
+        for config in [set(secret, "Bearer", "c"), set("t", "Bearer", secret)] {
+            let refused = stage.refused("CreateTaskPushNotificationConfig", config).await;
+            assert_eq!(refused["code"], -32602, "{secret:?}: {refused}");
+            assert!(!refused.to_string().contains(&long), "nothing is repeated");
+        }
+    }
+    for scheme in ["Bea rer", "B\u{e9}arer", "Bearer:", &long] {
+        let config = set("t", scheme, "c");
+        let refused = stage.refused("CreateTaskPushNotificationConfig", config).await;
+        assert_eq!(refused["code"], -32602, "{scheme:?}: {refused}");
+    }
+    let digest = "username=\"a\", response=\"b\"";
+    for config in [set(&longest, "Bearer", &longest), set("t", "Digest", digest)] {
+        stage.call("CreateTaskPushNotificationConfig", config).await;
+    }
+    gate.open();
+    let calls = webhook.until_over().await;
+    assert_eq!(calls.last().unwrap().header("authorization"), format!("Digest {digest}"));
 }
 
 #[tokio::test]
@@ -163,6 +201,32 @@ async fn webhooks_at_work_are_limited_for_each_principal() {
         assert!(begun.elapsed() < crate::webhook::PATIENCE);
         tokio::task::yield_now().await;
     }
+}
+
+/// However many come at once, there are as many as there may be, and not one fewer.
+#[tokio::test]
+async fn the_limits_hold_for_requests_that_come_together() {
+    let mut options = crate::stage::options();
+    options.most_per_principal = 8;
+    let directory = client::directory();
+    let store = client::sqlite(directory.path());
+    let gate = Gate::default();
+    let agent = ScriptAgent::doing([Act::WaitFor(gate.clone())]);
+    let stage = Stage::with(store, agent, options);
+    let webhook = Webhook::start().await;
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let of_task = (0..32).map(|n| {
+        let config = json!({ "taskId": task, "id": format!("c{n}"), "url": webhook.url() });
+        stage.ask("ann", "CreateTaskPushNotificationConfig", config)
+    });
+    let taken = join_all(of_task).await.into_iter().filter(Result::is_ok).count();
+    let listed = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    assert_eq!((taken, listed["configs"].as_array().unwrap().len()), (5, 5), "{listed}");
+    let with_messages = (0..16)
+        .map(|_| stage.ask("ann", "SendMessage", send1("go", json!({ "url": webhook.url() }))));
+    let taken = join_all(with_messages).await.into_iter().filter(Result::is_ok).count();
+    assert_eq!(taken, 3, "beside the five");
+    gate.open();
 }
 
 /// A webhook that is set up anew goes on where it stands, at its new address.

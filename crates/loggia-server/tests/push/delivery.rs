@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use futures::future::join_all;
 use loggia_server::dispatch::Reply;
 use loggia_testkit::{Act, Gate};
 use loggia_wire::Extension;
@@ -126,6 +127,29 @@ async fn a_hanging_webhook_delays_nobody() {
     assert!(begun.elapsed() < Duration::from_secs(20));
     stage.stop().await;
     assert!(begun.elapsed() < Duration::from_secs(30), "nor does the end");
+}
+
+/// Not many of them either: not another principal, not another server of the same one. An attempt
+/// takes a minute here, longer than anybody waits.
+#[tokio::test]
+async fn many_hanging_webhooks_delay_nobody() {
+    let stage = Stage::doing([Act::say("x")]);
+    let hanging = Webhook::telling([], Answer::Hang).await;
+    let begun = Instant::now();
+    let all = (0..200)
+        .map(|_| stage.ask("ann", "SendMessage", send1("go", json!({ "url": hanging.url() }))));
+    assert!(join_all(all).await.iter().all(Result::is_ok));
+    // As many as one server gets.
+    hanging.until(|calls| calls.len() == 43).await;
+    for who in ["ann", "bob"] {
+        let fast = Webhook::start().await;
+        let sent = stage.ask(who, "SendMessage", send1("go", json!({ "url": fast.url() }))).await;
+        assert!(sent.is_ok());
+        fast.until_over().await;
+    }
+    assert!(begun.elapsed() < Duration::from_secs(50), "no attempt had ended");
+    assert_eq!(hanging.calls().len(), 43);
+    stage.stop().await;
 }
 
 /// Whatever a webhook answers, it gets every notification once more until it takes it, in order.

@@ -61,6 +61,7 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("workspace differs", condition(Condition::WorkspaceDiffers)),
         ("push not supported", condition(Condition::PushNotSupported)),
         ("push target", condition(Condition::PushTargetRefused { why: "it is a private address" })),
+        ("webhooks", condition(Condition::TooManyWebhooks { why: "delete one" })),
         ("unknown push config", condition(Condition::UnknownPushConfig)),
         ("extended card", condition(Condition::ExtendedCardNotConfigured)),
         ("extension required", condition(Condition::ExtensionRequired)),

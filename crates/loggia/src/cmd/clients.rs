@@ -8,6 +8,7 @@ use loggia_core::Millis;
 use loggia_server::auth::{Client, ClientError, Clients, Grant, KeyError, Keys, OldTokens, Secret};
 use serde_json::json;
 
+use super::by_hand::only_by_hand;
 use crate::cli::{Allow, ClientsCommand};
 use crate::compose::App;
 use crate::exit::Usage;
@@ -17,6 +18,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
     let clients = Clients::new(store.clone());
     match command {
         ClientsCommand::Add { name, scope, allow, json } => {
+            only_by_hand("register a client", app)?;
             let scopes = scope.join(" ").parse().map_err(|error| Usage(format!("{error}")))?;
             let grant = match allow {
                 None => Grant::None,
@@ -27,6 +29,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
             show(&name, &secret, json)?;
         }
         ClientsCommand::Rotate { name, json } => {
+            only_by_hand("be given a client's secret", app)?;
             let secret = clients.rotate(&name).await.map_err(explained)?;
             show(&name, &secret, json)?;
         }

@@ -10,6 +10,7 @@ use loggia_server::auth::{CODE_LIFE, Pairing, PairingError, Scopes};
 use loggia_tui::Invitation;
 use serde_json::json;
 
+use super::by_hand::only_by_hand;
 use crate::compose::App;
 use crate::exit::Usage;
 use crate::style::printable;
@@ -31,6 +32,7 @@ pub struct PairArgs {
 }
 
 pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
+    only_by_hand("let a device in", app)?;
     let scopes = scopes(&args.scope.join(" "))?;
     let now = Millis(jiff::Timestamp::now().as_millisecond());
     let pairing = Pairing::anywhere(app.open_store()?);

@@ -18,6 +18,7 @@ use loggia_core::{
 use loggia_session::{LocalClient, SessionClient, SessionHandle, SubmitError};
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::by_hand::{GO_ON, only_by_hand};
 use crate::cli::{Approve, RunArgs};
 use crate::compose::{self, App};
 use crate::config::Flags;
@@ -32,6 +33,9 @@ const PROMPT_LIMIT: u64 = 1024 * 1024;
 
 pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     let resumes = args.session.is_some() || args.continue_last;
+    if resumes {
+        only_by_hand(GO_ON, app)?;
+    }
     let prompt = read_prompt(&args.prompt, resumes)?;
     let mode = args.approve.and_then(mode_of);
     let loaded = app.load_config(&Flags { model: args.model.clone(), mode })?;

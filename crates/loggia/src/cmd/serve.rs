@@ -12,7 +12,7 @@ use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
 use loggia_server::auth::{
     AuthOptions, Authenticator, Code, OAuth, SampleClient, Scopes, TokenFile,
 };
-use loggia_server::guard::{Guard, GuardOptions, Host, HostPort, StreamLimits};
+use loggia_server::guard::{Guard, GuardOptions, Host, HostPort, StreamLimits, read_origin};
 use loggia_server::http;
 use loggia_server::presence::Presence;
 use loggia_server::push::PushOptions;
@@ -27,6 +27,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
+use super::by_hand::{GO_ON, only_by_hand};
 use crate::cli::Pass;
 use crate::cli::port;
 use crate::clones;
@@ -101,6 +102,7 @@ pub struct ShareArgs {
 
 /// Many sessions, without a terminal.
 pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
+    only_by_hand("serve the sessions of this user", app)?;
     let config = configured(&args.share, app)?;
     let bound = bind(&args.share, args.port, &config)?;
     let setup = Setup::new(&args.share, config, app, "loggia serve").await?;
@@ -129,6 +131,9 @@ pub async fn share(
     session: Option<String>,
     app: &App,
 ) -> anyhow::Result<ExitCode> {
+    if session.is_some() {
+        only_by_hand(GO_ON, app)?;
+    }
     let config = configured(&args, app)?;
     let bound = bind(&args, port, &config)?;
     let setup = Setup::new(&args, config, app, "loggia").await?;
@@ -569,7 +574,14 @@ fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
     };
     let allowed_hosts = args.allowed_hosts.iter().map(host).collect::<Result<Vec<_>, _>>()?;
     let allowed_hosts = allowed_hosts.into_iter().chain(public_hosts(args)).collect();
-    let allowed_origins = args.allowed_origins.clone();
+    let origin = |text: &String| {
+        read_origin(text).ok_or_else(|| {
+            let why = "one origin as browsers write it, such as https://console.example, without a \
+                       path, and not all of them";
+            usage(format!("`{text}` is no origin: --allowed-origin takes {why}"))
+        })
+    };
+    let allowed_origins = args.allowed_origins.iter().map(origin).collect::<Result<_, _>>()?;
     let forms = vec![http::TOKEN.to_owned()];
     Ok(GuardOptions { allowed_hosts, allowed_origins, forms, ..GuardOptions::default() })
 }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
+use super::by_hand::only_by_hand;
 use crate::compose::App;
 use crate::config::trust::{Said, Trust};
 use crate::config::{PROJECT_FILE, project_settings};
@@ -69,11 +70,7 @@ fn revoke(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
 
 /// The file is read before it is trusted: nobody agrees to what cannot be understood.
 fn agree(trust: &Trust, directory: &Path, app: &App) -> anyhow::Result<String> {
-    // Commands of the agent carry this mark. It stops an accident, not an attack: that is stopped by
-    // the question that every command asks.
-    if app.environment.get("LOGGIA").is_some() {
-        bail!("a command that Loggia runs cannot trust a directory: do it in your own terminal");
-    }
+    only_by_hand("trust a directory", app)?;
     let path = directory.join(PROJECT_FILE);
     let mut keys: Vec<(&str, usize)> = Vec::new();
     for entry in project_settings(directory)? {

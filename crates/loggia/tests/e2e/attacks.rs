@@ -181,6 +181,52 @@ async fn nobody_declares_their_own_privileges() {
     assert_eq!(error["data"]["reason"], "workspace-differs", "{task}: {refused:?}");
 }
 
+/// A15 without a server: a command does not go on in a session where a question is open, serves none,
+/// and lets nobody in.
+#[test]
+fn a_command_does_not_answer_through_the_command_line() {
+    let machine = Machine::new();
+    assert_eq!(machine.run(&["run", "write victim.txt: x"]).code, 3);
+    let session = machine.sessions().remove(0);
+    let before = machine.log(&session).len();
+    let tries = [
+        format!("run --approve all --session {session}"),
+        format!("run --session {session} 'say mine'"),
+        "run --continue --approve all".to_owned(),
+        format!("--a2a-port 0 --session {session}"),
+        "serve --port 0".to_owned(),
+        "clients add evil --scope read,prompt,approve,admin".to_owned(),
+        "clients rotate ann".to_owned(),
+        "pair https://box.example".to_owned(),
+    ];
+    let ann = machine.run(&["clients", "add", "ann"]);
+    assert_eq!(ann.code, 0, "{}", ann.err);
+    let program = Machine::program().display();
+    let mut script = format!("export LOGGIA_HOME={}\n", machine.home().display());
+    for attempt in &tries {
+        script += &format!("timeout 20 {program} {attempt} </dev/null; echo ended $?\n");
+    }
+    // A session of its own is nobody else's.
+    script += &format!("{program} run 'say nested' </dev/null; echo ended $?\n");
+    machine.write("steal.sh", &script);
+    let ran = machine.run(&["run", "--approve", "all", "run sh steal.sh"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let own = machine.sessions().into_iter().find(|other| {
+        let log = machine.log(other);
+        log.iter().any(|envelope| matches!(envelope.event, Event::CallEnded { .. }))
+    });
+    let log = machine.log(&own.unwrap());
+    let ended = log.iter().find(|envelope| matches!(envelope.event, Event::CallEnded { .. }));
+    let ended = serde_json::to_string(ended.unwrap()).unwrap();
+    assert_eq!(ended.matches("in your own terminal").count(), tries.len(), "{ended}");
+    assert_eq!(ended.matches("ended 1").count(), tries.len(), "{ended}");
+    assert!(ended.contains("nested") && ended.contains("ended 0"), "{ended}");
+    assert_eq!(machine.log(&session).len(), before, "nothing happened there");
+    assert_eq!(machine.read("victim.txt"), None);
+    let clients = machine.run(&["clients", "list"]).out;
+    assert!(clients.contains("ann") && !clients.contains("evil"), "{clients}");
+}
+
 /// A15: what a command started gets nothing, not even with a token that it found.
 #[tokio::test]
 async fn a_token_does_not_help_a_command() {

@@ -139,6 +139,48 @@ async fn the_card_says_so_and_so_it_is() {
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
+/// A client of one Loggia names another as its webhook. What comes there comes from a process of the
+/// same user, and is still not the person's wish.
+#[tokio::test]
+async fn a_notification_does_not_act_on_another_loggia() {
+    let (ours, theirs) = (Machine::new(), Machine::new());
+    let sender = Served::shared(&ours, &[]);
+    let served = Served::start(&theirs, &["serve", "--port", "0"]);
+    let sent = served.call("SendMessage", message("wait 60s", &Value::Null)).await;
+    let task = sent["result"]["task"]["id"].as_str().unwrap();
+    let webhook = Webhook::start();
+    sender.call("SendMessage", message("say x", &json!({ "url": webhook.url() }))).await;
+    let call = webhook.next();
+    call.reply("410 Gone");
+    // Word for word what would have come, had this been its address.
+    let address = format!("127.0.0.1:{}", served.port);
+    let head = call.head.replace(&format!("127.0.0.1:{}", webhook.port), &address);
+    let head = head.replace("POST /hook ", &format!("POST /tasks/{task}:cancel "));
+    assert!(head.contains("webhook-id: ") && head.contains(&address), "{head}");
+    let post = |head: &str| {
+        let mut stream = served.connect();
+        let lines = head.trim_end().lines();
+        let lines = lines.filter(|line| !line.to_lowercase().starts_with("content-length"));
+        let head = lines.collect::<Vec<_>>().join("\r\n");
+        let end = "Connection: close\r\nContent-Length: 2\r\n\r\n{}";
+        stream.write_all(format!("{head}\r\n{end}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let refused = post(&head);
+    assert!(refused.starts_with("HTTP/1.1 403 ") && refused.contains("notification"), "{refused}");
+    let state = async || {
+        let found = served.call("GetTask", json!({ "id": task })).await;
+        found["result"]["status"]["state"].clone()
+    };
+    assert_eq!(state().await, "TASK_STATE_WORKING");
+    let unnamed = head.lines().filter(|line| !line.starts_with("webhook-id"));
+    let done = post(&unnamed.collect::<Vec<_>>().join("\r\n"));
+    assert!(done.starts_with("HTTP/1.1 200 "), "it is refused for nothing else: {done}");
+    assert_eq!(state().await, "TASK_STATE_CANCELED");
+}
+
 /// R18: one webhook never answers. Its task's own stream, other streams, another webhook and the end
 /// of the process do not wait for it.
 #[tokio::test]

@@ -7,6 +7,18 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::driver::Machine;
 use crate::served::{Served, text_message};
 
+/// Not all of them at once, and nothing that no browser would ever send.
+#[test]
+fn an_allowed_origin_is_one_origin() {
+    let machine = Machine::new();
+    for origin in ["*", "https://*.example", "null", "https://console.example/", "console.example"]
+    {
+        let ran = machine.run(&["serve", "--port", "0", "--allowed-origin", origin]);
+        assert_eq!(ran.code, 2, "{origin}: {}", ran.err);
+        assert!(ran.err.contains(&format!("`{origin}` is no origin")), "{}", ran.err);
+    }
+}
+
 /// R24: a sentence and exit code 2, and nothing is left behind.
 #[tokio::test]
 async fn ports_that_cannot_be_had() {
