@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::ws::{Message, WebSocket};
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::{Command, Seq};
@@ -13,8 +12,9 @@ use loggia_session::{SessionHandle, SubmitError};
 use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
 use loggia_wire::{Dialect, WireError, refuse};
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
 
-use super::ws::line::{self, Close, Hearing, Taking};
+use super::ws::line::{self, Close, Hearing, Taking, WebSocket};
 use crate::auth::Scopes;
 use crate::dispatch::out_of_scope;
 use crate::serve::Stopping;
@@ -141,7 +141,9 @@ impl Hear<'_> {
                 Message::Binary(_) => {
                     Update::Failed { id: None, message: "a frame must be text".into() }
                 }
-                Message::Ping(_) | Message::Pong(_) | Message::Close(_) => continue,
+                Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {
+                    continue;
+                }
             };
             if self.answers.send(answer).await.is_err() {
                 return Close::Silent;

@@ -6,30 +6,32 @@
 
 mod key;
 pub(super) mod line;
+mod upgrade;
+mod whole;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, Violation, WireError, attach,
+    Body, Call, Condition, Dialect, Extension, FrameId, Id, View, Violation, WireError,
     check_tenant, check_version, decode, dialect_of, refuse, streams,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::key::Key;
-use self::line::{Close, Hearing, Taking};
-use super::BODY_LIMIT;
+use self::line::{Close, Hearing, Taking, WebSocket};
+use self::upgrade::Upgrade;
 use crate::dispatch::{Reply, TaskFrames, out_of_scope};
 use crate::peer::Peer;
 use crate::projection::{Encoded, Frames};
@@ -38,10 +40,6 @@ use crate::state::{Caller, Server, Shape};
 
 /// Batches waiting for the socket. Full: the client's own streams wait.
 const OUTBOX: usize = 8;
-/// A thousand sockets have a thousand of each, which never shrink; most clients say little, and get
-/// as much at a time as they can read in a moment.
-const READ_BUFFER: usize = 1024;
-const WRITE_BUFFER: usize = 4 * 1024;
 /// Streams and followed sessions of one socket.
 const STREAMS: usize = 256;
 
@@ -71,16 +69,11 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         Err(rejection) => return rejection.into_response(),
     };
     let (mut parts, _) = request.into_parts();
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+    let upgrade = match Upgrade::of(&mut parts).await {
         Ok(upgrade) => upgrade,
-        Err(rejection) => return rejection.into_response(),
+        Err(refused) => return refused,
     };
-    let upgrade = upgrade
-        .max_message_size(BODY_LIMIT)
-        .max_frame_size(BODY_LIMIT)
-        .protocols([attach::SUBPROTOCOL]);
-    let upgrade = upgrade.read_buffer_size(READ_BUFFER).write_buffer_size(WRITE_BUFFER);
-    let attaches = upgrade.selected_protocol().is_some();
+    let attaches = upgrade.attaches;
     // A client joins with its upgrade: what happens while the socket is set up is for it as well.
     if !attaches
         && caller.principal.scopes.read
@@ -90,7 +83,8 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
     {
         query.after = Some(FrameId { seq: handle.head(), k: u32::MAX });
     }
-    upgrade.on_upgrade(async move |socket| {
+    let time = server.limits.silence;
+    upgrade.answer(time, async move |socket| {
         let _place = place;
         if attaches {
             return Box::pin(attach_to(server, caller, query, socket, stopping)).await;
@@ -297,7 +291,7 @@ async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
     mut texts: Option<Texts>,
     outgoing: &mut mpsc::Receiver<Texts>,
-) -> Result<(), axum::Error> {
+) -> Result<(), tungstenite::Error> {
     if texts.is_none() {
         sink.feed(Message::Ping(bytes::Bytes::new())).await?;
     }
@@ -329,7 +323,7 @@ impl Connection {
                 }
                 Message::Text(text) => Box::pin(self.take(&text)).await,
                 Message::Binary(_) => self.refuse(Id::NULL, &NOT_TEXT).await,
-                Message::Ping(_) | Message::Pong(_) | Message::Close(_) => {}
+                Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {}
             }
         }
     }

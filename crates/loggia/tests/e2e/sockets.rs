@@ -2,6 +2,7 @@
 //! What docs/protocols/websocket.md says, sentence by sentence.
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
@@ -139,13 +140,12 @@ async fn a_cancelled_stream_ends_before_the_answer_and_its_task_goes_on() {
 #[tokio::test]
 async fn nothing_of_a_stream_comes_after_its_cancel() {
     let machine = Machine::new();
-    let model = machine.script(
-        "busy.toml",
-        "[[rule]]\nsteps = [ { repeat = 40, step = { thought = \"x\", subject = \"s\", delay = \"1ms\" } } ]\n",
-    );
+    let busy =
+        "[[rule]]\nsteps = [ { repeat = 300, step = { thought = \"x\", subject = \"s\" } } ]\n";
+    let model = machine.script("busy.toml", busy);
     let served = Served::start(&machine, &["serve", "--port", "0", "--model", &model]);
     let mut socket = served.socket("").await;
-    for round in 0..100 {
+    for round in 0..1_000 {
         socket.seen.clear();
         socket.feed(1, "message/stream", json!({ "message": text_message("go") })).await;
         if round % 2 == 0 {
@@ -243,10 +243,7 @@ async fn who_takes_an_answer_slowly_gets_all_of_it() {
         let body =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": task } });
         let body = body.to_string();
-        let length = u8::try_from(body.len()).unwrap();
-        assert!(length < 126);
-        stream.write_all(&[0x81, 0x80 | length, 0, 0, 0, 0]).unwrap();
-        stream.write_all(body.as_bytes()).unwrap();
+        write_frame(&mut stream, 0x81, body.as_bytes());
         let begun = Instant::now();
         let (mut taken, mut piece) = (0, vec![0; PIECE]);
         while taken < BYTES {
@@ -262,4 +259,78 @@ async fn who_takes_an_answer_slowly_gets_all_of_it() {
         taken
     });
     assert!(taken >= BYTES, "cut after {taken} bytes");
+}
+
+/// A frame as it is on the line: its first byte, and what is in it. From a client they are masked, here with zeros.
+fn write_frame(stream: &mut TcpStream, kind: u8, content: &[u8]) {
+    let length = 0x80 | u8::try_from(content.len()).unwrap();
+    assert!(content.len() < 126);
+    stream.write_all(&[&[kind, length, 0, 0, 0, 0], content].concat()).unwrap();
+}
+
+fn read_frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).unwrap();
+    let mut length = usize::from(head[1]);
+    if length == 126 {
+        let mut long = [0; 2];
+        stream.read_exact(&mut long).unwrap();
+        length = u16::from_be_bytes(long).into();
+    }
+    let mut content = vec![0; length];
+    stream.read_exact(&mut content).unwrap();
+    (head[0], content)
+}
+
+/// A message has its time, whatever else is heard of the client meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_does_not_end_is_not_waited_for() {
+    const FIRST: u8 = 0x01;
+    const MORE: u8 = 0x00;
+    const LAST: u8 = 0x80;
+    const TEXT: u8 = 0x81;
+    const CLOSE: u8 = 0x88;
+    const PING: u8 = 0x89;
+    const PONG: u8 = 0x8a;
+    let machine = Machine::new();
+    machine.configure("[server]\nidle_seconds = 2\n");
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    tokio::task::block_in_place(|| {
+        let mut stream = raw_socket(&served);
+        let body = br#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#;
+        // One that is complete is answered, however many pieces it has and whatever is between them.
+        for piece in 0..3 {
+            let (head, tail) = body.split_at(10 + piece);
+            write_frame(&mut stream, FIRST, head);
+            write_frame(&mut stream, PONG, b"");
+            write_frame(&mut stream, MORE, b"");
+            write_frame(&mut stream, LAST, tail);
+            let answer = loop {
+                match read_frame(&mut stream) {
+                    (TEXT, answer) => break String::from_utf8(answer).unwrap(),
+                    (PING, content) => write_frame(&mut stream, PONG, &content),
+                    other => panic!("{other:?}"),
+                }
+            };
+            assert!(answer.contains("totalSize"), "{answer}");
+        }
+        let begun = Instant::now();
+        write_frame(&mut stream, FIRST, body);
+        loop {
+            match read_frame(&mut stream) {
+                // It is alive, and goes on without coming to an end.
+                (PING, content) => {
+                    write_frame(&mut stream, PONG, &content);
+                    write_frame(&mut stream, MORE, b"");
+                }
+                (CLOSE, content) => {
+                    assert_eq!(u16::from_be_bytes([content[0], content[1]]), 1008);
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "it is still waited for");
+        }
+        println!("closed after {:?}", begun.elapsed());
+    });
 }

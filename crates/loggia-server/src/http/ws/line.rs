@@ -2,16 +2,23 @@
 //!
 //! Who takes nothing is found out by the socket below (see `serve::socket`), as for everything else.
 
-use std::error::Error;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures::future::poll_immediate;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
-use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
+
+use super::whole::{Unfinished, Whole};
+
+/// A socket, after its upgrade.
+pub(in crate::http) type WebSocket = WebSocketStream<Whole<TokioIo<Upgraded>>>;
 
 // Close codes of RFC 6455 and its registry.
 const GOING_AWAY: u16 = 1001;
@@ -49,7 +56,7 @@ impl Close {
                 Self::Answered => sink.flush().await,
                 Self::With(code, reason) => {
                     let reason = Utf8Bytes::from_static(reason);
-                    sink.send(Message::Close(Some(CloseFrame { code, reason }))).await
+                    sink.send(Message::Close(Some(CloseFrame { code: code.into(), reason }))).await
                 }
             }
         };
@@ -58,13 +65,17 @@ impl Close {
     }
 
     /// What is said to a client whose frames can not be read any further.
-    fn after(error: &axum::Error) -> Self {
-        let cause = error.source().and_then(|cause| cause.downcast_ref::<tungstenite::Error>());
-        match cause {
-            Some(tungstenite::Error::Capacity(_)) => Self::With(TOO_LARGE, "larger than 10 MiB"),
-            Some(tungstenite::Error::Utf8(_)) => Self::With(NOT_TEXT_AT_ALL, "text must be UTF-8"),
-            Some(tungstenite::Error::Protocol(_)) => {
+    fn after(error: &tungstenite::Error) -> Self {
+        match error {
+            tungstenite::Error::Capacity(_) => Self::With(TOO_LARGE, "larger than 10 MiB"),
+            tungstenite::Error::Utf8(_) => Self::With(NOT_TEXT_AT_ALL, "text must be UTF-8"),
+            tungstenite::Error::Protocol(_) => {
                 Self::With(PROTOCOL_ERROR, "not the WebSocket protocol")
+            }
+            tungstenite::Error::Io(error)
+                if error.get_ref().is_some_and(|error| error.is::<Unfinished>()) =>
+            {
+                Self::With(POLICY, "the message was not complete in time")
             }
             _ => Self::Silent,
         }
