@@ -11,6 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
+use crate::authority::Authority;
 use crate::driver::Machine;
 use crate::floods::raw_socket;
 use crate::served::{Served, Socket, text_message};
@@ -46,19 +47,26 @@ fn ends(value: &Value, id: &Value) -> bool {
 #[tokio::test]
 async fn a_close_is_answered() {
     let machine = Machine::new();
-    let served = Served::shared(&machine, &["--model", &endless(&machine)]);
-    served.call("message/send", json!({ "message": text_message("go") })).await;
-    let attached = ("Sec-WebSocket-Protocol", "loggia".to_owned());
-    // One that follows, one that is attached, and one that is closed as soon as it is open.
-    for (headers, first) in [(None, true), (Some(attached), true), (None, false)] {
-        let mut socket = served.upgrade("?after=0", headers).await.unwrap();
-        if first {
-            socket.next().await;
+    let model = endless(&machine);
+    let arguments = ["--a2a-port", "0", "--model", &model];
+    let authority = Authority::new(&machine);
+    for served in
+        [Served::start(&machine, &arguments), Served::encrypted(&machine, &authority, &arguments)]
+    {
+        served.call("message/send", json!({ "message": text_message("go") })).await;
+        let attached = ("Sec-WebSocket-Protocol", "loggia".to_owned());
+        // One that follows, one that is attached, and one that is closed as soon as it is open.
+        for (headers, first) in [(None, true), (Some(attached), true), (None, false)] {
+            let mut socket = served.upgrade("?after=0", headers).await.unwrap();
+            if first {
+                socket.next().await;
+            }
+            let frame = CloseFrame { code: CloseCode::Library(4321), reason: "bye".into() };
+            socket.stream.close(Some(frame)).await.unwrap();
+            assert_eq!(socket.end().await, Some(CloseCode::Library(4321)));
+            let more = socket.stream.next().await;
+            assert!(!matches!(more, Some(Ok(_))), "nothing after it: {more:?}");
         }
-        let frame = CloseFrame { code: CloseCode::Library(4321), reason: "bye".into() };
-        socket.stream.close(Some(frame)).await.unwrap();
-        assert_eq!(socket.end().await, Some(CloseCode::Library(4321)));
-        assert!(socket.stream.next().await.is_none(), "and nothing after it");
     }
 }
 
