@@ -7,7 +7,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Who asks for more only after this long was busy with something else.
+const A_WHILE: Duration = Duration::from_secs(1);
 
 /// A message took too long.
 #[derive(Debug, thiserror::Error)]
@@ -20,11 +23,23 @@ pub(in crate::http) struct Whole<S> {
     frames: Frames,
     /// While a message is under way.
     timer: Option<Pin<Box<Sleep>>>,
+    /// Since when it is not the client that is waited for, but who reads.
+    handed_over: Option<Instant>,
 }
 
 impl<S> Whole<S> {
     pub(super) fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, frames: Frames::default(), timer: None }
+        Self { stream, limit, frames: Frames::default(), timer: None, handed_over: None }
+    }
+
+    /// The time in which nobody has read is not the client's.
+    fn read_on(&mut self) {
+        if let (Some(since), Some(timer)) = (self.handed_over.take(), &mut self.timer)
+            && since.elapsed() >= A_WHILE
+        {
+            let deadline = timer.deadline() + since.elapsed();
+            timer.as_mut().reset(deadline);
+        }
     }
 
     fn note(&mut self, bytes: &[u8]) {
@@ -44,6 +59,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Whole<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.read_on();
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         if read.is_ready() {
@@ -54,6 +70,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Whole<S> {
             && timer.as_mut().poll(context).is_ready()
         {
             return Poll::Ready(Err(io::Error::other(Unfinished)));
+        }
+        if this.timer.is_some() && read.is_ready() {
+            this.handed_over = Some(Instant::now());
         }
         read
     }
@@ -154,7 +173,57 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::{advance, timeout};
+
     use super::*;
+
+    const TIME: Duration = Duration::from_secs(75);
+
+    /// A message has as long as it takes to read it, and no longer than its time to come.
+    #[tokio::test(start_paused = true)]
+    async fn only_the_client_is_hurried() {
+        let (mut client, server) = duplex(1 << 10);
+        let mut server = Whole::new(server, TIME);
+        let mut piece = [0; 10];
+        let message = frame(0x81, 100);
+        client.write_all(&message[..50]).await.unwrap();
+        server.read_exact(&mut piece).await.unwrap();
+        // Whoever reads has something else to do; then there is still all the time.
+        advance(TIME * 2).await;
+        server.read_exact(&mut piece).await.unwrap();
+        assert!(timeout(TIME / 2, server.read_exact(&mut [0; 100])).await.is_err(), "it may come");
+        client.write_all(&message[50..]).await.unwrap();
+        server.read_exact(&mut [0; 56]).await.unwrap();
+        // Between messages nothing is waited for; in one that stays away, for its time.
+        assert!(timeout(TIME * 2, server.read(&mut piece)).await.is_err());
+        client.write_all(&[0x01]).await.unwrap();
+        let begun = Instant::now();
+        server.read_exact(&mut piece[..1]).await.unwrap();
+        let error = server.read(&mut piece).await.unwrap_err();
+        assert!(error.get_ref().unwrap().is::<Unfinished>(), "{error}");
+        assert!(begun.elapsed() >= TIME && begun.elapsed() < TIME * 2, "{:?}", begun.elapsed());
+    }
+
+    /// Pieces without end are no message, however fast they come.
+    #[tokio::test(start_paused = true)]
+    async fn pieces_without_end_have_their_time() {
+        let (mut client, server) = duplex(1 << 10);
+        let mut server = Whole::new(server, TIME);
+        let piece = frame(0x00, 0);
+        client.write_all(&frame(0x01, 0)).await.unwrap();
+        let mut pieces = 0;
+        let read = loop {
+            client.write_all(&piece).await.unwrap();
+            advance(Duration::from_millis(900)).await;
+            match server.read(&mut [0; 64]).await {
+                Ok(_) => pieces += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(read.get_ref().unwrap().is::<Unfinished>(), "{read}");
+        assert!((80..90).contains(&pieces), "{pieces}");
+    }
 
     fn frame(kind: u8, length: usize) -> Vec<u8> {
         let head = match length {
