@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -66,6 +67,26 @@ async fn a_close_is_answered() {
             assert_eq!(socket.end().await, Some(CloseCode::Library(4321)));
             let more = socket.stream.next().await;
             assert!(!matches!(more, Some(Ok(_))), "nothing after it: {more:?}");
+        }
+    }
+}
+
+/// Whatever is spoken on it, a socket that can not be read is closed with the reason.
+#[tokio::test]
+async fn what_is_no_message_is_told_why() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let announced = [&[0x81, 0xff][..], &(11u64 << 20).to_be_bytes(), &[0; 4]].concat();
+    let table = [
+        (announced.as_slice(), CloseCode::Size),
+        (&[0xff, 0x80, 0, 0, 0, 0], CloseCode::Protocol),
+        (&[0x81, 0x81, 0, 0, 0, 0, 0xff], CloseCode::Invalid),
+    ];
+    for (bytes, code) in table {
+        for protocol in [None, Some(("Sec-WebSocket-Protocol", "loggia".to_owned()))] {
+            let mut socket = served.upgrade("", protocol.clone()).await.unwrap();
+            socket.stream.get_mut().write_all(bytes).await.unwrap();
+            assert_eq!(socket.end().await, Some(code), "{protocol:?}");
         }
     }
 }
