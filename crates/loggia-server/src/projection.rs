@@ -12,7 +12,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{Follower, SessionHandle, StoreError};
@@ -20,6 +19,7 @@ use loggia_wire::{End, Frame, FrameId, Projector, Shown, View, context};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::pacer::Pacer;
 

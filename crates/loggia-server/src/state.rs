@@ -33,16 +33,13 @@ const WARM: usize = 256;
 #[derive(Debug, Clone, Copy)]
 pub struct ClientLimits {
     pub streams: StreamLimits,
-    /// A WebSocket that takes nothing for this long is closed; its client resumes by cursor.
-    pub stall: Duration,
     /// A WebSocket that is not heard of for this long, not even by a pong, is closed.
     pub silence: Duration,
 }
 
 impl Default for ClientLimits {
     fn default() -> Self {
-        let (stall, silence) = (Duration::from_secs(30), Duration::from_secs(75));
-        Self { streams: StreamLimits::default(), stall, silence }
+        Self { streams: StreamLimits::default(), silence: Duration::from_secs(75) }
     }
 }
 

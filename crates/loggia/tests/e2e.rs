@@ -99,6 +99,8 @@ mod shared;
 mod sharing;
 #[path = "e2e/slash.rs"]
 mod slash;
+#[path = "e2e/sockets.rs"]
+mod sockets;
 #[path = "e2e/stills.rs"]
 mod stills;
 #[path = "e2e/store_faults.rs"]

@@ -4,18 +4,17 @@
 //! does not read its socket holds up nobody.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
-use futures::stream::{SplitSink, SplitStream};
+use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::{Command, Seq};
 use loggia_session::{SessionHandle, SubmitError};
 use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
 use loggia_wire::{Dialect, WireError, refuse};
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Message;
 
-use super::ws::{GOING_AWAY, POLICY, TENURE_OVER, TRY_AGAIN_LATER};
+use super::ws::line::{self, Close, Hearing, Taking, WebSocket};
 use crate::auth::Scopes;
 use crate::dispatch::out_of_scope;
 use crate::serve::Stopping;
@@ -45,12 +44,23 @@ pub(super) async fn serve(
     };
     let _present = server.presence.join(&caller.origin);
     let (answers, outgoing) = mpsc::channel(ANSWERS);
-    let show = Show { server: &server, handle: &handle, caller: &caller, outgoing, stopping };
+    let taking = Taking::new();
+    let hearing = Hearing::new(source, server.limits.silence, &taking);
+    let show = Show {
+        server: &server,
+        handle: &handle,
+        caller: &caller,
+        outgoing,
+        stopping,
+        taking: &taking,
+    };
     let hear = Hear { server: &server, handle: &handle, caller: &caller, answers };
-    tokio::select! {
-        () = show.run(sink, after) => {}
-        () = hear.run(source) => {}
-    }
+    let close = tokio::select! {
+        close = show.run(&mut sink, after) => close,
+        close = hear.run(hearing) => close,
+        () = caller.principal.tenure.clone().over() => Close::TENURE_OVER,
+    };
+    close.say(&mut sink).await;
 }
 
 struct Show<'a> {
@@ -59,11 +69,12 @@ struct Show<'a> {
     caller: &'a Caller,
     outgoing: mpsc::Receiver<Update>,
     stopping: Stopping,
+    taking: &'a Taking,
 }
 
 impl Show<'_> {
     /// Facts, answers and who is there, until either end goes.
-    async fn run(mut self, mut sink: SplitSink<WebSocket, Message>, after: Seq) {
+    async fn run(mut self, sink: &mut SplitSink<WebSocket, Message>, after: Seq) -> Close {
         let welcome = Update::Welcome {
             session: self.handle.id().clone(),
             head: self.handle.head(),
@@ -71,19 +82,16 @@ impl Show<'_> {
             // Nobody is kept out because a file could not be read.
             commands: self.server.custom_of(self.handle).await.unwrap_or_default(),
         };
-        let limits = self.server.limits;
         let mut present = self.server.presence.watch();
         present.mark_changed();
         let mut follower = self.handle.follow(after);
-        let mut tenure = std::pin::pin!(self.caller.principal.tenure.clone().over());
-        let mut ping = tokio::time::interval(limits.silence * 2 / 5);
+        let mut ping = line::pings(self.server.limits.silence);
         let mut batch = vec![text(&welcome)];
-        let (code, reason) = loop {
+        loop {
             for message in batch.drain(..) {
-                match tokio::time::timeout(limits.stall, sink.send(message)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) => return,
-                    Err(_) => return close(sink, TRY_AGAIN_LATER, "overrun: attach again").await,
+                // It is gone, or has taken nothing for too long.
+                if self.taking.during(sink.send(message)).await.is_err() {
+                    return Close::Silent;
                 }
             }
             tokio::select! {
@@ -92,7 +100,7 @@ impl Show<'_> {
                     Ok(Some(events)) => batch.extend(events.iter().map(|envelope| {
                         text(&Update::Event { envelope: envelope.clone() })
                     })),
-                    Ok(None) | Err(_) => break (GOING_AWAY, "the session stopped"),
+                    Ok(None) | Err(_) => return Close::STOPPED,
                 },
                 Ok(()) = present.changed() => {
                     let clients = present.borrow_and_update().clone();
@@ -100,19 +108,10 @@ impl Show<'_> {
                     batch.push(text(&Update::Present { clients }));
                 }
                 _ = ping.tick() => batch.push(Message::Ping(bytes::Bytes::new())),
-                () = self.stopping.told() => break (GOING_AWAY, "stopping"),
-                () = &mut tenure => break (POLICY, TENURE_OVER),
+                () = self.stopping.told() => return Close::STOPPING,
             }
-        };
-        close(sink, code, reason).await;
+        }
     }
-}
-
-async fn close(mut sink: SplitSink<WebSocket, Message>, code: u16, reason: &'static str) {
-    let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
-    // The client may be gone already.
-    let last = sink.send(Message::Close(Some(frame)));
-    let _ = tokio::time::timeout(Duration::from_secs(1), last).await;
 }
 
 struct Hear<'a> {
@@ -124,13 +123,16 @@ struct Hear<'a> {
 
 impl Hear<'_> {
     /// Commands, one after the other, until the client goes or is silent for too long.
-    async fn run(self, mut source: SplitStream<WebSocket>) {
-        let silence = self.server.limits.silence;
-        while let Ok(Some(Ok(message))) = tokio::time::timeout(silence, source.next()).await {
+    async fn run(self, mut hearing: Hearing<'_>) -> Close {
+        loop {
+            let message = match hearing.next().await {
+                Ok(message) => message,
+                Err(close) => return close,
+            };
             let answer = match message {
-                // Who was taken back is heard no more; the other side closes with the reason.
+                // Who was taken back is heard no more.
                 Message::Text(_) if !self.caller.principal.tenure.holds().await => {
-                    return std::future::pending().await;
+                    return Close::TENURE_OVER;
                 }
                 Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
                     Ok(wanted) => self.take(wanted).await,
@@ -139,11 +141,12 @@ impl Hear<'_> {
                 Message::Binary(_) => {
                     Update::Failed { id: None, message: "a frame must be text".into() }
                 }
-                Message::Ping(_) | Message::Pong(_) => continue,
-                Message::Close(_) => return,
+                Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {
+                    continue;
+                }
             };
             if self.answers.send(answer).await.is_err() {
-                return;
+                return Close::Silent;
             }
         }
     }

@@ -4,55 +4,47 @@
 //! every frame of the sessions it follows. All of it is read by cursor: a client that does not read
 //! its socket holds up its own tasks and nobody else's.
 
+mod key;
+pub(super) mod line;
+mod upgrade;
+mod whole;
+
 use std::collections::HashMap;
-use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use futures::stream::{SplitSink, SplitStream};
+use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
     Body, Call, Condition, Dialect, Extension, FrameId, Id, View, Violation, WireError,
-    answered_in, attach, check_call_version, check_tenant, check_version, decode, refuse,
+    answered_in, check_call_version, check_tenant, check_version, decode, refuse, streams,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::BODY_LIMIT;
+use self::key::Key;
+use self::line::{Close, Hearing, Taking, WebSocket};
+use self::upgrade::Upgrade;
 use crate::dispatch::{Reply, TaskFrames, out_of_scope};
 use crate::peer::Peer;
 use crate::projection::{Encoded, Frames};
 use crate::serve::Stopping;
-use crate::state::{Caller, ClientLimits, Server, Shape};
+use crate::state::{Caller, Server, Shape};
 
 /// Batches waiting for the socket. Full: the client's own streams wait.
 const OUTBOX: usize = 8;
-/// A thousand sockets have a thousand of each, which never shrink; most clients say little, and get
-/// as much at a time as they can read in a moment.
-const READ_BUFFER: usize = 1024;
-const WRITE_BUFFER: usize = 4 * 1024;
 /// Streams and followed sessions of one socket.
 const STREAMS: usize = 256;
 
 /// How the log looks on the socket: the extension is always on here.
 const VIEW: View = View { dialect: Dialect::A2a03, extension: Extension::On };
-
-// Close codes of RFC 6455 and its registry.
-pub(super) const GOING_AWAY: u16 = 1001;
-const PROTOCOL_ERROR: u16 = 1002;
-const NOT_TEXT_AT_ALL: u16 = 1007;
-const TOO_LARGE: u16 = 1009;
-pub(super) const POLICY: u16 = 1008;
-pub(super) const TRY_AGAIN_LATER: u16 = 1013;
-/// Why a socket is closed whose client is nobody any more.
-pub(super) const TENURE_OVER: &str = "the token is over: come back with a new one";
 
 pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Response {
     let Some(mut caller) = super::caller(&request) else {
@@ -77,16 +69,11 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         Err(rejection) => return rejection.into_response(),
     };
     let (mut parts, _) = request.into_parts();
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+    let upgrade = match Upgrade::of(&mut parts).await {
         Ok(upgrade) => upgrade,
-        Err(rejection) => return rejection.into_response(),
+        Err(refused) => return refused,
     };
-    let upgrade = upgrade
-        .max_message_size(BODY_LIMIT)
-        .max_frame_size(BODY_LIMIT)
-        .protocols([attach::SUBPROTOCOL]);
-    let upgrade = upgrade.read_buffer_size(READ_BUFFER).write_buffer_size(WRITE_BUFFER);
-    let attaches = upgrade.selected_protocol().is_some();
+    let attaches = upgrade.attaches;
     // A client joins with its upgrade: what happens while the socket is set up is for it as well.
     if !attaches
         && caller.principal.scopes.read
@@ -96,7 +83,8 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
     {
         query.after = Some(FrameId { seq: handle.head(), k: u32::MAX });
     }
-    upgrade.on_upgrade(async move |socket| {
+    let time = server.limits.silence;
+    upgrade.answer(time, async move |socket| {
         let _place = place;
         if attaches {
             return Box::pin(attach_to(server, caller, query, socket, stopping)).await;
@@ -142,9 +130,10 @@ impl Query {
 
     fn of(text: &str) -> Self {
         let mut query = Self::default();
-        for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
+        let pairs = text.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        for (name, value) in pairs {
             match name {
-                "after" => match cursor(value) {
+                "after" => match cursor(&spelled(value)) {
                     Some(after) => query.after = Some(after),
                     None => query.lost = true,
                 },
@@ -182,6 +171,10 @@ fn no_session() -> WireError {
     WireError::Invalid(Violation { field: "session".to_owned(), why: why.to_owned() })
 }
 
+fn no_stream(why: &str) -> WireError {
+    WireError::Invalid(Violation { field: "params.id".to_owned(), why: why.to_owned() })
+}
+
 fn no_place(field: &str) -> WireError {
     let why = "is no place in a session: a number, or the id of an event".to_owned();
     WireError::Invalid(Violation { field: field.to_owned(), why })
@@ -195,6 +188,10 @@ fn spelled(value: &str) -> String {
 /// A sequence number means "after the whole event", a frame id "after this frame".
 fn cursor(text: &str) -> Option<FrameId> {
     let whole = |seq| FrameId { seq: Seq(seq), k: u32::MAX };
+    // Digits and a point: a sign and a blank are no part of a place.
+    if !text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
     text.parse::<FrameId>().ok().or_else(|| text.parse().ok().map(whole))
 }
 
@@ -207,11 +204,37 @@ struct Connection {
     caller: Caller,
     query: Arc<Query>,
     outbox: mpsc::Sender<Texts>,
-    /// Streams by request id, and followed sessions by session id.
-    running: HashMap<String, AbortOnDropHandle<()>>,
-    /// Requests by id; those whose end was not handed over yet are alive.
-    open: HashMap<String, Weak<()>>,
+    /// Requests, and followed sessions.
+    running: HashMap<Key, Work>,
     left: u64,
+}
+
+/// What is done for a client beside all else.
+struct Work {
+    task: AbortOnDropHandle<()>,
+    /// Gone when there is one more frame to come at most.
+    open: Weak<()>,
+    /// Where it is a stream that a client may cancel.
+    stream: Option<Stream>,
+}
+
+struct Stream {
+    id: Id,
+    /// Its end was handed over.
+    ended: Arc<AtomicBool>,
+}
+
+impl Work {
+    fn is_open(&self) -> bool {
+        self.open.strong_count() > 0
+    }
+
+    /// When this returns, nothing of it comes any more.
+    async fn stop(self) {
+        self.task.abort();
+        // Cancelled, or over before that.
+        let _ = self.task.await;
+    }
 }
 
 async fn serve(
@@ -224,55 +247,41 @@ async fn serve(
     let _present = server.presence.join(&caller.origin);
     let (mut sink, source) = socket.split();
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
-    let limits = server.limits;
+    let silence = server.limits.silence;
     let query = Arc::new(query);
     let tenure = caller.principal.tenure.clone();
-    let mut connection = Connection {
-        server,
-        caller,
-        query,
-        outbox,
-        running: HashMap::new(),
-        open: HashMap::new(),
-        left: 0,
-    };
+    let mut connection =
+        Connection { server, caller, query, outbox, running: HashMap::new(), left: 0 };
+    let taking = Taking::new();
+    let hearing = Hearing::new(source, silence, &taking);
     // Two futures of one task: an answer that waits for the socket does not keep the socket from
     // being emptied, and when either ends, the connection does.
     let close = tokio::select! {
-        close = write(&mut sink, outgoing, stopping, limits) => close,
-        close = connection.read(source) => close,
-        () = tenure.over() => Some((POLICY, TENURE_OVER)),
+        close = write(&mut sink, outgoing, stopping, silence, &taking) => close,
+        close = connection.read(hearing) => close,
+        () = tenure.over() => Close::TENURE_OVER,
     };
-    if let Some((code, reason)) = close {
-        let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
-        // The client may be gone already.
-        let close = sink.send(Message::Close(Some(frame)));
-        let _ = tokio::time::timeout(Duration::from_secs(1), close).await;
-    }
+    close.say(&mut sink).await;
 }
-
-/// The code and the reason with which a socket is closed; None where nobody would hear it.
-type Close = Option<(u16, &'static str)>;
 
 /// Empties the outbox into the socket, and keeps the connection warm.
 async fn write(
     sink: &mut SplitSink<WebSocket, Message>,
     mut outgoing: mpsc::Receiver<Texts>,
     stopping: Stopping,
-    limits: ClientLimits,
+    silence: Duration,
+    taking: &Taking,
 ) -> Close {
-    // A living client answers twice before it would count as gone.
-    let mut ping = tokio::time::interval(limits.silence * 2 / 5);
+    let mut ping = line::pings(silence);
     loop {
         let texts = tokio::select! {
             Some(texts) = outgoing.recv() => Some(texts),
             _ = ping.tick() => None,
-            () = stopping.told() => return Some((GOING_AWAY, "stopping")),
+            () = stopping.told() => return Close::STOPPING,
         };
-        match tokio::time::timeout(limits.stall, send(sink, texts, &mut outgoing)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => return None,
-            Err(_) => return Some((TRY_AGAIN_LATER, "overrun: come back with ?after=")),
+        // It is gone, or has taken nothing for too long.
+        if taking.during(send(sink, texts, &mut outgoing)).await.is_err() {
+            return Close::Silent;
         }
     }
 }
@@ -282,7 +291,7 @@ async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
     mut texts: Option<Texts>,
     outgoing: &mut mpsc::Receiver<Texts>,
-) -> Result<(), axum::Error> {
+) -> Result<(), tungstenite::Error> {
     if texts.is_none() {
         sink.feed(Message::Ping(bytes::Bytes::new())).await?;
     }
@@ -299,29 +308,23 @@ async fn send(
 const NOT_TEXT: WireError = WireError::InvalidRequest("a frame must be text");
 
 impl Connection {
-    async fn read(&mut self, mut source: SplitStream<WebSocket>) -> Close {
+    async fn read(&mut self, mut hearing: Hearing<'_>) -> Close {
         // Both on the heap, and only while they last: most of the time a socket waits.
         Box::pin(self.join()).await;
-        let silence = self.server.limits.silence;
-        // A living client answers a ping at least.
         loop {
-            let message = match tokio::time::timeout(silence, source.next()).await {
-                Ok(Some(Ok(message))) => message,
-                Ok(Some(Err(error))) => return fault(&error),
-                Ok(None) | Err(_) => return None,
+            let message = match hearing.next().await {
+                Ok(message) => message,
+                Err(close) => return close,
             };
             match message {
                 // Who was taken back is heard no more, however soon after.
                 Message::Text(_) if !self.caller.principal.tenure.holds().await => {
-                    return Some((POLICY, TENURE_OVER));
+                    return Close::TENURE_OVER;
                 }
                 Message::Text(text) => Box::pin(self.take(&text)).await,
                 Message::Binary(_) => self.refuse(Id::NULL, &NOT_TEXT).await,
-                Message::Ping(_) | Message::Pong(_) => {}
-                Message::Close(_) => return None,
+                Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {}
             }
-            self.running.retain(|_, task| !task.is_finished());
-            self.open.retain(|_, open| open.strong_count() > 0);
         }
     }
 
@@ -335,6 +338,7 @@ impl Connection {
     }
 
     async fn take(&mut self, text: &str) {
+        self.make_room().await;
         match jsonrpc::parse(text.as_bytes()) {
             Ok(Body::One(call)) => self.one(call).await,
             Ok(Body::Batch(_)) => {
@@ -347,16 +351,11 @@ impl Connection {
 
     async fn one(&mut self, call: Call) {
         let outcome = match call.method.as_str() {
-            "stream/cancel" => {
-                let key = key_of(call.params.get("id").unwrap_or(&Value::Null));
-                self.open.remove(&key);
-                self.running.remove(&key);
-                Ok(json!({}))
-            }
+            "stream/cancel" => self.cancel(&call.params).await,
             "session/follow" => self.follow_asked(&call.params).await,
             "session/unfollow" => {
-                self.running
-                    .remove(&session_key(call.params["contextId"].as_str().unwrap_or_default()));
+                let id = call.params["contextId"].as_str().unwrap_or_default();
+                self.stop(&Key::session(id)).await;
                 Ok(json!({}))
             }
             _ => return self.ask(call).await,
@@ -364,6 +363,43 @@ impl Connection {
         match outcome {
             Ok(value) => self.send(jsonrpc::response(&call.id, &value.to_string())).await,
             Err(error) => self.refuse(call.id, &error).await,
+        }
+    }
+
+    /// Ends a stream, which gets its end before the answer to this: nothing of it comes afterwards.
+    async fn cancel(&mut self, params: &Value) -> Result<Value, WireError> {
+        let id = params.get("id").ok_or_else(|| no_stream("is missing"))?;
+        let key = Key::named(id);
+        let stream = match self.running.get_mut(&key) {
+            Some(work) if work.is_open() => work.stream.take(),
+            _ => return Err(no_stream("names no stream: it is over, or never was")),
+        };
+        let stream = stream.ok_or_else(|| no_stream("names a request that has one answer"))?;
+        self.stop(&key).await;
+        if !stream.ended.load(Ordering::Relaxed) {
+            end(&stream.id, &self.outbox).await;
+        }
+        Ok(json!({}))
+    }
+
+    async fn stop(&mut self, key: &Key) {
+        if let Some(work) = self.running.remove(key) {
+            work.stop().await;
+        }
+    }
+
+    /// What is over gives up its place. Where none is free, who has but a last frame to hand over is waited for: its
+    /// client may know already that it is over.
+    async fn make_room(&mut self) {
+        self.running.retain(|_, work| !work.task.is_finished());
+        if self.running.len() < STREAMS {
+            return;
+        }
+        let over: Vec<Work> =
+            self.running.extract_if(|_, work| !work.is_open()).map(|(_, work)| work).collect();
+        for work in over {
+            // It has no other result.
+            let _ = work.task.await;
         }
     }
 
@@ -392,20 +428,25 @@ impl Connection {
         let projection = self.server.projection(&handle, VIEW);
         let frames = projection.frames(after.unwrap_or(now));
         let (outbox, session) = (self.outbox.clone(), id.clone());
-        self.run(session_key(id.as_str()), follow(frames, session, outbox))
+        let (key, open) = (Key::session(id.as_str()), Arc::new(()));
+        let still = Arc::downgrade(&open);
+        // Who follows it anew gets nothing more of the old way.
+        self.stop(&key).await;
+        self.run(key, follow(frames, session, outbox, open))?.open = still;
+        Ok(())
     }
 
     fn run(
         &mut self,
-        key: String,
+        key: Key,
         work: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), WireError> {
-        if self.running.len() >= STREAMS && !self.running.contains_key(&key) {
+    ) -> Result<&mut Work, WireError> {
+        if self.running.len() >= STREAMS {
             return Err(Condition::TooManyStreams.into());
         }
-        let task = tokio::spawn(work);
-        self.running.insert(key, AbortOnDropHandle::new(task));
-        Ok(())
+        let task = AbortOnDropHandle::new(tokio::spawn(work));
+        let work = Work { task, open: Weak::new(), stream: None };
+        Ok(self.running.entry(key).insert_entry(work).into_mut())
     }
 
     /// Any other method: answered by a task of its own, so that a long one holds up nothing.
@@ -413,17 +454,18 @@ impl Connection {
         let (server, caller, outbox) =
             (self.server.clone(), self.caller.clone(), self.outbox.clone());
         let (id, query) = (call.id.clone(), self.query.clone());
-        let key = format!("id {}", id.as_json());
-        if self.open.get(&key).is_some_and(|open| open.strong_count() > 0) {
+        let key = Key::request(&id);
+        if self.running.get(&key).is_some_and(Work::is_open) {
             return self.refuse(id, &WireError::InvalidRequest(IN_USE)).await;
         }
-        // Let go before the last frame is handed over: who has that may use the id again.
-        let open = Arc::new(());
-        self.open.insert(key.clone(), Arc::downgrade(&open));
         if let Some(leaving) = self.running.remove(&key) {
             self.left += 1;
-            self.running.insert(format!("left {}", self.left), leaving);
+            self.running.insert(Key::Leaving(self.left), leaving);
         }
+        let (open, ended) = (Arc::new(()), Arc::new(AtomicBool::new(false)));
+        let still = Arc::downgrade(&open);
+        let stream = streams(&call.method).then(|| Stream { id: id.clone(), ended: ended.clone() });
+        let streaming = stream.is_some();
         let started = self.run(key, async move {
             let dialect = answered_in(&call.method, query.version.as_deref());
             let answer = match check_call_version(query.version.as_deref(), &call) {
@@ -431,28 +473,41 @@ impl Connection {
                 Err(error) => Err(error),
             };
             let text = match answer {
-                Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
-                Ok(Reply::Written(text)) => jsonrpc::response(&call.id, &text),
-                Ok(Reply::Frame(value)) => {
-                    let text = jsonrpc::response(&call.id, &value.to_string());
+                Ok(Reply::Value(value) | Reply::Frame(value)) => {
+                    Some(jsonrpc::response(&call.id, &value.to_string()))
+                }
+                Ok(Reply::Written(text)) => Some(jsonrpc::response(&call.id, &text)),
+                Ok(Reply::Frames(frames)) => {
+                    stream_of(frames, &call.id, dialect, &outbox).await;
+                    None
+                }
+                Err(error) => Some(jsonrpc::error_response(&call.id, &refuse(&error, dialect))),
+            };
+            let say = async |text: Option<String>| {
+                if let Some(text) = text {
                     // Closed: nobody reads any more.
                     let _ = outbox.send(vec![text.into()]).await;
-                    drop(open);
-                    return end(&call.id, &outbox).await;
                 }
-                Ok(Reply::Frames(frames)) => {
-                    stream(frames, &call.id, dialect, &outbox).await;
-                    drop(open);
-                    return end(&call.id, &outbox).await;
-                }
-                Err(error) => jsonrpc::error_response(&call.id, &refuse(&error, dialect)),
             };
-            drop(open);
-            // Closed: nobody reads any more.
-            let _ = outbox.send(vec![text.into()]).await;
+            // The id is let go before the last frame is handed over: who has that may use it again.
+            if streaming {
+                say(text).await;
+                drop(open);
+                end(&call.id, &outbox).await;
+                ended.store(true, Ordering::Relaxed);
+            } else {
+                drop(open);
+                say(text).await;
+            }
         });
-        if let Err(error) = started {
-            self.refuse(id, &error).await;
+        match started {
+            Ok(work) => (work.open, work.stream) = (still, stream),
+            Err(error) => {
+                self.refuse(id.clone(), &error).await;
+                if streaming {
+                    end(&id, &self.outbox).await;
+                }
+            }
         }
     }
 
@@ -463,17 +518,6 @@ impl Connection {
     async fn send(&mut self, text: String) {
         // Closed: nobody reads any more.
         let _ = self.outbox.send(vec![text.into()]).await;
-    }
-}
-
-/// What is said to a client whose frames can not be read any further.
-fn fault(error: &axum::Error) -> Close {
-    let cause = error.source().and_then(|cause| cause.downcast_ref::<tungstenite::Error>())?;
-    match cause {
-        tungstenite::Error::Capacity(_) => Some((TOO_LARGE, "larger than 10 MiB")),
-        tungstenite::Error::Utf8(_) => Some((NOT_TEXT_AT_ALL, "text must be UTF-8")),
-        tungstenite::Error::Protocol(_) => Some((PROTOCOL_ERROR, "not the WebSocket protocol")),
-        _ => None,
     }
 }
 
@@ -489,7 +533,12 @@ async fn answer(
 }
 
 /// The frames of one request.
-async fn stream(mut frames: TaskFrames, id: &Id, dialect: Dialect, outbox: &mpsc::Sender<Texts>) {
+async fn stream_of(
+    mut frames: TaskFrames,
+    id: &Id,
+    dialect: Dialect,
+    outbox: &mpsc::Sender<Texts>,
+) {
     loop {
         match frames.next().await {
             Ok(Some(batch)) => {
@@ -509,11 +558,13 @@ async fn stream(mut frames: TaskFrames, id: &Id, dialect: Dialect, outbox: &mpsc
     }
 }
 
+/// The last word of a stream.
 async fn end(id: &Id, outbox: &mpsc::Sender<Texts>) {
     let end = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"stream/end\",\"params\":{{\"id\":{}}}}}",
         id.as_json()
     );
+    // Closed: nobody reads any more.
     let _ = outbox.send(vec![end.into()]).await;
 }
 
@@ -522,7 +573,12 @@ fn result(id: &Id, frame: &Encoded) -> Utf8Bytes {
 }
 
 /// Every frame of a session, with its place; and the word that no more will come.
-async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Texts>) {
+async fn follow(
+    mut frames: Frames,
+    session: SessionId,
+    outbox: mpsc::Sender<Texts>,
+    open: Arc<()>,
+) {
     while let Ok(Some(batch)) = frames.next().await {
         let texts = batch.iter().map(|frame| frame.followed.clone()).collect();
         if outbox.send(texts).await.is_err() {
@@ -534,6 +590,7 @@ async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Tex
         "method": "session/end",
         "params": { "contextId": session.as_str(), "after": place(frames.cursor()) },
     });
+    drop(open);
     // Closed: nobody reads any more.
     let _ = outbox.send(vec![end.to_string().into()]).await;
 }
@@ -541,12 +598,4 @@ async fn follow(mut frames: Frames, session: SessionId, outbox: mpsc::Sender<Tex
 /// As [`cursor`] reads it.
 fn place(id: FrameId) -> String {
     if id.k == u32::MAX { id.seq.to_string() } else { id.to_string() }
-}
-
-fn session_key(id: &str) -> String {
-    format!("session {id}")
-}
-
-fn key_of(id: &Value) -> String {
-    format!("id {id}")
 }

@@ -464,17 +464,16 @@ async fn patience(shutdown: &Shutdown) {
 
 fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
     let count = |number| usize::try_from(number).unwrap_or(usize::MAX);
-    let stall = Duration::from_secs(configured.stall_seconds);
     let silence = Duration::from_secs(configured.idle_seconds);
     let streams =
         StreamLimits { remote: count(configured.remote_streams), local: count(configured.streams) };
     let limits = Limits {
         connections: count(configured.connections),
         idle_time: silence,
-        stall_time: stall,
+        stall_time: Duration::from_secs(configured.stall_seconds),
         ..Limits::default()
     };
-    (limits, ClientLimits { streams, stall, silence })
+    (limits, ClientLimits { streams, silence })
 }
 
 /// A server at work.

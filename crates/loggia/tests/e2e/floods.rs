@@ -30,6 +30,7 @@ async fn malformed_frames_get_the_right_error() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#, -32601),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":5}}"#, -32602),
         (r#"{"jsonrpc":"2.0","id":1,"method":"session/follow","params":{}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"stream/cancel","params":{"id":99}}"#, -32602),
         (r#"{"jsonrpc":"2.0","id":1,"method":"session/follow","params":[1]}"#, -32602),
     ];
     for (text, code) in table {
@@ -43,12 +44,8 @@ async fn malformed_frames_get_the_right_error() {
     socket.stream.send(Message::binary(vec![0xff; 64])).await.unwrap();
     let answer = socket.until(|_| true).await;
     assert_eq!(answer["error"]["code"], -32600, "{answer}");
-    for (method, params) in
-        [("stream/cancel", json!({ "id": 99 })), ("session/unfollow", json!({}))]
-    {
-        socket.send(5, method, params).await;
-        assert!(socket.until(|value| value["id"] == 5).await["result"].is_object());
-    }
+    socket.send(5, "session/unfollow", json!({})).await;
+    assert!(socket.until(|value| value["id"] == 5).await["result"].is_object());
     socket.send(6, "ListTasks", json!({})).await;
     let alive = socket.until(|value| value["id"] == 6).await;
     assert_eq!(alive["result"]["totalSize"], 0, "{alive}");

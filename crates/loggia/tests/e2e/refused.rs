@@ -331,12 +331,16 @@ async fn an_id_in_use_is_refused_and_its_request_goes_on() {
 async fn a_place_that_is_none_is_refused() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
-    let (status, body) = served.upgrade("?after=xyz", []).await.err().expect("refused");
-    assert_eq!((status, &body["error"]["code"]), (400, &json!(-32602)), "{body}");
+    for query in
+        ["?after=xyz", "?after=", "?after", "?name=ann&after", "?after=+1", "?after=%2B1.0"]
+    {
+        let (status, body) = served.upgrade(query, []).await.err().expect(query);
+        assert_eq!((status, &body["error"]["code"]), (400, &json!(-32602)), "{query}: {body}");
+    }
     let mut beyond = served.socket("?after=999999").await;
     let told = beyond.until(|value| value["error"].is_object()).await;
     assert!(told["error"]["message"].as_str().unwrap().contains("behind the end"), "{told}");
-    let mut named = served.socket("?name=Ann%20B%C3%BC&after=0").await;
+    let mut named = served.socket("?name=Ann%20B%C3%BC&after=0%2E0").await;
     named.send(1, "message/send", json!({ "message": text_message("say hi") })).await;
     named.until(|value| value["id"] == 1).await;
     let log = machine.log(&machine.sessions()[0]);
