@@ -358,24 +358,19 @@ impl Server {
         let resume = resume.or((view == View::SDLC).then(FrameId::default));
         if let Some(seen) = resume {
             let frames = projection.frames(seen);
-            let (closes_at, past) = projection.look(|projector| {
-                // A question that is open is not past.
-                let asked = projector.asked_at(&task).map(|asked| Seq(asked.0.saturating_sub(1)));
-                (ended_at(projector, &task), asked.unwrap_or(projector.head()))
-            });
-            let (opening, until, over) = (None, watched_until(view), false);
+            let (closes_at, past) =
+                projection.look(|projector| (ended_at(projector, &task), projector.head()));
+            let (opening, until, over) = (None, Until::Over, false);
             let shown = Seq::ZERO;
             let frames = TaskFrames { opening, frames, task, until, over, closes_at, past, shown };
             return Ok(Reply::Frames(frames));
         }
-        let (mut opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
+        let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
         if opening.ends == Some(End::Terminal) && view.dialect.version() == A2aVersion::V1 {
             return Err(Condition::NothingToFollow.into());
         }
-        // Whoever comes while it asks waits for what comes of that, with or without a place to resume from.
-        opening.ends = opening.ends.filter(|end| *end == End::Terminal);
         let opening = Some(Arc::new(opening));
-        let (until, over, closes_at, past) = (watched_until(view), false, None, Seq::ZERO);
+        let (until, over, closes_at, past) = (Until::Over, false, None, Seq::ZERO);
         let shown = Seq::ZERO;
         let frames = TaskFrames { opening, frames, task, until, over, closes_at, past, shown };
         Ok(Reply::Frames(frames))
@@ -592,15 +587,6 @@ async fn task_at(projection: &Reading, task: &TaskId, seq: Seq) -> Result<Frame,
         }
     };
     then.ok_or_else(|| Condition::TaskNotFound.into())
-}
-
-/// Where the stream of somebody who watches a task ends. Where updates say that they are `final`, with
-/// the one that does: its clients read no further, and come back.
-fn watched_until(view: View) -> Until {
-    match view.dialect {
-        Dialect::A2a03 | Dialect::Proto03 | Dialect::Legacy | Dialect::Coder => Until::Settled,
-        Dialect::A2a1 | Dialect::Sdlc => Until::Over,
-    }
 }
 
 /// The last event, if the task is over: nothing more comes after it.

@@ -290,12 +290,6 @@ impl Projector {
         self.answers.iter().rev().find(named).map(|(_, _, answered)| *answered)
     }
 
-    /// Where a task that waits for an answer asked last.
-    pub fn asked_at(&self, task: &TaskId) -> Option<Seq> {
-        let asks = self.tasks.get(task).is_some_and(|view| view.state == TaskState::InputRequired);
-        self.waiting.get(task).filter(|_| asks).map(|waiting| waiting.asked.seq)
-    }
-
     /// The task as it is now: what a poll gets.
     pub fn snapshot(&self, task: &TaskId, shown: Shown) -> Option<Value> {
         let shape = self.shape(self.tasks.get(task)?, shown);

@@ -94,23 +94,14 @@ async fn answers_by_request(
 ) -> Told {
     let client = reqwest::Client::builder().http1_only().build().unwrap();
     let post = |body: &Value| client.post(&url).json(body).header("X-A2A-Extensions", EXTENSION);
-    let after = |id: &str| {
-        let stream = post(&subscribe).header("A2A-Extensions", EXTENSION);
-        stream.header("Last-Event-ID", id).send()
-    };
-    let mut stream = after("0.0").await.unwrap().bytes_stream();
+    let stream =
+        post(&subscribe).header("A2A-Extensions", EXTENSION).header("Last-Event-ID", "0.0");
+    let mut stream = stream.send().await.unwrap().bytes_stream();
     let (mut told, mut round, mut text) = (Told::default(), 0, String::new());
-    let mut last = String::new();
     while round < ROUNDS {
-        let Some(chunk) = stream.next().await else {
-            // In 0.3 a question ends the stream; nothing is missed between two of them.
-            stream = after(&last).await.unwrap().bytes_stream();
-            continue;
-        };
-        text.push_str(std::str::from_utf8(&chunk.unwrap()).unwrap());
+        let chunk = stream.next().await.unwrap().unwrap();
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
         while let Some((event, rest)) = text.split_once("\n\n") {
-            let id = event.lines().find_map(|line| line.strip_prefix("id: "));
-            last = id.map_or(last, str::to_owned);
             let data = event.lines().find_map(|line| line.strip_prefix("data: "));
             let asks = |data: &&str| {
                 data.contains("\"input-required\"") || data.contains("_INPUT_REQUIRED\"")

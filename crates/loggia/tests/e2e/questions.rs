@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::driver::Machine;
-use crate::served::{Event, Served, Socket};
+use crate::served::{Served, Socket};
 
 const EXTENSION: &str = loggia_wire::devtool::URI;
 
@@ -112,15 +112,6 @@ impl Talk {
     async fn answer(&mut self, call: &str, choice: &str, metadata: Value) -> Vec<Value> {
         let data = json!({ "tool_call_id": call, "selected_option_id": choice });
         self.send(self.part("data", data), metadata).await
-    }
-
-    /// Comes back to the task, having seen next to nothing.
-    async fn again(&self) -> Vec<Event> {
-        let params = json!({ "id": self.task });
-        let body =
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": params });
-        let request = self.served.post(&body).header("X-A2A-Extensions", EXTENSION);
-        self.served.stream(request.header("Last-Event-ID", "1.0"), usize::MAX).await
     }
 
     /// Until the whole session knows that this call has ended.
@@ -321,33 +312,6 @@ async fn settings_that_come_too_late_are_not_dropped_in_silence() {
     let nothing = json!({ "mcp_servers": {}, "autoExecute": false });
     let frames = Value::from(talk.send(part, wish(nothing)).await).to_string();
     assert!(!frames.contains("MCP servers"), "{frames}");
-}
-
-/// Whoever comes back to a task that asks gets the question, which ends the stream in 0.3, and no answered one.
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_comes_back_is_asked_what_is_open() {
-    let machine = Machine::new();
-    let mut talk = Talk::new(&machine, false, true).await;
-    talk.say("two").await;
-    let [(first, _), (second, _)] = talk.asked().await;
-    for (call, open) in [(&first, 2), (&second, 1)] {
-        let events = talk.again().await;
-        let ends = events.iter().filter(|event| event.response["result"]["final"] == true);
-        let asked: Vec<usize> = ends
-            .map(|event| {
-                status(&event.response["result"])["message"]["parts"].as_array().unwrap().len()
-            })
-            .collect();
-        assert_eq!(asked, [open], "the last frame alone, with what is open");
-        talk.answer(call, "cancel", Value::Null).await;
-    }
-    let events = talk.again().await;
-    let ends: Vec<&str> = events
-        .iter()
-        .filter(|event| event.response["result"]["final"] == true)
-        .map(|event| state(&event.response))
-        .collect();
-    assert_eq!(ends, ["completed"]);
 }
 
 /// What a client did not get is said where its own turn begins, not to the one whose turn it is.

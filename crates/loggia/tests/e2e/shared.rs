@@ -238,66 +238,6 @@ async fn a_cut_stream_is_resumed_exactly_also_after_a_crash() {
     }
 }
 
-/// `final` is the last word of a stream, also of those who only watch: in 0.3 a question ends it, and
-/// whoever comes back goes on behind it. 1.0 has no such word, and its watchers stay.
-#[tokio::test]
-async fn a_watcher_of_0_3_reads_nothing_after_final() {
-    let machine = Machine::new();
-    let served = Served::shared(&machine, &[]);
-    let message = text_message("write a.txt: x\nwrite b.txt: x");
-    let begun = served.call("message/send", json!({ "message": message })).await;
-    let task = begun["result"]["id"].clone();
-    // What watches from here on is there when it is answered.
-    let watch = async |method: &str, after: Option<&str>| {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "id": task } });
-        let request = after
-            .into_iter()
-            .fold(served.post(&body), |request, id| request.header("Last-Event-ID", id));
-        request.send().await.unwrap()
-    };
-    let frames = async |watched: reqwest::Response| -> Vec<(String, Value)> {
-        let text = watched.text().await.unwrap();
-        let events = text
-            .split("\n\n")
-            .filter_map(|event| event.strip_prefix("id: ")?.split_once("\ndata: "));
-        let result = |data: &str| serde_json::from_str::<Value>(data).unwrap()["result"].clone();
-        events.map(|(id, data)| (id.to_owned(), result(data))).collect()
-    };
-    let ends = |frames: &[(String, Value)]| {
-        let last = &frames.last().unwrap().1;
-        let finals = frames.iter().filter(|(_, frame)| frame["final"] == true).count();
-        assert!(finals == 1 && last["final"] == true, "{frames:#?}");
-        last["status"]["state"].as_str().unwrap().to_owned()
-    };
-    let say_yes = async || {
-        let mut yes = text_message("yes");
-        yes["taskId"] = task.clone();
-        served.call("message/send", json!({ "message": yes })).await
-    };
-    let (asking, stays) =
-        (watch("tasks/resubscribe", None).await, watch("SubscribeToTask", None).await);
-    say_yes().await;
-    let first = frames(asking).await;
-    assert_eq!(
-        first[0].1["status"]["state"], "input-required",
-        "which does not end it: {first:#?}"
-    );
-    assert_eq!(ends(&first), "input-required");
-    // What was asked before they came does not end their streams, whether they have it or missed it.
-    let before = watch("tasks/resubscribe", Some(&first[first.len() - 2].0)).await;
-    let behind = watch("tasks/resubscribe", Some(&first.last().unwrap().0)).await;
-    say_yes().await;
-    let (before, behind) = (frames(before).await, frames(behind).await);
-    assert_eq!(ends(&behind), "completed");
-    assert_eq!(before.first(), first.last());
-    assert_eq!(before[1..], behind);
-    let stayed = frames(stays).await;
-    let states = stayed.iter().map(|(_, frame)| frame["statusUpdate"]["status"]["state"].as_str());
-    let states: Vec<&str> = states.flatten().collect();
-    assert_eq!(states.iter().filter(|state| **state == "TASK_STATE_INPUT_REQUIRED").count(), 1);
-    assert_eq!(states.last(), Some(&"TASK_STATE_COMPLETED"), "{stayed:#?}");
-}
-
 /// An id of another, longer session is no place in this one: the task comes first, and then the rest.
 #[tokio::test]
 async fn an_id_behind_the_end_gets_the_task_as_it_is() {
