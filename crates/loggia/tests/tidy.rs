@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
 
 /// Who may depend on whom among our own crates. The binary may see everything.
 const EDGES: &[(&str, &[&str])] = &[
@@ -17,11 +18,6 @@ const EDGES: &[(&str, &[&str])] = &[
     ("loggia-cluster", &["loggia-core", "loggia-session"]),
     ("loggia-testkit", &["loggia-core", "loggia-session"]),
 ];
-
-const BANNED_WORDS: &[&str] =
-    &["manager", "helper", "util", "utils", "handler", "processor", "service", "common", "misc"];
-
-const LONGEST_FILE: usize = 700;
 
 /// What `std::env` has that does not read variables for us to act on.
 const HARMLESS: &[&str] =
@@ -149,84 +145,11 @@ fn every_crate_says_what_it_is_for() {
 }
 
 #[test]
-fn names_say_what_things_are() {
-    let mut found = Vec::new();
-    for (path, text) in sources(&["src", "tests", "benches"]) {
-        for (number, line) in code_lines(&text) {
-            for name in defined_names(line).filter(|name| !words(name).is_disjoint(&banned())) {
-                found.push(format!("{path}:{number}: {name}"));
-            }
-        }
-        let stem = Path::new(&path).file_stem().unwrap().to_str().unwrap().to_owned();
-        if !words(&stem).is_disjoint(&banned()) {
-            found.push(path);
-        }
-    }
-    assert_none(found, "names with a word that says nothing");
-}
-
-fn banned() -> BTreeSet<String> {
-    BANNED_WORDS.iter().flat_map(|word| [(*word).to_owned(), format!("{word}s")]).collect()
-}
-
-/// Names of the items that a line defines.
-fn defined_names(line: &str) -> impl Iterator<Item = String> {
-    const KEYWORDS: &[&str] =
-        &["fn", "struct", "enum", "trait", "type", "mod", "const", "static", "union"];
-    let tokens: Vec<&str> = line.split_whitespace().collect();
-    let defined: Vec<String> = tokens
-        .windows(2)
-        .filter(|pair| KEYWORDS.contains(&pair[0]))
-        .map(|pair| {
-            let letters = |letter: &char| letter.is_alphanumeric() || *letter == '_';
-            pair[1].chars().take_while(letters).collect()
-        })
-        .collect();
-    defined.into_iter()
-}
-
-/// `SessionManager` and `session_manager` are both made of "session" and "manager".
-fn words(name: &str) -> BTreeSet<String> {
-    let mut spaced = String::new();
-    let mut after_lower = false;
-    for letter in name.chars() {
-        if letter == '_' || letter == '-' || (letter.is_uppercase() && after_lower) {
-            spaced.push(' ');
-        }
-        spaced.extend(letter.to_lowercase().filter(|letter| letter.is_alphanumeric()));
-        after_lower = letter.is_lowercase();
-    }
-    spaced.split_whitespace().map(str::to_owned).collect()
-}
-
-#[test]
-fn names_are_taken_apart_into_words() {
-    let cases = [
-        ("SessionManager", "manager session"),
-        ("session_manager", "manager session"),
-        ("ENV_UTILS", "env utils"),
-        ("commonality", "commonality"),
-    ];
-    for (name, wanted) in cases {
-        assert_eq!(words(name), wanted.split(' ').map(str::to_owned).collect(), "{name}");
-    }
-    let line = "pub(crate) const fn open_store(path: &Path) {";
-    assert_eq!(defined_names(line).collect::<Vec<_>>(), ["fn", "open_store"]);
-}
-
-#[test]
-fn files_hold_one_idea() {
-    let long = sources(&["src", "tests"]).into_iter().filter_map(|(path, text)| {
-        let lines = text.lines().count();
-        (lines > LONGEST_FILE).then(|| format!("{path}: {lines} lines"))
-    });
-    assert_none(long.collect(), "files that have grown a second idea");
-}
-
-#[test]
 fn the_project_has_its_files() {
     let wanted = [
         "README.md",
+        "README.zh-CN.md",
+        "SECURITY.md",
         "ARCHITECTURE.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
@@ -236,6 +159,7 @@ fn the_project_has_its_files() {
         "clippy.toml",
         "rustfmt.toml",
         ".ci/run",
+        "docs/README.md",
         "docs/configuration.md",
     ];
     let missing = wanted.into_iter().filter(|name| !root().join(name).is_file());
@@ -290,4 +214,74 @@ fn the_documents_name_tests_that_exist() {
     let pictures = page.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     let missing = pictures.filter(|(path, _)| !root().join("docs").join(path).is_file());
     assert_none(missing.map(|(path, _)| path.to_owned()).collect(), "pictures that are not there");
+}
+
+/// A translation names the digest of the text it was made from, so that it is noticed when the
+/// original has changed since.
+#[test]
+fn translations_follow_their_originals() {
+    const TRANSLATED: &[(&str, &str)] = &[("README.md", "README.zh-CN.md")];
+    for (original, translation) in TRANSLATED {
+        let text = fs::read(root().join(original)).unwrap();
+        let digest =
+            Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let translated = fs::read_to_string(root().join(translation)).unwrap();
+        assert!(
+            translated.contains(&digest),
+            "{original} has changed since {translation} was written: translate the change, then \
+             set the digest in its first line to {digest}"
+        );
+    }
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for directory in ["", "docs", "docs/protocols", "docs/contributing", "interop"] {
+        let Ok(entries) = fs::read_dir(root().join(directory)) else { continue };
+        let paths = entries.map(|entry| entry.unwrap().path());
+        found.extend(
+            paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")),
+        );
+    }
+    found
+}
+
+/// The name that a heading has in a link: small letters and digits, a dash for each space.
+fn anchor(heading: &str) -> String {
+    let letters = heading.trim().to_lowercase();
+    let kept = letters.chars().filter_map(|letter| match letter {
+        ' ' => Some('-'),
+        letter if letter.is_alphanumeric() || letter == '-' || letter == '_' => Some(letter),
+        _ => None,
+    });
+    kept.collect()
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut found = Vec::new();
+    for page in documents() {
+        let text = fs::read_to_string(&page).unwrap();
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        for (target, _) in targets.filter(|(target, _)| !target.contains("://")) {
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = match path {
+                "" => page.clone(),
+                path => page.parent().unwrap().join(path),
+            };
+            let shown = page.strip_prefix(root()).unwrap().display().to_string();
+            let Ok(linked) = fs::read_to_string(&file) else {
+                if !file.exists() {
+                    found.push(format!("{shown}: {target}"));
+                }
+                continue;
+            };
+            let headings = linked.lines().filter(|line| line.starts_with('#'));
+            let mut anchors = headings.map(|line| anchor(line.trim_start_matches('#')));
+            if !heading.is_empty() && !anchors.any(|anchor| anchor == heading) {
+                found.push(format!("{shown}: {target}"));
+            }
+        }
+    }
+    assert_none(found, "links that lead nowhere");
 }
