@@ -35,6 +35,9 @@ use serde::{Deserialize, Serialize};
 
 /// Between TERM and KILL.
 pub const GRACE: Duration = Duration::from_millis(500);
+/// What a guard is called, whatever its program is: by this, a process is known to be a call's. The
+/// call can not change it.
+pub const NAME: &str = "loggia-guard";
 /// The guard could not do its work; the reason is on standard error.
 pub const FAILED: u8 = 125;
 
@@ -70,6 +73,7 @@ impl Probe {
 
 /// The guard's whole life. `arguments` are those after the word `guard`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let _ = rustix::thread::set_name(c"loggia-guard");
     let mut arguments = arguments.into_iter();
     let mut verb = arguments.next().unwrap_or_default();
     if let Some(files) = verb.to_str().and_then(|text| text.strip_prefix("--files=")) {

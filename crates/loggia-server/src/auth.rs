@@ -43,6 +43,15 @@ use crate::guard::{Rejection, from_page};
 use crate::peer::{Peer, PeerIdentity, network};
 use guesses::{Guess, Guesses};
 
+/// How the names of local users begin. Those of tokens and clients begin otherwise.
+const LOCAL: &str = "local:";
+
+/// Whether this is the person at this machine, by the kernel's word and without a token: behind a
+/// token, a process of this machine may speak for a client elsewhere.
+pub(crate) fn is_local_user(principal: &str) -> bool {
+    principal.starts_with(LOCAL)
+}
+
 /// Somebody, as the rest of the server knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
@@ -92,6 +101,13 @@ const TOOL_DESCENDANT: Rejection = Rejection::new(
     StatusCode::FORBIDDEN,
     "tool-descendant",
     "A process that an agent's call started may not speak for the person.",
+);
+
+const HIDDEN: Rejection = Rejection::new(
+    StatusCode::FORBIDDEN,
+    "hidden-process",
+    "The process at the other end cannot be seen, so it may be a command of the agent: connect \
+     from one that can be seen.",
 );
 
 const CHALLENGE: &str = "Bearer realm=\"loggia\"";
@@ -177,8 +193,10 @@ impl Authenticator {
         let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_else(Peer::nobody);
         let identity = peer.identity().await;
         // Not with a token either: whoever gives one to a command has not asked its questions.
-        if let PeerIdentity::ToolDescendant { .. } = identity {
-            return Err(TOOL_DESCENDANT);
+        match identity {
+            PeerIdentity::ToolDescendant { .. } => return Err(TOOL_DESCENDANT),
+            PeerIdentity::Hidden => return Err(HIDDEN),
+            _ => {}
         }
         if self.proves_itself(parts) {
             return match identity {
@@ -258,6 +276,7 @@ impl Authenticator {
         let open = !self.options.require_token && !from_page(&parts.headers);
         match identity {
             PeerIdentity::ToolDescendant { .. } => Err(TOOL_DESCENDANT),
+            PeerIdentity::Hidden => Err(HIDDEN),
             PeerIdentity::OtherUser { .. } => {
                 let message =
                     "This server belongs to another user of this machine: ask them for a token.";
@@ -265,7 +284,7 @@ impl Authenticator {
             }
             PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => Err(OWN_PROCESS),
             PeerIdentity::Local { uid, .. } | PeerIdentity::Ourselves { uid, .. } if open => {
-                let principal = Principal::new(format!("local:{uid}")).may(Scopes::CLIENT);
+                let principal = Principal::new(format!("{LOCAL}{uid}")).may(Scopes::CLIENT);
                 Ok(Principal { local: true, ..principal })
             }
             PeerIdentity::Local { .. } | PeerIdentity::Ourselves { .. } | PeerIdentity::Unknown => {

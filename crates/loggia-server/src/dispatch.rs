@@ -64,13 +64,16 @@ impl Server {
             ((scopes.read, "read"), (scopes.prompt, "prompt"), (scopes.approve, "approve"));
         let needed = match &intent {
             Intent::Prompt(_) if streams => [prompt, read],
+            // A webhook is shown the task.
+            Intent::Prompt(message) if message.push.is_some() => [prompt, read],
+            Intent::SetPush { .. } => [prompt, read],
             Intent::Answer(_) if streams => [approve, read],
             Intent::OpenTask(_)
             | Intent::Prompt(_)
             | Intent::Cancel { .. }
             | Intent::RunSlash(_) => [prompt; 2],
             Intent::Answer(_) => [approve; 2],
-            Intent::SetPush { .. } | Intent::DeletePush { .. } => [prompt; 2],
+            Intent::DeletePush { .. } => [prompt; 2],
             Intent::Subscribe { .. }
             | Intent::GetTask { .. }
             | Intent::ListTasks(_)
@@ -189,7 +192,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<Reply, WireError> {
         // Taking the message and dropping its callback would leave a client waiting for ever.
-        self.check_callback(prompt.push.as_ref())?;
+        self.check_callback(prompt.push.as_ref(), caller)?;
         let handle = match prompt.named_task() {
             Some(task) => Box::pin(self.session_to_go_on_in(task, &prompt, caller)).await?,
             None => {

@@ -2,18 +2,51 @@
 //! else's. Every look-up of every route ends here.
 //!
 //! Where sessions are many, what belongs to another principal is answered exactly like what does not
-//! exist, and a name that another has taken is as free as any. Which scope an intent needs is not
-//! known here.
+//! exist, with the same work: the store is asked the same questions, and no session is opened for a
+//! caller that does not own it. A name that another has taken is as free as any: the session of a
+//! client always has an id with the client's mark, whether or not somebody else has the name. The
+//! person at this machine sees all sessions anyway, and gets plain ids. Which scope an intent needs
+//! is not known here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use loggia_core::{Refusal, Seq, Session, SessionId, TaskId};
 use loggia_session::{HubError, NewSession, SessionHandle, StoreError, SubmitError};
 use loggia_wire::{Condition, Violation, WireError, context};
 use sha2::{Digest, Sha256};
 
+use crate::auth::is_local_user;
 use crate::state::{Caller, Server, Shape, hub_error, submit_error};
 
 /// Names of one answer.
 const MOST_NAMED: usize = 8;
+
+/// Sessions that their owners have used lately: the store need not be asked again whose they are.
+/// Only a hint, which is confirmed in the session. It changes nothing for anybody else.
+#[derive(Default)]
+pub(crate) struct Used {
+    /// A lock, not a task: held for a look-up.
+    owners: Mutex<HashMap<SessionId, Arc<str>>>,
+}
+
+impl Used {
+    /// When it is full, it begins again.
+    const MOST: usize = 4_096;
+
+    fn is_by(&self, session: &SessionId, principal: &Arc<str>) -> bool {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.get(session) == Some(principal)
+    }
+
+    fn note(&self, session: &SessionId, principal: &Arc<str>) {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        if owners.len() >= Self::MOST {
+            owners.clear();
+        }
+        owners.insert(session.clone(), principal.clone());
+    }
+}
 
 impl Server {
     /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
@@ -30,7 +63,7 @@ impl Server {
                 None => Err(Condition::UnknownContext.into()),
             },
             Shape::Many => match self.own(id, caller).await {
-                // Its name may be somebody else's, too.
+                // A client's own has a mark.
                 Err(WireError::Condition(Condition::UnknownContext)) => {
                     self.own(&apart(id, caller), caller).await
                 }
@@ -41,12 +74,19 @@ impl Server {
 
     /// The session of exactly this id, if it is the caller's.
     async fn own(&self, id: &SessionId, caller: &Caller) -> Result<SessionHandle, WireError> {
-        match self.open_if_own(id, caller).await {
-            Ok(Some(handle)) => Ok(handle),
-            // That another process has it, or that it is busy or damaged, is for its owner to know.
-            Err(error) if self.is_owner_by_log(id, caller).await => Err(error),
-            Ok(None) | Err(_) => Err(Condition::UnknownContext.into()),
+        let principal = &caller.principal;
+        let known = principal.scopes.admin || self.used.is_by(id, &principal.name);
+        // Before it is opened: opening takes longer than finding nothing. That another process has
+        // it, or that it is busy or damaged, is for its owner to know.
+        if !known && !self.is_owner_by_log(id, caller).await? {
+            return Err(Condition::UnknownContext.into());
         }
+        let opened = self.open_if_own(id, caller).await?;
+        let handle = opened.ok_or(Condition::UnknownContext)?;
+        if !principal.scopes.admin {
+            self.used.note(id, &principal.name);
+        }
+        Ok(handle)
     }
 
     async fn open_if_own(
@@ -64,17 +104,16 @@ impl Server {
         Ok((mine || caller.principal.scopes.admin).then_some(handle))
     }
 
-    /// The same without opening it, for one that cannot be opened.
-    async fn is_owner_by_log(&self, id: &SessionId, caller: &Caller) -> bool {
-        let principal = &caller.principal;
+    /// The same without opening it: one read, whether or not there is such a session.
+    async fn is_owner_by_log(&self, id: &SessionId, caller: &Caller) -> Result<bool, WireError> {
         match self.hub.store().read(id, Seq::ZERO, 1).await {
             Ok(events) => {
                 let owner = events.first().and_then(|first| first.origin.principal.as_ref());
-                principal.scopes.admin || owner == Some(&principal.name)
+                Ok(owner == Some(&caller.principal.name))
             }
-            Err(StoreError::Unknown(_) | StoreError::Corrupt { .. }) => false,
+            Err(StoreError::Unknown(_) | StoreError::Corrupt { .. }) => Ok(false),
             // Nothing can be read now, whosever it is.
-            Err(_) => true,
+            Err(error) => Err(hub_error(HubError::Store(error))),
         }
     }
 
@@ -147,7 +186,13 @@ impl Server {
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
-        let id = found.ok_or(Condition::TaskNotFound)?;
+        let Some(id) = found else {
+            if self.is_many() {
+                // As much work as for the task of another client.
+                self.is_owner_by_log(&task.as_str().into(), caller).await?;
+            }
+            return Err(Condition::TaskNotFound.into());
+        };
         // This very session: the caller's own of the same name would be another one.
         let session = match &self.shape {
             Shape::Shared(_) => self.session(&id, caller).await,
@@ -159,15 +204,20 @@ impl Server {
         })
     }
 
-    /// Under the name that the client gives, or, where that is somebody else's, apart from it.
+    /// Under the name that the client gives, with its mark; the person at this machine without one,
+    /// unless the plain id is taken.
     pub(crate) async fn create_named(
         &self,
-        name: &SessionId,
+        name: &NewName,
         new: impl Fn(&SessionId) -> Result<NewSession, WireError>,
         caller: &Caller,
     ) -> Result<Created, WireError> {
-        let given = (!context::is_apart(name)).then(|| name.clone());
-        for id in given.into_iter().chain([apart(name, caller)]) {
+        let (name, plain) = match name {
+            NewName::Given(name) => (name, is_local_user(&caller.principal.name)),
+            NewName::Made(name) => (name, true),
+        };
+        let plain = (plain && !context::is_apart(name)).then(|| name.clone());
+        for id in plain.into_iter().chain([apart(name, caller)]) {
             if self.is_unknown(&id).await? {
                 let created =
                     self.hub.create_named(Some(id.clone()), new(&id)?, caller.origin.clone());
@@ -185,6 +235,14 @@ impl Server {
         }
         Err(Condition::Busy.into())
     }
+}
+
+/// What a new session is to be called.
+pub(crate) enum NewName {
+    /// By its client. Another may have chosen the same.
+    Given(SessionId),
+    /// By us; there is no other of this name.
+    Made(SessionId),
 }
 
 /// A session that a message was to open.

@@ -6,12 +6,14 @@
 //! is the child subreaper, so whatever its calls leave behind stays below it. This holds also for
 //! what another Loggia of the same user started.
 //!
-//! Never a guess: what can not be found out is [`PeerIdentity::Unknown`], and needs a token.
+//! Never a guess: what can not be found out is [`PeerIdentity::Unknown`], and needs a token, unless
+//! a call could be behind it: that is [`PeerIdentity::Hidden`], and no token helps.
 //!
 //! Covered: forks, orphans, new sessions, and user and PID namespaces below us; a socket that is
-//! inherited, because every process that holds it counts; sockets of processes that exited.
-//! A process that hides its descriptors (not dumpable, another user's, threads with tables of their
-//! own) is not found, hence unknown.
+//! inherited, because every process that holds it counts. A process of our user that hides its
+//! descriptors (not dumpable, threads with tables of their own) is hidden while any call runs.
+//! Descriptors can be moved while they are read, so a second search would prove nothing: only that
+//! no call runs does. A connection whose process has closed it or exited is hidden as well.
 //!
 //! Not covered, because no look at a socket can tell: a tool that makes somebody else's process
 //! speak for it (`tmux send-keys`, `systemd-run`, cron, a port forwarder, a browser that was told
@@ -26,6 +28,7 @@
 //!
 //! No request, route or scope is known here.
 
+mod ancestry;
 mod holder;
 mod inspector;
 mod process;
@@ -36,10 +39,13 @@ use std::sync::Arc;
 
 use tokio::sync::OnceCell;
 
+pub use ancestry::{Ancestry, ancestry};
 pub use holder::Holder;
 pub(crate) use holder::holder_of_port;
 pub(crate) use inspector::Inspector;
 pub use inspector::obstacle;
+pub use process::GUARD;
+pub(crate) use socket::Users;
 
 /// What is known of the process at the other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +68,8 @@ pub enum PeerIdentity {
     OtherUser {
         uid: u32,
     },
+    /// On this machine, but no process is seen that holds the connection, and a call could.
+    Hidden,
     /// Not on this machine, or its owner can not be found.
     Unknown,
 }
@@ -73,7 +81,7 @@ impl PeerIdentity {
             | Self::Ourselves { uid }
             | Self::ToolDescendant { uid, .. }
             | Self::OtherUser { uid } => Some(*uid),
-            Self::Unknown => None,
+            Self::Hidden | Self::Unknown => None,
         }
     }
 
@@ -81,7 +89,7 @@ impl PeerIdentity {
     /// tool is still told by it, so that it gains nothing by taking the machine's other address.
     fn beyond_loopback(self) -> Self {
         match self {
-            Self::ToolDescendant { .. } => self,
+            Self::ToolDescendant { .. } | Self::Hidden => self,
             _ => Self::Unknown,
         }
     }

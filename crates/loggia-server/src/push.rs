@@ -210,8 +210,8 @@ impl Outbox {
     }
 
     /// Whether a URL may be called, as far as its text tells.
-    fn check(&self, url: &str) -> Result<(), &'static str> {
-        self.inner.courier.reads(url)
+    fn check(&self, url: &str, principal: &str) -> Result<(), &'static str> {
+        self.inner.courier.reads(url, principal)
     }
 
     /// Makes a webhook durable. Nothing is sent until it is started.

@@ -31,9 +31,9 @@ pub use door::{Door, Guarded, Render};
 pub use listen::{Bound, Listen, ListenAddress, ServeError, bind};
 pub use tls::{Tls, TlsError, TlsFiles};
 
-use crate::peer::{Inspector, Peer};
+use crate::peer::{Inspector, Peer, Users};
 use connection::Connection;
-use crowd::Crowd;
+use crowd::{Crowd, Origin};
 use handshake::Handshakes;
 use socket::{Place, Socket};
 
@@ -65,7 +65,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Connections that one other machine may hold: an eighth of all.
+    /// Connections that one other machine, or one other user of this one, may hold: an eighth of all.
     fn connections_of_one(&self) -> usize {
         (self.connections / 8).max(32)
     }
@@ -139,6 +139,7 @@ pub async fn serve(
     let entrance = Arc::new(Entrance {
         tls: tls.map(|tls| Handshakes::new(&tls, limits.handshakes(), limits.handshake_time)),
         crowd: Crowd::new(limits.connections_of_one()),
+        users: Users::default(),
         http: http(&limits, Apart(apart.clone())),
         apart,
         room: Arc::new(Semaphore::new(room(limits.connections))),
@@ -165,6 +166,7 @@ struct Entrance {
     /// None: in the clear.
     tls: Option<Handshakes>,
     crowd: Crowd,
+    users: Users,
     http: auto::Builder<Apart>,
     /// Where connections that go on are served.
     apart: Handle,
@@ -211,13 +213,14 @@ impl Entrance {
         // Small frames go out at once; without it they only leave later.
         let _ = stream.set_nodelay(true);
         let peer = Peer::new(crate::peer::Ends::new(client, server), self.inspector.clone());
-        let counted = match client.ip().to_canonical().is_loopback() {
-            true => None,
-            false => match self.crowd.enter(peer.address().ip()) {
-                Some(counted) => Some(counted),
-                // It has as many as one machine gets.
-                None => return,
-            },
+        let origin = match peer.is_loopback() {
+            true => Origin::local(self.users.of(&peer)),
+            false => Some(Origin::machine(peer.address().ip())),
+        };
+        let counted = match origin.map(|origin| self.crowd.enter(origin)) {
+            // It has as many as one machine or one user gets.
+            Some(None) => return,
+            counted => counted.flatten(),
         };
         let place = Place { _permit: permit, _token: self.sockets.token(), _counted: counted };
         let socket = Socket::new(stream, self.limits.stall_time, place);

@@ -20,7 +20,7 @@ use crate::clones::ClonePolicy;
 use crate::dispatch::is_stream;
 use crate::guard::{StreamLimits, StreamPermit, Streams};
 use crate::hook::PromptHook;
-use crate::owned::Created;
+use crate::owned::{Created, NewName, Used};
 use crate::presence::Presence;
 use crate::projection::{Projection, Reading};
 use crate::push::Outbox;
@@ -61,6 +61,7 @@ pub struct Server {
     /// None: nothing is cloned here.
     clones: Option<ClonePolicy>,
     pub(crate) shelf: Arc<Shelf>,
+    pub(crate) used: Used,
     /// Where sessions and projections run, whichever request starts them. Not where connections
     /// are served: when an event wakes a thousand readers, the writer of the next one must not
     /// stand behind them in a queue.
@@ -185,6 +186,7 @@ impl Server {
             commands: None,
             clones: None,
             shelf: Arc::new(shelf),
+            used: Used::default(),
             home,
         }
     }
@@ -361,9 +363,9 @@ impl Server {
         let notices = self.configure(&mut settings, asked, caller)?;
         let agent = self.defaults.agent.clone();
         let name = match (wanted, &site) {
-            (Some(name), _) => name.clone(),
+            (Some(name), _) => NewName::Given(name.clone()),
             // A copy lies where its session's id says.
-            (None, Site::CopyOf(..)) => uuid::Uuid::now_v7().into(),
+            (None, Site::CopyOf(..)) => NewName::Made(uuid::Uuid::now_v7().into()),
             // Opened together with its first message, which follows.
             (None, Site::Here(path)) => {
                 let workspace = Workspace::Local { path: path.clone() };

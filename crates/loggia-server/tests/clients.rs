@@ -22,6 +22,7 @@ use loggia_server::dispatch::Reply;
 use loggia_server::state::{Caller, Defaults, Server, Shape};
 use loggia_session::{Hub, MemoryStore};
 use loggia_testkit::{Act, ScriptAgent, client};
+use loggia_wire::context;
 use loggia_wire::{
     AgentSettings, Asked, CardFacts, Delivery, Dialect, Extension, HistoryLength, Intent,
     ListTasks, OpenTask, Prompt, StatusFilter, View, WireError,
@@ -105,8 +106,15 @@ impl Stage {
         Ok(listed["tasks"].as_array().unwrap().iter().map(id).collect())
     }
 
+    /// The session that a client gave this name: its id has the client's mark.
+    async fn id_of(&self, name: &str) -> SessionId {
+        let listed = self.hub.store().list(usize::MAX).await.unwrap();
+        let mut ids = listed.into_iter().map(|listed| listed.session);
+        ids.find(|id| context::shown(id) == name).unwrap()
+    }
+
     async fn settings(&self, session: &str) -> Settings {
-        let handle = self.hub.open(&session.into()).await.unwrap();
+        let handle = self.hub.open(&self.id_of(session).await).await.unwrap();
         handle.inspect(|session| session.opened().unwrap().settings.clone()).await.unwrap()
     }
 }
@@ -211,7 +219,7 @@ async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
         let task = stage.say(&caller("ann", scopes, grant), "c").await;
         let task = &task["task"];
         assert_eq!(task["status"]["state"], wanted, "{case}: {task}");
-        let log = stage.hub.store().read(&"c".into(), Seq::ZERO, 1000).await.unwrap();
+        let log = stage.hub.store().read(&stage.id_of("c").await, Seq::ZERO, 1000).await.unwrap();
         let started = log.iter().any(|logged| matches!(logged.event, Event::CallStarted { .. }));
         assert_eq!(started, permitted, "{case}");
         let nobody = log.iter().any(|logged| match &logged.event {

@@ -32,6 +32,12 @@ fn child_server() {
     toy::main();
 }
 
+/// Not a test: a call whose thread hides its descriptors.
+#[test]
+fn child_hider() {
+    identity::hide_and_ask();
+}
+
 /// Not a test: a call that hands its connection to somebody else.
 #[test]
 fn child_sharer() {

@@ -13,6 +13,8 @@ mod configs;
 mod delivery;
 #[path = "push/egress.rs"]
 mod egress;
+#[path = "push/foreign.rs"]
+mod foreign;
 #[path = "push/life.rs"]
 mod life;
 #[path = "push/signed.rs"]

@@ -41,6 +41,8 @@ pub struct FaultyStore {
     /// Appends that were begun.
     begun: watch::Sender<u64>,
     reads: AtomicUsize,
+    /// What was asked of it, by name.
+    questions: Mutex<Vec<&'static str>>,
     journal: Journal,
 }
 
@@ -53,6 +55,7 @@ impl FaultyStore {
             refused_acquires: Mutex::default(),
             begun: watch::Sender::new(0),
             reads: AtomicUsize::new(0),
+            questions: Mutex::default(),
             journal,
         })
     }
@@ -86,6 +89,15 @@ impl FaultyStore {
     /// How often events were read so far.
     pub fn reads(&self) -> usize {
         self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Which questions were put to the store since this was asked last, in order.
+    pub fn questions(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.questions.lock().unwrap())
+    }
+
+    fn asked(&self, question: &'static str) {
+        self.questions.lock().unwrap().push(question);
     }
 
     /// Waits until the n-th append has begun.
@@ -156,6 +168,7 @@ impl Store for FaultyStore {
         session: &SessionId,
         owner: Owner,
     ) -> BoxFuture<'_, Result<Lease, StoreError>> {
+        self.asked("acquire");
         let refused = self.refused_acquires.lock().unwrap().pop_front();
         match refused {
             // Not at once: whoever else wants this session shall be waiting by then.
@@ -173,23 +186,28 @@ impl Store for FaultyStore {
         after: Seq,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
+        self.asked("read");
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.read(session, after, limit)
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
+        self.asked("head");
         self.inner.head(session)
     }
 
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
+        self.asked("locate");
         self.inner.locate(task)
     }
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
+        self.asked("tasks");
         self.inner.tasks(query)
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+        self.asked("list");
         self.inner.list(limit)
     }
 

@@ -51,11 +51,14 @@ pub fn open_many_files() -> Option<u64> {
 }
 
 /// Keeps what this process holds from the processes it starts: orphans of a call come back to it,
-/// and its memory and environment cannot be read by other processes of the same user.
-pub fn protect_process() {
-    // Both are refinements; without them Loggia still works, and `doctor` says what is missing.
+/// and its memory and environment cannot be read by other processes of the same user. An attached
+/// screen stays visible: a server must see which process holds a connection.
+pub fn protect_process(attaches: bool) {
+    // These are refinements; without them Loggia still works, and `doctor` says what is missing.
     let _ = nix::sys::prctl::set_child_subreaper(true);
-    let _ = nix::sys::prctl::set_dumpable(false);
+    let _ = nix::sys::prctl::set_dumpable(attaches);
+    // Whatever the file is called: processes below this one are known by the name.
+    let _ = nix::sys::prctl::set_name(c"loggia");
 }
 
 impl App {

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use loggia_core::{Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
 
 use clones::ClonesConfig;
-use document::Entry;
+use document::{Entry, Mistake, MistakeKind};
 use draft::Draft;
 use key::KEYS;
 use trust::Trust;
@@ -230,7 +230,7 @@ pub fn load(
     let mut draft = Draft::built_in();
     let user_file = user_file(environment, paths)?;
     for Entry { line, found, .. } in document::user_settings(&user_file.path, user_file.required)? {
-        let (key, setting) = found.map_err(|unknown| unknown.refuse(&user_file.path, line))?;
+        let (key, setting) = found.map_err(|mistake| mistake.error)?;
         draft.put(key, setting, Origin::File { path: user_file.path.clone(), line });
     }
     add_project(&mut draft, paths, workspace)?;
@@ -299,7 +299,7 @@ fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(),
     }
     let path = workspace.join(PROJECT_FILE);
     let trusted = Trust::new(paths).is_trusted(workspace)?;
-    let (mut need_trust, mut unknown_keys) = (Vec::new(), Vec::new());
+    let (mut need_trust, mut unknown_keys, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for Entry { line, written, found } in entries {
         let origin = Origin::File { path: path.clone(), line };
         match found {
@@ -308,11 +308,14 @@ fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(),
             }
             Ok((_, setting)) if draft.is_already(&setting) => {}
             Ok((key, _)) => need_trust.push(KeptBack { key: key.name, line, written }),
-            Err(unknown) if trusted => return Err(unknown.refuse(&path, line)),
-            Err(unknown) => unknown_keys.push((unknown.name, origin)),
+            Err(mistake) if trusted => return Err(mistake.error),
+            Err(Mistake { kind: MistakeKind::Unknown { name }, .. }) => {
+                unknown_keys.push((name, origin));
+            }
+            Err(Mistake { kind: MistakeKind::Value, error }) => wrong.push(error.to_string()),
         }
     }
-    draft.note_untrusted(&path, need_trust, unknown_keys);
+    draft.note_untrusted(&path, need_trust, unknown_keys, wrong);
     Ok(())
 }
 

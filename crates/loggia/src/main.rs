@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> anyhow::Result<ExitCode> {
-    compose::protect_process();
+    compose::protect_process(matches!(cli.command, Some(cli::Command::Attach(_))));
     let app = App::new(cli.directory.as_deref())?;
     let screen = matches!(cli.command, None | Some(cli::Command::Attach(_)));
     app.start_logging(screen && cmd::chat::is_possible(&app), cli.debug)?;

@@ -74,11 +74,6 @@ fn a_project_counts_in_full_only_while_it_is_trusted() {
     let shown = machine.run(&["config"]).out;
     assert!(shown.contains("not trusted: `mode`") && shown.contains("`loggia trust`"), "{shown}");
 
-    let marked = machine.run_with(&["trust"], &[("LOGGIA", "1")]);
-    assert_eq!(marked.code, 1);
-    assert!(marked.err.contains("in your own terminal"), "{}", marked.err);
-    assert_eq!(machine.value("mode"), "ask");
-
     let trusted = machine.run(&["trust"]);
     assert_eq!(trusted.code, 0, "{}", trusted.err);
     assert!(trusted.out.contains("mode (line 1)"), "{}", trusted.out);
@@ -89,6 +84,39 @@ fn a_project_counts_in_full_only_while_it_is_trusted() {
     assert_eq!(machine.run(&["trust", "--revoke"]).code, 0);
     assert_eq!(machine.run(&["trust", "--revoke"]).code, 1);
     assert_eq!(machine.value("mode"), "ask");
+}
+
+/// A project that is not trusted cannot keep Loggia from starting; what can be used of it is.
+#[test]
+fn a_bad_value_of_a_project_that_is_not_trusted_is_a_notice() {
+    let bad = [
+        "mode = 5",
+        "mode = 'everything'",
+        "limits = 3",
+        "limits.replies = -1",
+        "limits.replies = 'many'",
+        "commands.deny = 'git push'",
+        "commands.deny = [7]",
+        "hooks.prompt_submit = [1]",
+        "server.clones = true",
+        "server.push = 'yes'",
+        "prices.x = { input = 'free' }",
+    ];
+    for line in bad {
+        let machine = Machine::new();
+        machine.write("workspace/.loggia/config.toml", &format!("{line}\nlimits.calls = 2\n"));
+        if line.starts_with("limits = ") {
+            machine.write("workspace/.loggia/config.toml", &format!("{line}\n"));
+        } else {
+            assert_eq!(machine.value("limits.calls"), 2, "{line}");
+        }
+        let ran = machine.run(&["run", "say hi"]);
+        assert_eq!(ran.code, 0, "{line}: {}", ran.err);
+        assert!(ran.err.contains("its value cannot be used"), "{line}: {}", ran.err);
+        assert!(ran.err.contains("config.toml:1: "), "{line}: {}", ran.err);
+        let trusted = machine.run(&["trust"]);
+        assert_eq!(trusted.code, 2, "{line}: what cannot be understood is not agreed to");
+    }
 }
 
 #[test]

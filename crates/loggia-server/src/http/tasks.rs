@@ -138,9 +138,11 @@ async fn meant_by_task(
         return Ok(dialect);
     };
     match (asked.intent.task(), ours.intent.task()) {
-        (Some(named), Some(ours)) if !Box::pin(server.has_task(ours)).await? => {
+        (Some(named), Some(ours)) => {
+            // Both, whatever the first says: a task of another client costs as much as none.
+            let ours = Box::pin(server.has_task(ours)).await?;
             let named = Box::pin(server.has_task(named)).await?;
-            Ok(if named { Dialect::Legacy } else { dialect })
+            Ok(if named && !ours { Dialect::Legacy } else { dialect })
         }
         _ => Ok(dialect),
     }

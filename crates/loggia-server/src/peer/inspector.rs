@@ -6,11 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::net::{IpAddr, UdpSocket};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::process::{Process, Processes};
-use super::socket::{Owner, SocketTable};
+use super::process::{GUARD, Process, Processes};
+use super::socket::{ClientEnd, Owner, SocketTable};
 use super::{Ends, PeerIdentity};
 
 const QUEUE: usize = 256;
@@ -82,6 +83,11 @@ impl Ourselves {
         })
     }
 
+    /// Whose processes may be the person's.
+    fn trusts(&self, uid: u32) -> bool {
+        uid == self.uid || uid == 0
+    }
+
     /// In a user namespace the kernel shows users that are not mapped all as one.
     fn is_nobody(&self, uid: u32) -> bool {
         if self.users_are_distinct {
@@ -110,45 +116,95 @@ fn identify(batch: &[Ends]) -> Vec<PeerIdentity> {
     let (Some(us), Ok(mut table)) = (Ourselves::read(), SocketTable::open()) else {
         return Vec::new();
     };
-    let mut owner = |ends: &Ends| table.owner(*ends).ok().flatten();
-    let owners: Vec<Option<Owner>> = batch.iter().map(&mut owner).collect();
+    let mut client = |ends: &Ends| table.client(*ends).ok();
+    let clients: Vec<Option<ClientEnd>> = batch.iter().map(&mut client).collect();
     // Other users are told from the socket alone, so they can not make us search.
-    let trusted = |owner: &&Owner| owner.uid == us.uid || owner.uid == 0;
-    let wanted: HashSet<u32> =
-        owners.iter().flatten().filter(trusted).map(|owner| owner.inode).collect();
+    let searched = |client: &Option<ClientEnd>| match client {
+        Some(ClientEnd::Held(owner)) if us.trusts(owner.uid) => Some(owner.inode),
+        _ => None,
+    };
+    let wanted: HashSet<u32> = clients.iter().filter_map(searched).collect();
     let processes = if wanted.is_empty() { None } else { Some(Processes::read()) };
     let holders = processes.as_ref().map(|all| all.holders(&wanted, us.process.pid));
     let holders = holders.unwrap_or_default();
-    owners.iter().map(|owner| classify(*owner, &us, &holders)).collect()
+    let mut look = Look { us: &us, holders: &holders, table: &mut table };
+    let each = batch.iter().zip(clients);
+    each.map(|(ends, client)| {
+        client.map_or(PeerIdentity::Unknown, |found| look.classify(*ends, found))
+    })
+    .collect()
 }
 
-fn classify(
-    owner: Option<Owner>,
-    us: &Ourselves,
-    holders: &HashMap<u32, Vec<&Process>>,
-) -> PeerIdentity {
-    let Some(Owner { uid, inode }) = owner else { return PeerIdentity::Unknown };
-    if us.is_nobody(uid) {
-        return PeerIdentity::Unknown;
-    }
-    if uid != us.uid && uid != 0 {
-        return PeerIdentity::OtherUser { uid };
-    }
-    let mut identity = PeerIdentity::Unknown;
-    for holder in holders.get(&inode).map(Vec::as_slice).unwrap_or_default() {
-        let pid = holder.pid;
-        let found = match is_tool(holder, us) {
-            Some(true) => return PeerIdentity::ToolDescendant { uid, pid },
-            None => return PeerIdentity::Unknown,
-            Some(false) if pid == us.process.pid => PeerIdentity::Ourselves { uid },
-            Some(false) if us.keeps_orphans => {
-                PeerIdentity::Local { uid, pid, program: holder.program.clone() }
+/// What is known when the peers of a batch are judged.
+struct Look<'a> {
+    us: &'a Ourselves,
+    holders: &'a HashMap<u32, Vec<&'a Process>>,
+    table: &'a mut SocketTable,
+}
+
+impl Look<'_> {
+    fn classify(&mut self, ends: Ends, client: ClientEnd) -> PeerIdentity {
+        match client {
+            ClientEnd::Held(owner) => self.classify_owner(ends, owner),
+            // A command may send its request and exit before anybody looks.
+            ClientEnd::Left => PeerIdentity::Hidden,
+            ClientEnd::Missing if is_here(ends.client.ip()) => {
+                // A local client that has closed its end has told ours. If ours has not heard of
+                // that, the client is elsewhere: some machines forward to loopback.
+                match self.table.is_established(ends) {
+                    Ok(true) => PeerIdentity::Unknown,
+                    Ok(false) | Err(_) => PeerIdentity::Hidden,
+                }
             }
-            Some(false) => PeerIdentity::Unknown,
-        };
-        identity = found;
+            ClientEnd::Missing => PeerIdentity::Unknown,
+        }
     }
-    identity
+
+    fn classify_owner(&mut self, ends: Ends, owner: Owner) -> PeerIdentity {
+        let (us, Owner { uid, inode }) = (self.us, owner);
+        if us.is_nobody(uid) {
+            return PeerIdentity::Unknown;
+        }
+        if !us.trusts(uid) {
+            return PeerIdentity::OtherUser { uid };
+        }
+        let mut identity = None;
+        for holder in self.holders.get(&inode).map(Vec::as_slice).unwrap_or_default() {
+            let pid = holder.pid;
+            let found = match is_tool(holder, us) {
+                Some(true) => return PeerIdentity::ToolDescendant { uid, pid },
+                None => return PeerIdentity::Hidden,
+                Some(false) if pid == us.process.pid => PeerIdentity::Ourselves { uid },
+                Some(false) if us.keeps_orphans => {
+                    PeerIdentity::Local { uid, pid, program: holder.program.clone() }
+                }
+                Some(false) => PeerIdentity::Unknown,
+            };
+            identity = Some(found);
+        }
+        identity.unwrap_or_else(|| match uid == us.uid && self.may_be_a_calls(ends, owner) {
+            true => PeerIdentity::Hidden,
+            // Root's, or that of a process of our user that no call can be, such as sshd's.
+            false => PeerIdentity::Unknown,
+        })
+    }
+
+    /// Whether a call could hold a socket whose holder was not found. Not if no call runs, and the
+    /// socket is still held after that was seen.
+    fn may_be_a_calls(&mut self, ends: Ends, owner: Owner) -> bool {
+        let us = self.us;
+        let is_loggia = |process: &Process| {
+            process.pid == us.process.pid
+                || process.program == us.process.program && !us.ancestors.contains(&process.pid)
+        };
+        Processes::read().any_call(is_loggia)
+            || self.table.client(ends).ok() != Some(ClientEnd::Held(owner))
+    }
+}
+
+/// Whether this is an address of this machine.
+fn is_here(address: IpAddr) -> bool {
+    address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
 /// Whether a call started this process: ours, or that of another Loggia which we do not run in
@@ -160,7 +216,41 @@ fn is_tool(holder: &Process, us: &Ourselves) -> Option<bool> {
     let ancestors = holder.ancestors()?;
     let below_us = |ancestor: &Process| ancestor.pid == us.process.pid;
     let below_another = |ancestor: &Process| {
-        ancestor.program == us.process.program && !us.ancestors.contains(&ancestor.pid)
+        let like_us = ancestor.program == us.process.program || ancestor.program == GUARD;
+        like_us && !us.ancestors.contains(&ancestor.pid)
     };
     Some(ancestors.iter().any(|ancestor| below_us(ancestor) || below_another(ancestor)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use rustix::net::sockopt::set_socket_linger;
+
+    use super::*;
+
+    /// A command could send its request and exit before the server looks.
+    #[test]
+    fn a_connection_that_was_closed_is_hidden() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        for reset in [false, true] {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (server, address) = listener.accept().unwrap();
+            let ends = Ends::new(address, server.local_addr().unwrap());
+            let uid = rustix::process::geteuid().as_raw();
+            assert_eq!(identify(&[ends]), [PeerIdentity::Ourselves { uid }]);
+            if reset {
+                set_socket_linger(&client, Some(std::time::Duration::ZERO)).unwrap();
+            }
+            drop(client);
+            assert_eq!(identify(&[ends]), [PeerIdentity::Hidden], "{reset}");
+        }
+    }
+
+    #[test]
+    fn another_machine_is_unknown() {
+        let ends = Ends::new("192.0.2.7:1234".parse().unwrap(), "192.0.2.1:80".parse().unwrap());
+        assert_eq!(identify(&[ends]), [PeerIdentity::Unknown]);
+    }
 }

@@ -9,6 +9,12 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+
+/// The name that the guard of every call gives itself. A command cannot change it.
+pub const GUARD: &str = "loggia-guard";
+
 /// Longer chains of parents do not occur; a circle, from a read in between, does end.
 const LONGEST_LINE: usize = 4_096;
 /// Parents that exit while their line is read make it start again, so many times.
@@ -36,9 +42,11 @@ impl Process {
     }
 
     /// The name in parentheses may hold anything, so fields count from the last one.
-    fn parse(pid: u32, stat: &str) -> Option<Self> {
+    pub(super) fn parse(pid: u32, stat: &str) -> Option<Self> {
         let (head, rest) = stat.rsplit_once(')')?;
-        let (_, program) = head.split_once('(')?;
+        let (number, program) = head.split_once('(')?;
+        // Another number: the file of another process is mounted over this one.
+        number.trim().parse().ok().filter(|number: &u32| *number == pid)?;
         let mut fields = rest.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
         let started = fields.nth(17)?.parse().ok()?;
@@ -49,26 +57,44 @@ impl Process {
     /// so what was read of it in between is its own and not that of a later process of that number.
     /// Nothing if the process itself has gone.
     pub(crate) fn ancestors(&self) -> Option<Vec<Self>> {
+        self.ancestors_by(Self::read)
+    }
+
+    /// The same, with another way of reading one process.
+    pub(super) fn ancestors_by(&self, read: impl Fn(u32) -> Option<Self>) -> Option<Vec<Self>> {
         (0..ATTEMPTS).find_map(|_| {
-            let now = Self::read(self.pid).filter(|now| now.started == self.started)?;
-            now.line()
+            let now = read(self.pid).filter(|now| now.started == self.started)?;
+            now.line(&read)
         })
     }
 
-    fn line(&self) -> Option<Vec<Self>> {
+    fn line(&self, read: impl Fn(u32) -> Option<Self>) -> Option<Vec<Self>> {
         let mut line: Vec<Self> = Vec::new();
         let mut child = self.clone();
         // Parent 0 is the kernel, or a process outside of our PID namespace: no Loggia below us.
         while child.parent != 0 && line.len() < LONGEST_LINE {
-            let parent = Self::read(child.parent)?;
-            if Self::read(child.pid).as_ref() != Some(&child) {
+            let parent = read(child.parent);
+            if read(child.pid).as_ref() != Some(&child) {
                 return None;
             }
-            line.push(parent.clone());
-            child = parent;
+            match parent {
+                Some(parent) => {
+                    line.push(parent.clone());
+                    child = parent;
+                }
+                // With `hidepid`, /proc leaves out the processes of other users. None is a guard.
+                None => return is_of_another_user(child.parent).then_some(line),
+            }
         }
         (child.parent == 0).then_some(line)
     }
+}
+
+/// Whether the kernel refuses to signal this process because it is not ours. A process of our own
+/// user that /proc does not show is not one of these.
+fn is_of_another_user(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) == Err(Errno::PERM))
 }
 
 /// All processes, read once.
@@ -83,6 +109,15 @@ impl Processes {
         let mut pids: Vec<u32> = entries.filter_map(|entry| number(&entry.file_name())).collect();
         pids.sort_unstable();
         Self { all: pids.into_iter().filter_map(Process::read).collect() }
+    }
+
+    /// Whether a call of any Loggia runs: a process below one that `is_loggia`, or a guard.
+    pub(crate) fn any_call(&self, is_loggia: impl Fn(&Process) -> bool) -> bool {
+        let loggias = self.all.iter().filter(|process| is_loggia(process));
+        let loggias: HashSet<u32> = loggias.map(|process| process.pid).collect();
+        let is_call =
+            |process: &Process| process.program == GUARD || loggias.contains(&process.parent);
+        self.all.iter().any(is_call)
     }
 
     /// The processes below this one.
@@ -160,7 +195,9 @@ mod tests {
         let process = Process::parse(17, stat).unwrap();
         assert_eq!((process.parent, process.started), (4, 2222));
         assert_eq!(process.program, "a) R 1 (b c");
-        for broken in ["", "17 (a", "17 (a) R", "17 (a) R x", "17 (a) R 4 5"] {
+        for broken in
+            ["", "17 (a", "17 (a) R", "17 (a) R x", "17 (a) R 4 5", &stat.replacen("17", "18", 1)]
+        {
             assert_eq!(Process::parse(17, broken), None, "{broken:?}");
         }
     }

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::net::netlink::{self, SocketAddrNetlink};
@@ -14,7 +15,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recvfrom, sendto, socket_with,
 };
 
-use super::Ends;
+use super::{Ends, Peer};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
@@ -22,10 +23,21 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 const REQUEST_LENGTH: u32 = 72;
+const TCP_ESTABLISHED: u8 = 1;
 /// The kernel answers at once; this only keeps a thread from waiting for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the kernel knows of a socket.
+/// What the kernel knows of the client's end of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientEnd {
+    Held(Owner),
+    /// It was on this machine, and no process holds it any more.
+    Left,
+    /// It is in no table of this network namespace: on another machine, or gone.
+    Missing,
+}
+
+/// Whose socket it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner {
     pub uid: u32,
@@ -46,8 +58,28 @@ impl SocketTable {
         Ok(Self { netlink, sequence: 0 })
     }
 
-    /// The owner of the client's socket. Nothing if it is closed or not in this network namespace.
-    pub(super) fn owner(&mut self, ends: Ends) -> io::Result<Option<Owner>> {
+    /// The client's end of a connection.
+    pub(super) fn client(&mut self, ends: Ends) -> io::Result<ClientEnd> {
+        let found = self.ask(ends, |reply| reply.owner(ends))?;
+        Ok(match found {
+            Some(owner) if owner.inode != 0 => ClientEnd::Held(owner),
+            Some(_) => ClientEnd::Left,
+            None => ClientEnd::Missing,
+        })
+    }
+
+    /// Whether our own end of the connection is still open for both sides.
+    pub(super) fn is_established(&mut self, ends: Ends) -> io::Result<bool> {
+        let ours = Ends { client: ends.server, server: ends.client };
+        let state = self.ask(ours, |reply| reply.owner(ours).and(reply.state()))?;
+        Ok(state == Some(TCP_ESTABLISHED))
+    }
+
+    fn ask<T>(
+        &mut self,
+        ends: Ends,
+        read: impl Fn(&Reply<'_>) -> Option<T>,
+    ) -> io::Result<Option<T>> {
         self.sequence = self.sequence.wrapping_add(1);
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.netlink, &request(ends, self.sequence), SendFlags::empty(), &kernel)?;
@@ -58,7 +90,32 @@ impl SocketTable {
             let reply = Reply(reply.get(..length).unwrap_or_default());
             let ours = reply.u32(8) == Some(self.sequence);
             if ours && from.is_some_and(|from| from.pid() == 0) {
-                return Ok(reply.owner(ends));
+                return Ok(read(&reply));
+            }
+        }
+    }
+}
+
+/// Whose sockets the other ends of loopback connections are, asked as soon as one is accepted.
+#[derive(Default)]
+pub(crate) struct Users {
+    /// A lock, not a task: the kernel answers within the call, in microseconds.
+    table: Mutex<Option<SocketTable>>,
+}
+
+impl Users {
+    /// None if the kernel does not say, or the other end is gone.
+    pub(crate) fn of(&self, peer: &Peer) -> Option<u32> {
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        if table.is_none() {
+            *table = SocketTable::open().ok();
+        }
+        match table.as_mut()?.client(peer.0.ends) {
+            Ok(ClientEnd::Held(owner)) => Some(owner.uid),
+            Ok(ClientEnd::Left | ClientEnd::Missing) => None,
+            Err(_) => {
+                *table = None;
+                None
             }
         }
     }
@@ -99,14 +156,18 @@ fn address_bytes(address: IpAddr) -> [u8; 16] {
 struct Reply<'a>(&'a [u8]);
 
 impl Reply<'_> {
-    /// The kernel may answer with the listener of the same port when the connection is gone, and
-    /// with no inode when nobody holds it any more; neither is an owner.
+    /// The kernel may answer with the listener of the same port when the connection is gone, which
+    /// is not it, and with no inode when no process holds it any more.
     fn owner(&self, ends: Ends) -> Option<Owner> {
         let found = self.u16(4)? == SOCK_DIAG_BY_FAMILY
             && self.end(20, 24)? == canonical(ends.client)
             && self.end(22, 40)? == canonical(ends.server);
         let owner = Owner { uid: self.u32(80)?, inode: self.u32(84)? };
-        (found && owner.inode != 0).then_some(owner)
+        found.then_some(owner)
+    }
+
+    fn state(&self) -> Option<u8> {
+        self.0.get(17).copied()
     }
 
     /// A client may speak version 4 through a socket of version 6.

@@ -145,9 +145,13 @@ impl Server {
     }
 
     /// Refuses a message whose webhook can not be called, before anything is done for it.
-    pub(crate) fn check_callback(&self, target: Option<&PushTarget>) -> Result<(), WireError> {
+    pub(crate) fn check_callback(
+        &self,
+        target: Option<&PushTarget>,
+        caller: &Caller,
+    ) -> Result<(), WireError> {
         let Some(target) = target else { return Ok(()) };
-        let checked = self.outbox()?.check(&target.url);
+        let checked = self.outbox()?.check(&target.url, &caller.principal.name);
         checked.map_err(|why| Condition::PushTargetRefused { why }.into())
     }
 

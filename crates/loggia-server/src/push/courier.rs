@@ -67,12 +67,13 @@ impl Courier {
     }
 
     /// Whether a URL may be called, as far as its text tells.
-    pub fn reads(&self, url: &str) -> Result<(), &'static str> {
-        Target::read(url, &self.own_ports, &self.private).map(drop)
+    pub fn reads(&self, url: &str, principal: &str) -> Result<(), &'static str> {
+        Target::read(url, &self.own_ports, &self.private, principal).map(drop)
     }
 
     fn target(&self, registration: &Registration) -> Result<Target, &'static str> {
-        Target::read(&registration.url, &self.own_ports, &self.private)
+        let Registration { url, principal, .. } = registration;
+        Target::read(url, &self.own_ports, &self.private, principal)
     }
 
     async fn client(&self, target: &Target) -> Option<&Client> {

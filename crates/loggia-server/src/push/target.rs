@@ -1,5 +1,5 @@
-//! Where a webhook may be: https anywhere in public, this very machine's loopback, or a host of a
-//! private network that the operator named.
+//! Where a webhook may be: https anywhere in public, this very machine's loopback for the person
+//! there, or a host of a private network that the operator named.
 //!
 //! Pure. An address is looked at here whoever it comes from: written in a URL, or answered by a name
 //! server a moment before the connection.
@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use loggia_core::address::is_public;
 use reqwest::Url;
+
+use crate::auth::is_local_user;
 
 /// The name that means loopback, whatever a name server says.
 pub const LOOPBACK_NAME: &str = "localhost";
@@ -49,8 +51,15 @@ impl Private {
 }
 
 impl Target {
-    /// `own` are the ports that this server listens on: it does not call itself.
-    pub fn read(text: &str, own: &[u16], private: &Private) -> Result<Self, &'static str> {
+    /// `own` are the ports that this server listens on: it does not call itself. `by` is the
+    /// principal: what listens on loopback trusts this machine's processes, so only the person here
+    /// may have it called, unless the operator named `localhost`.
+    pub fn read(
+        text: &str,
+        own: &[u16],
+        private: &Private,
+        by: &str,
+    ) -> Result<Self, &'static str> {
         let url = Url::parse(text).map_err(|_| "it is no URL")?;
         let secure = match url.scheme() {
             "https" => true,
@@ -70,6 +79,9 @@ impl Target {
             Host::Name(name) => private.names(name),
         };
         match &host {
+            Host::Loopback if !is_local_user(by) && !private.names(LOOPBACK_NAME) => {
+                return Err("only the user of this machine may name an address on it");
+            }
             Host::Loopback => {
                 let port = url.port_or_known_default();
                 if port.is_none_or(|port| own.contains(&port)) {

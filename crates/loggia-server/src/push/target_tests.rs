@@ -79,8 +79,9 @@ fn which_addresses_are_public() {
 
 #[test]
 fn which_urls_may_be_called() {
-    let read =
-        |text: &str| Target::read(text, &[4000], &Private::default()).map(|target| target.host);
+    let read = |text: &str| {
+        Target::read(text, &[4000], &Private::default(), "local:0").map(|target| target.host)
+    };
     let name = |name: &str| Ok(Host::Name(name.to_owned()));
     let no_address = Err("it is no public address");
     let insecure = Err("it must begin with https://, except on localhost");
@@ -170,7 +171,7 @@ fn a_named_host_may_be_private_and_nothing_worse() {
     for text in ["100.100.100.200", "fd00:ec2::254", "168.63.129.16", "::ffff:10.0.0.1"] {
         assert!(!at(text), "{text}");
     }
-    let reads = |text: &str| Target::read(text, &[4000], &private).is_ok();
+    let reads = |text: &str| Target::read(text, &[4000], &private, "local:0").is_ok();
     assert!(
         reads("http://hooks.lan/") && reads("http://10.1.2.3:8080/") && reads("http://[fd00::7]/")
     );

@@ -147,21 +147,104 @@ fn a_call_of_another_loggia_gets_nothing_either() {
     assert!(said.contains("tool-descendant") && said.ends_with(" 403"), "{said}");
 }
 
-#[test]
-fn a_call_that_hides_is_unknown() {
+const TOKEN: &str = "0123456789abcdef-hidden";
+
+/// A server of this user with a token, and the directory that holds it.
+fn with_token(uid: u32) -> (tempfile::TempDir, Server) {
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    // A program that may be run and not read hides its process, like `prctl(PR_SET_DUMPABLE)`.
+    let path = directory.path().join("tokens");
+    std::fs::write(&path, format!("editor:{TOKEN}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(&path, Some(uid), Some(uid)).unwrap();
+    let tokens = Some(path.to_str().unwrap().to_owned());
+    (directory, Server::with(Setup { uid, tokens, ..Setup::default() }))
+}
+
+/// What a call of the server prints, started by a process of this user.
+fn run_as(server: &Server, uid: u32, script: &str) -> String {
+    let body = serde_json::json!({ "script": script }).to_string();
+    let json = ["-H", "Content-Type: application/json", "-d", &body, "-w", ""];
+    curl(&[&json[..], &[&url(server, "/run")]].concat(), uid)
+}
+
+/// A copy of curl that may be run and not read: its process hides, as with `prctl(PR_SET_DUMPABLE)`.
+fn hidden_curl(directory: &tempfile::TempDir) -> String {
     let hidden = directory.path().join("curl");
     std::fs::copy("/usr/bin/curl", &hidden).unwrap();
     std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o711)).unwrap();
-    let server = Server::with(Setup { uid: NOBODY, ..Setup::default() });
-    let script =
-        format!("{} -sS -w ' %{{http_code}}' {}", hidden.display(), url(&server, "/whoami"));
-    let body = serde_json::json!({ "script": script }).to_string();
-    let json = ["-H", "Content-Type: application/json", "-d", &body, "-w", ""];
-    let said = curl(&[&json[..], &[&url(&server, "/run")]].concat(), NOBODY);
-    assert!(said.contains("token-needed") && said.ends_with(" 401"), "{said}");
+    hidden.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_call_that_hides_gets_nothing_with_a_token_either() {
+    let (directory, server) = with_token(NOBODY);
+    let (hidden, whoami) = (hidden_curl(&directory), url(&server, "/whoami"));
+    let bearer = format!("Authorization: Bearer {TOKEN}");
+    for header in ["X-None: 1", &bearer] {
+        let script = format!("{hidden} -sS -w ' %{{http_code}}' -H '{header}' {whoami}");
+        let said = run_as(&server, NOBODY, &script);
+        assert!(said.contains("hidden-process") && said.ends_with(" 403"), "{header}: {said}");
+    }
+    let seen = curl(&["-H", &bearer, &whoami], NOBODY);
+    assert!(seen.contains("token:editor") && seen.ends_with(" 200"), "{seen}");
+}
+
+/// A table of descriptors of a thread's own is not shown to root either.
+#[test]
+fn a_thread_of_a_call_that_hides_gets_nothing() {
+    for uid in [0, NOBODY] {
+        let (_directory, server) = with_token(uid);
+        let program = std::env::current_exe().unwrap();
+        let script = format!(
+            "echo {} {TOKEN} | {} child_hider --exact --nocapture --quiet",
+            server.port,
+            program.display()
+        );
+        let said = run_as(&server, uid, &script);
+        assert!(said.contains("hidden-process") && !said.contains("token:editor"), "{uid}: {said}");
+    }
+}
+
+/// Asks from a thread with a table of descriptors of its own, and prints the answer.
+pub fn hide_and_ask() {
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).unwrap();
+    let Some((port, token)) = line.trim().split_once(' ') else { return };
+    let port: u16 = port.parse().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_FILES).unwrap();
+            let mut stream = connect(port);
+            let host = format!("Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}");
+            write!(stream, "GET /whoami HTTP/1.1\r\n{host}\r\nConnection: close\r\n\r\n").unwrap();
+            println!("{}", Reply::read(&mut stream).body);
+        });
+    });
+}
+
+/// Other users are refused; they do not keep this one out by holding connections.
+#[test]
+fn another_user_cannot_use_up_the_connections() {
+    let server = Server::with(Setup { connections: 256, ..Setup::default() });
+    let script = "for i in $(seq 300); do exec {fd}<>/dev/tcp/127.0.0.1/$PORT; done; echo all; cat";
+    let mut holder = std::process::Command::new("bash");
+    holder.args(["-c", script]).env("PORT", server.port.to_string());
+    holder.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    std::os::unix::process::CommandExt::uid(&mut holder, NOBODY);
+    let mut holder = holder.spawn().unwrap();
+    let mut said = std::io::BufReader::new(holder.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "all\n");
+    let mut ours: Vec<TcpStream> = (0..100).map(|_| server.connect()).collect();
+    for stream in &mut ours {
+        let host = format!("Host: 127.0.0.1:{}", server.port);
+        write!(stream, "GET /whoami HTTP/1.1\r\n{host}\r\n\r\n").unwrap();
+        assert_eq!(Reply::read(stream).status, 200);
+    }
+    holder.kill().unwrap();
+    holder.wait().unwrap();
 }
 
 #[test]

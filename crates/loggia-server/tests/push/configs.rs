@@ -4,7 +4,7 @@ use futures::future::join_all;
 use loggia_testkit::{Act, Gate, ScriptAgent, client};
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, send1};
+use crate::stage::{Stage, caller, send1, send03};
 use crate::webhook::{Answer, Webhook};
 
 const SECRETS: [&str; 2] = ["canary-token", "canary-credentials"];
@@ -250,4 +250,30 @@ async fn a_webhook_that_is_set_again_goes_on() {
     assert_eq!(places.len(), 2);
     places.extend(alive.taken().iter().map(place));
     assert!(places.is_sorted_by(|a, b| a < b), "no gap, nothing twice: {places:?}");
+}
+
+/// A webhook is shown the task: who may not read it may not have it sent somewhere.
+#[tokio::test]
+async fn a_webhook_needs_the_scope_to_read() {
+    let stage = Stage::doing([Act::say("x")]);
+    let task = stage.send1("go", Value::Null).await["id"].clone();
+    let mut blind = caller("ann");
+    blind.principal.scopes = "prompt".parse().unwrap();
+    let url = "https://hooks.example/";
+    let tries = [
+        ("CreateTaskPushNotificationConfig", json!({ "taskId": task, "url": url })),
+        (
+            "tasks/pushNotificationConfig/set",
+            json!({ "taskId": task, "pushNotificationConfig": { "url": url } }),
+        ),
+        ("SendMessage", send1("go", json!({ "url": url }))),
+        ("message/send", send03("go", json!({ "url": url }))),
+    ];
+    for (method, params) in tries {
+        let refused = stage.ask_as(&blind, method, params).await.err().unwrap();
+        assert!(refused.to_string().contains("read"), "{method}: {refused}");
+    }
+    let listed = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    assert_eq!(listed["configs"], json!([]));
+    assert!(stage.ask_as(&blind, "SendMessage", send1("go", Value::Null)).await.is_ok());
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use loggia_server::dispatch::Reply;
 use loggia_session::MemoryStore;
 use loggia_testkit::{Act, ScriptAgent};
 use serde_json::{Value, json};
@@ -61,6 +62,65 @@ async fn addresses_that_are_not_public_are_refused_when_registered() {
     let listed = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
     assert_eq!(listed["configs"], json!([]));
     assert!(webhook.calls().is_empty());
+}
+
+/// What listens on loopback trusts this machine's processes: a client elsewhere must not call it.
+#[tokio::test]
+async fn only_the_local_user_names_loopback() {
+    const LOCAL: &str = "local:1000";
+    let webhook = Webhook::start().await;
+    let stage = |private: &[&str]| {
+        let mut options = options();
+        options.private_hosts = private.iter().map(|&host| host.to_owned()).collect();
+        let store = Arc::new(MemoryStore::default());
+        Stage::with(store, ScriptAgent::doing([Act::say("x")]), options)
+    };
+    let strict = stage(&[]);
+    let port = webhook.port;
+    let mut urls = vec![webhook.url()];
+    for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "2130706433", "0x7f.1"] {
+        urls.push(format!("http://{host}:{port}/"));
+        urls.push(format!("https://{host}:{port}/"));
+    }
+    for who in ["client:eve~1", "token:eve", "localhost", ""] {
+        let begun = strict.ask(who, "SendMessage", send1("go", Value::Null)).await.unwrap();
+        let task = match begun {
+            Reply::Value(value) => value["task"]["id"].clone(),
+            Reply::Written(text) => {
+                serde_json::from_str::<Value>(&text).unwrap()["task"]["id"].clone()
+            }
+            Reply::Frame(_) | Reply::Frames(_) => panic!("it streams"),
+        };
+        for url in &urls {
+            let config = json!({ "url": url });
+            let old = json!({ "taskId": task, "pushNotificationConfig": config });
+            let tries = [
+                ("tasks/pushNotificationConfig/set", old),
+                ("CreateTaskPushNotificationConfig", json!({ "taskId": task, "url": url })),
+                ("message/send", send03("go", config.clone())),
+                ("message/stream", send03("go", config.clone())),
+                ("SendMessage", send1("go", config.clone())),
+            ];
+            for (method, params) in tries {
+                let asked = strict.ask(who, method, params).await;
+                let Err(refused) = asked else { panic!("{who} {method} {url} is not refused") };
+                assert_eq!(refused["code"], -32602, "{method} {url}: {refused}");
+                assert!(refused.to_string().contains("of this machine"), "{method}: {refused}");
+            }
+            let mut send = send03("go", Value::Null);
+            send["id"] = json!("mine");
+            send["pushNotification"] = config.clone();
+            let refused = strict.task_of(who, "tasks/send", send).await.unwrap_err();
+            assert!(refused.to_string().contains("machine"), "{url}: {refused}");
+        }
+    }
+    assert!(webhook.calls().is_empty());
+    let config = json!({ "url": webhook.url() });
+    assert!(strict.ask(LOCAL, "SendMessage", send1("go", config.clone())).await.is_ok());
+    webhook.until_over().await;
+    // The operator's word.
+    let named = stage(&["localhost"]);
+    assert!(named.ask("token:eve", "SendMessage", send1("go", config)).await.is_ok());
 }
 
 /// A name that was public when it was registered and is not when it is called.

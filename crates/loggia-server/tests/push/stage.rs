@@ -35,6 +35,8 @@ pub fn options() -> PushOptions {
         first_delay: Duration::from_millis(2),
         longest_delay: Duration::from_millis(20),
         lookup: Arc::new(Names::default()),
+        // The webhooks of these tests are here, and their clients are no local users.
+        private_hosts: vec!["localhost".to_owned()],
         ..PushOptions::default()
     }
 }
@@ -82,13 +84,32 @@ impl Stage {
         params: Value,
         extension: Extension,
     ) -> Result<Reply, Value> {
+        self.ask_of(&caller(who), method, params, extension).await
+    }
+
+    pub async fn ask_as(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: Value,
+    ) -> Result<Reply, Value> {
+        self.ask_of(caller, method, params, Extension::Off).await
+    }
+
+    async fn ask_of(
+        &self,
+        caller: &Caller,
+        method: &str,
+        params: Value,
+        extension: Extension,
+    ) -> Result<Reply, Value> {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let Ok(Body::One(call)) = jsonrpc::parse(request.to_string().as_bytes()) else {
             panic!("{request}");
         };
         let dialect = dialect_of(method).unwrap();
         let asked = match decode(&call, extension) {
-            Ok(asked) => self.server.ask(asked, &caller(who), None).await,
+            Ok(asked) => self.server.ask(asked, caller, None).await,
             Err(error) => Err(error),
         };
         asked.map_err(|error| serde_json::to_value(refuse(&error, dialect)).unwrap())
@@ -156,7 +177,7 @@ pub fn send03(text: &str, config: Value) -> Value {
     })
 }
 
-fn caller(name: &str) -> Caller {
+pub fn caller(name: &str) -> Caller {
     let mut origin = Origin::new(Surface::A2a, name);
     origin.principal = Some(name.into());
     let principal = Principal { local: true, ..Principal::new(name).may(Scopes::CLIENT) };

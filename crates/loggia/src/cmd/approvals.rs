@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use loggia_session::hub;
 
+use super::by_hand::only_by_hand;
 use crate::cli::ApprovalsCommand;
 use crate::compose::App;
 use crate::exit::Usage;
@@ -29,6 +30,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
             }
         }
         ApprovalsCommand::Revoke { rules: wanted } => {
+            only_by_hand("change what is always allowed")?;
             for id in wanted {
                 let Some(rule) = rules.iter().find(|rule| rule.id.as_str() == id) else {
                     let why = format!(

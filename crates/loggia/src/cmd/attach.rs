@@ -13,6 +13,7 @@ use loggia_core::shell::quoted;
 use loggia_tui::ShareFacts;
 use tokio::sync::watch;
 
+use super::by_hand::only_by_hand;
 use super::chat;
 use super::chat::host::{self, Around, ChatHost, Commands};
 use crate::compose::App;
@@ -55,6 +56,7 @@ pub struct AttachArgs {
 }
 
 pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
+    only_by_hand("attach to a session")?;
     if !chat::is_possible(app) {
         let why = "there is no terminal to show the session in";
         return Err(Usage(why.into()).into());

@@ -1,29 +1,31 @@
-//! What a person does and a command of the agent does not: trusting a directory, going on in a session
-//! and answering there, letting somebody in.
+//! What a person does and a command of the agent does not: trusting a directory, resuming a session
+//! and answering there, letting a client in, taking something back.
 //!
-//! Commands of the agent, and prompt hooks, carry a mark in their environment. It stops an accident, not
-//! an attack: that is stopped by the question that every command asks, and on the wire by the
-//! kernel's word about who descends from whom.
+//! The kernel says which processes started this one ([`loggia_server::peer::ancestry`]). A command can
+//! choose its environment, its terminal and the file that it runs, but not its parents. What a
+//! process of the same user can do without these commands is in docs/authentication.md.
 
 use anyhow::bail;
+use loggia_server::peer::{Ancestry, ancestry};
 
-use crate::compose::App;
-
-/// Set for every process that Loggia runs for an agent.
-const MARK: &str = "LOGGIA";
-
-/// Whoever opens a session answers for it: questions that are open there included.
+/// Resuming a session means answering the questions that are open there.
 pub const GO_ON: &str = "go on in another session";
 
-/// Whether this process belongs to a call, or to a hook.
-pub fn is_call(app: &App) -> bool {
-    app.environment.get_os(MARK).is_some()
+/// Whether a person may have started this process. Not so where the kernel does not say.
+pub fn is_call() -> bool {
+    ancestry() != Ancestry::Person
 }
 
 /// Refuses a call. `what` goes on "cannot …".
-pub fn only_by_hand(what: &str, app: &App) -> anyhow::Result<()> {
-    if is_call(app) {
-        bail!("a command that Loggia runs cannot {what}: do it in your own terminal");
+pub fn only_by_hand(what: &str) -> anyhow::Result<()> {
+    match ancestry() {
+        Ancestry::Person => Ok(()),
+        Ancestry::Loggia => {
+            bail!("a command that Loggia runs cannot {what}: do it in your own terminal")
+        }
+        Ancestry::Unreadable(why) => bail!(
+            "this process cannot {what}, because Loggia cannot tell who started it: {why}; do it in \
+             your own terminal, outside of such a sandbox"
+        ),
     }
-    Ok(())
 }

@@ -14,7 +14,7 @@ use loggia_session::{LocalClient, SessionHandle};
 use loggia_tui::theme::{Background, Depth, Theme};
 use loggia_tui::{Exit, ShareFacts, Start};
 
-use super::by_hand::{GO_ON, only_by_hand};
+use super::by_hand::only_by_hand;
 use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
 use crate::config::{Config, Keys, ThemeChoice};
@@ -40,12 +40,10 @@ pub fn is_possible(app: &App) -> bool {
 }
 
 pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
+    only_by_hand("open a session in a terminal")?;
     // First of all: what the project may say is part of the configuration.
     if let Some(exit) = ask_trust::ask_trust(app).await? {
         return Ok(exit_code(exit));
-    }
-    if args.session.is_some() || args.continue_last {
-        only_by_hand(GO_ON, app)?;
     }
     let config = serve::configured(&args.share, app)?;
     let bind =
@@ -72,7 +70,6 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
         let shown = Shown { handle, origin: origin.clone(), fullscreen: args.fullscreen };
         match shown.run(&setup, bound.take(), &args.share, app).await? {
             Exit::Resume(session) => {
-                only_by_hand(GO_ON, app)?;
                 wanted = Some(session);
                 bound = bind(&setup.config)?;
             }

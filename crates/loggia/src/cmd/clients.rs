@@ -18,7 +18,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
     let clients = Clients::new(store.clone());
     match command {
         ClientsCommand::Add { name, scope, allow, json } => {
-            only_by_hand("register a client", app)?;
+            only_by_hand("register a client")?;
             let scopes = scope.join(" ").parse().map_err(|error| Usage(format!("{error}")))?;
             let grant = match allow {
                 None => Grant::None,
@@ -29,16 +29,18 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
             show(&name, &secret, json)?;
         }
         ClientsCommand::Rotate { name, json } => {
-            only_by_hand("be given a client's secret", app)?;
+            only_by_hand("be given a client's secret")?;
             let secret = clients.rotate(&name).await.map_err(explained)?;
             show(&name, &secret, json)?;
         }
         ClientsCommand::Revoke { name } => {
+            only_by_hand("revoke a client")?;
             clients.revoke(&name).await.map_err(explained)?;
             writeln!(std::io::stdout(), "revoked: {name}; its tokens are worth nothing any more")?;
         }
         ClientsCommand::List { json } => list(&clients.list().await?, json)?,
         ClientsCommand::RotateKeys { at_once } => {
+            only_by_hand("exchange the keys that sign tokens")?;
             let old = if at_once { OldTokens::End } else { OldTokens::Stay };
             Keys::new(store).rotate(old).await.map_err(keys_explained)?;
             writeln!(

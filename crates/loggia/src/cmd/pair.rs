@@ -32,7 +32,7 @@ pub struct PairArgs {
 }
 
 pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
-    only_by_hand("let a device in", app)?;
+    only_by_hand("let a device in")?;
     let scopes = scopes(&args.scope.join(" "))?;
     let now = Millis(jiff::Timestamp::now().as_millisecond());
     let pairing = Pairing::anywhere(app.open_store()?);

@@ -34,7 +34,11 @@ const PROMPT_LIMIT: u64 = 1024 * 1024;
 pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     let resumes = args.session.is_some() || args.continue_last;
     if resumes {
-        only_by_hand(GO_ON, app)?;
+        only_by_hand(GO_ON)?;
+    }
+    // What passes is the person's to choose. A call gets what the configuration says.
+    if matches!(args.approve, Some(Approve::Edits | Approve::All)) {
+        only_by_hand("choose what passes without a question")?;
     }
     let prompt = read_prompt(&args.prompt, resumes)?;
     let mode = args.approve.and_then(mode_of);

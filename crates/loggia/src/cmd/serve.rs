@@ -27,7 +27,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::by_hand::{GO_ON, only_by_hand};
+use super::by_hand::only_by_hand;
 use crate::cli::Pass;
 use crate::cli::port;
 use crate::clones;
@@ -102,7 +102,7 @@ pub struct ShareArgs {
 
 /// Many sessions, without a terminal.
 pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
-    only_by_hand("serve the sessions of this user", app)?;
+    only_by_hand("serve the sessions of this user")?;
     let config = configured(&args.share, app)?;
     let bound = bind(&args.share, args.port, &config)?;
     let setup = Setup::new(&args.share, config, app, "loggia serve").await?;
@@ -131,9 +131,7 @@ pub async fn share(
     session: Option<String>,
     app: &App,
 ) -> anyhow::Result<ExitCode> {
-    if session.is_some() {
-        only_by_hand(GO_ON, app)?;
-    }
+    only_by_hand("share a session")?;
     let config = configured(&args, app)?;
     let bound = bind(&args, port, &config)?;
     let setup = Setup::new(&args, config, app, "loggia").await?;

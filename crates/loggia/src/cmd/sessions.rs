@@ -14,6 +14,7 @@ use loggia_core::{
 use loggia_session::{Hub, Store, StoreError, hub};
 use serde_json::json;
 
+use super::by_hand::only_by_hand;
 use crate::cli::{ExportFormat, SessionsCommand};
 use crate::clones;
 use crate::compose::{self, App};
@@ -36,6 +37,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             return export(store.as_ref(), &id, format, output.as_deref()).await;
         }
         SessionsCommand::Rename { session, name } => {
+            only_by_hand("rename a session")?;
             let name = session_name(&name)?;
             let id = compose::find_session(store.as_ref(), &session).await?;
             let config = app.load_config(&Flags::default())?.config;
@@ -56,6 +58,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             writeln!(std::io::stdout(), "{id} is called {name}")?;
         }
         SessionsCommand::Delete { sessions } => {
+            only_by_hand("delete sessions")?;
             let config = app.load_config(&Flags::default())?.config;
             let hub: Hub = app.hub(store, &config, "loggia sessions delete")?;
             for session in sessions {

@@ -36,11 +36,12 @@ pub async fn run(args: TrustArgs, app: &App) -> anyhow::Result<ExitCode> {
     let said = if args.list {
         listed(&trust.list()?, &trust.refused()?, &trust)
     } else {
+        only_by_hand("change which directories are trusted")?;
         let directory = match &args.directory {
             Some(directory) => app.workspace.join(directory),
             None => app.workspace.clone(),
         };
-        if args.revoke { revoke(&trust, &directory)? } else { agree(&trust, &directory, app)? }
+        if args.revoke { revoke(&trust, &directory)? } else { agree(&trust, &directory)? }
     };
     std::io::stdout().lock().write_all(said.as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -69,12 +70,10 @@ fn revoke(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
 }
 
 /// The file is read before it is trusted: nobody agrees to what cannot be understood.
-fn agree(trust: &Trust, directory: &Path, app: &App) -> anyhow::Result<String> {
-    only_by_hand("trust a directory", app)?;
-    let path = directory.join(PROJECT_FILE);
+fn agree(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
     let mut keys: Vec<(&str, usize)> = Vec::new();
     for entry in project_settings(directory)? {
-        let (key, _) = entry.found.map_err(|unknown| unknown.refuse(&path, entry.line))?;
+        let (key, _) = entry.found.map_err(|mistake| mistake.error)?;
         if keys.last().is_none_or(|(name, _)| *name != key.name) {
             keys.push((key.name, entry.line));
         }

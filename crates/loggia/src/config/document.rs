@@ -32,25 +32,40 @@ pub struct Entry {
     pub line: usize,
     /// The value as it is written there.
     pub written: String,
-    pub found: Result<(&'static Key, Setting), UnknownKey>,
+    pub found: Result<(&'static Key, Setting), Mistake>,
 }
 
-/// An error in a file that counts; in a file that nobody trusts yet, something to ignore.
+/// An error in a file that counts; in a file that is not trusted, something to ignore.
 #[derive(Debug)]
-pub struct UnknownKey {
-    pub name: String,
-    /// The table it stands in; empty for none.
-    table: String,
+pub struct Mistake {
+    pub kind: MistakeKind,
+    pub error: ConfigError,
 }
 
-impl UnknownKey {
-    pub fn refuse(&self, path: &Path, line: usize) -> ConfigError {
-        let own_name = self.name.strip_prefix(&format!("{}.", self.table)).unwrap_or(&self.name);
-        let next = match suggest(own_name, &self.table) {
+#[derive(Debug)]
+pub enum MistakeKind {
+    /// There is no key of this name.
+    Unknown { name: String },
+    /// The key is there, and its value cannot be used.
+    Value,
+}
+
+impl From<ConfigError> for Mistake {
+    fn from(error: ConfigError) -> Self {
+        Self { kind: MistakeKind::Value, error }
+    }
+}
+
+impl Mistake {
+    /// `table` is the one that the key stands in; empty for none.
+    fn unknown(name: String, table: &str, path: &Path, line: usize) -> Self {
+        let own_name = name.strip_prefix(&format!("{table}.")).unwrap_or(&name);
+        let next = match suggest(own_name, table) {
             Some(name) => format!("did you mean `{name}`?"),
             None => "docs/configuration.md lists the keys; remove it".to_owned(),
         };
-        ConfigError::at(path, line, format!("there is no key `{}`; {next}", self.name))
+        let error = ConfigError::at(path, line, format!("there is no key `{name}`; {next}"));
+        Self { kind: MistakeKind::Unknown { name }, error }
     }
 }
 
@@ -134,11 +149,12 @@ fn settings(text: &str, path: &Path) -> Result<Vec<Entry>, ConfigError> {
         let line = reading.line(name);
         let name: &str = name.get_ref();
         match value.get_ref() {
-            DeValue::Table(table) if TABLES.contains(&name) => reading.table(name, table)?,
+            DeValue::Table(table) if TABLES.contains(&name) => reading.table(name, table),
             _ if TABLES.contains(&name) => {
-                return Err(reading.wrong(line, name, "a table of keys", value));
+                let error = reading.wrong(line, name, "a table of keys", value);
+                reading.add(line, value.span(), Err(error.into()));
             }
-            _ => reading.key(line, name, "", value)?,
+            _ => reading.key(line, name, "", value),
         }
     }
     reading.entries.sort_by_key(|entry| entry.line);
@@ -154,34 +170,44 @@ impl Reading<'_> {
         self.text.get(span).unwrap_or_default().to_owned()
     }
 
-    fn table(&mut self, table: &str, keys: &DeTable<'_>) -> Result<(), ConfigError> {
-        keys.iter().try_for_each(|(name, value)| {
+    fn add(
+        &mut self,
+        line: usize,
+        span: std::ops::Range<usize>,
+        found: Result<(&'static Key, Setting), Mistake>,
+    ) {
+        self.entries.push(Entry { line, written: self.written(span), found });
+    }
+
+    fn table(&mut self, table: &str, keys: &DeTable<'_>) {
+        for (name, value) in keys {
             let line = self.line(name);
             let full = format!("{table}.{}", name.get_ref());
             if let ("prices", DeValue::Table(rates)) = (table, value.get_ref()) {
-                return self.price(line, name.get_ref(), &Spanned::new(value.span(), rates));
+                let found = self.price(line, name.get_ref(), rates);
+                let found = found.map(|setting| (&key::PRICES, setting)).map_err(Mistake::from);
+                self.add(line, value.span(), found);
+                continue;
             }
             match (NESTED.iter().find(|nested| **nested == full), value.get_ref()) {
                 (Some(nested), DeValue::Table(keys)) => self.table(nested, keys),
-                (Some(nested), _) => Err(self.wrong(line, nested, "a table of keys", value)),
+                (Some(nested), _) => {
+                    let error = self.wrong(line, nested, "a table of keys", value);
+                    self.add(line, value.span(), Err(error.into()));
+                }
                 (None, _) => self.key(line, name.get_ref(), table, value),
             }
-        })
+        }
     }
 
     /// What one model costs. A number is taken as it is written: money is not rounded.
-    fn price(
-        &mut self,
-        line: usize,
-        model: &str,
-        rates: &Spanned<&DeTable<'_>>,
-    ) -> Result<(), ConfigError> {
+    fn price(&self, line: usize, model: &str, rates: &DeTable<'_>) -> Result<Setting, ConfigError> {
         let at = |line, reason: String| {
             let model = shortened(model);
             ConfigError::at(self.path, line, format!("prices.\"{model}\": {reason}"))
         };
         let mut price = Rates::default();
-        for (name, value) in *rates.get_ref() {
+        for (name, value) in rates {
             let line = self.line(name);
             let place = match name.get_ref().as_ref() {
                 "input" => &mut price.input,
@@ -204,70 +230,71 @@ impl Reading<'_> {
             return Err(at(line, "write both `input` and `output`".into()));
         };
         let price = Price { input, output, cached_input: price.cached_input };
-        let setting = Setting::Price { model: model.to_owned(), price };
-        let written = self.written(rates.span());
-        self.entries.push(Entry { line, written, found: Ok((&key::PRICES, setting)) });
-        Ok(())
+        Ok(Setting::Price { model: model.to_owned(), price })
     }
 
-    fn key(
-        &mut self,
-        line: usize,
-        name: &str,
-        table: &str,
-        value: &Spanned<DeValue<'_>>,
-    ) -> Result<(), ConfigError> {
+    fn key(&mut self, line: usize, name: &str, table: &str, value: &Spanned<DeValue<'_>>) {
         let full = if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
         let Some(key) = key::find(&full).filter(|_| !name.contains('.')) else {
-            let unknown = UnknownKey { name: shortened(&full), table: table.to_owned() };
-            let written = self.written(value.span());
-            self.entries.push(Entry { line, written, found: Err(unknown) });
-            return Ok(());
+            let unknown = Mistake::unknown(shortened(&full), table, self.path, line);
+            return self.add(line, value.span(), Err(unknown));
         };
-        let written = self.written(value.span());
-        let at = |line, reason: String| {
-            ConfigError::at(self.path, line, format!("{}: {reason}", key.name))
-        };
-        match (key.form, value.get_ref()) {
-            (Form::Text(read), DeValue::String(text)) => {
-                let setting = read(text).map_err(|reason| at(line, reason))?;
-                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
+        // Each item of a list stands for itself; anything else is one value.
+        if let (Form::List(read), DeValue::Array(items)) = (key.form, value.get_ref()) {
+            for item in items {
+                let line = self.line(item);
+                let found = self
+                    .text(line, key, item)
+                    .and_then(|text| read(text).map_err(|reason| self.refuse(line, key, reason)));
+                let found = found.map(|setting| (key, setting)).map_err(Mistake::from);
+                self.add(line, item.span(), found);
             }
+            return;
+        }
+        let found = self.value(line, key, value);
+        let found = found.map(|setting| (key, setting)).map_err(Mistake::from);
+        self.add(line, value.span(), found);
+    }
+
+    fn value(
+        &self,
+        line: usize,
+        key: &'static Key,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Setting, ConfigError> {
+        let refused = |reason: String| self.refuse(line, key, reason);
+        match (key.form, value.get_ref()) {
+            (Form::Text(read), DeValue::String(text)) => read(text).map_err(refused),
             (Form::Number(limit), DeValue::Integer(number)) => {
                 let number = u64::from_str_radix(number.as_str(), number.radix())
-                    .map_err(|_| at(line, key::not_a_number(limit)))?;
-                let setting = key::limited(limit, number).map_err(|reason| at(line, reason))?;
-                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
+                    .map_err(|_| refused(key::not_a_number(limit)))?;
+                key::limited(limit, number).map_err(refused)
             }
-            (Form::Flag(offer), DeValue::Boolean(flag)) => {
-                let setting = Setting::Offer(offer, *flag);
-                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
-            }
-            (Form::List(read), DeValue::Array(items)) => {
-                for item in items {
-                    let (line, written) = (self.line(item), self.written(item.span()));
-                    let DeValue::String(text) = item.get_ref() else {
-                        return Err(self.wrong(line, key.name, "texts in quotes", item));
-                    };
-                    let setting = read(text).map_err(|reason| at(line, reason))?;
-                    self.entries.push(Entry { line, written, found: Ok((key, setting)) });
-                }
-            }
+            (Form::Flag(offer), DeValue::Boolean(flag)) => Ok(Setting::Offer(offer, *flag)),
             (Form::Program(read), DeValue::Array(items)) => {
-                let mut words = Vec::new();
-                for item in items {
-                    let DeValue::String(word) = item.get_ref() else {
-                        let line = self.line(item);
-                        return Err(self.wrong(line, key.name, "texts in quotes", item));
-                    };
-                    words.push(word.to_string());
-                }
-                let setting = read(words).map_err(|reason| at(line, reason))?;
-                self.entries.push(Entry { line, written, found: Ok((key, setting)) });
+                let word = |item| self.text(self.line(item), key, item).map(str::to_owned);
+                let words = items.iter().map(word).collect::<Result<Vec<_>, _>>()?;
+                read(words).map_err(refused)
             }
-            (form, _) => return Err(self.wrong(line, key.name, wanted(form), value)),
+            (form, _) => Err(self.wrong(line, key.name, wanted(form), value)),
         }
-        Ok(())
+    }
+
+    /// An item of a list.
+    fn text<'v>(
+        &self,
+        line: usize,
+        key: &Key,
+        item: &'v Spanned<DeValue<'_>>,
+    ) -> Result<&'v str, ConfigError> {
+        match item.get_ref() {
+            DeValue::String(text) => Ok(text),
+            _ => Err(self.wrong(line, key.name, "texts in quotes", item)),
+        }
+    }
+
+    fn refuse(&self, line: usize, key: &Key, reason: String) -> ConfigError {
+        ConfigError::at(self.path, line, format!("{}: {reason}", key.name))
     }
 
     fn wrong(

@@ -213,6 +213,7 @@ impl Draft {
         path: &Path,
         need_trust: Vec<KeptBack>,
         unknown: Vec<(String, Origin)>,
+        wrong: Vec<String>,
     ) {
         let at = |line| Origin::File { path: path.to_owned(), line };
         let named = need_trust.iter().map(|kept| (kept.key.to_owned(), at(kept.line)));
@@ -222,9 +223,17 @@ impl Draft {
                  `loggia trust` to let it apply."
             ));
         }
-        self.kept_back = unknown.is_empty().then_some(need_trust);
+        let understood = unknown.is_empty() && wrong.is_empty();
+        self.kept_back = understood.then_some(need_trust);
         if let Some(keys) = listed(unknown) {
             self.note(format!("Ignored, because there are no such keys: {keys}."));
+        }
+        let more = wrong.len().saturating_sub(MOST_NAMED);
+        for sentence in wrong.into_iter().take(MOST_NAMED) {
+            self.note(format!("Ignored, because its value cannot be used: {sentence}"));
+        }
+        if more > 0 {
+            self.note(format!("Ignored, because their values cannot be used: {more} more."));
         }
     }
 

@@ -227,6 +227,71 @@ fn a_command_does_not_answer_through_the_command_line() {
     assert!(clients.contains("ann") && !clients.contains("evil"), "{clients}");
 }
 
+/// A15: a command chooses its environment, its terminal, its program and its namespaces, but not its
+/// parents.
+#[test]
+fn a_command_is_known_by_its_parents() {
+    let machine = Machine::new();
+    let (program, home) = (Machine::program().display(), machine.home());
+    let clean = format!("env -i PATH=$PATH TERM=xterm HOME={0} LOGGIA_HOME={0}", home.display());
+    machine.write(
+        "double.sh",
+        &format!(
+            "{clean} {program} clients add orphan >orphan.txt 2>&1; echo ended $? >>orphan.txt\n"
+        ),
+    );
+    machine.write("fake", "1 (bash) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0\n");
+    let tries = [
+        format!("{clean} {program} clients add clean"),
+        format!("cp {program} copied; {clean} ./copied clients add copied"),
+        format!("{clean} bash -c 'exec -a sshd {program} clients add renamed'"),
+        // Orphans of orphans stay below the guard.
+        "(setsid sh double.sh &); until grep -q ended orphan.txt; do :; done; cat orphan.txt; false"
+            .to_owned(),
+        format!("{clean} unshare -Urpf --mount-proc {program} clients add nested"),
+        format!("{clean} unshare -m sh -c 'mount -t tmpfs none /proc; {program} clients add bare'"),
+        format!(
+            "{clean} unshare -m sh -c 'mount --bind fake /proc/1/stat; {program} clients add fake'"
+        ),
+        format!("{clean} {program} clients revoke ann"),
+        format!("{clean} {program} clients rotate-keys"),
+        format!("{clean} {program} pair"),
+        format!("{clean} {program} trust"),
+        format!("{clean} {program} trust --revoke"),
+        format!("{clean} {program} serve --port 0"),
+        format!("{clean} {program} --a2a-port 0"),
+        format!("{clean} {program} run --approve all 'write all.txt: x'"),
+        format!("{clean} {program} sessions delete none"),
+        format!("{clean} {program} approvals revoke none"),
+        format!("{clean} {program} attach localhost:1"),
+        // In a terminal that the command made.
+        format!("script -qec '{clean} {program}' /dev/null"),
+        format!("script -qec '{clean} {program} attach localhost:1' /dev/null"),
+    ];
+    assert_eq!(machine.run(&["clients", "add", "ann"]).code, 0);
+    let mut script = String::new();
+    for attempt in &tries {
+        script += &format!("({attempt}) </dev/null; echo ended $?\n");
+    }
+    let asks = format!("{clean} {program} run \"write pty.txt: x\"");
+    script += &format!("yes p | script -qec '{asks}' /dev/null; echo asked $?\n");
+    machine.write("steal.sh", &script);
+    let ran = machine.run(&["run", "--approve", "all", "run timeout 100 bash steal.sh 2>&1"]);
+    let said = format!("{}{}", ran.out, ran.err);
+    let log = machine.sessions().iter().flat_map(|id| machine.log(id)).collect::<Vec<_>>();
+    let ended = log.iter().find(|envelope| matches!(envelope.event, Event::CallEnded { .. }));
+    let ended = serde_json::to_string(ended.unwrap()).unwrap();
+    assert_eq!(ended.matches("in your own terminal").count(), tries.len(), "{ended}\n{said}");
+    assert_eq!(ended.matches("ended 1\\n").count(), tries.len() + 1, "{ended}");
+    // The question of a session of its own is put to nobody, and nothing is remembered.
+    assert!(ended.contains("asked 3") && ended.contains("no terminal to ask on"), "{ended}");
+    assert_eq!((machine.read("pty.txt"), machine.read("all.txt")), (None, None));
+    assert_eq!(machine.run(&["approvals", "list"]).out, "");
+    assert!(machine.run(&["trust", "--list"]).out.contains("No directory is trusted"));
+    let clients = machine.run(&["clients", "list"]).out;
+    assert_eq!(clients.lines().count(), 1, "{clients}");
+}
+
 /// A15: what a command started gets nothing, not even with a token that it found.
 #[tokio::test]
 async fn a_token_does_not_help_a_command() {

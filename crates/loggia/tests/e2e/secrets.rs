@@ -35,7 +35,7 @@ async fn canaries_are_written_down_nowhere() {
     let (host, connections) = refusing();
     let kept = private(&machine, "git-credentials", &format!("me:{GIT}\n"));
     machine.configure(&format!(
-        "[server.clones]\nprivate_hosts = ['{host}']\ncredentials = ['{host}={}']\n",
+        "[server]\nwebhook_hosts = ['localhost']\n[server.clones]\nprivate_hosts = ['{host}']\ncredentials = ['{host}={}']\n",
         kept.display()
     ));
     let log = machine.home().with_file_name("stderr");

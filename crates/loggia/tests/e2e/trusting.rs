@@ -93,8 +93,6 @@ fn nobody_else_is_asked() {
     let mut screen = open(&machine, &["run", "say in a terminal"]);
     screen.sees("in a terminal").sees("code 0");
     assert!(!screen.shown().contains(QUESTION), "{}", screen.shown());
-    let mut screen = Screen::sized(&machine, &[], &[("LOGGIA", "1")], (80, 24));
-    screen.sees(READY).types("\x04").sees("code 0");
 
     // Without anything to agree to, and with something that cannot be understood.
     for text in ["[limits]\ncalls = 5\n", "mode = \"edits\"\nmodell = \"x\"\n"] {

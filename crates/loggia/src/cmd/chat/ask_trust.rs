@@ -7,7 +7,6 @@ use std::fmt::Write as _;
 use loggia_tui::{Beforehand, Decision, Exit};
 
 use super::{reflows, theme};
-use crate::cmd::by_hand;
 use crate::compose::App;
 use crate::config::trust::Trust;
 use crate::config::{Flags, KeptBack, PROJECT_FILE, ThemeChoice};
@@ -37,10 +36,6 @@ pub async fn ask_trust(app: &App) -> anyhow::Result<Option<Exit>> {
 /// None where nothing would change, where somebody has said so before, and where what is wrong is
 /// reported when the configuration is loaded.
 fn to_be_asked(app: &App) -> Option<(String, ThemeChoice)> {
-    // A command that Loggia runs is nobody to ask, also where it made itself a terminal.
-    if by_hand::is_call(app) {
-        return None;
-    }
     let trust = Trust::new(&app.paths);
     if trust.is_trusted(&app.workspace).ok()? || trust.is_refused(&app.workspace).ok()? {
         return None;

@@ -11,6 +11,7 @@ use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Edit};
 use nix::sys::termios::{FlushArg, tcflush};
 use tokio::sync::mpsc;
 
+use crate::cmd::by_hand::is_call;
 use crate::compose::App;
 use crate::style::{Style, printable};
 
@@ -40,9 +41,9 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// None where nobody would see a question.
+    /// None where no person would see a question. A command can make a terminal of its own.
     pub fn open(app: &App) -> Option<Self> {
-        if !std::io::stderr().is_terminal() {
+        if !std::io::stderr().is_terminal() || is_call() {
             return None;
         }
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
