@@ -61,6 +61,8 @@ mod kill;
 mod lists;
 #[path = "e2e/logging.rs"]
 mod logging;
+#[path = "e2e/lost.rs"]
+mod lost;
 #[path = "e2e/naming.rs"]
 mod naming;
 #[path = "e2e/oauth.rs"]
