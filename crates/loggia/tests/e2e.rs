@@ -53,6 +53,8 @@ mod first_run;
 mod floods;
 #[path = "e2e/hook.rs"]
 mod hook;
+#[path = "e2e/hostile.rs"]
+mod hostile;
 #[path = "e2e/isolation.rs"]
 mod isolation;
 #[path = "e2e/kill.rs"]
