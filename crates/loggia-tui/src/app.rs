@@ -2,13 +2,14 @@
 //! the other and says what is to be done. No terminal, no clock, no session in here.
 
 mod keys;
+mod sending;
 
 use std::sync::Arc;
 
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
 use loggia_core::{
     ApprovalId, Cancel, CellBody, ChoiceId, CustomCommands, Edit, Envelope, Event, Millis,
-    ModelName, OnTimeout, Origin, Prices, Refusal, Seq, SessionId, Settings, Transcript,
+    ModelName, OnTimeout, Origin, Prices, PromptId, Seq, SessionId, Settings, Transcript,
     TurnOutcome,
 };
 use loggia_session::SubmitError;
@@ -86,6 +87,8 @@ pub struct Model {
     leaving: Option<Moment>,
     /// Answers given here that the log has not confirmed yet.
     answering: Vec<ApprovalId>,
+    /// Prompts that came back to the line, by the id under which they were sent.
+    returned: Vec<(PromptId, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -143,7 +146,7 @@ pub struct Shown {
 /// What was sent to the session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
-    Prompt(String),
+    Prompt { prompt: PromptId, text: String },
     Answer(ApprovalId),
     Other,
 }
@@ -234,6 +237,7 @@ impl Model {
             focused: true,
             leaving: None,
             answering: Vec::new(),
+            returned: Vec::new(),
         }
     }
 
@@ -422,7 +426,7 @@ fn react_to(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Trouble(trouble) => {
-            model.trouble = trouble;
+            sending::trouble(model, trouble);
             Vec::new()
         }
         Msg::Me(origin) => {
@@ -455,7 +459,7 @@ fn react_to(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Msg::Submitted { what, result } => {
-            submitted(model, what, result, now);
+            sending::submitted(model, what, result, now);
             Vec::new()
         }
     }
@@ -468,6 +472,9 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
     let settled = model.questions.apply(envelope);
     if envelope.seq == model.head {
         model.printed.skip_history(&model.transcript);
+    }
+    if let Event::PromptAccepted { prompt, .. } = &envelope.event {
+        sending::arrived(model, prompt, now);
     }
     let notice = settled.and_then(|settled| settle(model, &settled, replayed, now));
     if model.replaying() {
@@ -532,7 +539,10 @@ fn drawn(model: &mut Model, shown: Shown, now: Moment) {
     if let Some(closed) = &mut model.closed {
         closed.was_drawn_over(now);
     }
-    if let (Some(dialog), Some((approval, end))) = (&mut model.dialog, shown.question)
+    let Some(dialog) = &mut model.dialog else { return };
+    // Rows of an earlier picture mean nothing in this one: a list may be drawn over the question.
+    dialog.answer_rows.clear();
+    if let Some((approval, end)) = shown.question
         && dialog.question.approval == approval
     {
         dialog.was_drawn(now, end);
@@ -582,24 +592,6 @@ fn edited(model: &mut Model, what: Edited, result: Result<Option<String>, String
     }
 }
 
-fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitError>, now: Moment) {
-    let Err(error) = result else { return };
-    match what {
-        Submitted::Prompt(text) => {
-            model.composer.give_back(&text);
-            model.remark(error.to_string(), now);
-        }
-        Submitted::Answer(approval) => {
-            model.answering.retain(|known| *known != approval);
-            model.remark(error.to_string(), now);
-        }
-        Submitted::Other => match error {
-            SubmitError::Refused(Refusal::NothingToCancel) => {}
-            error => model.remark(error.to_string(), now),
-        },
-    }
-}
-
 fn mouse(model: &mut Model, event: MouseEvent, now: Moment) -> Vec<Effect> {
     let rows = match event.kind {
         MouseEventKind::ScrollUp => -3,
@@ -631,13 +623,6 @@ fn click(model: &mut Model, row: u16, now: Moment) -> Vec<Effect> {
     }
 }
 
-/// Says that something given now has to wait, where the way to the session is broken.
-fn note_unsent(model: &mut Model, what: &str, now: Moment) {
-    if !model.trouble.is_empty() {
-        model.remark(format!("{what} is sent when the connection is back"), now);
-    }
-}
-
 /// What the dialog wants done; None where the key is not for it.
 fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effect>> {
     let dialog = model.dialog.as_ref()?;
@@ -650,13 +635,15 @@ fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effec
             Some(Vec::new())
         }
         Reaction::Answer(choice, edit) => {
+            if sending::is_unsent(model, "your answer was not sent", now) {
+                return Some(Vec::new());
+            }
             // One answer to one question, however often a key repeats.
             if model.answering.contains(&approval) {
                 return Some(Vec::new());
             }
-            let digest = dialog.question.details.digest();
+            let digest = model.dialog.as_ref()?.question.details.digest();
             model.answering.push(approval.clone());
-            note_unsent(model, "your answer", now);
             Some(vec![Effect::Answer { approval, choice, edit, digest }])
         }
         Reaction::EditOutside { name, text } => {

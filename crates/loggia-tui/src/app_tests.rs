@@ -1,10 +1,14 @@
 use crossterm::event::{KeyCode, KeyModifiers, MouseButton};
-use loggia_core::{Access, Content, Details, Mode, ModelName, PromptId, Risk, Surface, policy};
+use loggia_core::{
+    Access, Content, Details, Mode, ModelName, PromptId, Refusal, Risk, Surface, policy,
+};
 
 use super::*;
 
 #[path = "app_command_tests.rs"]
 mod commands;
+#[path = "app_sending_tests.rs"]
+mod sending;
 #[path = "app_status_tests.rs"]
 mod status;
 #[path = "app_writing_tests.rs"]
@@ -471,7 +475,8 @@ fn a_prompt_that_was_refused_comes_back() {
     let mut desk = Desk::new();
     desk.types("one\n");
     let result = Err(SubmitError::Refused(Refusal::QueueFull { queued: 32 }));
-    desk.send(Msg::Submitted { what: Submitted::Prompt("one".into()), result });
+    let what = Submitted::Prompt { prompt: "p".into(), text: "one".into() };
+    desk.send(Msg::Submitted { what, result });
     assert_eq!(desk.model.composer.editor.text(), "one");
     assert!(desk.remark().contains("32 prompts are waiting"), "{}", desk.remark());
 }

@@ -110,7 +110,7 @@ fn arrows_go_to_the_answers_and_a_word_goes_back() {
     desk.look();
     desk.press(KeyCode::Up);
     desk.press(KeyCode::Down);
-    assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "proceed_always")));
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "proceed_once")));
     assert_eq!(desk.model.composer.editor.text(), "soy", "the draft stays");
     // Esc refuses from wherever one is, and closes a list first.
     let mut desk = asked();
@@ -119,6 +119,77 @@ fn arrows_go_to_the_answers_and_a_word_goes_back() {
     assert_eq!(desk.press(KeyCode::Esc), []);
     desk.look();
     assert_eq!(answer(&desk.press(KeyCode::Esc)), Some(("ls", "cancel")));
+}
+
+/// Enter answers only what an arrow marked for this question and nothing typed has unmarked since.
+#[test]
+fn nothing_is_marked_but_by_arrows() {
+    let enter = |desk: &mut Desk| {
+        desk.look();
+        desk.now += GUARD;
+        let effects = desk.press(KeyCode::Enter);
+        (answer(&effects).map(|(_, choice)| choice.to_owned()), desk.remark().to_owned())
+    };
+    let says_keys = |(answer, said): (Option<String>, String)| {
+        assert_eq!(answer, None);
+        assert!(said.contains("Enter alone answers nothing: y, a, p, n"), "{said}");
+    };
+    says_keys(enter(&mut asked()));
+    // A message whose first letter is an answer, sent; a word taken back; a paste; a list looked at.
+    let mut desk = asked();
+    write(&mut desk, "always ask me\n", &[0]);
+    says_keys(enter(&mut desk));
+    let mut desk = asked();
+    desk.press(KeyCode::Down);
+    desk.press(KeyCode::Down);
+    write(&mut desk, "hm", &[0]);
+    desk.ctrl('u');
+    says_keys(enter(&mut desk));
+    let mut desk = asked();
+    desk.press(KeyCode::Down);
+    desk.send(Msg::Paste("words".into()));
+    desk.ctrl('u');
+    says_keys(enter(&mut desk));
+    let mut desk = asked();
+    desk.press(KeyCode::Down);
+    desk.press(KeyCode::F(1));
+    desk.press(KeyCode::Esc);
+    says_keys(enter(&mut desk));
+    // An answer that could not be given yet is not given by a later Enter.
+    let mut desk = asked();
+    desk.press(KeyCode::Char('a'));
+    desk.press(KeyCode::Backspace);
+    says_keys(enter(&mut desk));
+    // Another question in its place.
+    let mut desk = asked();
+    desk.ask("two");
+    desk.press(KeyCode::Down);
+    desk.answered(other(), "ls", "cancel");
+    desk.look();
+    desk.now += crate::guard::AFTER;
+    says_keys(enter(&mut desk));
+    // And what is marked is given.
+    let mut desk = asked();
+    desk.press(KeyCode::Down);
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "proceed_once")));
+    let mut desk = asked();
+    desk.press(KeyCode::Up);
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "cancel")));
+}
+
+/// A list that is drawn over a question: a click on a row where an answer was means nothing.
+#[test]
+fn a_click_on_a_list_over_the_question_answers_nothing() {
+    let mut desk = asked();
+    let rows = desk.model.dialog.as_ref().unwrap().answer_rows.clone();
+    assert!(!rows.is_empty());
+    desk.press(KeyCode::F(1));
+    desk.look();
+    for (row, _) in rows {
+        let kind = MouseEventKind::Down(MouseButton::Left);
+        let click = MouseEvent { kind, column: 4, row, modifiers: KeyModifiers::NONE };
+        assert_eq!(desk.send(Msg::Mouse(click)), []);
+    }
 }
 
 #[test]

@@ -2,14 +2,20 @@
 //!
 //! A key typed before the dialog was on the screen never answers it, and none does while something is
 //! written in the line ([`crate::guard`]): what is typed then goes to the composer. A letter answers
-//! where it stands alone, and is the beginning of a word where it does not.
+//! where it stands alone, and is the beginning of a word where it does not. Enter gives the answer
+//! that an arrow marked for this question; nothing is marked beforehand, and typing removes the mark.
 //! Allowing is possible only after the end of what is asked about has been on the screen.
+
+mod mark;
+
+use std::borrow::Cow;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use loggia_core::{ChoiceId, Details, Edit};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
+use self::mark::Mark;
 use crate::editor::{Editor, Motion};
 use crate::guard::{Arming, Held, Line as Below, Meant};
 use crate::highlight::Highlighter;
@@ -28,7 +34,7 @@ pub const NEVER: &str = "never";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dialog {
     pub question: OpenQuestion,
-    selected: usize,
+    mark: Mark,
     scroll: usize,
     arming: Arming,
     /// What the line below is used for, and whether the person came up from it with an arrow.
@@ -60,7 +66,7 @@ pub enum Reaction {
         text: String,
     },
     /// Why the key did nothing.
-    Hint(&'static str),
+    Hint(Cow<'static, str>),
 }
 
 /// The dialog as lines, and what a click on a line means.
@@ -78,7 +84,7 @@ impl Dialog {
         let asks_words = matches!(question.details, Details::Question { .. });
         Self {
             question,
-            selected: 0,
+            mark: Mark::default(),
             scroll: 0,
             arming: Arming::default(),
             line: Below::default(),
@@ -93,11 +99,19 @@ impl Dialog {
         }
     }
 
-    /// A question whose title is its heading. What is marked first allows nothing.
+    /// A question whose title is its heading. Enter refuses unless something else is marked.
     pub fn beforehand(question: OpenQuestion) -> Self {
         let mut dialog = Self { beforehand: true, ..Self::new(question) };
-        dialog.selected = dialog.position(ChoiceId::CANCEL).unwrap_or(0);
+        dialog.mark = Mark::starting_at(dialog.position(ChoiceId::CANCEL));
         dialog
+    }
+
+    /// Back to how it was before any key: it has to be seen again before keys count.
+    pub fn start_over(&mut self) {
+        self.held = None;
+        self.taken = false;
+        self.arming = Arming::default();
+        self.mark.clear();
     }
 
     pub fn is_armed(&self, now: Moment) -> bool {
@@ -137,12 +151,16 @@ impl Dialog {
     /// A key was pressed that was meant for something else.
     pub fn was_typed(&mut self, now: Moment) {
         self.arming.was_typed(now);
+        self.mark.clear();
     }
 
     /// What is going on in the line below.
     pub fn line_is(&mut self, line: Below) {
         self.taken &= line != Below::Empty;
         self.line = line;
+        if self.line_has_keys() {
+            self.mark.clear();
+        }
     }
 
     /// Letters are written into the line, not answers.
@@ -169,19 +187,22 @@ impl Dialog {
         match self.editing.as_mut().filter(|_| !beside) {
             Some(editor) => {
                 editor.insert(text);
-                self.select_words();
+                self.mark.clear();
                 true
             }
             None => false,
         }
     }
 
-    fn select_words(&mut self) {
-        if self.asks_words()
-            && let Some(index) = self.position(ChoiceId::ANSWER)
-        {
-            self.selected = index;
-        }
+    /// The answer in words, where some are written.
+    fn words(&self) -> Option<usize> {
+        let written = self.editing.as_ref().is_some_and(|editor| !editor.is_empty());
+        self.position(ChoiceId::ANSWER).filter(|_| self.asks_words() && written)
+    }
+
+    /// The answer that Enter gives.
+    fn marked(&self) -> Option<usize> {
+        self.mark.get().or_else(|| self.words())
     }
 
     fn position(&self, id: &str) -> Option<usize> {
@@ -223,10 +244,7 @@ impl Dialog {
             return Reaction::Elsewhere;
         }
         let meant = match (self.choice_for(letter), keymap::action(Place::Dialog, event)) {
-            (Some(index), _) => {
-                self.selected = index;
-                Meant::Answer(index)
-            }
+            (Some(index), _) => Meant::Answer(index),
             (None, Some(Action::EditProposal)) => Meant::Edit,
             (None, Some(_)) if self.key_while_choosing(event) == Reaction::Nothing => Meant::Done,
             (None, _) => return Reaction::Elsewhere,
@@ -272,9 +290,9 @@ impl Dialog {
             return self.do_meant(held.meant).unwrap_or(Reaction::Nothing);
         }
         match action {
-            Some(Action::ChooseUp) => self.mark(self.selected.saturating_sub(1)),
-            Some(Action::ChooseDown) => self.mark(self.selected + 1),
-            Some(Action::Confirm) => self.choose(self.selected),
+            Some(Action::ChooseUp) => self.mark_up(),
+            Some(Action::ChooseDown) => self.mark_down(),
+            Some(Action::Confirm) => self.confirm(),
             Some(Action::EditProposal) => self.edit_here(),
             Some(Action::EditOutside) => self.edit_outside(),
             Some(Action::ScrollUp) => self.scroll_by(-1),
@@ -296,13 +314,13 @@ impl Dialog {
         let Some(editor) = &mut self.editing else { return Reaction::Nothing };
         if let Some(letter) = keymap::letter(event) {
             editor.insert(letter.encode_utf8(&mut [0; 4]));
-            self.select_words();
+            self.mark.clear();
             return Reaction::Nothing;
         }
         match keymap::action(Place::Composer, event) {
-            Some(Action::Submit) if words => return self.choose(self.selected),
-            Some(Action::Older) if words => return self.mark(self.selected.saturating_sub(1)),
-            Some(Action::Newer) if words => return self.mark(self.selected + 1),
+            Some(Action::Submit) if words => return self.confirm(),
+            Some(Action::Older) if words => return self.mark_up(),
+            Some(Action::Newer) if words => return self.mark_down(),
             Some(Action::Interrupt) if words => {
                 let cancel = self.position(ChoiceId::CANCEL);
                 return cancel.map_or(Reaction::Elsewhere, |index| self.choose(index));
@@ -341,9 +359,30 @@ impl Dialog {
         by_letter.or(by_number.filter(|index| *index < self.question.choices.len()))
     }
 
-    fn mark(&mut self, index: usize) -> Reaction {
-        self.selected = index.min(self.question.choices.len().saturating_sub(1));
+    fn mark_up(&mut self) -> Reaction {
+        self.mark.up(self.question.choices.len());
         Reaction::Nothing
+    }
+
+    fn mark_down(&mut self) -> Reaction {
+        self.mark.down(self.question.choices.len());
+        Reaction::Nothing
+    }
+
+    /// Enter. Where nothing is marked it answers nothing, and says which keys do.
+    fn confirm(&mut self) -> Reaction {
+        match self.marked() {
+            Some(index) => self.choose(index),
+            None if self.asks_words() => {
+                Reaction::Hint("type your answer, or mark one with ↑↓; Esc refuses".into())
+            }
+            None => {
+                let keys = self.keys_shown().join(", ");
+                Reaction::Hint(
+                    format!("Enter alone answers nothing: {keys}, or ↑↓ and Enter").into(),
+                )
+            }
+        }
     }
 
     /// A click on an answer gives it, as soon as keys count as well.
@@ -357,14 +396,13 @@ impl Dialog {
     fn choose(&mut self, index: usize) -> Reaction {
         let Some(choice) = self.question.choices.get(index) else { return Reaction::Nothing };
         let id = choice.id.clone();
-        self.selected = index;
         if allows(&id) && !self.seen_end {
-            return Reaction::Hint("scroll to the end of it first: PgDn");
+            return Reaction::Hint("scroll to the end of it first: PgDn".into());
         }
         if id.0 == ChoiceId::ANSWER {
             let text = self.editing.as_ref().map(Editor::text).unwrap_or_default();
             return match text.trim().is_empty() {
-                true => Reaction::Hint("type your answer first"),
+                true => Reaction::Hint("type your answer first".into()),
                 false => Reaction::Answer(id, Some(Edit::Text { text })),
             };
         }
@@ -375,9 +413,10 @@ impl Dialog {
         match editable(&self.question.details) {
             Some((_, text)) => {
                 self.editing = Some(Editor::with_text(text));
+                self.mark.clear();
                 Reaction::Nothing
             }
-            None => Reaction::Hint("this can only be allowed or refused as it is"),
+            None => Reaction::Hint("this can only be allowed or refused as it is".into()),
         }
     }
 
@@ -388,7 +427,7 @@ impl Dialog {
                 let text = text.unwrap_or_else(|| shown.to_owned());
                 Reaction::EditOutside { name: name.to_owned(), text }
             }
-            None => Reaction::Hint("this can only be allowed or refused as it is"),
+            None => Reaction::Hint("this can only be allowed or refused as it is".into()),
         }
     }
 
@@ -461,13 +500,13 @@ impl Dialog {
             drawn.lines.push(line);
         }
         drawn.lines.truncate(height.max(1));
-        drawn.lines = self.marked(std::mem::take(&mut drawn.lines), width, now);
+        drawn.lines = self.framed(std::mem::take(&mut drawn.lines), width, now);
         drawn
     }
 
     /// The mark in the first column, and the heading from edge to edge in a way that no text of a
     /// model or a tool is ever drawn.
-    fn marked(&self, lines: Vec<Line<'static>>, width: u16, now: Moment) -> Vec<Line<'static>> {
+    fn framed(&self, lines: Vec<Line<'static>>, width: u16, now: Moment) -> Vec<Line<'static>> {
         let plain = Style::new();
         let bold = plain.add_modifier(Modifier::BOLD);
         let mark = if self.is_armed(now) { bold } else { plain.add_modifier(Modifier::DIM) };
@@ -538,6 +577,12 @@ impl Dialog {
             return vec![(None, Line::from(how))];
         }
         let (armed, beside) = (self.is_armed(now), self.line_has_keys());
+        // A letter that waits to stand alone shows what it is about to answer.
+        let held = self.held.as_ref().and_then(|held| match held.meant {
+            Meant::Answer(index) => Some(index),
+            Meant::Edit | Meant::Done => None,
+        });
+        let marked = held.or_else(|| self.marked()).filter(|_| !beside);
         let mut lines = Vec::new();
         for (index, choice) in self.question.choices.iter().enumerate() {
             let key = self.key_shown(index, &choice.id);
@@ -546,7 +591,7 @@ impl Dialog {
             if !ready {
                 style = style.add_modifier(Modifier::DIM);
             }
-            if index == self.selected && !beside {
+            if Some(index) == marked {
                 style = style.add_modifier(Modifier::REVERSED);
             }
             let text = format!("{key} {}", safe::one_line(&choice.name));
@@ -577,15 +622,14 @@ impl Dialog {
         }
     }
 
+    fn keys_shown(&self) -> Vec<String> {
+        let choices = self.question.choices.iter().enumerate();
+        choices.map(|(index, choice)| self.key_shown(index, &choice.id)).collect()
+    }
+
     /// Where there is no room: the keys alone.
     fn short_answers(&self, now: Moment) -> Line<'static> {
-        let keys: Vec<String> = self
-            .question
-            .choices
-            .iter()
-            .enumerate()
-            .map(|(index, choice)| self.key_shown(index, &choice.id))
-            .collect();
+        let keys = self.keys_shown();
         let dim = Style::new().add_modifier(Modifier::DIM);
         match self.is_armed(now) {
             true if self.line_has_keys() => Line::from(Span::styled("↑↓ answer", dim)),

@@ -81,6 +81,8 @@ fn answers_have_letters_numbers_and_a_mark() {
     let mut dialog = command("ls");
     draw(&mut dialog, 20, 0);
     dialog.key(&press(KeyCode::Down), Moment(GUARD));
+    assert_eq!(dialog.key(&press(KeyCode::Enter), Moment(GUARD)), answered("proceed_once"));
+    dialog.key(&press(KeyCode::Down), Moment(GUARD));
     assert_eq!(dialog.key(&press(KeyCode::Enter), Moment(GUARD)), answered("proceed_always"));
     assert_eq!(dialog.key(&press(KeyCode::Esc), Moment(GUARD)), answered("cancel"));
     assert_eq!(letter(&mut dialog, '9', GUARD), Reaction::Elsewhere);
@@ -193,8 +195,10 @@ fn a_question_is_answered_in_words_or_by_an_option() {
         shown.contains("▌ · red") && shown.contains("▌ Esc ") && !shown.contains("▌ n "),
         "{shown}"
     );
-    let picked = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
-    assert_eq!(picked, answered("option_1"));
+    let enter = |dialog: &mut Dialog| dialog.key(&press(KeyCode::Enter), Moment(GUARD));
+    assert!(matches!(enter(&mut dialog), Reaction::Hint(_)), "nothing is marked");
+    dialog.key(&press(KeyCode::Down), Moment(GUARD));
+    assert_eq!(enter(&mut dialog), answered("option_1"));
     "yes".chars().for_each(|key| drop(letter(&mut dialog, key, GUARD)));
     let words = Edit::Text { text: "yes".into() };
     let sent = dialog.key(&press(KeyCode::Enter), Moment(GUARD));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{BoxStream, FuturesUnordered};
 use loggia_core::{Command, Content, Envelope, Origin, Question, SHELL_MARK, Seq, TaskChoice};
 use loggia_session::{SessionClient, SessionHandle, StoreError, SubmitError};
 use tokio::sync::{mpsc, watch};
@@ -115,13 +115,15 @@ impl Engine {
             Effect::Prompt(text) => {
                 let prompt = SessionHandle::fresh_prompt();
                 let content = Content::text(text.clone());
+                let what = Submitted::Prompt { prompt: prompt.clone(), text };
                 let command = Command::Prompt { prompt, task: TaskChoice::New, content };
-                self.send(Submitted::Prompt(text), command, now);
+                self.send(what, command, now);
             }
             Effect::Shell(line) => {
                 let prompt = SessionHandle::fresh_prompt();
-                let typed = format!("{SHELL_MARK}{line}");
-                self.send(Submitted::Prompt(typed), Command::Shell { prompt, line }, now);
+                let text = format!("{SHELL_MARK}{line}");
+                let what = Submitted::Prompt { prompt: prompt.clone(), text };
+                self.send(what, Command::Shell { prompt, line }, now);
             }
             Effect::Answer { approval, choice, edit, digest } => {
                 let to = Question::Approval(approval.clone());
@@ -206,14 +208,26 @@ impl Engine {
     }
 }
 
-/// One command after the other, in the order they were given.
+/// Hands commands over in the order they were given. None waits for the outcome of another: what is
+/// given while an earlier one is unconfirmed must not be handed over at some later time.
 async fn submit(
     client: Arc<dyn SessionClient>,
     mut wanted: mpsc::Receiver<(Submitted, Command)>,
     results: mpsc::Sender<Msg>,
 ) {
-    while let Some((what, command)) = wanted.recv().await {
-        let result = client.submit(command).await.map(|_| ());
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        let (what, result) = tokio::select! {
+            biased;
+            // A new one is polled before the next is taken, in this order.
+            Some(done) = under_way.next() => done,
+            Some((what, command)) = wanted.recv(), if under_way.len() < UNSENT => {
+                let submitted = client.submit(command);
+                under_way.push(async move { (what, submitted.await.map(|_| ())) });
+                continue;
+            }
+            else => return,
+        };
         if results.send(Msg::Submitted { what, result }).await.is_err() {
             return;
         }

@@ -9,21 +9,25 @@ use anyhow::Context;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::Walls;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
-use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
+use loggia_core::{Access, AgentName, Event, ModelName, Seq, SessionId, Settings, Workspace};
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_server::state::CommandSource;
-use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
+use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store, StoreError};
 use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
 
 use crate::config::trust::Trust;
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
-use crate::style::Style;
+use crate::style::{Style, say};
 
 /// Sessions that an error names.
 const MOST_NAMED: usize = 8;
+
+/// Libraries that write every message and header down as it is, secrets included, when they are asked
+/// to say everything.
+const WORDY: [&str; 2] = ["tungstenite", "tokio_tungstenite"];
 
 /// The program a child runs as its guard: this very binary, even if the file was replaced since.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -81,12 +85,14 @@ impl App {
     pub fn start_logging(&self, screen: bool, debug: bool) -> anyhow::Result<()> {
         let debug = debug.then_some("warn,loggia=debug");
         let Some(filter) = self.environment.get("LOGGIA_LOG").or(debug) else { return Ok(()) };
-        let filter = tracing_subscriber::EnvFilter::new(filter);
+        let mut filter = tracing_subscriber::EnvFilter::new(filter);
+        for target in WORDY {
+            filter = filter.add_directive(format!("{target}=warn").parse()?);
+        }
         let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
         if screen {
-            std::fs::create_dir_all(&self.paths.state)?;
             let path = self.paths.state.join("loggia.log");
-            let file = std::fs::File::options().create(true).append(true).open(&path);
+            let file = private_log(&path);
             let file = file.with_context(|| format!("cannot write {}", path.display()))?;
             subscriber.with_writer(Arc::new(file)).with_ansi(false).init();
         } else {
@@ -98,7 +104,7 @@ impl App {
     pub fn load_config(&self, flags: &Flags) -> anyhow::Result<Loaded> {
         let loaded = crate::config::load(&self.environment, &self.paths, &self.workspace, flags)?;
         for notice in &loaded.notices {
-            eprintln!("loggia: {notice}");
+            say(notice);
         }
         Ok(loaded)
     }
@@ -106,7 +112,7 @@ impl App {
     pub fn open_store(&self) -> anyhow::Result<Arc<SqliteStore>> {
         let store = SqliteStore::open(&self.paths.data)?;
         for finding in store.findings() {
-            eprintln!("loggia: {finding}");
+            say(finding);
         }
         Ok(Arc::new(store))
     }
@@ -219,6 +225,22 @@ impl App {
     }
 }
 
+/// The file that diagnostics are added to: its owner's alone, whatever the umask and whatever it was
+/// before. One that cannot be made so is not written to.
+fn private_log(path: &Path) -> std::io::Result<std::fs::File> {
+    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+    let private = std::fs::Permissions::from_mode;
+    if let Some(directory) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        std::fs::set_permissions(directory, private(0o700))?;
+    }
+    let mut options = std::fs::File::options();
+    let flags = nix::fcntl::OFlag::O_NOFOLLOW.bits();
+    let file = options.create(true).append(true).mode(0o600).custom_flags(flags).open(path)?;
+    file.set_permissions(private(0o600))?;
+    Ok(file)
+}
+
 /// A script's path is the caller's; the session may be continued from elsewhere.
 pub fn absolute_model(name: &str, workspace: &Path) -> String {
     match name.strip_prefix("scripted:").map(str::trim) {
@@ -277,12 +299,36 @@ pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<Sessi
     Err(Usage(why).into())
 }
 
+/// The sessions of a workspace, the newest first, and what is wrong if there may be others.
+pub async fn sessions_of(
+    store: &SqliteStore,
+    workspace: &str,
+) -> anyhow::Result<(Vec<Listed>, Option<StoreError>)> {
+    let (listed, mut damage) = store.list_readable(usize::MAX).await?;
+    let is_here = |listed: &Listed| listed.summary.workspace == workspace;
+    let (here, elsewhere): (Vec<_>, Vec<_>) = listed.into_iter().partition(is_here);
+    // A summary has no checksum, its log has. A directory that does not exist may be a damaged name.
+    for listed in elsewhere.iter().filter(|listed| !Path::new(&listed.summary.workspace).exists()) {
+        let first = store.read(&listed.session, Seq::ZERO, 1).await.unwrap_or_default();
+        let opened = first.first().map(|envelope| &envelope.event);
+        if let Some(Event::SessionOpened { workspace: logged, .. }) = opened
+            && logged.path() == workspace
+        {
+            let detail = format!("the list says a wrong directory of session {}", listed.session);
+            let file = store.path().display().to_string();
+            damage.get_or_insert(StoreError::Damaged { file, detail });
+        }
+    }
+    Ok((here, damage))
+}
+
 /// The newest session of a workspace.
-pub async fn last_session(store: &dyn Store, workspace: &str) -> anyhow::Result<SessionId> {
-    let listed: Vec<Listed> = store.list(usize::MAX).await?;
-    let last = listed
-        .into_iter()
-        .find(|listed| listed.summary.workspace == workspace && !listed.summary.closed);
+pub async fn last_session(store: &SqliteStore, workspace: &str) -> anyhow::Result<SessionId> {
+    let (listed, damage) = sessions_of(store, workspace).await?;
+    if let Some(damage) = damage {
+        return Err(damage.into());
+    }
+    let last = listed.into_iter().find(|listed| !listed.summary.closed);
     last.map(|listed| listed.session).ok_or_else(|| {
         Usage("there is no session in this directory yet: start one without --continue".into())
             .into()

@@ -21,8 +21,19 @@ pub struct Usage(pub String);
 /// that is told how it is done here.
 pub fn misspelt(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
+    let is_plain = |word: std::ffi::OsString| {
+        let word = word.to_string_lossy();
+        crate::style::one_line(&word) == word
+    };
     // Not shown: there is nobody to show it to.
-    let _ = error.print();
+    let _ = match std::env::args_os().all(is_plain) {
+        true => error.print(),
+        // It repeats what was typed.
+        false => {
+            let shown = crate::style::indented(&error.render().to_string());
+            std::io::Write::write_all(&mut std::io::stderr(), shown.as_bytes())
+        }
+    };
     if matches!(error.kind(), InvalidSubcommand | UnknownArgument) {
         eprintln!("\nA prompt is given as: loggia run \"what to do\"");
     }
@@ -34,10 +45,9 @@ pub fn explain(error: &anyhow::Error) -> ExitCode {
     if is_unread(error) {
         return ExitCode::from(UNREAD);
     }
-    eprintln!("loggia: {}", crate::style::printable(&format!("{error:#}")));
-    if let Some(hint) = store_error(error).and_then(hint) {
-        eprintln!("        {hint}");
-    }
+    let hint = store_error(error).and_then(hint);
+    let hint = hint.map(|hint| format!("\n{}", crate::style::one_line(&hint)));
+    crate::style::say(&format!("{error:#}{}", hint.unwrap_or_default()));
     let usage = error.is::<Usage>() || error.is::<crate::config::ConfigError>();
     ExitCode::from(if usage { USAGE } else { FAILED })
 }

@@ -1,8 +1,11 @@
 //! A session that runs elsewhere, as a front end holds it.
 //!
 //! One socket to `/ws` with the `loggia` subprotocol. The log is kept here as far as it has come, so
-//! a screen follows it like one at home; when the socket breaks, the next one goes on at the cursor
-//! and unanswered commands are sent again: each carries the id that makes a repetition harmless.
+//! a screen follows it like one at home; when the socket breaks, the next one goes on at the cursor.
+//! Commands do not outlive their connection. One that was not confirmed when it broke is not sent
+//! again, and one that is given while there is none fails at once: a late answer would be an answer to
+//! something the person has not seen. The exception is a prompt that was not confirmed, which is sent
+//! again after a short break, under the id that makes a repetition harmless.
 
 mod pairing;
 mod tls;
@@ -11,12 +14,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{SinkExt, StreamExt};
-use loggia_core::{Command, CustomCommands, Envelope, Origin, Refusal, Seq, SessionId};
+use loggia_core::{Command, CustomCommands, Envelope, Origin, Seq, SessionId};
 use loggia_session::{Ack, SessionClient, StoreError, SubmitError};
 use loggia_wire::attach::{SUBPROTOCOL, Update, Wanted, Wish};
 use tokio::net::TcpStream;
@@ -37,6 +40,9 @@ const COMMANDS: usize = 64;
 const BATCH: usize = 256;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// After a break shorter than this, a prompt that was not confirmed is sent again. After a longer one it
+/// goes back to the person.
+const RESEND: Duration = Duration::from_secs(10);
 /// A server that pings every 30 s and is silent for this long is gone.
 const SILENCE: Duration = Duration::from_secs(75);
 
@@ -139,8 +145,8 @@ impl RemoteClient {
     /// The first connection must stand; later ones are made again for as long as it takes.
     pub async fn connect(address: Address) -> Result<Self, AttachError> {
         let connector = connector(&address).await?;
-        let mut socket = open(&address, &connector, Seq::ZERO).await?;
-        let Welcome { session, you, head, commands } = welcome(&mut socket).await?;
+        let (socket, welcome) = join(&address, &connector, Seq::ZERO).await?;
+        let Welcome { session, you, head, commands } = welcome;
         let (custom_sender, custom) = watch::channel(commands);
         // Full: the caller is told busy (submit).
         let (commands, wanted) = mpsc::channel(COMMANDS);
@@ -154,7 +160,6 @@ impl RemoteClient {
             connector,
             session,
             you: you_sender,
-            before: Vec::new(),
             replica: replica.clone(),
             head: head_sender,
             present: present_sender,
@@ -163,6 +168,7 @@ impl RemoteClient {
             wanted,
             pending: BTreeMap::new(),
             next: 1,
+            missed: None,
         };
         tokio::spawn(link.run(socket));
         Ok(Self { you, head, replica, commands, reached, present, trouble, custom })
@@ -225,17 +231,18 @@ struct Link {
     connector: Connector,
     session: SessionId,
     you: watch::Sender<Origin>,
-    /// Who this client was on connections whose commands may be unanswered.
-    before: Vec<Origin>,
     replica: Arc<Replica>,
     head: watch::Sender<Seq>,
     present: watch::Sender<Vec<Origin>>,
     trouble: watch::Sender<Trouble>,
     custom: watch::Sender<CustomCommands>,
     wanted: mpsc::Receiver<(Wish, Reply)>,
-    /// Sent and not answered yet, by number.
+    /// Sent on this connection and not answered yet, by number.
     pending: BTreeMap<u64, (Wish, Reply)>,
     next: u64,
+    /// After a new connection: up to where the log went on meanwhile. Until it is here, the screen does
+    /// not show what is asked now.
+    missed: Option<Seq>,
 }
 
 /// Why a connection ended.
@@ -257,17 +264,37 @@ impl Link {
                 Broken::Lost(why) => why,
             };
             self.trouble.send_replace(format!("connection lost, trying again ({why})"));
+            self.fail_pending(|wish| !matches!(wish, Wish::Prompt { .. }));
             match self.again().await {
                 Some(fresh) => socket = fresh,
                 None => return,
             }
+            self.clear_trouble_when_caught_up();
+        }
+    }
+
+    /// Tells whoever waits for these commands that they are not sent again.
+    fn fail_pending(&mut self, which: impl Fn(&Wish) -> bool) {
+        let (failed, kept) =
+            std::mem::take(&mut self.pending).into_iter().partition(|(_, (wish, _))| which(wish));
+        self.pending = kept;
+        let failed: BTreeMap<u64, (Wish, Reply)> = failed;
+        for (wish, reply) in failed.into_values() {
+            fail(reply, unconfirmed(&wish));
+        }
+    }
+
+    fn clear_trouble_when_caught_up(&mut self) {
+        let head = *self.head.borrow();
+        if self.missed.take_if(|missed| *missed <= head).is_some() {
             self.trouble.send_replace(Trouble::new());
         }
     }
 
     async fn serve(&mut self, socket: &mut Socket) -> Broken {
-        let unanswered: Vec<u64> = self.pending.keys().copied().collect();
-        for id in unanswered {
+        // Prompts alone, and only after a short break: their ids make a repetition harmless.
+        let unconfirmed: Vec<u64> = self.pending.keys().copied().collect();
+        for id in unconfirmed {
             if let Err(broken) = self.send(socket, id).await {
                 return broken;
             }
@@ -285,6 +312,8 @@ impl Link {
                 }
                 message = tokio::time::timeout(SILENCE, socket.next()) => match message {
                     Ok(Some(Ok(Message::Text(text)))) => match serde_json::from_str(&text) {
+                        // Not about one of the commands: nothing can be said of any of them.
+                        Ok(Update::Failed { id: None, message }) => return Broken::Lost(message),
                         Ok(update) => self.take(update),
                         Err(error) => return Broken::Lost(format!("not understood: {error}")),
                     },
@@ -311,10 +340,11 @@ impl Link {
 
     fn take(&mut self, update: Update) {
         match update {
-            Update::Welcome { .. } => {}
+            Update::Welcome { .. } | Update::Failed { id: None, .. } => {}
             Update::Event { envelope } => {
                 if let Some(seq) = self.replica.push(envelope) {
                     self.head.send_replace(seq);
+                    self.clear_trouble_when_caught_up();
                 }
             }
             Update::Present { clients } => {
@@ -323,32 +353,13 @@ impl Link {
             Update::Done { id, after, seq, task } => {
                 self.answer(id, Ok(Ack { after, seq, task }));
             }
-            // Our own answer, sent a second time because its acknowledgement was lost.
-            Update::Refused { id, refusal: Refusal::AlreadyAnswered { by, choice, .. } }
-                if self.is_own(&by) && self.chose(id, &choice) =>
-            {
-                let head = *self.head.borrow();
-                self.answer(id, Ok(Ack { after: head, seq: head, task: None }));
-            }
             Update::Refused { id, refusal } => {
                 self.answer(id, Err(SubmitError::Refused(refusal)));
             }
             Update::Failed { id: Some(id), message } => {
                 self.answer(id, Err(SubmitError::Store(StoreError::Io(message))));
             }
-            Update::Failed { id: None, message } => {
-                self.trouble.send_replace(message);
-            }
         }
-    }
-
-    fn is_own(&self, origin: &Origin) -> bool {
-        *self.you.borrow() == *origin || self.before.contains(origin)
-    }
-
-    fn chose(&self, id: u64, choice: &loggia_core::ChoiceId) -> bool {
-        let sent = self.pending.get(&id).map(|(wish, _)| wish);
-        matches!(sent, Some(Wish::Answer { choice: sent, .. }) if sent == choice)
     }
 
     fn answer(&mut self, id: u64, result: Result<Ack, SubmitError>) {
@@ -358,32 +369,34 @@ impl Link {
         }
     }
 
-    /// The next token. False: it cannot be had, now or any more.
-    async fn renew(&mut self) -> bool {
-        self.address.renew().await.is_ok()
-    }
-
     /// A new connection at the cursor. None when nobody wants it any more, or it is another session.
+    /// What is wanted meanwhile is refused.
     async fn again(&mut self) -> Option<Socket> {
         let mut pause = FIRST_PAUSE;
+        let broken = Instant::now();
         loop {
+            if broken.elapsed() > RESEND {
+                self.fail_pending(|_| true);
+            }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.head.closed() => return None,
+                () = refuse(&mut self.wanted) => return None,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
             let head = *self.head.borrow();
-            let attempt = match open(&self.address, &self.connector, head).await {
-                Ok(mut socket) => welcome(&mut socket).await.map(|welcome| (socket, welcome)),
-                Err(error) => Err(error),
+            let attempt = tokio::select! {
+                attempt = join(&self.address, &self.connector, head) => attempt,
+                () = refuse(&mut self.wanted) => return None,
             };
             let trouble = match attempt {
                 Ok((socket, welcome)) if welcome.session == self.session => {
-                    let before = self.you.send_replace(welcome.you);
-                    self.before.push(before);
-                    let over = self.before.len().saturating_sub(COMMANDS);
-                    self.before.drain(..over);
+                    if broken.elapsed() > RESEND {
+                        self.fail_pending(|_| true);
+                    }
+                    self.you.send_replace(welcome.you);
                     self.custom.send_replace(welcome.commands);
+                    self.missed = Some(welcome.head);
                     return Some(socket);
                 }
                 Ok((_, Welcome { session, .. })) => {
@@ -391,18 +404,68 @@ impl Link {
                     self.trouble.send_replace(why);
                     return None;
                 }
-                // A token lives an hour; what was got for a code can be had again.
-                Err(AttachError::Refused { status: 401, .. })
-                    if self.address.registered.is_some() && self.renew().await =>
-                {
+                Err(error) => error,
+            };
+            // A token lives an hour; what was got for a code can be had again.
+            if matches!(trouble, AttachError::Refused { status: 401, .. })
+                && self.address.registered.is_some()
+            {
+                let renewed = tokio::select! {
+                    renewed = self.address.renew() => renewed.is_ok(),
+                    () = refuse(&mut self.wanted) => return None,
+                };
+                if renewed {
                     continue;
                 }
-                // A token taken back reads differently from a server that is not there.
-                Err(error) => format!("trying again: {error}"),
-            };
-            self.trouble.send_replace(trouble);
+            }
+            // A token taken back reads differently from a server that is not there.
+            self.trouble.send_replace(format!("trying again: {trouble}"));
         }
     }
+}
+
+/// Refuses whatever is wanted while there is no connection, until no client is left to want something.
+async fn refuse(wanted: &mut mpsc::Receiver<(Wish, Reply)>) {
+    while let Some((wish, reply)) = wanted.recv().await {
+        fail(reply, not_sent(&wish));
+    }
+}
+
+fn fail(reply: Reply, why: &str) {
+    // The asker may have gone.
+    let _ = reply.send(Err(SubmitError::Store(StoreError::Io(why.to_owned()))));
+}
+
+fn not_sent(wish: &Wish) -> &'static str {
+    match wish {
+        Wish::Prompt { .. } => "not connected: your prompt was not sent",
+        Wish::Shell { .. } => "not connected: your command was not sent",
+        Wish::Answer { .. } => "not connected: your answer was not sent",
+        Wish::Cancel { .. } => "not connected: nothing was cancelled",
+    }
+}
+
+fn unconfirmed(wish: &Wish) -> &'static str {
+    match wish {
+        Wish::Prompt { .. } => "the connection broke before your prompt was confirmed",
+        Wish::Shell { .. } => "the connection broke before your command was confirmed: it may run",
+        Wish::Answer { .. } => {
+            "the connection broke before your answer was confirmed: it is not sent again"
+        }
+        Wish::Cancel { .. } => {
+            "the connection broke before the cancellation was confirmed: it is not sent again"
+        }
+    }
+}
+
+async fn join(
+    address: &Address,
+    connector: &Connector,
+    after: Seq,
+) -> Result<(Socket, Welcome), AttachError> {
+    let mut socket = open(address, connector, after).await?;
+    let welcome = welcome(&mut socket).await?;
+    Ok((socket, welcome))
 }
 
 /// How to connect: in the clear, or encrypted with what the system believes.

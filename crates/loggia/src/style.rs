@@ -124,6 +124,44 @@ pub fn one_line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
+/// A sentence on standard error, after the program's name.
+pub fn say(text: &str) {
+    eprintln!("loggia: {}", indented(text));
+}
+
+/// A text that may hold names and paths of others: its later lines are set in, so that none of them
+/// looks like a line of Loggia's own.
+pub fn indented(text: &str) -> String {
+    printable(text).replace('\n', "\n        ")
+}
+
+/// A path or a name inside of a sentence.
+pub fn shown(path: &std::path::Path) -> String {
+    one_line(&path.display().to_string())
+}
+
+/// A JSON document with everything a terminal would obey or hide written as an escape of JSON, so that
+/// it means the same.
+pub fn json_line(value: &impl std::fmt::Display) -> String {
+    json_text(&value.to_string())
+}
+
+/// The same for a document that is text already.
+pub fn json_text(document: &str) -> String {
+    let mut shown = String::with_capacity(document.len());
+    for character in document.chars() {
+        if character == '\n' || !is_unseen(character) {
+            shown.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            // Writing to a String cannot fail.
+            let _ = write!(shown, "\\u{unit:04x}");
+        }
+    }
+    shown
+}
+
 fn escaped(text: &str, keeps: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut before = None;

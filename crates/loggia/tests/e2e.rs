@@ -53,6 +53,8 @@ mod first_run;
 mod floods;
 #[path = "e2e/hook.rs"]
 mod hook;
+#[path = "e2e/hostile.rs"]
+mod hostile;
 #[path = "e2e/isolation.rs"]
 mod isolation;
 #[path = "e2e/kill.rs"]
@@ -61,6 +63,8 @@ mod kill;
 mod lists;
 #[path = "e2e/logging.rs"]
 mod logging;
+#[path = "e2e/lost.rs"]
+mod lost;
 #[path = "e2e/naming.rs"]
 mod naming;
 #[path = "e2e/oauth.rs"]

@@ -129,6 +129,28 @@ fn the_environment_is_read_in_one_place() {
     assert_none(found, "the environment is read outside of loggia::config");
 }
 
+/// Names and paths of others go through `style::say` or `style::printable`: a print of the binary that
+/// puts a value into its text has to be one of these.
+#[test]
+fn what_is_printed_is_made_printable() {
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src"]) {
+        if !path.starts_with("crates/loggia/src/") || path.ends_with("/style.rs") {
+            continue;
+        }
+        for (at, _) in text.match_indices("println!(") {
+            let print = text.get(at..).unwrap().split(';').next().unwrap_or_default();
+            if print.contains('{') {
+                let line = text.get(..at).unwrap().lines().count();
+                found.push(format!(
+                    "{path}:{line}: use style::say, or writeln! with style::one_line"
+                ));
+            }
+        }
+    }
+    assert_none(found, "prints of values that may hold control characters");
+}
+
 #[test]
 fn modules_are_named_files() {
     let found = sources(&["src", "tests", "benches"]).into_iter().map(|(path, _)| path);

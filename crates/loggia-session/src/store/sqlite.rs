@@ -156,11 +156,25 @@ impl SqliteStore {
         &self.findings
     }
 
-    /// SQLite's own check of the whole file; slow on a large one.
+    /// The sessions that can be read, and what is wrong if there may be others. For a list that is
+    /// shown to a person, who is told; everything else needs all of them.
+    pub async fn list_readable(
+        &self,
+        limit: usize,
+    ) -> Result<(Vec<Listed>, Option<StoreError>), StoreError> {
+        let look = move |connection: &Connection, path: &Path| read::list(connection, path, limit);
+        let found = self.read_settled(look, Result::is_err, Otherwise::Older).await?;
+        if let Some(damage) = &found.1 {
+            self.inner.keep_if_damaged(&Err::<(), _>(damage.clone()));
+        }
+        Ok(found)
+    }
+
+    /// SQLite's own check of the whole file, indexes included; slow on a large one.
     pub async fn check(&self) -> Result<(), StoreError> {
         self.read_with(|connection, path| {
             let verdict: String = connection
-                .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+                .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
                 .map_err(|error| describe(error, path))?;
             match verdict.as_str() {
                 "ok" => Ok(()),
@@ -333,8 +347,12 @@ impl Store for SqliteStore {
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
-        let look = move |connection: &Connection, path: &Path| read::list(connection, path, limit);
-        Box::pin(self.read_settled(look, Result::is_err, Otherwise::Older))
+        Box::pin(async move {
+            match self.list_readable(limit).await? {
+                (listed, None) => Ok(listed),
+                (_, Some(damage)) => Err(damage),
+            }
+        })
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -3,7 +3,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use loggia_core::{Cancel, Mode};
 
-use super::{Edited, Effect, Exit, Model, note_unsent, react};
+use super::sending::is_unsent;
+use super::{Edited, Effect, Exit, Model, react};
 use crate::command::{self, Local};
 use crate::composer::Written;
 use crate::dialog::Reaction;
@@ -75,7 +76,7 @@ fn key_beside_dialog(
     }
     let action = keymap::action(Place::Composer, event);
     if action == Some(Action::TakeBack) {
-        return take_back(model);
+        return take_back(model, now);
     }
     if action == Some(Action::TakeBackAll) {
         return take_back_all(model, now);
@@ -142,8 +143,11 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Written::Shell(line) => {
-            note_unsent(model, "it", now);
             let typed = format!("{}{line}", loggia_core::SHELL_MARK);
+            if is_unsent(model, "your command was not sent", now) {
+                model.composer.give_back(&typed);
+                return Vec::new();
+            }
             vec![Effect::Remember(typed), Effect::Shell(line)]
         }
         Written::Submit(text) => {
@@ -151,10 +155,11 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
             let mut effects = vec![Effect::Remember(text.clone())];
             match command::local(&text) {
                 Some((local, argument)) => effects.extend(do_locally(model, local, argument, now)),
-                None => {
-                    note_unsent(model, "it", now);
-                    effects.push(Effect::Prompt(text));
+                None if is_unsent(model, "your prompt was not sent", now) => {
+                    model.composer.give_back(&text);
+                    return Vec::new();
                 }
+                None => effects.push(Effect::Prompt(text)),
             }
             effects
         }
@@ -256,6 +261,9 @@ fn next_mode(model: &Model) -> Vec<Effect> {
 fn anywhere(model: &mut Model, action: Action, now: Moment) -> Vec<Effect> {
     match action {
         Action::Interrupt if model.facts.running() => {
+            if is_unsent(model, "nothing was interrupted", now) {
+                return Vec::new();
+            }
             note_queue(model, now);
             vec![Effect::Cancel(Cancel::Turn)]
         }
@@ -298,7 +306,7 @@ fn leave(model: &mut Model, now: Moment) -> Vec<Effect> {
         return Vec::new();
     }
     model.leaving = Some(now);
-    match model.facts.running() {
+    match model.facts.running() && !is_unsent(model, "nothing was interrupted", now) {
         true => vec![Effect::Cancel(Cancel::Turn)],
         false => Vec::new(),
     }
@@ -313,9 +321,12 @@ fn toggle_transcript(model: &mut Model) -> Vec<Effect> {
 }
 
 /// The last prompt written here that still waits comes back to be changed.
-fn take_back(model: &mut Model) -> Vec<Effect> {
+fn take_back(model: &mut Model, now: Moment) -> Vec<Effect> {
     let ours = model.facts.queued.iter().rev().find(|queued| model.me.is(&queued.origin));
     let Some(queued) = ours.cloned() else { return Vec::new() };
+    if is_unsent(model, "the prompt was not taken back", now) {
+        return Vec::new();
+    }
     model.composer.give_back(&queued.text);
     vec![Effect::Cancel(Cancel::Prompt(queued.prompt))]
 }
@@ -325,6 +336,9 @@ fn take_back_all(model: &mut Model, now: Moment) -> Vec<Effect> {
     let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin));
     let cancels: Vec<Effect> =
         ours.map(|queued| Effect::Cancel(Cancel::Prompt(queued.prompt.clone()))).collect();
+    if !cancels.is_empty() && is_unsent(model, "no prompt was taken back", now) {
+        return Vec::new();
+    }
     let said = match cancels.len() {
         0 => "no prompt of yours waits".to_owned(),
         1 => "1 prompt was taken back: ↑ brings it again".to_owned(),

@@ -322,7 +322,9 @@ async fn a_screen_with_a_new_name_is_still_oneself() {
     desk.handle.submit(command, me("me@2")).await.unwrap();
     desk.host.me.as_ref().unwrap().send_replace(me("me@2"));
     desk.sees("Allow once").await.reads().types("y");
-    desk.sees("your answer is sent when the connection is back").await;
+    desk.sees("not connected: your answer was not sent").await;
+    desk.host.trouble.send_replace(String::new());
+    desk.sees_no("trying again").await.reads().types("y");
     desk.sees("done").await;
     assert!(!desk.screen().contains("[A2A]"), "{}", desk.screen());
 }

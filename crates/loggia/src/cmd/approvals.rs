@@ -9,7 +9,7 @@ use super::by_hand::only_by_hand;
 use crate::cli::ApprovalsCommand;
 use crate::compose::App;
 use crate::exit::Usage;
-use crate::style::printable;
+use crate::style::one_line;
 
 pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCode> {
     let store = app.open_store()?;
@@ -17,15 +17,16 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
     let rules = hub::project_rules(store.as_ref(), &workspace).await?;
     match command {
         ApprovalsCommand::List if rules.is_empty() => {
-            eprintln!("Nothing is always allowed in {workspace}.");
+            let workspace = one_line(&workspace);
+            writeln!(std::io::stderr(), "Nothing is always allowed in {workspace}.")?;
         }
         ApprovalsCommand::List => {
             for rule in &rules {
                 writeln!(
                     std::io::stdout(),
                     "{}  {}",
-                    rule.id,
-                    printable(&rule.matcher.to_string())
+                    one_line(rule.id.as_str()),
+                    one_line(&rule.matcher.to_string())
                 )?;
             }
         }
@@ -39,7 +40,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
                     return Err(Usage(why).into());
                 };
                 hub::forget_rule(store.as_ref(), &workspace, &id).await?;
-                writeln!(std::io::stdout(), "revoked: {}", printable(&rule.matcher.to_string()))?;
+                writeln!(std::io::stdout(), "revoked: {}", one_line(&rule.matcher.to_string()))?;
             }
         }
     }

@@ -4,7 +4,7 @@ mod ask_trust;
 pub(super) mod host;
 mod share;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use super::serve::{self, Setup, ShareArgs};
 use crate::compose::{self, App};
 use crate::config::{Config, Keys, ThemeChoice};
 use crate::exit::{FAILED, TERMINATED, Usage};
+use crate::style;
 use host::{Around, ChatHost, Commands, Sessions};
 use share::Sharing;
 use tokio::sync::{mpsc, watch};
@@ -81,7 +82,9 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
     drop(last);
     setup.hub.stop().await;
     if exit == Exit::Asked && turns > 0 {
-        println!("Go on with `loggia --continue`, or `loggia --session {session}`.");
+        let session = style::one_line(session.as_str());
+        let go_on = format!("Go on with `loggia --continue`, or `loggia --session {session}`.");
+        writeln!(std::io::stdout(), "{go_on}")?;
     }
     Ok(exit_code(exit))
 }
@@ -126,7 +129,7 @@ impl Shown {
             let told = format!("Loggia shares this session on {}", serve::addresses(&bound));
             serve::note_name(&bound, args);
             sharing.start(bound).await?;
-            println!("{told}");
+            writeln!(std::io::stdout(), "{}", style::printable(&told))?;
         }
         // One wish at a time: a person waits for its answer.
         let (wish, mut wishes) = mpsc::channel(1);
@@ -189,7 +192,7 @@ pub(super) fn exit_code(exit: Exit) -> ExitCode {
         Exit::Asked | Exit::Resume(_) => ExitCode::SUCCESS,
         Exit::Terminated | Exit::HungUp => ExitCode::from(TERMINATED),
         Exit::Stopped(why) => {
-            eprintln!("loggia: {}", crate::style::printable(&why));
+            style::say(&why);
             ExitCode::from(FAILED)
         }
     }

@@ -12,6 +12,7 @@ use super::by_hand::only_by_hand;
 use crate::cli::{Allow, ClientsCommand};
 use crate::compose::App;
 use crate::exit::Usage;
+use crate::style::{self, one_line};
 
 pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode> {
     let store = app.open_store()?;
@@ -36,6 +37,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
         ClientsCommand::Revoke { name } => {
             only_by_hand("revoke a client")?;
             clients.revoke(&name).await.map_err(explained)?;
+            let name = one_line(&name);
             writeln!(std::io::stdout(), "revoked: {name}; its tokens are worth nothing any more")?;
         }
         ClientsCommand::List { json } => list(&clients.list().await?, json)?,
@@ -61,9 +63,10 @@ fn show(name: &str, secret: &Secret, json: bool) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let secret = secret.reveal();
     if json {
-        return writeln!(out, "{}", json!({ "client_id": name, "client_secret": secret }));
+        let line = json!({ "client_id": name, "client_secret": secret });
+        return writeln!(out, "{}", style::json_line(&line));
     }
-    writeln!(out, "client_id:     {name}")?;
+    writeln!(out, "client_id:     {}", one_line(name))?;
     writeln!(out, "client_secret: {secret}")?;
     eprintln!("Keep the secret: it is not shown again.");
     Ok(())
@@ -85,9 +88,9 @@ fn list(clients: &[Client], json: bool) -> std::io::Result<()> {
             if let Some(until) = until {
                 line["until"] = json!(time(*until));
             }
-            writeln!(out, "{line}")?;
+            writeln!(out, "{}", style::json_line(&line))?;
         } else {
-            let since = time(*changed);
+            let (name, since) = (one_line(name), time(*changed));
             let until = until.map(|until| format!("  until {}", time(until))).unwrap_or_default();
             writeln!(out, "{name:width$}  {scopes}  allow {grant}  secret since {since}{until}")?;
         }

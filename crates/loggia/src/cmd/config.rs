@@ -1,6 +1,6 @@
 //! `loggia config`: the values in force and where each comes from.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::compose::App;
 use crate::config::trust::Trust;
 use crate::config::{self, Config, Flags, Loaded, Origin, PROJECT_FILE};
-use crate::style::{Format, one_line};
+use crate::style::{Format, json_text, one_line, shown};
 
 #[derive(Args)]
 pub struct ConfigArgs {
@@ -31,7 +31,11 @@ pub async fn run(args: ConfigArgs, app: &App) -> anyhow::Result<ExitCode> {
     let user_file = config::user_file(&app.environment, &app.paths)?.path;
     let mut out = std::io::stdout().lock();
     if let Some(ConfigCommand::Path) = args.command {
-        writeln!(out, "{}", user_file.display())?;
+        // A script reads it as it is.
+        match std::io::stdout().is_terminal() {
+            true => writeln!(out, "{}", shown(&user_file))?,
+            false => writeln!(out, "{}", user_file.display())?,
+        }
         return Ok(ExitCode::SUCCESS);
     }
     let loaded = config::load(&app.environment, &app.paths, &app.workspace, &Flags::default())?;
@@ -53,7 +57,7 @@ pub async fn run(args: ConfigArgs, app: &App) -> anyhow::Result<ExitCode> {
             let document = json!({
                 "values": values, "files": files, "trusted": trusted, "notices": loaded.notices,
             });
-            writeln!(out, "{document:#}")?;
+            writeln!(out, "{}", json_text(&format!("{document:#}")))?;
         }
         Format::Text => {
             let widths = widths(&rows);
@@ -73,7 +77,7 @@ pub async fn run(args: ConfigArgs, app: &App) -> anyhow::Result<ExitCode> {
                 writeln!(out, "{name:<8} {shown}{}", app.style.dim(note))?;
             }
             for notice in &loaded.notices {
-                writeln!(out, "\n{}", app.style.yellow(notice))?;
+                writeln!(out, "\n{}", app.style.yellow(&one_line(notice)))?;
             }
         }
     }

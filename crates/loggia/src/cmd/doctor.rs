@@ -17,7 +17,7 @@ use crate::compose::App;
 use crate::config::clones::keep_text;
 use crate::config::{self, Config, Flags};
 use crate::exit;
-use crate::style::{Format, Style, one_line};
+use crate::style::{Format, Style, json_text, one_line};
 
 #[derive(Args)]
 #[command(
@@ -100,7 +100,7 @@ pub async fn run(args: DoctorArgs, app: &App) -> anyhow::Result<ExitCode> {
                 "checks": checks,
                 "sandbox": isolation.sandbox,
             });
-            writeln!(out, "{document:#}")?;
+            writeln!(out, "{}", json_text(&format!("{document:#}")))?;
         }
         Format::Text => write!(out, "{}", text(&checks, &app.style))?,
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::by_hand::only_by_hand;
 use crate::compose::App;
 use crate::exit::Usage;
-use crate::style::printable;
+use crate::style::{json_line, printable};
 
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -42,7 +42,7 @@ pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
         let (scope, expires_in) = (scopes.to_string(), CODE_LIFE.as_secs());
         let url = args.url.as_deref().map(|url| link(url, &code));
         let line = json!({ "code": code, "scope": scope, "expires_in": expires_in, "url": url });
-        writeln!(out, "{line}")?;
+        writeln!(out, "{}", json_line(&line))?;
         return Ok(ExitCode::SUCCESS);
     }
     let Invitation { code, terms, command } =

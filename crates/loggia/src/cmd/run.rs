@@ -23,7 +23,7 @@ use crate::cli::{Approve, RunArgs};
 use crate::compose::{self, App};
 use crate::config::Flags;
 use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, TERMINATED, Usage};
-use crate::style::printable;
+use crate::style::{one_line, say};
 pub(super) use ask::edit_text;
 use ask::{Answer, Pending, Terminal};
 use print::Printer;
@@ -327,11 +327,14 @@ impl Watch<'_> {
         if self.terminal.is_some() || !self.running.is_empty() {
             return Ok(None);
         }
-        let (title, session) = (printable(&first.title), self.printer.session());
-        eprintln!("loggia: approval needed to {title}, and there is no terminal to ask on.");
-        eprintln!("        It was not done, and the question stays open. Allow it beforehand with");
-        eprintln!("        --approve edits or --approve all, or go on in a terminal:");
-        eprintln!("        loggia run --session {session}");
+        let (title, session) = (one_line(&first.title), self.printer.session().as_str());
+        say(&format!(
+            "approval needed to {title}, and there is no terminal to ask on.\n\
+             It was not done, and the question stays open. Allow it beforehand with\n\
+             --approve edits or --approve all, or go on in a terminal:\n\
+             loggia run --session {}",
+            one_line(session)
+        ));
         self.printer.finish(print::Ending::ApprovalNeeded)?;
         Ok(Some(ExitCode::from(NEEDS_APPROVAL)))
     }
@@ -350,7 +353,7 @@ impl Watch<'_> {
     fn show_question(&mut self) -> anyhow::Result<()> {
         let caught_up = self.cursor >= self.ask_from;
         if let (true, None, Some(first), Some(terminal)) =
-            (caught_up, &self.shown, self.pending.front(), &self.terminal)
+            (caught_up, &self.shown, self.pending.front(), &mut self.terminal)
         {
             self.printer.line_end()?;
             terminal.show(first)?;
@@ -393,7 +396,7 @@ impl Watch<'_> {
             Err(SubmitError::Refused(
                 refusal @ (Refusal::AlreadyAnswered { .. } | Refusal::Withdrawn { .. }),
             )) => {
-                eprintln!("loggia: {refusal}");
+                say(&refusal.to_string());
                 Ok(())
             }
             Err(error) => Err(error.into()),

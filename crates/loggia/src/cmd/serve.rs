@@ -34,7 +34,7 @@ use crate::clones;
 use crate::compose::{self, App};
 use crate::config::{Config, Flags, Offers, ServerLimits, exposed};
 use crate::exit::Usage;
-use crate::style::printable;
+use crate::style::{one_line, say, shown};
 
 #[derive(Args)]
 pub struct ServeArgs {
@@ -115,11 +115,11 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
     let walls = app.walls(&setup.config)?;
     // What there is to say about the first was said when the configuration was read.
     for notice in roots.iter().skip(1).filter_map(|root| exposed(&walls, root)) {
-        eprintln!("loggia: {notice}");
+        say(&notice);
     }
     let told = [
         format!("Loggia serves sessions on {}", addresses(&bound)),
-        format!("New sessions work in {}", app.workspace.display()),
+        format!("New sessions work in {}", shown(&app.workspace)),
     ];
     setup.run(bound, Shape::Many, roots, &args.share, app, told).await
 }
@@ -139,8 +139,8 @@ pub async fn share(
     let shared = setup.session(session, app).await?;
     let id = shared.id().clone();
     let told = [
-        format!("Loggia shares session {id} on {}", addresses(&bound)),
-        format!("It works in {}", app.workspace.display()),
+        format!("Loggia shares session {} on {}", one_line(id.as_str()), addresses(&bound)),
+        format!("It works in {}", shown(&app.workspace)),
     ];
     setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app, told).await
 }
@@ -161,7 +161,7 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
 pub(super) fn bind(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Result<Bound> {
     let bound = listen(args, port, config)?;
     if args.dev_credentials {
-        eprintln!("loggia: WARNING: {DEV_CREDENTIALS}");
+        say(&format!("WARNING: {DEV_CREDENTIALS}"));
     }
     Ok(bound)
 }
@@ -294,11 +294,11 @@ fn own_name(bound: &Bound, args: &ShareArgs) -> HostPort {
 pub(super) fn note_name(bound: &Bound, args: &ShareArgs) {
     let everywhere = bound.addresses().iter().any(|address| address.ip().is_unspecified());
     if everywhere && args.public_url.is_none() && args.allowed_hosts.is_empty() {
-        eprintln!(
-            "loggia: the card says localhost, where clients elsewhere do not come: name this server \
-             with --public-url https://NAME:{}",
+        say(&format!(
+            "the card says localhost, where clients elsewhere do not come: name this server with \
+             --public-url https://NAME:{}",
             bound.port()
-        );
+        ));
     }
 }
 
@@ -337,10 +337,11 @@ impl Setup {
 
     /// What a crash cut short is recorded as such before anybody asks.
     async fn recover(&self) -> anyhow::Result<()> {
-        let listed = self.hub.list(usize::MAX).await?;
+        let (listed, damage) = self.store.list_readable(usize::MAX).await?;
+        damage.iter().for_each(|damage| say(&damage.to_string()));
         for busy in listed.iter().filter(|listed| listed.summary.busy) {
             if let Err(error) = self.hub.open(&busy.session).await {
-                eprintln!("loggia: {error}");
+                say(&error.to_string());
             }
         }
         Ok(())
@@ -371,9 +372,8 @@ impl Setup {
         app: &App,
         told: [String; 2],
     ) -> anyhow::Result<ExitCode> {
-        let tell = |news: &str| eprintln!("loggia: {}", printable(news));
         note_name(&bound, args);
-        let serving = self.serving(bound, shape, roots, args, app, tell).await?;
+        let serving = self.serving(bound, shape, roots, args, app, say).await?;
         // Whoever waits for this line may come: nothing can be wrong with the flags any more. That
         // nobody reads it does not end a server.
         let _ = writeln!(std::io::stdout(), "{}", told.join("\n"));
@@ -511,7 +511,7 @@ impl Serving {
             stopped = ending => {
                 let stopped = stopped?;
                 if stopped.cut > 0 {
-                    eprintln!("loggia: {} connections were cut", stopped.cut);
+                    say(&format!("{} connections were cut", stopped.cut));
                 }
             }
             error = stop_on_signals(shutdown.clone()) => error?,
@@ -531,7 +531,7 @@ impl Serving {
 
     async fn leave(mut self) {
         if let Ok(Err(error)) = (&mut self.resumed).await {
-            eprintln!("loggia: push notifications of an earlier run were not sent: {error}");
+            say(&format!("push notifications of an earlier run were not sent: {error}"));
         }
         self.server.stop_push().await;
     }

@@ -2,7 +2,7 @@
 //! worked in can be shown too.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use loggia_core::{
     CallOutcome, Cell, CellBody, Command, Details, Millis, Origin, SessionId, SessionName, Summary,
     Surface, Transcript, TurnOutcome,
 };
-use loggia_session::{Hub, Store, StoreError, hub};
+use loggia_session::{Hub, SqliteStore, Store, StoreError, hub};
 use serde_json::json;
 
 use super::by_hand::only_by_hand;
@@ -20,13 +20,13 @@ use crate::clones;
 use crate::compose::{self, App};
 use crate::config::Flags;
 use crate::exit::{FAILED, Usage};
-use crate::style::printable;
+use crate::style::{self, one_line, printable};
 
 pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode> {
     let store = app.open_store()?;
     match command {
         SessionsCommand::List { limit, all, json } => {
-            list(store.as_ref(), app, limit, all, json).await?
+            return list(store.as_ref(), app, limit, all, json).await;
         }
         SessionsCommand::Show { session } => {
             let id = compose::find_session(store.as_ref(), &session).await?;
@@ -55,6 +55,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             handle.submit(Command::Name { name: name.clone() }, origin).await?;
             drop(handle);
             hub.stop().await;
+            let (id, name) = (one_line(id.as_str()), one_line(&name.to_string()));
             writeln!(std::io::stdout(), "{id} is called {name}")?;
         }
         SessionsCommand::Delete { sessions } => {
@@ -67,7 +68,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
                 hub.delete(&id).await?;
                 let removed = clones::remove(copy).await;
                 removed.context("the session is deleted, its copy of the repository is not")?;
-                writeln!(std::io::stdout(), "deleted {session}")?;
+                writeln!(std::io::stdout(), "deleted {}", one_line(&session))?;
             }
         }
     }
@@ -75,23 +76,23 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
 }
 
 async fn list(
-    store: &dyn Store,
+    store: &SqliteStore,
     app: &App,
     limit: usize,
     all: bool,
     json: bool,
-) -> anyhow::Result<()> {
-    let here = app.workspace_text()?;
-    let listed = store.list(usize::MAX).await?;
-    let wanted = listed.into_iter().filter(|listed| all || listed.summary.workspace == here);
-    let mut shown = 0;
-    for listed in wanted.take(limit) {
-        shown += 1;
+) -> anyhow::Result<ExitCode> {
+    let (listed, damage) = match all {
+        true => store.list_readable(usize::MAX).await?,
+        false => compose::sessions_of(store, &app.workspace_text()?).await?,
+    };
+    let none = listed.is_empty() && damage.is_none();
+    for listed in listed.into_iter().take(limit) {
         let summary = &listed.summary;
         if json {
             let line =
                 json!({ "session": listed.session, "events": listed.head, "summary": summary });
-            writeln!(std::io::stdout(), "{line}")?;
+            writeln!(std::io::stdout(), "{}", style::json_line(&line))?;
             continue;
         }
         let state = match (summary.waiting_for_answer, summary.busy) {
@@ -103,21 +104,27 @@ async fn list(
         writeln!(
             std::io::stdout(),
             "{}  {}  {state}  {turns:>3} {}  {}",
-            listed.session,
+            one_line(listed.session.as_str()),
             time(summary.updated),
             if turns == 1 { "turn " } else { "turns" },
             called(summary)
         )?;
         if all {
-            writeln!(std::io::stdout(), "    {}", printable(&summary.workspace))?;
+            writeln!(std::io::stdout(), "    {}", one_line(&summary.workspace))?;
         }
     }
-    if shown == 0 && !json {
+    if none && !json {
         eprintln!(
             "No sessions here yet. `loggia run \"say hello\"` starts one; --all shows other directories."
         );
     }
-    Ok(())
+    let Some(damage) = damage else { return Ok(ExitCode::SUCCESS) };
+    style::say(&format!(
+        "{damage}: there may be sessions that are not shown here.\n\
+         A copy is kept in the folder `damaged` beside the file; `loggia doctor` checks it, and \
+         `loggia sessions show ID` reads a session whose id you know."
+    ));
+    Ok(ExitCode::from(FAILED))
 }
 
 /// The transcript, and the damage that ended it early, if any.
@@ -153,8 +160,8 @@ pub(super) fn session_name(text: &str) -> anyhow::Result<SessionName> {
 /// How people know a session: its name, if it has one, and its first prompt.
 fn called(summary: &Summary) -> String {
     match &summary.name {
-        Some(name) => format!("{}: {}", printable(name), printable(&summary.title)),
-        None => printable(&summary.title),
+        Some(name) => format!("{}: {}", one_line(name), one_line(&summary.title)),
+        None => one_line(&summary.title),
     }
 }
 
@@ -168,7 +175,7 @@ fn whole(transcript: &Transcript) -> String {
 fn report(damage: Option<StoreError>) -> ExitCode {
     match damage {
         Some(error) => {
-            eprintln!("loggia: {error}; everything before it is shown above");
+            style::say(&format!("{error}; everything before it is shown above"));
             ExitCode::from(FAILED)
         }
         None => ExitCode::SUCCESS,
@@ -192,7 +199,8 @@ async fn export(
             let mut lines = String::new();
             let folded = hub::fold(store, id, |envelope| {
                 // An envelope came out of JSON and goes back into it.
-                lines.push_str(&serde_json::to_string(envelope).unwrap_or_default());
+                let line = serde_json::to_string(envelope).unwrap_or_default();
+                lines.push_str(&style::json_text(&line));
                 lines.push('\n');
             });
             match folded.await {
@@ -204,6 +212,10 @@ async fn export(
         }
     };
     match output {
+        // What goes to a file or a program is the text as it is.
+        None if std::io::stdout().is_terminal() => {
+            std::io::stdout().lock().write_all(printable(&text).as_bytes())?;
+        }
         None => std::io::stdout().lock().write_all(text.as_bytes())?,
         Some(path) => match std::fs::File::create_new(path) {
             Ok(mut file) => file.write_all(text.as_bytes())?,

@@ -1,5 +1,7 @@
 //! What Loggia says about its insides when it is asked to.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::driver::Machine;
 use crate::screen::Screen;
 
@@ -31,5 +33,32 @@ fn beside_a_screen_it_is_a_file() {
     for screen in [home, away] {
         let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
         assert!(!bytes.contains("DEBUG"), "{bytes:?}");
+    }
+}
+
+/// Whatever the umask says, and whatever was there before: the log is its owner's alone.
+#[test]
+fn a_log_file_is_private() {
+    for existed in [false, true] {
+        let machine = Machine::new();
+        let state = machine.home().join("state");
+        let file = state.join("loggia.log");
+        let set = |path: &std::path::Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        if existed {
+            std::fs::create_dir_all(&state).unwrap();
+            std::fs::write(&file, "older\n").unwrap();
+            set(&state, 0o755);
+            set(&file, 0o666);
+        }
+        let script = "umask 0; \"$0\" \"$@\"; echo code $?";
+        let mut screen = Screen::script(&machine, script, &["--debug"], &[], (100, 30));
+        screen.sees(READY);
+        let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&state), mode(&file)), (0o700, 0o600), "existed: {existed}");
+        screen.types("\x04").sees("code 0");
+        let logged = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(logged.starts_with("older\n"), existed, "{logged}");
     }
 }

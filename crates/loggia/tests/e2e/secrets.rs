@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::driver::Machine;
 use crate::oauth::{FORM, register};
 use crate::push::Webhook;
+use crate::screen::Screen;
 use crate::served::{EXTENSION, Served, text_message};
 
 const TOKEN_FILE: &str = "canary-token-file-0123456789abcdef";
@@ -56,6 +57,7 @@ async fn canaries_are_written_down_nowhere() {
         let params = serde_json::from_str(list[1]).unwrap();
         shown.push(served.call_as(TOKEN_FILE, "/", list[0], params).await.to_string());
     }
+    attached(&machine, &served, &tokens);
     // The last, because it is slowed down after this.
     shown.extend(refused(&served, &ann.secret, &token).await);
     for arguments in [&["config"][..], &["doctor"], &["clients", "list"], &["sessions", "list"]] {
@@ -183,7 +185,27 @@ async fn over_a_socket(served: &Served) -> String {
     socket.until(|value| value["id"] == 1).await;
     socket.send(2, "no/such/method", json!({})).await;
     socket.until(|value| value["id"] == 2).await;
+    // A webhook's secrets, in a message of the socket itself. Nobody listens there.
+    let authentication = json!({ "schemes": ["Bearer"], "credentials": WEBHOOK[1] });
+    let webhook = json!({
+        "url": "http://127.0.0.1:9/", "token": WEBHOOK[0], "authentication": authentication,
+    });
+    let configuration = json!({ "blocking": true, "pushNotificationConfig": webhook });
+    let params = json!({ "message": text_message("say hi"), "configuration": configuration });
+    socket.send(3, "message/send", params).await;
+    let answer = socket.until(|value| value["id"] == 3).await;
+    assert!(answer["result"].is_object(), "{answer}");
     format!("{:?}", socket.seen)
+}
+
+/// A screen on one of the sessions, which writes down everything that it does.
+fn attached(machine: &Machine, served: &Served, tokens: &str) {
+    let (url, session) = (format!("localhost:{}", served.port), machine.sessions().remove(0));
+    let arguments = ["attach", &url, "--session", &session, "--token-file", tokens];
+    let mut screen = Screen::sized(machine, &arguments, &[("LOGGIA_LOG", "trace")], (100, 30));
+    screen.sees("what shall I do?").types("\x04").sees("code 0");
+    let log = std::fs::read_to_string(machine.home().join("state/loggia.log")).unwrap();
+    assert!(log.contains("TRACE"), "it did say everything");
 }
 
 /// Refused, broken, then taken; and one whose address holds a password.

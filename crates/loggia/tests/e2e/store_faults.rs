@@ -5,8 +5,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use loggia_core::Envelope;
+use serde_json::json;
 
 use crate::driver::{Machine, Ran};
+use crate::served::{Served, text_message};
 
 /// Holds the database exclusively, as another program might.
 fn hold(machine: &Machine) -> rusqlite::Connection {
@@ -156,6 +158,98 @@ fn a_flipped_byte_in_what_a_killed_process_left_is_found_or_harmless() {
         }
         assert!(found > 25, "{file}: only {found} of 50 flips were noticed");
     }
+}
+
+/// Offsets of these bytes in the file, each a little further on, and some of everywhere.
+fn targets(bytes: &[u8], needles: &[&[u8]]) -> Vec<usize> {
+    let mut targets = Vec::new();
+    for needle in needles {
+        let found = bytes.windows(needle.len()).enumerate().filter(|(_, here)| here == needle);
+        targets.extend(found.map(|(at, _)| at).enumerate().map(|(n, at)| at + n % needle.len()));
+    }
+    targets.extend((0..60).map(|n| (n * 7919 + 13) % bytes.len()));
+    targets
+}
+
+/// A list shows every session, or says that it may not, in which file, and fails.
+#[test]
+fn a_flipped_byte_never_shortens_a_list_of_sessions_in_silence() {
+    let machine = Machine::new();
+    for n in 0..6 {
+        assert_eq!(machine.run(&["run", &format!("say {n}")]).code, 0);
+    }
+    let work = machine.work();
+    let list = |home: &Machine, all: &[&str]| {
+        let mut command = home.command(&[&["sessions", "list", "--json"], all].concat());
+        Ran::from(command.current_dir(&work).output().unwrap())
+    };
+    let ids = |ran: &Ran| {
+        let id = |line: &str| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap()["session"].to_string()
+        };
+        ran.out.lines().map(id).collect::<std::collections::BTreeSet<_>>()
+    };
+    let whole = ids(&list(&machine, &[]));
+    assert_eq!(whole.len(), 6);
+    let bytes = std::fs::read(machine.data().join("loggia.db")).unwrap();
+    let workspace = work.to_str().unwrap().as_bytes();
+    let first = machine.sessions().remove(0);
+    let needles = [workspace, b"\"turns\":", b"\"busy\":false", first.as_bytes()];
+    let (mut said, mut short) = (0, 0);
+    for offset in targets(&bytes, &needles) {
+        let damaged = Machine::new();
+        copy(&machine.data(), &damaged.data());
+        flip(&damaged.data().join("loggia.db"), offset);
+        for all in [&[][..], &["--all"]] {
+            let ran = list(&damaged, all);
+            let is_whole = ran.code == 0 && ids(&ran) == whole;
+            let is_said = ran.code != 0 && ran.err.contains("loggia.db");
+            assert!(
+                is_whole || is_said,
+                "{offset} {all:?}: {} of 6\n{}",
+                ran.out.lines().count(),
+                ran.err
+            );
+            said += u32::from(is_said);
+            short += u32::from(is_said && !ran.out.is_empty());
+        }
+    }
+    assert!(said > 5, "only {said} were noticed");
+    assert!(short > 0, "what can be read is shown");
+}
+
+/// The same for the lists of tasks on the wire: no total is short.
+#[tokio::test]
+async fn a_flipped_byte_never_shortens_a_list_of_tasks_in_silence() {
+    let machine = Machine::new();
+    let mut served = Served::start(&machine, &["serve", "--port", "0"]);
+    for n in 0..3 {
+        served.call("message/send", json!({ "message": text_message(&format!("say {n}")) })).await;
+    }
+    let listed = served.call("ListTasks", json!({})).await;
+    assert_eq!(listed["result"]["totalSize"], 3, "{listed}");
+    served.signal(nix::sys::signal::Signal::SIGTERM);
+    served.ended(Duration::from_secs(20));
+    let bytes = std::fs::read(machine.data().join("loggia.db")).unwrap();
+    let mut refused = 0;
+    for offset in targets(&bytes, &[b"completed"]).into_iter().take(24) {
+        let damaged = Machine::new();
+        copy(&machine.data(), &damaged.data());
+        flip(&damaged.data().join("loggia.db"), offset);
+        let start = || Served::start(&damaged, &["serve", "--port", "0"]);
+        let Ok(served) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(start)) else {
+            let ran = damaged.run(&["serve", "--port", "0"]);
+            assert!(ran.code != 0 && ran.err.contains("loggia.db"), "{offset}: {}", ran.err);
+            continue;
+        };
+        let listed = served.call("ListTasks", json!({})).await;
+        assert!(
+            listed["error"].is_object() || listed["result"]["totalSize"] == 3,
+            "{offset}: {listed}"
+        );
+        refused += u32::from(listed["error"].is_object());
+    }
+    assert!(refused > 0, "none was noticed");
 }
 
 #[test]

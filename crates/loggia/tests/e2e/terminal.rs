@@ -115,6 +115,18 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     assert_eq!(machine.read("a.txt"), None);
 }
 
+/// An empty line asks again; a line typed ahead is not for the question that comes next.
+#[test]
+fn an_empty_line_and_a_line_too_many_grant_nothing() {
+    let machine = Machine::new();
+    let mut person = Person::sits_at(&machine, &["run", "run touch A\nrun touch B"], &[]);
+    person.sees("Allow Loggia to run touch A?").sees("> ").types("\n").sees("> ");
+    assert_eq!(machine.read("A"), None);
+    person.types("y\ny\ny\n").sees("Allow Loggia to run touch B?").sees("> ").types("n\n");
+    assert_eq!(person.leaves().0, 0);
+    assert_eq!((machine.read("A").is_some(), machine.read("B")), (true, None));
+}
+
 #[test]
 fn always_is_remembered_for_the_session_and_the_project() {
     let machine = Machine::new();

@@ -330,3 +330,18 @@ fn without_a_terminal_nothing_is_opened() {
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("no terminal"), "{}", ran.err);
 }
+
+/// A message that begins with the letter of an answer marks nothing, and Enter alone answers nothing.
+#[test]
+fn a_message_at_a_question_marks_no_answer() {
+    let machine = Machine::new();
+    let mut screen = Screen::open(&machine, &[]);
+    screen.sees("what shall I do?").types("write a.txt: x\r").sees(ARMED);
+    screen.types("always say why").sees("you are writing").types("\r").sees("queued: always say");
+    screen.sees(ARMED).types("\r").sees("Enter alone answers nothing: y, a, p, n");
+    assert_eq!(machine.read("a.txt"), None);
+    // An arrow marks one, and a word takes the mark away.
+    screen.types("\x1b[B").types("hm").sees("you are writing").types("\x15").sees(ARMED);
+    screen.types("n").sees_no("Allow once");
+    assert_eq!(machine.read("a.txt"), None);
+}

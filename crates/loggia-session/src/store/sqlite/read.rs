@@ -198,32 +198,101 @@ pub fn locate(
         .map_err(|error| describe(error, path))
 }
 
+/// The sessions that can be read, the most recently changed first, and what is wrong with the others.
+///
+/// The table is read from end to end and compared with an index of the ids. An index that has lost an
+/// entry, a page that has lost a row and a row that cannot be read are all noticed.
 pub fn list(
     connection: &Connection,
     path: &Path,
     limit: usize,
-) -> Result<Vec<ports::Listed>, StoreError> {
-    let query = || -> Result<Vec<ports::Listed>, rusqlite::Error> {
-        let mut statement = connection.prepare_cached(
-            "SELECT id, head, summary, owner FROM sessions WHERE summary IS NOT NULL
-             ORDER BY updated DESC, id DESC LIMIT ?1",
-        )?;
-        let rows = statement.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            let summary: String = row.get(2)?;
-            let owner: Option<String> = row.get(3)?;
-            Ok((row.get::<_, String>(0)?, row.get::<_, u64>(1)?, summary, owner))
-        })?;
-        let listed = rows.filter_map(Result::ok).filter_map(|(id, head, summary, owner)| {
-            Some(ports::Listed {
-                session: SessionId::new(id),
-                head: Seq(head),
-                summary: serde_json::from_str(&summary).ok()?,
-                owner: owner.and_then(|owner| serde_json::from_str(&owner).ok()),
-            })
-        });
-        Ok(listed.collect())
+) -> Result<(Vec<ports::Listed>, Option<StoreError>), StoreError> {
+    // One state of the file for both looks.
+    let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
+    let mut wrong = Vec::new();
+    let (mut found, mut ids) = (Vec::new(), Vec::new());
+    if let Err(error) = table(&transaction, &mut found, &mut ids, &mut wrong) {
+        wrong.push(only_damage(error, path)?);
+    }
+    match indexed(&transaction) {
+        Ok(indexed) => {
+            ids.sort_unstable();
+            let missing = indexed.iter().find(|id| ids.binary_search(id).is_err());
+            let unknown = ids.iter().find(|id| indexed.binary_search(id).is_err());
+            wrong.extend(missing.map(|id| format!("session {id} is in an index only")));
+            wrong.extend(unknown.map(|id| format!("session {id} is missing in an index")));
+        }
+        Err(error) => wrong.push(only_damage(error, path)?),
+    }
+    let newest = |listed: &(i64, ports::Listed)| (listed.0, listed.1.session.clone());
+    found.sort_by_cached_key(|listed| std::cmp::Reverse(newest(listed)));
+    let listed = found.into_iter().map(|(_, listed)| listed).take(limit).collect();
+    let damage = wrong.first().map(|first| {
+        let detail = format!("the list of sessions may not be complete ({first})");
+        StoreError::Damaged { file: path.display().to_string(), detail }
+    });
+    Ok((listed, damage))
+}
+
+/// What is damaged, in words. Anything else that goes wrong ends the read.
+fn only_damage(error: rusqlite::Error, path: &Path) -> Result<String, StoreError> {
+    match describe(error, path) {
+        StoreError::Damaged { detail, .. } => Ok(detail),
+        other => Err(other),
+    }
+}
+
+/// Every row, until one cannot be reached.
+fn table(
+    connection: &Connection,
+    found: &mut Vec<(i64, ports::Listed)>,
+    ids: &mut Vec<String>,
+    wrong: &mut Vec<String>,
+) -> Result<(), rusqlite::Error> {
+    let query = "SELECT id, head, summary, owner, updated FROM sessions NOT INDEXED";
+    let mut statement = connection.prepare_cached(query)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id = match row.get::<_, String>(0) {
+            Ok(id) => id,
+            Err(error) => {
+                wrong.push(format!("the id of a session cannot be read: {error}"));
+                continue;
+            }
+        };
+        ids.push(id.clone());
+        match listed(row, &id) {
+            Ok(listed) => found.extend(listed),
+            Err(why) => wrong.push(format!("session {id} cannot be read: {why}")),
+        }
+    }
+    Ok(())
+}
+
+/// A session as a list shows it; None for one that has not begun.
+fn listed(row: &rusqlite::Row<'_>, id: &str) -> Result<Option<(i64, ports::Listed)>, String> {
+    let read = || -> Result<(u64, Option<String>, Option<String>, i64), rusqlite::Error> {
+        Ok((row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
     };
-    query().map_err(|error| describe(error, path))
+    let (head, summary, owner, updated) = read().map_err(|error| error.to_string())?;
+    let Some(summary) = summary else {
+        return if head == 0 { Ok(None) } else { Err("it has no summary".to_owned()) };
+    };
+    let listed = ports::Listed {
+        session: SessionId::new(id),
+        head: Seq(head),
+        summary: serde_json::from_str(&summary).map_err(|error| error.to_string())?,
+        owner: owner.and_then(|owner| serde_json::from_str(&owner).ok()),
+    };
+    Ok(Some((updated, listed)))
+}
+
+/// All ids as the index knows them that their constraint makes, in order.
+fn indexed(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
+    let query = "SELECT id FROM sessions INDEXED BY sqlite_autoindex_sessions_1 ORDER BY id";
+    let mut statement = connection.prepare_cached(query)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    rows.collect()
 }
 
 pub fn document(

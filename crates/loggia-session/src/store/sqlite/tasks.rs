@@ -62,17 +62,54 @@ pub fn page(
     path: &Path,
     query: &TaskQuery,
 ) -> Result<TaskPage, StoreError> {
-    let read = || -> Result<TaskPage, rusqlite::Error> {
+    let read = || -> Result<Option<TaskPage>, rusqlite::Error> {
         // One read transaction: the count and the page must be of the same moment.
         let transaction = connection.unchecked_transaction()?;
         let (mut found, mut total) = (Vec::new(), 0);
-        for state in STATES.into_iter().filter(|state| query.state.is_none_or(|is| is == *state)) {
-            total += count(&transaction, query, state)?;
-            found.extend(stretch(&transaction, query, state)?);
+        if has_unknown_state(&transaction)? {
+            return Ok(None);
         }
-        Ok(TaskPage::of(found, total, query.limit))
+        for state in STATES.into_iter().filter(|state| query.state.is_none_or(|is| is == *state)) {
+            let (counted, listed) =
+                (count(&transaction, query, state)?, stretch(&transaction, query, state)?);
+            let wanted = counted.min(query.limit as u64 + 1);
+            if query.after.is_none() && listed.len() as u64 != wanted {
+                return Ok(None);
+            }
+            total += counted;
+            found.extend(listed);
+        }
+        // Every task is in one of the states: a damaged entry hides itself and its neighbours.
+        let unfiltered = query.state.is_none() && query.since.is_none();
+        if unfiltered && total != count_all(&transaction, query)? {
+            return Ok(None);
+        }
+        Ok(Some(TaskPage::of(found, total, query.limit)))
     };
-    read().map_err(|error| describe(error, path))
+    let page = read().map_err(|error| describe(error, path))?;
+    page.ok_or_else(|| StoreError::Damaged {
+        file: path.display().to_string(),
+        detail: "some tasks cannot be listed; `loggia doctor` checks the file".to_owned(),
+    })
+}
+
+/// Whether a task is in a state that does not exist, and so in no list: the stretches of the index
+/// between the states have to be empty.
+fn has_unknown_state(connection: &Connection) -> Result<bool, rusqlite::Error> {
+    let mut words = STATES.map(word);
+    words.sort_unstable();
+    let mut between = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM tasks WHERE state > ?1 AND state < ?2)")?;
+    for (low, high) in words.iter().zip(words.iter().skip(1)) {
+        if between.query_row([low, high], |row| row.get(0))? {
+            return Ok(true);
+        }
+    }
+    let mut outside = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM tasks WHERE state < ?1)
+             OR EXISTS (SELECT 1 FROM tasks WHERE state > ?2)",
+    )?;
+    outside.query_row([words.first(), words.last()], |row| row.get(0))
 }
 
 /// The tasks in one state, beginning behind the query's place, and one more than wanted.
@@ -101,10 +138,20 @@ fn count(
     statement.query_row(params_from_iter(values), |row| row.get(0))
 }
 
+/// How many tasks the query admits whatever their state.
+fn count_all(connection: &Connection, query: &TaskQuery) -> Result<u64, rusqlite::Error> {
+    let (conditions, values) = within("true".to_owned(), Vec::new(), query);
+    let text = format!("SELECT count(*) FROM tasks WHERE {conditions}");
+    let mut statement = connection.prepare_cached(&text)?;
+    statement.query_row(params_from_iter(values), |row| row.get(0))
+}
+
 /// The conditions of a query within one state, without its place.
 fn conditions(query: &TaskQuery, state: TaskState) -> (String, Vec<Value>) {
-    let mut text = "tasks.state = ?".to_owned();
-    let mut values = vec![Value::from(word(state).to_owned())];
+    within("tasks.state = ?".to_owned(), vec![Value::from(word(state).to_owned())], query)
+}
+
+fn within(mut text: String, mut values: Vec<Value>, query: &TaskQuery) -> (String, Vec<Value>) {
     if let Some(session) = &query.session {
         text.push_str(" AND tasks.session = (SELECT row FROM sessions WHERE id = ?)");
         values.push(session.as_str().to_owned().into());

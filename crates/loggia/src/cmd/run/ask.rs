@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::Instant;
 
 use anyhow::Context;
 use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Edit};
@@ -36,8 +37,10 @@ pub struct Terminal {
     tty: File,
     /// Asks the reading thread for one line. One request is out at a time, so one slot is enough.
     request: SyncSender<()>,
-    lines: mpsc::Receiver<Option<String>>,
+    lines: mpsc::Receiver<(Instant, Option<String>)>,
     waiting: bool,
+    /// When the question on the screen was shown: a line that was read before answers nothing.
+    shown: Instant,
 }
 
 impl Terminal {
@@ -57,7 +60,8 @@ impl Terminal {
             while requests.recv().is_ok() {
                 let mut line = String::new();
                 let read = reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0);
-                if sender.blocking_send(read.map(|_| line)).is_err() {
+                let read_at = Instant::now();
+                if sender.blocking_send((read_at, read.map(|_| line))).is_err() {
                     break;
                 }
             }
@@ -71,11 +75,12 @@ impl Terminal {
             request,
             lines,
             waiting: false,
+            shown: Instant::now(),
         })
     }
 
     /// Shows a question whole. What was typed before it appeared does not answer it.
-    pub fn show(&self, pending: &Pending) -> anyhow::Result<()> {
+    pub fn show(&mut self, pending: &Pending) -> anyhow::Result<()> {
         let mut out = std::io::stderr().lock();
         writeln!(
             out,
@@ -104,6 +109,7 @@ impl Terminal {
         drop(out);
         // A terminal that cannot be flushed is not one; reading from it will say so.
         let _ = tcflush(&self.tty, FlushArg::TCIFLUSH);
+        self.shown = Instant::now();
         self.ask(pending)
     }
 
@@ -164,7 +170,7 @@ impl Terminal {
         let offered = pending.choices.iter().find(|choice| {
             key_of(&choice.id).is_some_and(|key| key == word)
                 || choice.id.0 == word
-                || long(&choice.id) == word
+                || long(&choice.id).is_some_and(|long| long == word)
         });
         Ok(offered.map(|choice| Answer { choice: choice.id.clone(), edit: None }))
     }
@@ -190,15 +196,20 @@ impl Terminal {
 /// The next line the person types. Waits for ever where there is no terminal.
 pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
     let Some(terminal) = terminal else { return std::future::pending().await };
-    if !terminal.waiting {
-        if terminal.request.try_send(()).is_err() {
-            return None;
+    loop {
+        if !terminal.waiting {
+            if terminal.request.try_send(()).is_err() {
+                return None;
+            }
+            terminal.waiting = true;
         }
-        terminal.waiting = true;
+        let (read_at, line) = terminal.lines.recv().await?;
+        terminal.waiting = false;
+        // Typed for the question before, which is gone: it says nothing about this one.
+        if line.is_none() || read_at >= terminal.shown {
+            return line;
+        }
     }
-    let line = terminal.lines.recv().await.flatten();
-    terminal.waiting = false;
-    line
 }
 
 fn key_of(choice: &ChoiceId) -> Option<&'static str> {
@@ -211,12 +222,13 @@ fn key_of(choice: &ChoiceId) -> Option<&'static str> {
     }
 }
 
-fn long(choice: &ChoiceId) -> &'static str {
+fn long(choice: &ChoiceId) -> Option<&'static str> {
     match choice.0.as_str() {
-        ChoiceId::PROCEED_ONCE => "yes",
-        ChoiceId::PROCEED_ALWAYS => "always",
-        ChoiceId::PROCEED_ALWAYS_PROJECT => "project",
-        _ => "no",
+        ChoiceId::PROCEED_ONCE => Some("yes"),
+        ChoiceId::PROCEED_ALWAYS => Some("always"),
+        ChoiceId::PROCEED_ALWAYS_PROJECT => Some("project"),
+        ChoiceId::CANCEL => Some("no"),
+        _ => None,
     }
 }
 

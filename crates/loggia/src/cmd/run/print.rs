@@ -9,7 +9,7 @@ use loggia_core::{
 use serde_json::{Value, json};
 
 use crate::cli::OutputFormat;
-use crate::style::{Style, printable};
+use crate::style::{Style, json_line, printable, say};
 
 /// What a call is about, remembered while it is open.
 pub struct Shown {
@@ -106,7 +106,7 @@ impl Printer {
             }
             Event::ApprovalAnswered { call, choice, .. } => {
                 let title = self.open.get(call).map_or("", |shown| &shown.title);
-                let said = format!("{choice} by {}: {}", envelope.origin, printable(title));
+                let said = printable(&format!("{choice} by {}: {title}", envelope.origin));
                 self.aside(&self.style.dim(&said))?;
             }
             Event::CallOutput { call, text, skipped } => self.output(call, text, *skipped)?,
@@ -231,8 +231,8 @@ impl Printer {
         };
         if self.format == OutputFormat::Text {
             match (outcome, message) {
-                ("failed", Some(message)) => eprintln!("loggia: failed: {}", printable(&message)),
-                ("cancelled" | "interrupted", _) => eprintln!("loggia: {outcome}"),
+                ("failed", Some(message)) => say(&format!("failed: {message}")),
+                ("cancelled" | "interrupted", _) => say(outcome),
                 _ => {}
             }
             return Ok(());
@@ -251,6 +251,6 @@ impl Printer {
 
 fn print_json(value: &Value) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{value}")?;
+    writeln!(out, "{}", json_line(value))?;
     Ok(out.flush()?)
 }

@@ -1,0 +1,118 @@
+//! The way to the session is broken: nothing is sent, nothing is kept to be sent later.
+
+use super::*;
+use crate::guard::{ALONE, GUARD};
+
+const LOST: &str = "connection lost, trying again";
+
+fn asked() -> Desk {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    desk.ask("ls");
+    desk.look();
+    desk
+}
+
+fn lose(desk: &mut Desk) {
+    desk.send(Msg::Trouble(LOST.into()));
+    desk.look();
+}
+
+fn find(desk: &mut Desk) {
+    desk.send(Msg::Trouble(String::new()));
+}
+
+#[test]
+fn a_key_at_a_question_does_nothing_while_the_connection_is_lost() {
+    let mut desk = asked();
+    lose(&mut desk);
+    for key in ["y", "a", "n"] {
+        assert_eq!(desk.types(key), []);
+        assert_eq!(desk.remark(), "not connected: your answer was not sent");
+        desk.model.remark = None;
+    }
+    desk.press(KeyCode::Down);
+    assert_eq!(desk.press(KeyCode::Enter), []);
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    // Back again: nothing of it is sent or marked, and the question has to be seen first.
+    find(&mut desk);
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), None);
+    desk.look();
+    desk.now += GUARD;
+    assert_eq!(answer(&desk.press(KeyCode::Enter)), None);
+    desk.now += GUARD;
+    assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
+}
+
+/// A letter that was about to answer when the connection broke, or came back.
+#[test]
+fn a_letter_on_either_side_of_the_break_does_not_answer() {
+    let mut desk = asked();
+    desk.press(KeyCode::Char('y'));
+    desk.send(Msg::Trouble(LOST.into()));
+    desk.now += ALONE;
+    assert_eq!(desk.send(Msg::Tick), []);
+    let mut desk = asked();
+    lose(&mut desk);
+    desk.press(KeyCode::Char('y'));
+    find(&mut desk);
+    desk.now += ALONE;
+    assert_eq!(desk.send(Msg::Tick), []);
+}
+
+/// An answer that was not confirmed can be given again, and is not given by itself.
+#[test]
+fn an_answer_that_was_lost_may_be_given_again() {
+    let mut desk = asked();
+    assert_eq!(answer(&desk.types("y")), Some(("ls", "proceed_once")));
+    lose(&mut desk);
+    let lost = SubmitError::Store(loggia_session::StoreError::Io("the connection broke".into()));
+    desk.send(Msg::Submitted { what: Submitted::Answer("ls".into()), result: Err(lost) });
+    assert_eq!(desk.remark(), "the connection broke");
+    find(&mut desk);
+    desk.look();
+    assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
+}
+
+#[test]
+fn a_prompt_stays_in_the_line_and_nothing_is_interrupted() {
+    let mut desk = Desk::new();
+    desk.turn("go");
+    lose(&mut desk);
+    assert_eq!(desk.types("say hi\n"), []);
+    assert_eq!(desk.remark(), "not connected: your prompt was not sent");
+    assert_eq!(desk.model.composer.editor.text(), "say hi");
+    assert_eq!(desk.press(KeyCode::Esc), []);
+    assert_eq!(desk.remark(), "not connected: nothing was interrupted");
+    desk.ctrl('c');
+    assert_eq!(desk.types("!ls\n"), []);
+    assert_eq!(desk.model.composer.editor.text(), "!ls");
+    desk.ctrl('c');
+    assert_eq!(desk.ctrl('c'), [], "the turn goes on");
+    assert_eq!(desk.ctrl('c'), [Effect::Leave(Exit::Asked)]);
+    // What belongs to the screen alone works.
+    let mut desk = Desk::new();
+    lose(&mut desk);
+    assert!(desk.types("/quit\n").contains(&Effect::Leave(Exit::Asked)));
+}
+
+/// Its confirmation was lost, not the prompt: it leaves the line when the log shows it.
+#[test]
+fn a_prompt_that_had_arrived_leaves_the_line() {
+    for (typed, wanted) in [("", ""), (" and more", "say hi and more")] {
+        let mut desk = Desk::new();
+        desk.types("say hi\n");
+        lose(&mut desk);
+        let lost = SubmitError::Store(loggia_session::StoreError::Io("broke".into()));
+        let what = Submitted::Prompt { prompt: "p".into(), text: "say hi".into() };
+        desk.send(Msg::Submitted { what, result: Err(lost) });
+        assert_eq!(desk.model.composer.editor.text(), "say hi");
+        desk.types(typed);
+        find(&mut desk);
+        let (task, content) = ("t".into(), Content::text("say hi"));
+        let prompt = PromptId::from("p");
+        desk.event(me(), Event::PromptAccepted { prompt, task, content, shell: false });
+        assert_eq!(desk.model.composer.editor.text(), wanted);
+        assert!(desk.remark().contains("had arrived"), "{}", desk.remark());
+    }
+}
