@@ -13,7 +13,8 @@ use loggia_core::{Access, AgentName, ModelName, SessionId, Settings, Workspace};
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_server::state::CommandSource;
-use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store};
+use loggia_session::{Hub, Listed, NewSession, Store};
+use loggia_store::SqliteStore;
 use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
 

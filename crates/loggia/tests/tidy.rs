@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 const EDGES: &[(&str, &[&str])] = &[
     ("loggia-core", &[]),
     ("loggia-session", &["loggia-core"]),
+    ("loggia-store", &["loggia-core", "loggia-session"]),
     ("loggia-wire", &["loggia-core"]),
     ("loggia-agent", &["loggia-core", "loggia-session"]),
     ("loggia-server", &["loggia-core", "loggia-session", "loggia-wire"]),
     ("loggia-tui", &["loggia-core", "loggia-session"]),
     ("loggia-cluster", &["loggia-core", "loggia-session"]),
-    ("loggia-testkit", &["loggia-core", "loggia-session"]),
+    ("loggia-testkit", &["loggia-core", "loggia-session", "loggia-store"]),
 ];
 
 const BANNED_WORDS: &[&str] =
