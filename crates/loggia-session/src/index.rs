@@ -61,7 +61,7 @@ pub struct TaskPage {
 
 impl TaskPage {
     /// A page of tasks that are in any order, of which there may be one more than wanted.
-    pub(crate) fn of(mut tasks: Vec<ListedTask>, total: u64, limit: usize) -> Self {
+    pub fn of(mut tasks: Vec<ListedTask>, total: u64, limit: usize) -> Self {
         tasks.sort_by(|a, b| b.place.cmp(&a.place));
         let more = tasks.len() > limit;
         tasks.truncate(limit);

@@ -4,7 +4,8 @@
 //! decides with `loggia-core`, appends to the [`Store`], and only then shows and acts. Clients hold
 //! a [`SessionHandle`]; the running agent holds a [`Turn`].
 //!
-//! What must not be here: any protocol, any model, any tool, any terminal.
+//! What must not be here: any protocol, any model, any tool, any terminal, any database. The store for
+//! production is the crate `loggia-store`; the one in memory is for tests.
 
 mod actor;
 mod batch;
@@ -14,9 +15,9 @@ pub mod handle;
 pub mod hub;
 pub mod index;
 pub mod log;
+mod memory;
 pub mod output;
 pub mod ports;
-pub mod store;
 pub mod turn;
 
 pub use client::{LocalClient, SessionClient};
@@ -24,7 +25,6 @@ pub use handle::{Ack, SessionHandle, SubmitError};
 pub use hub::{Hub, HubError, Idle, NewSession};
 pub use index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
 pub use log::{Events, Follower};
+pub use memory::MemoryStore;
 pub use ports::{Agent, Append, Document, Lease, Listed, Owner, Store, StoreError, TurnOver};
-pub use store::memory::MemoryStore;
-pub use store::sqlite::SqliteStore;
 pub use turn::{Denied, PendingCall, Permit, Turn, TurnContext};

@@ -86,26 +86,17 @@ pub struct Lease {
     pub session: SessionId,
     /// Grows with every owner; an append under an older epoch is refused.
     pub epoch: u64,
-    /// The store's own handle for the session.
-    pub(crate) row: i64,
-    /// Whatever keeps others out while it lives: a file lock, an entry in a set. And what else the store
-    /// wants to know of the lease.
-    pub(crate) guard: Arc<dyn Any + Send + Sync>,
+    /// Keeps other owners out while it lives: a file lock, an entry in a set. Its type belongs to the store.
+    guard: Arc<dyn Any + Send + Sync>,
 }
 
 impl Lease {
-    pub fn new(
-        session: SessionId,
-        epoch: u64,
-        row: i64,
-        guard: Arc<dyn Any + Send + Sync>,
-    ) -> Self {
-        Self { session, epoch, row, guard }
+    pub fn new(session: SessionId, epoch: u64, guard: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { session, epoch, guard }
     }
 
-    /// The store's own handle for the session.
-    pub fn row(&self) -> i64 {
-        self.row
+    pub fn guard(&self) -> Arc<dyn Any + Send + Sync> {
+        self.guard.clone()
     }
 }
 

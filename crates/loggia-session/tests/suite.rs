@@ -1,4 +1,4 @@
-//! The session crate from outside: stores under one contract, the writer under faults, readers
+//! The session crate from outside: the store in memory under the contract, the writer under faults, readers
 //! under load.
 
 #![allow(
@@ -13,17 +13,13 @@ mod suite {
     mod ahead;
     mod context;
     mod contract;
-    mod damage;
     mod faults;
     mod followers;
     mod hub;
     mod idle;
-    mod journal;
-    mod kept;
     mod output;
     mod race;
     mod resume;
     mod settled;
-    mod sqlite;
     mod unanswered;
 }

@@ -9,9 +9,9 @@ use loggia_core::{
     Origin, PromptId, Question, Seq, Settings, Surface, TaskChoice, TurnOutcome, Workspace,
 };
 use loggia_session::{
-    Ack, Agent, Follower, Hub, MemoryStore, NewSession, SessionHandle, SqliteStore, Store,
-    SubmitError,
+    Ack, Agent, Follower, Hub, MemoryStore, NewSession, SessionHandle, Store, SubmitError,
 };
+use loggia_store::SqliteStore;
 use tempfile::TempDir;
 
 use crate::journal::PATIENCE;

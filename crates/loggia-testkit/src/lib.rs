@@ -24,3 +24,4 @@ pub use agents::{Act, ScriptAgent};
 pub use client::Reader;
 pub use faulty::{Fault, FaultyStore};
 pub use journal::{Gate, Journal};
+pub use loggia_store::SqliteStore;

@@ -214,9 +214,8 @@ pub async fn a_stale_epoch_is_refused_and_writes_nothing(store: Arc<dyn Store>) 
     let session = SessionId::from("one");
     drop(acquire(&*store, &session).await);
     let lease = acquire(&*store, &session).await;
-    // A lease as an owner would hold it that was frozen while another took over: the same session
-    // and row, an older epoch, no guard.
-    let stale = Lease::new(session.clone(), lease.epoch - 1, lease.row(), Arc::new(()));
+    // The lease of an owner that was frozen while another one took over: an older epoch, no guard.
+    let stale = Lease::new(session.clone(), lease.epoch - 1, Arc::new(()));
     let refused = store.append(&stale, step(texts(1, 2))).await;
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
     assert_eq!(store.head(&session).await, Ok(Some(Seq::ZERO)));

@@ -13,7 +13,8 @@ use loggia_core::{Access, AgentName, Event, ModelName, Seq, SessionId, Settings,
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_server::state::CommandSource;
-use loggia_session::{Hub, Listed, NewSession, SqliteStore, Store, StoreError};
+use loggia_session::{Hub, Listed, NewSession, Store, StoreError};
+use loggia_store::SqliteStore;
 use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
 

@@ -11,12 +11,13 @@ use sha2::{Digest, Sha256};
 const EDGES: &[(&str, &[&str])] = &[
     ("loggia-core", &[]),
     ("loggia-session", &["loggia-core"]),
+    ("loggia-store", &["loggia-core", "loggia-session"]),
     ("loggia-wire", &["loggia-core"]),
     ("loggia-agent", &["loggia-core", "loggia-session"]),
     ("loggia-server", &["loggia-core", "loggia-session", "loggia-wire"]),
     ("loggia-tui", &["loggia-core", "loggia-session"]),
     ("loggia-cluster", &["loggia-core", "loggia-session"]),
-    ("loggia-testkit", &["loggia-core", "loggia-session"]),
+    ("loggia-testkit", &["loggia-core", "loggia-session", "loggia-store"]),
 ];
 
 /// What `std::env` has that does not read variables for us to act on.

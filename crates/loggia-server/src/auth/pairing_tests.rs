@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use loggia_session::{MemoryStore, SqliteStore};
+use loggia_session::MemoryStore;
+use loggia_testkit::client;
 use proptest::prelude::*;
 
 use super::*;
@@ -104,7 +105,7 @@ async fn a_code_dies_of_wrong_guesses_wherever_they_come_from() {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_at_once_one_gets_in_and_every_guess_counts() {
     let directory = tempfile::tempdir().unwrap();
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(directory.path()).unwrap());
+    let store: Arc<dyn Store> = client::sqlite(directory.path());
     for _ in 0..5 {
         let pairing = Arc::new(here(&store));
         let code = Pairing::anywhere(store.clone()).offer(Scopes::CLIENT, NOW).await.unwrap();

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use loggia_session::SqliteStore;
-use loggia_testkit::{Act, ScriptAgent};
+use loggia_testkit::{Act, ScriptAgent, client};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, options};
@@ -81,7 +80,7 @@ async fn one_name_for_many_sessions_at_once_is_one_task() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_same_request_many_times_at_once_is_answered_every_time() {
     let directory = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(directory.path()).unwrap());
+    let store = client::sqlite(directory.path());
     let stage = Arc::new(Stage::with(store, ScriptAgent::doing([Act::say("done")]), options()));
     for round in 0..40 {
         let sent = (0..8).map(|_| {

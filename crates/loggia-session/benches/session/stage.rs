@@ -8,7 +8,8 @@ use futures::future::BoxFuture;
 use loggia_core::{
     Durability, Envelope, Event, Level, Millis, Mode, Origin, PromptId, Seq, SessionId,
 };
-use loggia_session::{Agent, Append, Hub, SessionHandle, SqliteStore, Store, Turn, TurnOver};
+use loggia_session::{Agent, Append, Hub, SessionHandle, Store, Turn, TurnOver};
+use loggia_testkit::SqliteStore;
 use loggia_testkit::client;
 use loggia_testkit::store_contract::{owner, summary};
 use tempfile::TempDir;

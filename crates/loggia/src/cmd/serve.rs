@@ -20,7 +20,8 @@ use loggia_server::serve::{
     self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped, Tls, TlsError, TlsFiles,
 };
 use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
-use loggia_session::{Hub, SessionHandle, SqliteStore, StoreError};
+use loggia_session::{Hub, SessionHandle, StoreError};
+use loggia_store::SqliteStore;
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, GrpcUrls, Skill};
 use tokio::runtime::Runtime;
@@ -318,7 +319,6 @@ impl Setup {
         program: &str,
     ) -> anyhow::Result<Self> {
         let store = app.open_store()?;
-        store.prepare();
         let oauth = oauth(args, store.clone()).await?;
         let hub = Arc::new(app.hub(store.clone(), &config, program)?);
         Ok(Self { store, hub, config, oauth })

@@ -2,7 +2,9 @@
 //! approval can still be answered.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::Read;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -331,5 +333,63 @@ steps = [
             check(&machine, &machine.log(session), &seen, n as u64);
         }
         assert!(cut > 2, "{call}: only {cut} of {positions} runs were cut");
+    }
+}
+
+/// The recorded store of an older version whose processes were killed, and the logs that version read from it.
+fn recorded(machine: &Machine) -> Vec<(String, Vec<Envelope>)> {
+    let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../loggia-store/tests/fixtures");
+    std::fs::create_dir_all(machine.data()).unwrap();
+    let mut logs = Vec::new();
+    for file in std::fs::read_dir(store.join("format5-killed")).unwrap() {
+        let (path, mut content) = (file.unwrap().path(), Vec::new());
+        let mut packed = flate2::read::GzDecoder::new(File::open(&path).unwrap());
+        packed.read_to_end(&mut content).unwrap();
+        match path.file_stem().unwrap().to_str().unwrap() {
+            "expected.json" => {
+                let expected: serde_json::Value = serde_json::from_slice(&content).unwrap();
+                let log = |log: &serde_json::Value| serde_json::from_value(log.clone()).unwrap();
+                let all = expected["logs"].as_object().unwrap().iter();
+                logs.extend(all.map(|(session, events)| (session.clone(), log(events))));
+            }
+            name => std::fs::write(machine.data().join(name), content).unwrap(),
+        }
+    }
+    logs
+}
+
+/// Killed at every write, sync and removal while it migrates the store of an older version: the next start finishes
+/// the migration, and every event is there once.
+#[test]
+fn killed_at_every_step_of_a_migration() {
+    let migrate = |machine: &Machine, trace: &[&str]| {
+        let file = machine.home().with_file_name("trace");
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-o"]).arg(&file).args(trace).arg(Machine::program());
+        command.args(["sessions", "list", "--all", "--json"]);
+        let output =
+            machine.prepare(command).output().expect("strace: `cargo xtask test` installs it");
+        (crate::driver::Ran::from(output), std::fs::read_to_string(file).unwrap())
+    };
+    for call in ["pwrite64", "fdatasync", "unlink"] {
+        let whole = Machine::new();
+        let logs = recorded(&whole);
+        let (ran, trace) = migrate(&whole, &["-e", &format!("trace={call}")]);
+        assert_eq!((ran.code, ran.out.lines().count()), (0, logs.len()), "{}", ran.err);
+        let positions = trace.lines().filter(|line| line.contains(&format!("{call}("))).count();
+        assert!(positions >= 2, "{trace}");
+        for n in 1..=positions {
+            let machine = Machine::new();
+            recorded(&machine);
+            let inject = format!("inject={call}:signal=KILL:when={n}");
+            migrate(&machine, &["-e", &format!("trace={call}"), "-e", &inject]);
+            for (session, log) in &logs {
+                assert_eq!(machine.log(session), *log, "{call} {n}: {session}");
+            }
+            let left = std::fs::read_dir(machine.data()).unwrap().flatten();
+            let left: Vec<_> = left.map(|file| file.file_name()).collect();
+            let journal = |name: &&std::ffi::OsString| name.to_string_lossy().contains("journal");
+            assert_eq!(left.iter().filter(journal).count(), 0, "{call} {n}: {left:?}");
+        }
     }
 }

@@ -118,10 +118,7 @@ fn private(machine: &Machine, name: &str, text: &str) -> PathBuf {
 }
 
 fn is_database(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| {
-        let name = name.to_string_lossy();
-        name.starts_with("loggia.db") || name.starts_with("loggia.journal-")
-    })
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loggia.db"))
 }
 
 pub fn files_below(directory: &Path) -> Vec<PathBuf> {

@@ -13,7 +13,8 @@ use loggia_core::{
     AgentName, Content, Event, Limits, Mode, ModelName, Origin, Seq, Settings, Surface, TaskChoice,
     Workspace,
 };
-use loggia_session::{Agent, Hub, NewSession, SqliteStore, Turn, TurnOver};
+use loggia_session::{Agent, Hub, NewSession, Turn, TurnOver};
+use loggia_store::SqliteStore;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;

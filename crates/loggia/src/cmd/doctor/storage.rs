@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use loggia_session::SqliteStore;
+use loggia_store::SqliteStore;
 use rustix::fs::{statfs, statvfs};
 
 use super::Check;
