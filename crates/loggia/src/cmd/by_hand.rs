@@ -29,3 +29,12 @@ pub fn only_by_hand(what: &str) -> anyhow::Result<()> {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    /// Two crates that do not know each other: one gives the name, the other looks for it.
+    #[test]
+    fn a_guard_is_looked_for_by_its_own_name() {
+        assert_eq!(loggia_agent::guard::NAME, loggia_server::peer::GUARD);
+    }
+}

@@ -6,6 +6,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use crate::driver::Machine;
+use crate::screen::Screen;
 use crate::served::Served;
 
 type Stream =
@@ -150,4 +151,25 @@ async fn what_does_not_fit_is_answered_and_changes_nothing() {
     let mut nowhere = Attached::join(&serve, "").await;
     let failed = nowhere.until(|frame| frame["type"] == "failed").await;
     assert!(failed["message"].as_str().unwrap().contains("--session ID"), "{failed}");
+}
+
+/// The server of an ordinary user can look at few processes: its own screens do not hide from it. As root,
+/// the test plays one.
+#[test]
+fn an_ordinary_user_attaches_without_a_token() {
+    let machine = Machine::new();
+    let mut command = machine.command(&["--a2a-port", "0"]);
+    let mut screen = "\"$0\" attach localhost:$PORT; echo code $?".to_owned();
+    if nix::unistd::geteuid().is_root() {
+        use std::os::unix::process::CommandExt;
+        let mut chown = std::process::Command::new("chown");
+        let chowned = chown.args(["-R", "65534:65534"]).arg(machine.home().parent().unwrap());
+        assert!(chowned.status().unwrap().success());
+        command.uid(65_534).gid(65_534);
+        screen.insert_str(0, "setpriv --reuid 65534 --regid 65534 --clear-groups ");
+    }
+    let served = Served::spawn(command);
+    let port = served.port.to_string();
+    let mut screen = Screen::script(&machine, &screen, &[], &[("PORT", &port)], (80, 24));
+    screen.sees("what shall I do?").types("say here\r").sees("here").types("\x04").sees("code 0");
 }
