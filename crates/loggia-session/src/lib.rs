@@ -24,7 +24,9 @@ pub use handle::{Ack, SessionHandle, SubmitError};
 pub use hub::{Hub, HubError, Idle, NewSession};
 pub use index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
 pub use log::{Events, Follower};
-pub use ports::{Agent, Append, Document, Lease, Listed, Owner, Store, StoreError, TurnOver};
+pub use ports::{
+    Agent, Append, Document, Lease, Listed, Owner, Principals, Store, StoreError, TurnOver,
+};
 pub use store::memory::MemoryStore;
 pub use store::sqlite::SqliteStore;
 pub use turn::{Denied, PendingCall, Permit, Turn, TurnContext};

@@ -24,7 +24,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
                     std::io::stdout(),
                     "{}  {}",
                     rule.id,
-                    printable(&rule.matcher.to_string())
+                    printable(&rule.describe(&workspace))
                 )?;
             }
         }
@@ -37,7 +37,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
                     return Err(Usage(why).into());
                 };
                 hub::forget_rule(store.as_ref(), &workspace, &id).await?;
-                writeln!(std::io::stdout(), "revoked: {}", printable(&rule.matcher.to_string()))?;
+                writeln!(std::io::stdout(), "revoked: {}", printable(&rule.describe(&workspace)))?;
             }
         }
     }
