@@ -222,6 +222,11 @@ pub enum Refusal {
     MixedQuestion,
     #[error("`{given}` is not one of the offered choices: {}", offered.join(", "))]
     NotAChoice { given: String, offered: Vec<String> },
+    #[error(
+        "`{given}` is only for the user who runs Loggia: choose one of {} instead",
+        instead.join(", ")
+    )]
+    OwnerOnly { given: String, instead: Vec<String> },
     #[error("this answer does not fit the question: {why}")]
     UnfitEdit { why: String },
     #[error("what was shown has changed since: look again and answer again")]

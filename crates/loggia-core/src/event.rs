@@ -232,6 +232,9 @@ pub enum Authority {
     /// A mode or a rule let it pass; the text names which.
     Rule {
         rule: String,
+        /// The rule, where it was one that somebody wrote or granted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<RuleId>,
     },
     Approval {
         approval: ApprovalId,

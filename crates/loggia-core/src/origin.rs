@@ -44,6 +44,9 @@ impl Surface {
 /// Between a principal's name and what is its own for ever.
 pub const MARK: char = '~';
 
+/// What the principals of the user's own processes begin with.
+const LOCAL: &str = "local:";
+
 /// What answers where nobody does.
 const TIME_OUT: &str = "time-out";
 
@@ -63,8 +66,13 @@ impl Origin {
     /// The principal as people call it, if it has a name: "whoever is this user here" has none. Behind
     /// a [`MARK`] stands what tells it from an earlier one of the same name.
     pub fn name(&self) -> Option<&str> {
-        let principal = self.principal.as_deref().filter(|name| !name.starts_with("local:"))?;
-        principal.split(MARK).next()
+        self.guest()?.split(MARK).next()
+    }
+
+    /// The principal, unless it is the owner: the user who runs Loggia, at the terminal or through a
+    /// local process that needs no credential.
+    pub fn guest(&self) -> Option<&Arc<str>> {
+        self.principal.as_ref().filter(|principal| !principal.starts_with(LOCAL))
     }
 
     pub fn agent() -> Self {

@@ -3,12 +3,14 @@
 //! Deny beats everything, a person's mode comes next, remembered rules after that, and whatever is
 //! left is asked. A command rule speaks for a parsed command line only ([`crate::shell`]).
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{Choice, ChoiceId, Risk};
 use crate::call::{Access, Details};
 use crate::id::RuleId;
-use crate::shell::{self, CommandPattern};
+use crate::shell::{self, CommandPattern, Denial};
 
 /// How much passes without a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -52,6 +54,44 @@ pub struct Rule {
     pub matcher: Matcher,
     pub allow: bool,
     pub scope: Scope,
+    /// Where a rule that allows a command holds, as a real path; None: in the workspace's root.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// The guest that granted it, for whose prompts alone it holds; None: the owner's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Arc<str>>,
+}
+
+impl Rule {
+    /// Whether calls for a prompt of this guest may rest on it; None: a prompt of the owner.
+    pub fn serves(&self, guest: Option<&str>) -> bool {
+        self.principal.is_none() || self.principal.as_deref() == guest
+    }
+
+    /// Whether it is this guest's to see and to revoke. The owner has all.
+    pub fn is_open_to(&self, guest: Option<&str>) -> bool {
+        guest.is_none() || self.principal.as_deref() == guest
+    }
+
+    fn holds_in(&self, directory: &str, root: &str) -> bool {
+        self.directory.as_deref().unwrap_or(root) == directory
+    }
+
+    /// What it is about and where, for people. `root` is the workspace.
+    pub fn describe(&self, root: &str) -> String {
+        let Matcher::Command(_) = self.matcher else { return self.matcher.to_string() };
+        if !self.allow {
+            return self.matcher.to_string();
+        }
+        let directory = self.directory.as_deref().filter(|directory| *directory != root);
+        match directory {
+            None => format!("{} in the workspace's root", self.matcher),
+            Some(directory) => {
+                let below = directory.strip_prefix(root).and_then(|rest| rest.strip_prefix('/'));
+                format!("{} in {}", self.matcher, below.unwrap_or(directory))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +117,8 @@ pub enum Scope {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The text names the mode or rule that let it pass.
-    Allow(String),
+    /// The text names the mode or rule that let it pass; the id is that of the rule.
+    Allow(String, Option<RuleId>),
     Ask(Risk),
     Deny(String),
 }
@@ -98,73 +138,93 @@ impl std::fmt::Display for Matcher {
 pub struct Policy {
     pub mode: Mode,
     pub rules: Vec<Rule>,
+    /// The workspace's root.
+    pub root: String,
 }
 
 impl Policy {
-    pub fn judge(&self, tool: &str, access: Access, details: &Details) -> Verdict {
+    /// May this call run for a prompt of this guest (None: of the owner)?
+    pub fn judge(
+        &self,
+        tool: &str,
+        access: Access,
+        details: &Details,
+        guest: Option<&str>,
+    ) -> Verdict {
         if let Some(why) = self.forbids(tool, details) {
             return Verdict::Deny(why);
         }
         match (access, self.mode) {
             (Access::Read | Access::Session, _) => {
-                Verdict::Allow("reading is always allowed".into())
+                Verdict::Allow("reading is always allowed".into(), None)
             }
             (Access::Ask, _) => Verdict::Ask(Risk::Normal),
             (Access::Edit | Access::Execute | Access::Other, Mode::Plan) => {
                 Verdict::Deny("plan mode is read-only: nothing was changed".into())
             }
             (Access::Edit | Access::Execute | Access::Other, Mode::All) => {
-                Verdict::Allow("mode all".into())
+                Verdict::Allow("mode all".into(), None)
             }
             (Access::Edit | Access::Execute | Access::Other, _) if is_protected(details) => {
                 Verdict::Ask(Risk::High)
             }
-            (Access::Edit, Mode::Edits) => Verdict::Allow("mode edits".into()),
+            (Access::Edit, Mode::Edits) => Verdict::Allow("mode edits".into(), None),
             (Access::Edit | Access::Execute | Access::Other, Mode::Ask | Mode::Edits) => {
-                self.by_rule(tool, details).unwrap_or(Verdict::Ask(Risk::Normal))
+                self.by_rule(tool, details, guest).unwrap_or(Verdict::Ask(Risk::Normal))
             }
         }
     }
 
     /// Why a rule forbids it, whoever wants it and in whatever mode.
     pub fn forbids(&self, tool: &str, details: &Details) -> Option<String> {
-        let rule = self.rules.iter().find(|rule| !rule.allow && denies(rule, tool, details))?;
-        Some(format!("a rule forbids it: {}", rule.matcher))
+        let denying = self.rules.iter().filter(|rule| !rule.allow);
+        let found = denying.filter_map(|rule| Some((rule, denies(rule, tool, details)?)));
+        let (rule, denial) = found.max_by_key(|(_, denial)| *denial)?;
+        let why = format!("a rule forbids it: {}", rule.matcher);
+        Some(match denial {
+            Denial::Named => why,
+            Denial::Possible => format!(
+                "{why}. The line could run that: some of its words are only known once the shell \
+                 expands them. Write every command in plain words"
+            ),
+        })
     }
 
-    fn by_rule(&self, tool: &str, details: &Details) -> Option<Verdict> {
-        let allows = |wanted: &dyn Fn(&Matcher) -> bool| {
-            self.rules.iter().find(|rule| rule.allow && wanted(&rule.matcher))
+    fn by_rule(&self, tool: &str, details: &Details, guest: Option<&str>) -> Option<Verdict> {
+        let allows = |wanted: &dyn Fn(&Rule) -> bool| {
+            self.rules.iter().find(|rule| rule.allow && rule.serves(guest) && wanted(rule))
         };
         let rule = match details {
-            Details::Execute { command, .. } => {
+            Details::Execute { command, directory } => {
                 let commands = shell::plain_commands(command).ok()?;
                 let mut last = None;
                 for plain in &commands {
-                    last = Some(allows(
-                        &|matcher| matches!(matcher, Matcher::Command(pattern) if pattern.matches(plain)),
-                    )?);
+                    last = Some(allows(&|rule| {
+                        let fits = matches!(&rule.matcher, Matcher::Command(pattern) if pattern.matches(plain));
+                        fits && rule.holds_in(directory, &self.root)
+                    })?);
                 }
                 last?
             }
-            Details::Edit(_) => allows(&|matcher| *matcher == Matcher::Edits)?,
+            Details::Edit(_) => allows(&|rule| rule.matcher == Matcher::Edits)?,
             Details::Mcp { .. } | Details::Generic { .. } => {
-                allows(&|matcher| matches!(matcher, Matcher::Tool(name) if name == tool))?
+                allows(&|rule| matches!(&rule.matcher, Matcher::Tool(name) if name == tool))?
             }
             Details::Question { .. } => return None,
         };
-        Some(Verdict::Allow(format!("rule {}: {}", rule.id, rule.matcher)))
+        let why = format!("rule {}: {}", rule.id, rule.matcher);
+        Some(Verdict::Allow(why, Some(rule.id.clone())))
     }
 }
 
-fn denies(rule: &Rule, tool: &str, details: &Details) -> bool {
+fn denies(rule: &Rule, tool: &str, details: &Details) -> Option<Denial> {
     match (&rule.matcher, details) {
         (Matcher::Command(pattern), Details::Execute { command, .. }) => {
-            shell::mentions(command, pattern)
+            shell::denies(command, pattern)
         }
-        (Matcher::Edits, Details::Edit(_)) => true,
-        (Matcher::Tool(name), _) => name == tool,
-        (Matcher::Command(_) | Matcher::Edits, _) => false,
+        (Matcher::Edits, Details::Edit(_)) => Some(Denial::Named),
+        (Matcher::Tool(name), _) => (name == tool).then_some(Denial::Named),
+        (Matcher::Command(_) | Matcher::Edits, _) => None,
     }
 }
 
@@ -204,11 +264,16 @@ pub fn choices(tool: &str, details: &Details, risk: Risk) -> Vec<Choice> {
     if risk == Risk::Normal
         && let Some(matcher) = rule_for(tool, details)
     {
-        offered.push(choice(ChoiceId::PROCEED_ALWAYS, format!("Allow {matcher} for this session")));
-        offered.push(choice(
-            ChoiceId::PROCEED_ALWAYS_PROJECT,
-            format!("Allow {matcher} always in this project"),
-        ));
+        let (session, project) = match &matcher {
+            // It is granted for the directory that the question shows.
+            Matcher::Command(_) => {
+                ("in this directory for this session", "always in this directory")
+            }
+            Matcher::Edits | Matcher::Tool(_) => ("for this session", "always in this project"),
+        };
+        offered.push(choice(ChoiceId::PROCEED_ALWAYS, format!("Allow {matcher} {session}")));
+        offered
+            .push(choice(ChoiceId::PROCEED_ALWAYS_PROJECT, format!("Allow {matcher} {project}")));
     }
     offered.push(choice(ChoiceId::CANCEL, "Refuse".into()));
     offered

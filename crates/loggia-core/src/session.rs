@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::approval::{Choice, ChoiceId, Edit, Risk};
 use crate::call::{Access, CallState, Details};
 use crate::content::Content;
-use crate::event::{CloseReason, Usage};
+use crate::event::{Authority, CloseReason, Usage};
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::policy::{Policy, Rule};
@@ -78,6 +78,8 @@ pub struct OpenTurn {
     pub content: Arc<Content>,
     /// The person's own command line, until it has been let run: once is what they typed.
     pub line: Option<String>,
+    /// The guest whose prompt it is; None: the owner's.
+    pub guest: Option<Arc<str>>,
     pub started: Seq,
     /// Calls that have not ended, in the order they were proposed.
     pub calls: Vec<OpenCall>,
@@ -106,6 +108,8 @@ pub struct OpenCall {
     pub choice: Option<ChoiceId>,
     pub state: CallState,
     pub approval: Option<OpenApproval>,
+    /// What it runs on, once it has started.
+    pub authority: Option<Authority>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -124,6 +128,8 @@ pub struct Queued {
     pub task: TaskId,
     pub content: Arc<Content>,
     pub shell: bool,
+    /// As in [`OpenTurn`].
+    pub guest: Option<Arc<str>>,
 }
 
 impl Queued {

@@ -8,6 +8,11 @@
 //! What must not be here: what the verdicts mean (`policy` knows), which shell runs the line, the
 //! environment, the file system, and what any particular program does with its arguments.
 
+mod denied;
+mod script;
+
+pub use denied::{Denial, denies};
+
 use std::fmt;
 use std::iter::Peekable;
 use std::str::Chars;

@@ -9,6 +9,7 @@
 
 mod suite {
     mod generate;
+    mod grants;
     mod laws;
     mod own_line;
     mod policy;

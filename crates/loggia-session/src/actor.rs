@@ -4,10 +4,12 @@
 //! In that order, always: durable, then visible, then acted on. A failed append stops the actor;
 //! opening the session again is the repair. How the agent is run, and what it may compute before its
 //! prompt is on disk, is in [`work`]; where a writer is that has nothing to do, in [`bed`]; when a
-//! question has been open for too long, in [`patience`].
+//! question has been open for too long, in [`patience`]; which rules have been taken back elsewhere, in
+//! [`standing`].
 
 pub mod bed;
 mod patience;
+mod standing;
 mod work;
 
 use std::collections::{HashMap, HashSet};
@@ -25,7 +27,7 @@ use crate::batch::Batch;
 use crate::handle::{Ack, Control, Line, Look, Reply, SubmitError, Told};
 use crate::hub::seats::Presence;
 use crate::log::{self, Log, Publisher};
-use crate::ports::{Agent, Lease, Store, StoreError};
+use crate::ports::{Agent, Lease, Principals, Store, StoreError};
 use crate::turn::{FromAgent, Permit, Waiter};
 use bed::Bed;
 use patience::{Patience, expired};
@@ -45,6 +47,9 @@ pub(crate) struct Actor {
     lease: Lease,
     store: Arc<dyn Store>,
     agent: Arc<dyn Agent>,
+    principals: Option<Arc<dyn Principals>>,
+    /// A proposed call that waits until the rules have been checked.
+    held: Option<Box<FromAgent>>,
     publisher: Publisher,
     log: Log,
     control: mpsc::Receiver<Box<Control>>,
@@ -77,6 +82,8 @@ struct Step {
     effects: Vec<Effect>,
     /// The turn that this step starts, where its agent has looked at it already and waits.
     begun: Option<Begun>,
+    /// The rules are as they are known elsewhere.
+    checked: bool,
 }
 
 impl Actor {
@@ -87,6 +94,7 @@ impl Actor {
         lease: Lease,
         store: Arc<dyn Store>,
         agent: Arc<dyn Agent>,
+        principals: Option<Arc<dyn Principals>>,
         bed: Arc<Bed>,
         presence: Presence,
     ) -> (Line, Box<Self>) {
@@ -102,6 +110,8 @@ impl Actor {
             lease,
             store,
             agent,
+            principals,
+            held: None,
             publisher,
             log: log.clone(),
             control,
@@ -162,6 +172,14 @@ impl Actor {
     pub async fn run(mut self: Box<Self>) -> Option<Box<Self>> {
         while !self.is_at_rest() {
             let mut step = Step::default();
+            if self.held.is_some() {
+                self.propose_held(&mut step).await;
+                if !self.conclude(step).await {
+                    self.leave().await;
+                    return None;
+                }
+                continue;
+            }
             let next = self.patience.next(&self.session, now);
             let over = tokio::select! {
                 biased; // control first: a cancel or an answer must not wait behind a stream
@@ -235,7 +253,7 @@ impl Actor {
             self.take_control(*message, step);
         }
         for _ in 0..REPORT_INBOX {
-            if step.batch.is_large() {
+            if step.batch.is_large() || self.held.is_some() {
                 break;
             }
             let Ok(message) = self.reports.try_recv() else { break };
@@ -272,6 +290,10 @@ impl Actor {
     }
 
     fn take_report(&mut self, message: FromAgent, step: &mut Step) {
+        if self.must_check_rules(&message, step) {
+            self.held = Some(Box::new(message));
+            return;
+        }
         match message {
             FromAgent::Report { turn, report, waiter } => {
                 let proposed = match &report {

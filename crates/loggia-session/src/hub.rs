@@ -8,7 +8,7 @@ use crate::actor::bed::Bed;
 use crate::actor::{Actor, now};
 use crate::batch::{RULES, rule_key};
 use crate::handle::{Line, SessionHandle, SubmitError};
-use crate::ports::{Agent, Document, Lease, Listed, Owner, Store, StoreError};
+use crate::ports::{Agent, Document, Lease, Listed, Owner, Principals, Store, StoreError};
 use loggia_core::{
     AgentName, Command, Envelope, Origin, Rule, Seq, Session, SessionId, Settings, TaskId,
     Workspace,
@@ -20,6 +20,7 @@ use seats::{Claim, Presence, Seats};
 pub struct Hub {
     store: Arc<dyn Store>,
     agent: Arc<dyn Agent>,
+    principals: Option<Arc<dyn Principals>>,
     program: String,
     pid: u32,
     seats: Arc<Seats>,
@@ -60,7 +61,16 @@ impl Hub {
     /// `program` is how this process introduces itself to others that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
         let (program, pid) = (program.into(), std::process::id());
-        Self { store, agent, program, pid, seats: Seats::new(Idle::default()) }
+        let seats = Seats::new(Idle::default());
+        Self { store, agent, principals: None, program, pid, seats }
+    }
+
+    /// Who can say whether the principal behind a rule still exists. For a hub that has opened no
+    /// session yet.
+    #[must_use]
+    pub fn asking(mut self, principals: Arc<dyn Principals>) -> Self {
+        self.principals = Some(principals);
+        self
     }
 
     /// When sessions that nobody uses are closed. For a hub that has opened none yet.
@@ -180,7 +190,7 @@ impl Hub {
         let bed = Bed::new();
         let presence = Presence::new(&self.seats, lease.session.clone(), &bed);
         let (store, agent) = (self.store.clone(), self.agent.clone());
-        Actor::new(session, lease, store, agent, bed, presence)
+        Actor::new(session, lease, store, agent, self.principals.clone(), bed, presence)
     }
 
     /// Known first, then at work or at rest: a writer is found at its seat.
@@ -218,7 +228,7 @@ pub async fn project_rules(store: &dyn Store, workspace: &str) -> Result<Vec<Rul
     Ok(documents.iter().filter_map(|(_, value)| serde_json::from_str(value).ok()).collect())
 }
 
-/// Forgets one remembered rule. Sessions that are open keep theirs until they are opened again.
+/// Forgets one remembered rule. Sessions that are open take it back before their next call.
 pub async fn forget_rule(store: &dyn Store, workspace: &str, rule: &str) -> Result<(), StoreError> {
     let key = rule_key(workspace, rule);
     store.put(Document { collection: RULES.to_owned(), key, value: None }).await

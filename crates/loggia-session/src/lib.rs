@@ -26,5 +26,7 @@ pub use hub::{Hub, HubError, Idle, NewSession};
 pub use index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
 pub use log::{Events, Follower};
 pub use memory::MemoryStore;
-pub use ports::{Agent, Append, Document, Lease, Listed, Owner, Store, StoreError, TurnOver};
+pub use ports::{
+    Agent, Append, Document, Lease, Listed, Owner, Principals, Store, StoreError, TurnOver,
+};
 pub use turn::{Denied, PendingCall, Permit, Turn, TurnContext};

@@ -178,6 +178,12 @@ pub trait Agent: Send + Sync + 'static {
     fn run(&self, turn: Turn) -> BoxFuture<'_, Result<(), TurnOver>>;
 }
 
+/// Knows who can still be a client. Without one, every principal counts as known.
+pub trait Principals: Send + Sync + 'static {
+    /// Whether this principal still exists. False, if that cannot be found out.
+    fn knows<'a>(&'a self, principal: &'a str) -> BoxFuture<'a, bool>;
+}
+
 /// Why an agent stopped before its turn was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TurnOver {

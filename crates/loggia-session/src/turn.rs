@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    Artifact, CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event, Level,
-    MessageId, ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId,
-    SessionName, Settings, Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
+    Artifact, Authority, CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event,
+    Level, MessageId, ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq,
+    SessionId, SessionName, Settings, Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -47,6 +47,8 @@ pub struct TurnContext {
     pub task: TaskId,
     pub prompt: PromptId,
     pub content: Arc<Content>,
+    /// The guest whose prompt it is; None: the owner's.
+    pub guest: Option<Arc<str>>,
     /// The prompt is this command line of a person's own, which may run as it stands, once.
     pub line: Option<String>,
     pub settings: Settings,
@@ -314,6 +316,7 @@ pub struct Permit {
     details: Details,
     choice: Option<ChoiceId>,
     edit: Option<Edit>,
+    by_rule: bool,
     limit: Duration,
     sender: mpsc::Sender<Box<FromAgent>>,
     stop: CancellationToken,
@@ -335,6 +338,7 @@ impl Permit {
             details: open.details.clone(),
             choice: open.choice.clone(),
             edit: open.edit.clone(),
+            by_rule: matches!(open.authority, Some(Authority::Rule { id: Some(_), .. })),
             limit,
             sender,
             stop,
@@ -359,6 +363,12 @@ impl Permit {
     /// The answer to a question, where the call was one.
     pub fn answer(&self) -> Option<(&ChoiceId, Option<&Edit>)> {
         self.choice.as_ref().map(|choice| (choice, self.edit.as_ref()))
+    }
+
+    /// A rule lets it pass: no person has seen this very call, and none has chosen to let everything
+    /// pass.
+    pub fn is_by_rule(&self) -> bool {
+        self.by_rule
     }
 
     /// How long the call may take at most.

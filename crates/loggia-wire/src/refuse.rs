@@ -277,6 +277,7 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             }
             Refusal::Withdrawn { at, .. } => vec![("at", rfc3339(*at))],
             Refusal::NotAChoice { offered, .. } => vec![("offered", offered.join(", "))],
+            Refusal::OwnerOnly { instead, .. } => vec![("offered", instead.join(", "))],
             Refusal::UnknownQuestion
             | Refusal::MixedQuestion
             | Refusal::UnfitEdit { .. }
@@ -322,6 +323,7 @@ fn refusal_row(refusal: &Refusal) -> Row {
         Refusal::UnknownQuestion => own(PARAMS, "unknown-question", 400),
         Refusal::MixedQuestion => own(PARAMS, "mixed-question", 400),
         Refusal::NotAChoice { .. } => own(PARAMS, "not-a-choice", 400),
+        Refusal::OwnerOnly { .. } => own(PARAMS, "owner-only", 403),
         Refusal::UnfitEdit { .. } => own(PARAMS, "unfit-edit", 400),
         Refusal::DetailsChanged => own(PARAMS, "details-changed", 400),
         Refusal::UnknownTask => named(-32001, "TASK_NOT_FOUND", "unknown-task", 404),

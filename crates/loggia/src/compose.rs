@@ -10,6 +10,7 @@ use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::Walls;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
 use loggia_core::{Access, AgentName, Event, ModelName, Seq, SessionId, Settings, Workspace};
+use loggia_server::auth::Clients;
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_server::state::CommandSource;
@@ -170,7 +171,8 @@ impl App {
             .compacting(CompactAt { percent: config.compact_at })
             .cloning(self.clones(config, walls.clone()))
             .walled(walls);
-        Ok(Hub::new(store, Arc::new(agent), program))
+        let clients = Arc::new(Clients::new(store.clone()));
+        Ok(Hub::new(store, Arc::new(agent), program).asking(clients))
     }
 
     /// What is Loggia's own, and neither a tool's nor a client's.

@@ -55,6 +55,8 @@ pub struct Config {
     pub compact_at: u8,
     pub server: ServerLimits,
     pub tls: TlsConfig,
+    /// Of the flag `--token-file`.
+    pub token_file: Option<PathBuf>,
     pub clones: ClonesConfig,
     /// Hosts of a private network that clients may name as webhooks.
     pub webhook_hosts: Vec<String>,
@@ -241,7 +243,8 @@ pub fn load(
     Ok(Loaded { config, origins, notices, kept_back })
 }
 
-/// Loggia's own files and directories, free of links: no tool enters them and no client works there.
+/// Loggia's own files and directories, and files with secrets that it was given, free of links: no tool
+/// enters them and no client works there.
 pub fn walls(
     environment: &Environment,
     paths: &Paths,
@@ -251,6 +254,16 @@ pub fn walls(
     let own = [&paths.config, &paths.data, &paths.state, &user_file];
     let own = own.into_iter().chain(&config.clones.directory).map(PathBuf::as_path);
     let mut walls: Vec<PathBuf> = own.map(paths::real).collect();
+    let credentials = config.clones.credentials.iter().map(|(_, file)| file);
+    for secret in credentials.chain(&config.tls.key).chain(&config.token_file) {
+        // A relative path is one of the directory that Loggia was started in.
+        let secret = std::path::absolute(secret).unwrap_or_else(|_| secret.clone());
+        walls.push(paths::real(&secret));
+        // Where it is a link, the link as well: another file must not be put in its place.
+        if let (Some(parent), Some(name)) = (secret.parent(), secret.file_name()) {
+            walls.push(paths::real(parent).join(name));
+        }
+    }
     walls.sort();
     walls.dedup();
     Ok(walls)

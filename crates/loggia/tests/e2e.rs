@@ -51,6 +51,8 @@ mod encrypted;
 mod first_run;
 #[path = "e2e/floods.rs"]
 mod floods;
+#[path = "e2e/granted.rs"]
+mod granted;
 #[path = "e2e/hook.rs"]
 mod hook;
 #[path = "e2e/hostile.rs"]

@@ -1,5 +1,6 @@
 //! `/approvals`: what passes without a question, and taking it back.
 
+use loggia_core::origin::MARK;
 use loggia_core::{Rule, Scope};
 use loggia_session::{Turn, TurnOver};
 
@@ -12,7 +13,8 @@ pub async fn list(turn: &Turn) -> Result<(), TurnOver> {
         let text = format!("No rule is in force here; the mode is {mode}.");
         return say(turn, text).await;
     }
-    let lines: Vec<String> = rules.iter().map(line).collect();
+    let root = turn.context().workspace.path();
+    let lines: Vec<String> = rules.iter().map(|rule| line(rule, root)).collect();
     let text = format!(
         "{}\n\nThe mode is {mode}. `/approvals revoke RULE` takes one back.",
         lines.join("\n")
@@ -41,7 +43,10 @@ pub async fn revoke(turn: &Turn, id: &str) -> Result<(), TurnOver> {
     }
     turn.revoke(rule.id.clone()).await?;
     let text = match rule.allow {
-        true => format!("Revoked: {}. From now on it asks again.", rule.matcher),
+        true => {
+            let what = rule.describe(turn.context().workspace.path());
+            format!("Revoked: {what}. From now on it asks again.")
+        }
         false => format!("Revoked: {} is not forbidden any more.", rule.matcher),
     };
     say(turn, text).await
@@ -51,7 +56,8 @@ fn failed(why: String) -> Result<(), TurnOver> {
     Err(TurnOver::Failed(why))
 }
 
-/// In force in this session, or remembered for the workspace by another one since.
+/// In force in this session, or remembered for the workspace by another one since. A guest gets those
+/// that it has granted itself.
 async fn rules(turn: &Turn) -> Result<Vec<Rule>, TurnOver> {
     let mut rules = turn.context().rules.clone();
     for remembered in turn.remembered_rules().await? {
@@ -59,15 +65,21 @@ async fn rules(turn: &Turn) -> Result<Vec<Rule>, TurnOver> {
             rules.push(remembered);
         }
     }
+    let guest = turn.context().guest.as_deref();
+    rules.retain(|rule| rule.is_open_to(guest));
     Ok(rules)
 }
 
-fn line(rule: &Rule) -> String {
+fn line(rule: &Rule, root: &str) -> String {
     let what = if rule.allow { "allow" } else { "forbid" };
     let scope = match rule.scope {
         Scope::Session => "for this session",
         Scope::Project => "always in this workspace",
         Scope::Configured => "from the configuration",
     };
-    format!("- `{}`: {what} {}, {scope}", rule.id, rule.matcher)
+    let whose = match rule.principal.as_deref().and_then(|name| name.split(MARK).next()) {
+        Some(name) => format!(", for prompts of {name}"),
+        None => String::new(),
+    };
+    format!("- `{}`: {what} {}, {scope}{whose}", rule.id, rule.describe(root))
 }

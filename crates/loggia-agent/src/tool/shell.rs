@@ -1,14 +1,15 @@
 //! `run_shell_command`: a command line, run by a shell, under a guard.
 //!
-//! What runs is the command and the directory that were shown. The environment is a short list, the
-//! input is empty, and nothing that the command starts outlives the call ([`crate::guard`]).
+//! What runs is the command and the directory that were shown. The environment is a short list (a
+//! command that a rule lets pass also gets settings that keep git from running what a repository
+//! configures), the input is empty, and nothing that the command starts outlives the call ([`crate::guard`]).
 
 mod environment;
 mod excerpt;
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,12 +109,19 @@ impl Tool for RunShellCommand {
             let asked = Duration::from_secs(input.timeout_seconds.unwrap_or(DEFAULT_SECONDS));
             let limit = asked.min(permit.limit());
             let workspace = Arc::clone(workspace);
+            let by_rule = permit.is_by_rule();
             let opened = reading(permit.stop(), move || {
                 let place = workspace.locate(&directory)?;
-                Ok(workspace.open_real_directory(&place)?)
+                let opened = workspace.open_real_directory(&place)?;
+                let external = by_rule && environment::names_external_diff(Path::new(&directory));
+                Ok((opened, external))
             });
-            let directory = opened.await?;
-            self.execute(permit, &command, &directory, limit).await
+            let (directory, external) = opened.await?;
+            let environment = match by_rule {
+                true => environment::without_configured_programs(&self.environment, external),
+                false => self.environment.clone(),
+            };
+            self.execute(permit, &command, &environment, &directory, limit).await
         })
     }
 }
@@ -149,12 +157,12 @@ impl RunShellCommand {
         &self,
         permit: &mut Permit,
         command: &str,
+        environment: &[(OsString, OsString)],
         directory: &OwnedFd,
         limit: Duration,
     ) -> Result<Output, ToolError> {
         let command: [OsString; 3] = [self.shell.clone().into(), "-c".into(), command.into()];
-        let started =
-            Running::start(&self.guard, &command, &self.environment, directory, Heard::Both);
+        let started = Running::start(&self.guard, &command, environment, directory, Heard::Both);
         let mut running = started.map_err(|error| broken(&error))?;
         let mut excerpt = Excerpt::default();
         let stop = permit.stop().clone();

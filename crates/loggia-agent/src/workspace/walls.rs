@@ -1,24 +1,32 @@
 //! Places that no file tool enters, although they lie in a workspace: Loggia's own. What decides about
-//! approvals, and what other people's sessions hold, is not for a model to read or to write.
+//! approvals, what other people's sessions hold, tokens, keys and credentials are not for a model to
+//! read or to write.
 //!
-//! By real paths: every descriptor is asked where it leads before anything is read through it.
+//! By real paths: every descriptor is asked where it leads before anything is read through it. A file
+//! with several names is compared by what it is.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, fstat, statat};
 
 use super::beneath::Links;
 use super::{Kind, Place, Workspace, WorkspaceError, path_of};
 
 /// Absolute, without links. A file can be one, too.
 #[derive(Debug, Clone, Default)]
-pub struct Walls(Arc<[PathBuf]>);
+pub struct Walls {
+    /// All of them: a file can have another name elsewhere.
+    all: Arc<[PathBuf]>,
+    /// Those that can be reached.
+    below: Arc<[PathBuf]>,
+}
 
 impl Walls {
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
-        Self(paths.into_iter().collect())
+        let all: Arc<[PathBuf]> = paths.into_iter().collect();
+        Self { below: all.clone(), all }
     }
 
     /// Those that can be reached from a directory. None: it lies behind one.
@@ -26,22 +34,37 @@ impl Walls {
         if self.hide(directory) {
             return None;
         }
-        let below = self.0.iter().filter(|wall| wall.starts_with(directory)).cloned();
-        Some(Self(below.collect()))
+        let below = self.below.iter().filter(|wall| wall.starts_with(directory)).cloned();
+        Some(Self { all: self.all.clone(), below: below.collect() })
     }
 
     pub(crate) fn hide(&self, path: &Path) -> bool {
-        self.0.iter().any(|wall| path.starts_with(wall))
+        self.below.iter().any(|wall| path.starts_with(wall))
     }
 
+    /// None can be reached by its name.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.below.is_empty()
+    }
+
+    /// Whether this is another name (a hard link) of a file that is one of them.
+    fn is_one(&self, opened: &OwnedFd) -> bool {
+        let Ok(stat) = fstat(opened) else { return false };
+        let named_twice = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink > 1;
+        let same = |wall: &PathBuf| {
+            let known = statat(CWD, wall, AtFlags::empty());
+            known.is_ok_and(|known| (known.st_dev, known.st_ino) == (stat.st_dev, stat.st_ino))
+        };
+        named_twice && self.all.iter().any(same)
     }
 }
 
 impl Workspace {
     /// Whether what was opened under the name of a place may be used.
     pub(super) fn admit(&self, opened: &OwnedFd, place: &Place) -> Result<(), WorkspaceError> {
+        if self.walls.is_one(opened) {
+            return Err(walled(place));
+        }
         if self.walls.is_empty() {
             return Ok(());
         }

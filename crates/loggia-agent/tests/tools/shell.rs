@@ -181,3 +181,79 @@ async fn too_long_a_command_is_refused_before_anybody_is_asked() {
     let input = json!({ "command": "x".repeat(101 * 1024) });
     assert_eq!(stage.fail("run_shell_command", input).await.kind, "invalid_input");
 }
+
+/// A directory that git takes for a repository, which names a program for `git status`.
+fn looks_like_a_repository(stage: &Stage) {
+    stage.put("HEAD", "ref: refs/heads/main\n");
+    stage.put("objects/a", "");
+    stage.put("refs/a", "");
+    let config = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\n\
+                  fsmonitor = \"touch RAN; false\"\n";
+    stage.put("config", config);
+}
+
+/// A rule for `git status` is for `git status`, and for no program that a directory names.
+#[tokio::test]
+async fn a_command_that_passes_by_a_rule_runs_nothing_that_a_directory_names() {
+    let mut stage = Stage::asking().await;
+    stage.allow("git status").await;
+    looks_like_a_repository(&stage);
+    let failure = stage.fail("run_shell_command", json!({ "command": "git status" })).await;
+    assert!(failure.message.contains("safe.bareRepository"), "{failure:?}");
+    assert!(!stage.root().join("RAN").exists());
+    // A person who has looked at the call gets what git does.
+    let mut asking = Stage::asking().await;
+    looks_like_a_repository(&asking);
+    asking.start("run_shell_command", json!({ "command": "git status" })).await;
+    let (call, _) = asking.question().await;
+    asking.answer(&call, "proceed_once", None).await;
+    asking.outcome().await;
+    assert!(asking.root().join("RAN").exists());
+}
+
+/// The model chooses the directory; the rule was not granted for it.
+#[tokio::test]
+async fn a_rule_does_not_hold_in_another_directory() {
+    let mut stage = Stage::asking().await;
+    stage.allow("echo a").await;
+    std::fs::create_dir(stage.root().join("sub")).unwrap();
+    assert_eq!(stage.text("run_shell_command", json!({ "command": "echo a" })).await, "a\n");
+    let input = json!({ "command": "echo a", "directory": "sub" });
+    stage.start("run_shell_command", input).await;
+    let (call, _) = stage.question().await;
+    stage.answer(&call, "cancel", None).await;
+    stage.outcome().await;
+}
+
+#[tokio::test]
+async fn an_external_diff_of_the_repository_is_not_run_by_a_rule() {
+    let mut stage = Stage::asking().await;
+    let root = stage.root();
+    let run = |line: &str| {
+        let mut shell = std::process::Command::new("sh");
+        assert!(shell.args(["-c", line]).current_dir(&root).status().unwrap().success());
+    };
+    stage.put("f", "a\n");
+    run("git init -q . && git add f && echo b > f");
+    stage.allow("git diff").await;
+    let shown = stage.text("run_shell_command", json!({ "command": "git diff" })).await;
+    assert!(shown.contains("+b"), "{shown}");
+    run("git config diff.external 'touch RAN;'");
+    stage.fail("run_shell_command", json!({ "command": "git diff" })).await;
+    assert!(!stage.root().join("RAN").exists());
+}
+
+/// Only what passes by a rule gets these settings: in mode all everything passes anyway.
+#[tokio::test]
+async fn a_person_and_mode_all_get_the_usual_environment() {
+    let command = json!({ "command": "printenv GIT_CONFIG_COUNT" });
+    let mut stage = Stage::asking().await;
+    stage.start("run_shell_command", command.clone()).await;
+    let (call, _) = stage.question().await;
+    stage.answer(&call, "proceed_once", None).await;
+    assert!(matches!(stage.outcome().await, CallOutcome::Failed { .. }), "none is set");
+    stage.allow("printenv GIT_CONFIG_COUNT").await;
+    assert_eq!(stage.text("run_shell_command", command.clone()).await, "5\n");
+    let mut open = Stage::open().await;
+    open.fail("run_shell_command", command).await;
+}

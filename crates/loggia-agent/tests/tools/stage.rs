@@ -11,10 +11,11 @@ use futures::future::BoxFuture;
 use loggia_agent::guard::Probe;
 use loggia_agent::tool::{ToolConfig, ToolError, Toolbox, builtin};
 use loggia_agent::workspace::Workspace;
+use loggia_core::shell::CommandPattern;
 use loggia_core::{
-    AgentName, CallFailure, CallId, CallOutcome, Cancel, ChoiceId, ClientId, Command, Content,
-    Details, Edit, Event, Limits, Mode, ModelName, Origin, Output, Proposal, Question, Seq,
-    Settings, Surface, TaskChoice,
+    AgentName, Amendment, CallFailure, CallId, CallOutcome, Cancel, ChoiceId, ClientId, Command,
+    Content, Details, Edit, Event, Limits, Matcher, Mode, ModelName, Origin, Output, Proposal,
+    Question, Rule, Scope, Seq, Settings, Surface, TaskChoice,
 };
 use loggia_session::{
     Agent, Denied, Follower, Hub, MemoryStore, NewSession, SessionHandle, Turn, TurnOver,
@@ -176,6 +177,20 @@ impl Stage {
         let (prompt, content) = (SessionHandle::fresh_prompt(), Content::text(text));
         let command = Command::Prompt { prompt, task: TaskChoice::New, content };
         self.handle.submit(command, origin()).await.unwrap();
+    }
+
+    /// From now on this command passes in the workspace's root.
+    pub async fn allow(&self, command: &str) {
+        let rule = Rule {
+            id: format!("allow {command}").as_str().into(),
+            matcher: Matcher::Command(CommandPattern::parse(command).unwrap()),
+            allow: true,
+            scope: Scope::Session,
+            directory: None,
+            principal: None,
+        };
+        let amendment = Amendment::Added { rule };
+        self.handle.submit(Command::Amend { amendment }, origin()).await.unwrap();
     }
 
     /// A call to its end.

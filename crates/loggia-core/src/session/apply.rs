@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::call::{CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{CallId, TaskId};
-use crate::policy::Policy;
+use crate::policy::{Policy, Scope};
 use crate::session::{
     AnsweredQuestion, ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall,
     OpenTurn, Opened, Queued, RECENT_TURNS, RecentTurn, Session,
@@ -35,7 +35,9 @@ impl Session {
                 }
                 self.rebuild_policy();
             }
-            Event::PolicyAmended { amendment } => self.amend(amendment),
+            Event::PolicyAmended { amendment } => {
+                self.amend(amendment, envelope.origin.guest());
+            }
             Event::SessionNamed { name } => self.name = Some(name.clone()),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
             Event::TaskOpened { task, profile } => {
@@ -60,6 +62,7 @@ impl Session {
                     task: task.clone(),
                     content: Arc::new(content.clone()),
                     shell: *shell,
+                    guest: envelope.origin.guest().cloned(),
                 });
             }
             Event::PromptWithdrawn { prompt } => {
@@ -80,6 +83,7 @@ impl Session {
                 let queued = index.and_then(|index| self.queue.remove(index));
                 let accepted = queued.as_ref().map_or(envelope.seq, |queued| queued.accepted);
                 let line = queued.as_ref().and_then(Queued::line);
+                let guest = queued.as_ref().and_then(|queued| queued.guest.clone());
                 let content = queued.map(|queued| queued.content).unwrap_or_default();
                 self.turns.push_back(RecentTurn { accepted, started: envelope.seq });
                 if self.turns.len() > RECENT_TURNS {
@@ -91,6 +95,7 @@ impl Session {
                     task: task.clone(),
                     content,
                     line,
+                    guest,
                     started: envelope.seq,
                     calls: Vec::new(),
                     answered: None,
@@ -121,6 +126,7 @@ impl Session {
                         choice: None,
                         state: CallState::Proposed,
                         approval: None,
+                        authority: None,
                     });
                 }
             }
@@ -166,6 +172,7 @@ impl Session {
                 }
                 if let Some(open) = self.open_call_mut(call) {
                     open.state = CallState::Started;
+                    open.authority = Some(authority.clone());
                 }
             }
             Event::CallEnded { call, outcome } => {
@@ -203,11 +210,16 @@ impl Session {
         }
     }
 
-    fn amend(&mut self, amendment: &Amendment) {
+    fn amend(&mut self, amendment: &Amendment, guest: Option<&Arc<str>>) {
         match amendment {
             Amendment::Added { rule } => {
+                let mut rule = rule.clone();
+                // Older logs say who granted a rule in the envelope only.
+                if rule.scope == Scope::Session && rule.principal.is_none() {
+                    rule.principal = guest.cloned();
+                }
                 self.session_rules.retain(|known| known.id != rule.id);
-                self.session_rules.push(rule.clone());
+                self.session_rules.push(rule);
             }
             Amendment::Revoked { rule } => {
                 self.session_rules.retain(|known| known.id != *rule);
@@ -225,6 +237,10 @@ impl Session {
         self.policy = Policy {
             mode: settings.map_or_else(Default::default, |settings| settings.mode),
             rules: configured.iter().chain(&self.session_rules).cloned().collect(),
+            root: self
+                .opened
+                .as_ref()
+                .map_or_else(String::new, |opened| opened.workspace.path().to_owned()),
         };
     }
 }

@@ -76,7 +76,7 @@ impl Session {
                 let changed = Event::SettingsChanged { settings: settings.clone() };
                 Ok(if same { Vec::new() } else { vec![changed] })
             }
-            Command::Amend { amendment } => self.amendment(amendment),
+            Command::Amend { amendment } => self.amendment(amendment, origin),
             Command::Name { name } => Ok(self.named(name)),
             Command::Notice { level, text } => {
                 Ok(vec![Event::NoticeRaised { level: *level, text: text.clone() }])
@@ -189,6 +189,14 @@ impl Session {
                 offered: approval.choices.iter().map(|offered| offered.id.0.clone()).collect(),
             });
         }
+        // What holds for the whole project is for its owner to say.
+        if choice.0 == ChoiceId::PROCEED_ALWAYS_PROJECT && origin.guest().is_some() {
+            let others = approval.choices.iter().filter(|offered| offered.id != *choice);
+            return Err(Refusal::OwnerOnly {
+                given: choice.0.clone(),
+                instead: others.map(|offered| offered.id.0.clone()).collect(),
+            });
+        }
         if digest.is_some_and(|digest| digest != call.details.digest()) {
             return Err(Refusal::DetailsChanged);
         }
@@ -210,10 +218,11 @@ impl Session {
         }
         let shown = details.as_ref().unwrap_or(&call.details);
         // Deny beats a person's yes, too: the edit, or the policy since, may forbid what would run.
-        if let Verdict::Deny(why) = self.policy.judge(&call.tool, call.access, shown) {
+        let guest = self.turn.as_ref().and_then(|turn| turn.guest.as_deref());
+        if let Verdict::Deny(why) = self.policy.judge(&call.tool, call.access, shown, guest) {
             return Err(Refusal::UnfitEdit { why });
         }
-        events.extend(remembered(choice, &call.tool, shown, fresh));
+        events.extend(remembered(choice, &call.tool, shown, origin, fresh));
         events.push(Event::CallStarted {
             call: call.id.clone(),
             authority: Authority::Approval { approval: approval.id.clone() },
@@ -333,13 +342,24 @@ impl Session {
         Ok(events)
     }
 
-    fn amendment(&self, amendment: &Amendment) -> Decision {
-        if let Amendment::Revoked { rule } = amendment
-            && !self.policy.rules.iter().any(|known| known.id == *rule)
-        {
-            return Err(Refusal::UnknownRule);
+    fn amendment(&self, amendment: &Amendment, origin: &Origin) -> Decision {
+        let guest = origin.guest().map(|guest| &**guest);
+        let mut amendment = amendment.clone();
+        match &mut amendment {
+            Amendment::Revoked { rule } => {
+                let mut open = self.policy.rules.iter().filter(|known| known.is_open_to(guest));
+                if !open.any(|known| known.id == *rule) {
+                    return Err(Refusal::UnknownRule);
+                }
+            }
+            Amendment::Added { rule } => {
+                // The fold binds it to the guest.
+                if guest.is_some() {
+                    rule.scope = Scope::Session;
+                }
+            }
         }
-        Ok(vec![Event::PolicyAmended { amendment: amendment.clone() }])
+        Ok(vec![Event::PolicyAmended { amendment }])
     }
 
     fn close(&self, reason: CloseReason, origin: &Origin) -> Vec<Event> {
@@ -428,8 +448,14 @@ impl Session {
                 vec![Event::ContextCompacted { upto, summary, automatic: *automatic }]
             }
             Report::Name { name } => self.named(name),
-            // Known or not: a rule that only the project remembers is forgotten by this event too.
+            // Known or not: a rule that only the project remembers is forgotten by this event too. A
+            // guest revokes its own.
             Report::Revoke { rule } => {
+                let own =
+                    |known: &Rule| known.id == *rule && known.is_open_to(turn.guest.as_deref());
+                if turn.guest.is_some() && !self.policy.rules.iter().any(own) {
+                    return Err(Refusal::UnknownRule);
+                }
                 let amendment = Amendment::Revoked { rule: rule.clone() };
                 vec![Event::PolicyAmended { amendment }]
             }
@@ -460,10 +486,13 @@ impl Session {
                     return Ok(events);
                 }
             },
-            false => self.policy.judge(&proposal.tool, proposal.access, &proposal.details),
+            false => {
+                let guest = turn.guest.as_deref();
+                self.policy.judge(&proposal.tool, proposal.access, &proposal.details, guest)
+            }
         };
         events.push(match verdict {
-            Verdict::Allow(rule) => started(Authority::Rule { rule }),
+            Verdict::Allow(rule, id) => started(Authority::Rule { rule, id }),
             Verdict::Deny(reason) => {
                 Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
             }
@@ -581,15 +610,26 @@ fn edited(
     }
 }
 
-/// The rule that "always" adds, for what was approved, edits included.
-fn remembered(choice: &ChoiceId, tool: &str, details: &Details, fresh: &Fresh) -> Option<Event> {
+/// The rule that "always" adds, for what was approved, edits included: in its directory, and for the
+/// prompts of the guest that grants it.
+fn remembered(
+    choice: &ChoiceId,
+    tool: &str,
+    details: &Details,
+    origin: &Origin,
+    fresh: &Fresh,
+) -> Option<Event> {
     let scope = match choice.0.as_str() {
         ChoiceId::PROCEED_ALWAYS => Scope::Session,
         ChoiceId::PROCEED_ALWAYS_PROJECT => Scope::Project,
         _ => return None,
     };
     let matcher = policy::rule_for(tool, details)?;
-    let id = RuleId::from(fresh.id(RULE));
-    let rule = Rule { id, matcher, allow: true, scope };
+    let directory = match details {
+        Details::Execute { directory, .. } => Some(directory.clone()),
+        _ => None,
+    };
+    let (id, principal) = (RuleId::from(fresh.id(RULE)), origin.guest().cloned());
+    let rule = Rule { id, matcher, allow: true, scope, directory, principal };
     Some(Event::PolicyAmended { amendment: Amendment::Added { rule } })
 }

@@ -239,7 +239,14 @@ pub fn rules() -> impl Strategy<Value = Rule> {
     ];
     let scope = select(vec![Scope::Session, Scope::Project, Scope::Configured]);
     (0..6u8, matcher, prop::bool::weighted(0.7), scope).prop_map(|(id, matcher, allow, scope)| {
-        Rule { id: RuleId::new(format!("rule-{id}")), matcher, allow, scope }
+        Rule {
+            id: RuleId::new(format!("rule-{id}")),
+            matcher,
+            allow,
+            scope,
+            directory: None,
+            principal: None,
+        }
     })
 }
 

@@ -85,7 +85,14 @@ fn modes_do_not_stand_in_its_way_and_a_rule_that_forbids_does() {
         assert_eq!(propose(&mut world, "call-1", exact()), "typed", "{mode:?}");
     }
     let matcher = Matcher::Command(CommandPattern::parse_denied("make").unwrap());
-    let rule = Rule { id: "no".into(), matcher, allow: false, scope: Scope::Configured };
+    let rule = Rule {
+        id: "no".into(),
+        matcher,
+        allow: false,
+        scope: Scope::Configured,
+        directory: None,
+        principal: None,
+    };
     let mut world = world(Mode::All, vec![rule]);
     world.submit(client(0), shell("prompt-1")).unwrap();
     assert_eq!(propose(&mut world, "call-1", exact()), "denied");

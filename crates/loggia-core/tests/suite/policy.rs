@@ -12,6 +12,7 @@ use proptest::sample::select;
 use super::generate::{details, histories, rules};
 use super::laws::config;
 
+const ROOT: &str = "/work/project";
 const MODES: [Mode; 4] = [Mode::Ask, Mode::Edits, Mode::All, Mode::Plan];
 
 /// What is called, which rule there is, and the verdict in each mode. `ask!` is a careful look:
@@ -68,7 +69,7 @@ const TABLE: &str = "
 
 fn call(name: &str) -> (Access, Details) {
     let execute = |command: &str| {
-        let directory = "/work/project".into();
+        let directory = ROOT.into();
         (Access::Execute, Details::Execute { command: command.into(), directory })
     };
     let edit = |path: &str| Details::Edit(FileDiff::between(path, path, Some("old"), "new"));
@@ -104,6 +105,8 @@ fn rules_named(name: &str) -> Vec<Rule> {
         matcher: matcher.clone(),
         allow,
         scope: Scope::Configured,
+        directory: None,
+        principal: None,
     };
     match verb {
         "allow" => vec![rule(true)],
@@ -115,7 +118,7 @@ fn rules_named(name: &str) -> Vec<Rule> {
 
 fn word(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::Allow(_) => "allow",
+        Verdict::Allow(..) => "allow",
         Verdict::Ask(Risk::Normal) => "ask",
         Verdict::Ask(Risk::High) => "ask!",
         Verdict::Deny(_) => "deny",
@@ -131,7 +134,10 @@ fn the_table_of_calls_and_rules_and_modes() {
         let expected: Vec<&str> = columns.collect();
         let (access, details) = call(name);
         let found = MODES.map(|mode| {
-            word(&Policy { mode, rules: rules_named(rule) }.judge("the_tool", access, &details))
+            word(
+                &Policy { mode, rules: rules_named(rule), root: ROOT.into() }
+                    .judge("the_tool", access, &details, None),
+            )
         });
         if found != expected[..] {
             wrong.push(format!("{name}, {rule}: {found:?}"));
@@ -146,7 +152,7 @@ fn the_table_of_calls_and_rules_and_modes() {
 fn a_person_who_looks_carefully_is_not_offered_always() {
     for name in ["edit a hook", "run two commands", "run a script", "ask a person"] {
         let (access, details) = call(name);
-        let Verdict::Ask(risk) = Policy::default().judge("the_tool", access, &details) else {
+        let Verdict::Ask(risk) = Policy::default().judge("the_tool", access, &details, None) else {
             panic!("{name} does not ask");
         };
         let offered = choices("the_tool", &details, risk);
@@ -172,7 +178,14 @@ fn lines() -> impl Strategy<Value = String> {
 
 /// Rules as generous as anybody could write them, and some that nobody should.
 fn generous(line: &str) -> Vec<Rule> {
-    let rule = |matcher| Rule { id: "rule".into(), matcher, allow: true, scope: Scope::Session };
+    let rule = |matcher| Rule {
+        id: "rule".into(),
+        matcher,
+        allow: true,
+        scope: Scope::Session,
+        directory: None,
+        principal: None,
+    };
     let words = line.split_whitespace();
     let mut patterns: Vec<Vec<String>> = words.map(|word| vec![word.to_owned()]).collect();
     patterns.extend(["git", "ls", "log", "a.txt", "", " "].map(|word| vec![word.to_owned()]));
@@ -194,7 +207,7 @@ proptest! {
     ) {
         let details = Details::Execute { command: line.clone(), directory: "/work".into() };
         let judge =
-            |rules| Policy { mode, rules }.judge("shell", Access::Execute, &details);
+            |rules| Policy { mode, rules, root: "/work".into() }.judge("shell", Access::Execute, &details, None);
         match plain_commands(&line) {
             Err(_) => prop_assert_eq!(judge(generous(&line)), Verdict::Ask(Risk::Normal)),
             Ok(commands) => {
@@ -203,6 +216,8 @@ proptest! {
                     matcher: Matcher::Command(CommandPattern::exact(command)),
                     allow: true,
                     scope: Scope::Session,
+                    directory: None,
+                    principal: None,
                 });
                 let exact: Vec<Rule> = exact.collect();
                 prop_assert_eq!(word(&judge(exact.clone())), "allow");
@@ -224,9 +239,9 @@ proptest! {
             Details::Edit(_) => Matcher::Edits,
             _ => Matcher::Tool("the_tool".into()),
         };
-        let denying = Rule { id: "no".into(), matcher, allow: false, scope: Scope::Configured };
+        let denying = Rule { id: "no".into(), matcher, allow: false, scope: Scope::Configured, directory: None, principal: None };
         rules.insert(place.index(rules.len() + 1), denying);
-        let verdict = Policy { mode, rules }.judge("the_tool", access, &details);
+        let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None);
         prop_assert_eq!(word(&verdict), "deny");
     }
 
@@ -246,7 +261,7 @@ proptest! {
         rules.retain(|rule| rule.allow);
         let absolute = format!("{above}/{path}");
         let details = Details::Edit(FileDiff::between(path, &absolute, None, "new"));
-        let verdict = Policy { mode, rules }.judge("the_tool", access, &details);
+        let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None);
         prop_assert_eq!(verdict, Verdict::Ask(Risk::High));
     }
 }
@@ -269,7 +284,7 @@ proptest! {
                     session.apply(envelope);
                     continue;
                 }
-                let verdict = session.policy().judge(&open.tool, open.access, &open.details);
+                let verdict = session.policy().judge(&open.tool, open.access, &open.details, None);
                 prop_assert_ne!(word(&verdict), "deny", "{} runs {:?}", call, open.details);
             }
             session.apply(envelope);

@@ -5,7 +5,7 @@
 //! clients and agents name themselves is named so that people can follow it. `UPDATE_GOLDEN=1`
 //! writes the files anew.
 
-mod script;
+pub mod script;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -188,7 +188,14 @@ fn hello() -> Script {
 
 fn tool_allowed() -> Script {
     let matcher = Matcher::Command(CommandPattern::parse("cargo test *").unwrap());
-    let rule = Rule { id: "rule-tests".into(), matcher, allow: true, scope: Scope::Configured };
+    let rule = Rule {
+        id: "rule-tests".into(),
+        matcher,
+        allow: true,
+        scope: Scope::Configured,
+        directory: None,
+        principal: None,
+    };
     let mut script = Script::open(Mode::Ask, vec![rule]);
     script.prompt(ide(), "prompt-1", TaskChoice::Named("task-1".into()), "Do the tests pass?");
     script.say("message-1", &["I run the tests."]);
@@ -396,7 +403,7 @@ fn always_allow() -> Script {
     script.succeed("call-2", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
     // One word more is another command, and asks again.
     script.propose("message-3", "call-3", shell("git log --oneline -n 3 --all"));
-    script.answer(ide(), "call-3", ChoiceId::PROCEED_ALWAYS_PROJECT, None);
+    script.answer(tui(), "call-3", ChoiceId::PROCEED_ALWAYS_PROJECT, None);
     script.succeed("call-3", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
     script.say("message-4", &["Two commits: the greeting, and the beginning."]);
     script.finish();
@@ -424,7 +431,14 @@ fn plan_and_settings() -> Script {
     script.finish();
     script.configure(tui(), Mode::Edits);
     let matcher = Matcher::Command(CommandPattern::parse_denied("git push *").unwrap());
-    let rule = Rule { id: "rule-no-push".into(), matcher, allow: false, scope: Scope::Session };
+    let rule = Rule {
+        id: "rule-no-push".into(),
+        matcher,
+        allow: false,
+        scope: Scope::Session,
+        directory: None,
+        principal: None,
+    };
     script.submit(tui(), Command::Amend { amendment: Amendment::Added { rule } });
     let content = Content {
         parts: vec![
@@ -482,12 +496,12 @@ fn slash() -> Script {
     let new = "# Notes\n\n- the tests need a database\n";
     let edit = edit_of("AGENTS.md", old, new);
     script.propose("message-1", "call-1", edit);
-    script.answer(ide(), "call-1", ChoiceId::PROCEED_ALWAYS_PROJECT, None);
+    script.answer(tui(), "call-1", ChoiceId::PROCEED_ALWAYS_PROJECT, None);
     script.succeed("call-1", Output::text("wrote AGENTS.md (3 lines, 39 bytes)"));
     script.say("message-2", &["Remembered in AGENTS.md."]);
     script.finish();
     let rule = script.session.policy().rules[0].id.clone();
-    script.prompt(ide(), "prompt-2", TaskChoice::New, &format!("/approvals revoke {rule}"));
+    script.prompt(tui(), "prompt-2", TaskChoice::New, &format!("/approvals revoke {rule}"));
     script.revoke(rule);
     script.say("message-3", &["Revoked: file edits. From now on it asks again."]);
     script.finish();

@@ -337,10 +337,10 @@ impl Witness {
         known.started = Some(seq);
         let asked = known.approval.clone();
         match (authority, asked) {
-            (Authority::Rule { rule }, None) => {
+            (Authority::Rule { rule, .. }, None) => {
                 law!(!rule.is_empty(), "L4: {call} starts by a rule without a name");
             }
-            (Authority::Rule { rule }, Some(asked)) => {
+            (Authority::Rule { rule, .. }, Some(asked)) => {
                 return Err(format!("L4: {call} starts by `{rule}` although {asked} was asked"));
             }
             (Authority::Typed { prompt }, asked) => {

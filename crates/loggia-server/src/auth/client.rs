@@ -10,9 +10,11 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use loggia_core::Millis;
 use loggia_core::origin::MARK;
-use loggia_session::{Document, Store, StoreError};
+use loggia_session::{Document, Principals, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::scope::{Grant, Scopes};
@@ -238,6 +240,17 @@ impl Clients {
     pub async fn list(&self) -> Result<Vec<Client>, StoreError> {
         let documents = self.store.documents(CLIENTS, "").await?;
         Ok(documents.iter().filter_map(|(_, text)| current(text)).collect())
+    }
+}
+
+impl Principals for Clients {
+    fn knows<'a>(&'a self, principal: &'a str) -> BoxFuture<'a, bool> {
+        let known = async move {
+            let Some(name) = name_in(principal) else { return true };
+            let found = self.find(name).await.ok().flatten();
+            found.is_some_and(|client| client.principal() == principal)
+        };
+        known.boxed()
     }
 }
 

@@ -11,7 +11,7 @@ use axum::http::request::Parts;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use loggia_core::Millis;
-use loggia_session::{Store, StoreError};
+use loggia_session::{Principals, Store, StoreError};
 
 use super::access::{self, Fault, Wanted};
 use super::client::{Client, Clients, SAMPLE, is_name, name_in};
@@ -308,6 +308,12 @@ impl OAuth {
             tracing::error!(%error, "a token cannot be looked at");
             Judged::Unavailable
         })
+    }
+}
+
+impl Principals for OAuth {
+    fn knows<'a>(&'a self, principal: &'a str) -> BoxFuture<'a, bool> {
+        async move { self.still_knows(principal).await.unwrap_or(false) }.boxed()
     }
 }
 

@@ -119,6 +119,7 @@ impl Actor {
                 task: open.task.clone(),
                 prompt: open.prompt.clone(),
                 content: open.content.clone(),
+                guest: open.guest.clone(),
                 line: open.line.clone(),
                 settings: opened.settings.clone(),
                 workspace: opened.workspace.clone(),

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use loggia_core::shell::CommandPattern;
 use loggia_core::{
-    AgentName, Amendment, Command, Matcher, Mode, Rule, RuleId, Scope, Seq, SessionId, Workspace,
+    AgentName, Amendment, Command, Content, Matcher, Mode, Origin, PromptId, Rule, RuleId, Scope,
+    Seq, SessionId, TaskChoice, Workspace,
 };
 use loggia_session::hub::{forget_rule, project_rules};
-use loggia_session::{HubError, MemoryStore, NewSession, Store, StoreError};
+use loggia_session::{HubError, MemoryStore, NewSession, Principals, Store, StoreError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::owner;
 use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
@@ -158,6 +160,8 @@ async fn a_rule_for_the_project_outlives_its_session() {
         matcher: Matcher::Edits,
         allow: true,
         scope,
+        directory: None,
+        principal: None,
     };
     for rule in [rule("project", Scope::Project), rule("session", Scope::Session)] {
         let command = Command::Amend { amendment: Amendment::Added { rule } };
@@ -171,6 +175,59 @@ async fn a_rule_for_the_project_outlives_its_session() {
     handle.submit(Command::Amend { amendment }, client::origin("tester")).await.unwrap();
     assert_eq!(project_rules(&**store, "/workspace").await, Ok(Vec::new()));
     forget_rule(&**store, "/workspace", "never there").await.unwrap();
+}
+
+/// Knows nobody but those it names.
+struct Only(std::sync::Mutex<Vec<&'static str>>);
+
+impl Principals for Only {
+    fn knows<'a>(&'a self, principal: &'a str) -> futures::future::BoxFuture<'a, bool> {
+        let known = self.0.lock().unwrap().contains(&principal);
+        Box::pin(std::future::ready(known))
+    }
+}
+
+/// Rules end with the principal that granted them, and where the project has forgotten them: before
+/// the next call, in a session that is open all the while.
+#[tokio::test(start_paused = true)]
+async fn a_rule_that_was_taken_back_elsewhere_lets_nothing_pass() {
+    let principals = Arc::new(Only(std::sync::Mutex::new(vec!["client:ann~1"])));
+    let run = |command: &str| vec![Act::execute(command), Act::succeed("done")];
+    let scripts = [run("one"), run("two"), run("one"), run("two")];
+    let agent = ScriptAgent::new(Journal::default(), scripts);
+    let hub = client::memory_hub(agent).asking(principals.clone());
+    let handle = client::create(&hub).await;
+    let ann = Origin { principal: Some("client:ann~1".into()), ..client::origin("ann") };
+    let rule = |command: &str, scope| Rule {
+        id: RuleId::from(command),
+        matcher: Matcher::Command(CommandPattern::parse(command).unwrap()),
+        allow: true,
+        scope,
+        directory: None,
+        principal: None,
+    };
+    for (rule, by) in [
+        (rule("one", Scope::Session), ann.clone()),
+        (rule("two", Scope::Project), client::origin("tester")),
+    ] {
+        let command = Command::Amend { amendment: Amendment::Added { rule } };
+        handle.submit(command, by).await.unwrap();
+    }
+    let mut reader = Reader::new(&handle);
+    for prompt in ["first", "second"] {
+        let (prompt, content) = (PromptId::from(prompt), Content::text("go"));
+        let command = Command::Prompt { prompt, task: TaskChoice::New, content };
+        handle.submit(command, ann.clone()).await.unwrap();
+        reader.until_over().await;
+    }
+    principals.0.lock().unwrap().clear();
+    forget_rule(&**hub.store(), "/workspace", "two").await.unwrap();
+    let (prompt, content) = (PromptId::from("third"), Content::text("go"));
+    let command = Command::Prompt { prompt, task: TaskChoice::New, content };
+    handle.submit(command, ann.clone()).await.unwrap();
+    reader.until_asked().await;
+    let left = handle.inspect(|session| session.policy().rules.len()).await.unwrap();
+    assert_eq!(left, 0, "both were taken back");
 }
 
 #[tokio::test(start_paused = true)]

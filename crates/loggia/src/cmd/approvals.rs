@@ -26,7 +26,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
                     std::io::stdout(),
                     "{}  {}",
                     one_line(rule.id.as_str()),
-                    one_line(&rule.matcher.to_string())
+                    one_line(&rule.describe(&workspace))
                 )?;
             }
         }
@@ -40,7 +40,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
                     return Err(Usage(why).into());
                 };
                 hub::forget_rule(store.as_ref(), &workspace, &id).await?;
-                writeln!(std::io::stdout(), "revoked: {}", one_line(&rule.matcher.to_string()))?;
+                writeln!(std::io::stdout(), "revoked: {}", one_line(&rule.describe(&workspace)))?;
             }
         }
     }

@@ -101,6 +101,7 @@ fn rows(loaded: &Loaded) -> Vec<Row> {
         compact_at,
         server,
         tls,
+        token_file: _,
         offers,
         webhook_hosts,
         clones,

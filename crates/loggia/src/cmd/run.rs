@@ -157,8 +157,9 @@ struct Found {
 
 fn look(session: &Session) -> Found {
     let allowed = |call: &loggia_core::OpenCall| {
-        let verdict = session.policy().judge(&call.tool, call.access, &call.details);
-        call.access != Access::Ask && matches!(verdict, Verdict::Allow(_))
+        let guest = session.turn().and_then(|turn| turn.guest.as_deref());
+        let verdict = session.policy().judge(&call.tool, call.access, &call.details, guest);
+        call.access != Access::Ask && matches!(verdict, Verdict::Allow(..))
     };
     let settled = session
         .open_approvals()

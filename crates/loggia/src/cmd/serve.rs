@@ -154,7 +154,16 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
         Pass::All => Mode::All,
         Pass::Plan => Mode::Plan,
     });
-    let config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
+    let mut config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
+    let told = exposed(&app.walls(&config)?, &app.workspace);
+    config.tls.certificate = args.tls_cert.clone().or(config.tls.certificate);
+    config.tls.key = args.tls_key.clone().or(config.tls.key);
+    config.token_file.clone_from(&args.token_file);
+    // Files that only the flags name.
+    let found = exposed(&app.walls(&config)?, &app.workspace);
+    if let Some(notice) = found.filter(|notice| told.as_ref() != Some(notice)) {
+        eprintln!("loggia: {notice}");
+    }
     loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
     Ok(config)
 }
@@ -174,7 +183,7 @@ pub(super) fn listen(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Re
         only_here(args, address)?;
     }
     check_names(args)?;
-    let tls = tls(args, config)?;
+    let tls = tls(config)?;
     let listen = Listen { address, port, authenticated: args.require_token, tls };
     serve::bind(listen).map_err(usage)
 }
@@ -228,9 +237,8 @@ fn check_public(url: &str) -> anyhow::Result<()> {
 }
 
 /// The certificate of the flags, or of the configuration. One without its key is a mistake.
-fn tls(args: &ShareArgs, config: &Config) -> anyhow::Result<Option<Tls>> {
-    let certificate = args.tls_cert.clone().or_else(|| config.tls.certificate.clone());
-    let key = args.tls_key.clone().or_else(|| config.tls.key.clone());
+fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
+    let (certificate, key) = (config.tls.certificate.clone(), config.tls.key.clone());
     match (certificate, key) {
         (Some(certificate), Some(key)) => {
             Tls::load(TlsFiles { certificate, key }).map(Some).map_err(usage)
@@ -320,7 +328,8 @@ impl Setup {
     ) -> anyhow::Result<Self> {
         let store = app.open_store()?;
         let oauth = oauth(args, store.clone()).await?;
-        let hub = Arc::new(app.hub(store.clone(), &config, program)?);
+        let hub = app.hub(store.clone(), &config, program)?.asking(oauth.clone());
+        let hub = Arc::new(hub);
         Ok(Self { store, hub, config, oauth })
     }
 

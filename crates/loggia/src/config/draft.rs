@@ -44,6 +44,7 @@ impl Draft {
                 compact_at: CompactAt::default().percent,
                 server: ServerLimits::default(),
                 tls: TlsConfig::default(),
+                token_file: None,
                 clones: ClonesConfig::default(),
                 webhook_hosts: Vec::new(),
                 offers: Offers::default(),
@@ -266,6 +267,8 @@ fn add_rule(rules: &mut Vec<Rule>, pattern: CommandPattern, allow: bool) -> Stri
         matcher: Matcher::Command(pattern),
         allow,
         scope: Scope::Configured,
+        directory: None,
+        principal: None,
     });
     id
 }

@@ -116,3 +116,42 @@ async fn a_client_does_not_get_at_the_copy_of_another() {
     assert_eq!(failed["result"]["status"]["state"], "failed", "{failed}");
     assert!(failed.to_string().contains("is git's own"), "{failed}");
 }
+
+/// Tokens, keys and credentials, whoever names them and under whatever name they can be reached.
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_below_a_root_are_not_for_tools() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let machine = Machine::new();
+    let secret = |name: &str| {
+        let path = machine.write(name, "bob:0123456789abcdef0123456789abcdef\n");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    };
+    secret("secrets/tokens");
+    let credential = secret("secrets/credential");
+    symlink("secrets", machine.file("link")).unwrap();
+    std::fs::hard_link(machine.file("secrets/tokens"), machine.file("second")).unwrap();
+    machine.configure(&format!(
+        "[server.clones]\ncredentials = ['git.example.org={}']\n",
+        credential.display()
+    ));
+    let said = machine.home().join("said");
+    let mut command =
+        machine.command(&["serve", "--port", "0", "--token-file", "link/../secrets/tokens"]);
+    command.stderr(File::create(&said).unwrap());
+    let served = Served::spawn(command);
+    for name in ["secrets/tokens", "link/tokens", "second", "secrets/credential"] {
+        for prompt in [format!("read {name}"), format!("edit {name}: bob => eve")] {
+            let params =
+                json!({ "message": text_message(&prompt), "configuration": { "blocking": true } });
+            let answer = served.call("message/send", params).await.to_string();
+            assert!(answer.contains("one of Loggia's own files"), "{prompt}: {answer}");
+            assert!(!answer.contains("0123456789abcdef"), "{prompt}: {answer}");
+        }
+    }
+    let params = json!({ "message": text_message("search 0123456789"), "configuration": { "blocking": true } });
+    let answer = served.call("message/send", params).await.to_string();
+    assert!(!answer.contains("abcdef0123456789abcdef"), "{answer}");
+    let said = std::fs::read_to_string(said).unwrap();
+    assert!(said.contains("secrets/tokens"), "{said}");
+}

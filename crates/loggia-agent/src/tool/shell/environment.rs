@@ -41,6 +41,71 @@ pub(super) fn filtered(
     kept
 }
 
+/// Settings of git for a command that passes by a rule: a rule for `git status` is not meant for the
+/// programs that a repository names. A directory that only looks like a repository is not one.
+const GIT: &[(&str, &str)] = &[
+    ("safe.bareRepository", "explicit"),
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("log.showSignature", "false"),
+];
+const GIT_COUNT: &str = "GIT_CONFIG_COUNT";
+const PAGERS: &[&str] = &["PAGER", "GIT_PAGER"];
+
+/// The environment of a command that passes by a rule. Where the repository names an external diff
+/// program, git fails instead of running it: git has no setting that turns it off.
+pub(super) fn without_configured_programs(
+    environment: &[(OsString, OsString)],
+    external_diff: bool,
+) -> Vec<(OsString, OsString)> {
+    let ours = |name: &OsStr| {
+        name == GIT_COUNT
+            || PAGERS.iter().any(|pager| name == *pager)
+            || external_diff && name == "GIT_EXTERNAL_DIFF"
+    };
+    let mut kept: Vec<_> = environment.iter().filter(|(name, _)| !ours(name)).cloned().collect();
+    // Settings that the user passes on stay; ours come later and win.
+    let passed = environment.iter().find(|(name, _)| name == GIT_COUNT);
+    let passed = passed.and_then(|(_, count)| count.to_str()?.parse::<usize>().ok()).unwrap_or(0);
+    for (index, (key, value)) in GIT.iter().enumerate() {
+        let index = passed.saturating_add(index);
+        kept.push((format!("GIT_CONFIG_KEY_{index}").into(), key.into()));
+        kept.push((format!("GIT_CONFIG_VALUE_{index}").into(), value.into()));
+    }
+    kept.push((GIT_COUNT.into(), passed.saturating_add(GIT.len()).to_string().into()));
+    kept.extend(PAGERS.iter().map(|pager| (pager.into(), "cat".into())));
+    if external_diff {
+        kept.push(("GIT_EXTERNAL_DIFF".into(), "false".into()));
+    }
+    kept
+}
+
+/// Whether the configuration of the repository around a directory names an external diff program, or
+/// could in a file that it includes.
+pub(super) fn names_external_diff(directory: &Path) -> bool {
+    let Some(git) = directory.ancestors().map(|above| above.join(".git")).find(|git| git.exists())
+    else {
+        return false;
+    };
+    let own = match std::fs::read_to_string(&git) {
+        // A worktree or a submodule.
+        Ok(link) => {
+            let target = link.strip_prefix("gitdir:").unwrap_or_default().trim();
+            git.parent().unwrap_or(directory).join(target)
+        }
+        Err(_) => git,
+    };
+    let common = std::fs::read_to_string(own.join("commondir")).unwrap_or_default();
+    let directories = [own.join(common.trim()), own];
+    let files = directories.iter().flat_map(|at| [at.join("config"), at.join("config.worktree")]);
+    files.into_iter().any(|file| {
+        let text = std::fs::read(file).unwrap_or_default().to_ascii_lowercase();
+        let text = String::from_utf8_lossy(&text);
+        text.contains("external") || text.contains("[include")
+    })
+}
+
 /// bash where the path has one, else sh.
 pub(super) fn shell(environment: &[(OsString, OsString)]) -> PathBuf {
     let path =

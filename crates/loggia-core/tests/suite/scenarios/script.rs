@@ -122,7 +122,11 @@ impl Script {
     }
 
     pub fn refused(&mut self, origin: Origin, call: &str, choice: &str) -> Refusal {
-        let stamped = self.stamp(origin, answer(call, choice, None));
+        self.refused_command(origin, answer(call, choice, None))
+    }
+
+    pub fn refused_command(&mut self, origin: Origin, command: Command) -> Refusal {
+        let stamped = self.stamp(origin, command);
         self.session.decide(&stamped).unwrap_err()
     }
 

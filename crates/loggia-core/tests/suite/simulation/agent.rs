@@ -221,5 +221,12 @@ pub fn rule(rng: &mut Rng) -> Rule {
         _ => Matcher::Command(CommandPattern { words: vec!["git".into()], open: true }),
     };
     let id = RuleId::new(format!("rule-{}", rng.below(4)));
-    Rule { id, matcher, allow: rng.percent(70), scope: Scope::Session }
+    Rule {
+        id,
+        matcher,
+        allow: rng.percent(70),
+        scope: Scope::Session,
+        directory: None,
+        principal: None,
+    }
 }

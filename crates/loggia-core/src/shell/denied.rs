@@ -1,0 +1,419 @@
+//! Whether a line could run a command that a rule denies.
+//!
+//! The answer errs on the side of yes. The words of a rule are looked for in the text of the line first,
+//! wherever they stand. Then every command that the shell would run is compared with the rule; a word
+//! that only the shell can expand could be any word, so it is taken for the denied one.
+//!
+//! It is about what a shell runs for the line itself. What a program, a script or an interpreter
+//! does by itself is not known here.
+
+use super::script::{self, Piece, Simple, Word};
+use super::{CommandPattern, mentions};
+
+/// Why a rule that denies applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Denial {
+    /// The line could run it: some word or text is only known once the shell has expanded it.
+    Possible,
+    /// The line holds the words of the rule.
+    Named,
+}
+
+/// Shells that read what [`script`] reads.
+const SHELLS: &str = "ash bash dash ksh mksh rbash sh zsh";
+/// Shells and job queues whose input is another language, or is not in the line.
+const FOREIGN: &str = "at batch cmd csh elvish fish nu powershell pwsh tcsh xonsh";
+/// They run the words behind them, behind options of their own, or a text among these words.
+const RUNNERS: &str = "bwrap builtin busybox caffeinate chroot chrt command coproc doas entr env exec \
+    fakeroot firejail flock gdb gosu ionice ltrace nice nohup nsenter parallel pkexec prlimit proot \
+    run0 runuser sandbox-exec screen script setarch setpriv setsid sg stdbuf strace su sudo systemd-run \
+    taskset time timeout tmux toybox unshare valgrind watch xvfb-run";
+/// Builtins that keep or run a text as commands.
+const TEXTS: &str = "alias bind compgen complete enable fc hash mapfile readarray trap";
+/// Builtins that can evaluate a subscript in their arguments, with the substitutions in it.
+const SUBSCRIPTS: &str =
+    "[ declare export getopts let local printf read readonly test typeset unset wait";
+
+/// Words behind a program that runs other programs; a line with more is not followed.
+const MOST_WORDS: usize = 1_024;
+
+/// Whether a line could run what a rule denies.
+pub fn denies(line: &str, pattern: &CommandPattern) -> Option<Denial> {
+    if mentions(line, pattern) {
+        return Some(Denial::Named);
+    }
+    text(line, pattern, 0)
+}
+
+/// Text that a shell would run as a line.
+fn text(line: &str, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
+    match script::commands(line, depth) {
+        Err(script::Unreadable) => Some(Denial::Possible),
+        Ok(commands) => worst(commands.iter().map(|command| simple(command, pattern, depth))),
+    }
+}
+
+/// Text that a shell would expand, as the value of a variable is in arithmetic.
+fn expanded(value: &str, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
+    if !value.contains("$(") && !value.contains('`') {
+        return None;
+    }
+    match script::substituted(value, depth + 1) {
+        Err(script::Unreadable) => Some(Denial::Possible),
+        Ok(commands) => worst(commands.iter().map(|command| simple(command, pattern, depth + 1))),
+    }
+}
+
+fn worst(found: impl Iterator<Item = Option<Denial>>) -> Option<Denial> {
+    found.flatten().max()
+}
+
+fn simple(command: &Simple, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
+    let Simple { assignments, words, input } = command;
+    let values = assignments.iter().filter_map(Word::known);
+    let assigned = worst(values.map(|value| expanded(&value, pattern, depth)));
+    let texts = words.iter().chain(assignments).chain(input).filter_map(Word::known);
+    let named = texts.into_iter().any(|text| mentions(&text, pattern));
+    let named = named || (0..words.len()).any(|at| starts(words, at, pattern) == Fit::Yes);
+    if named {
+        return Some(Denial::Named);
+    }
+    assigned.max(run(words, input.as_ref(), By::Shell, pattern, depth))
+}
+
+/// How the words came to be run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    Shell,
+    /// One of [`RUNNERS`], which tries every word behind it as the program.
+    Runner,
+    /// A program that changes the words, too.
+    Replacing,
+}
+
+/// What these words run, the first of them being the program.
+fn run(
+    words: &[Word],
+    input: Option<&Word>,
+    by: By,
+    pattern: &CommandPattern,
+    depth: usize,
+) -> Option<Denial> {
+    let (program, arguments) = words.split_first()?;
+    let own = starts(words, 0, pattern).denial();
+    let Some(name) = program.known() else { return own };
+    let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let listed = |names: &str| names.split_whitespace().any(|listed| listed == name);
+    if words.len() > MOST_WORDS && (listed(RUNNERS) || listed("find xargs")) {
+        return own.max(Some(Denial::Possible));
+    }
+    let others = match name.as_str() {
+        "eval" => match arguments.iter().map(Word::known).collect::<Option<Vec<_>>>() {
+            Some(arguments) => text(&arguments.join(" "), pattern, depth + 1),
+            None => Some(Denial::Possible),
+        },
+        "." | "source" => arguments.first().and_then(|file| script_file(file)),
+        "find" | "xargs" if by == By::Replacing => Some(Denial::Possible),
+        "find" => find(arguments, pattern, depth),
+        "xargs" => xargs(arguments, pattern, depth),
+        _ if listed(SHELLS) => shell(arguments, input, pattern, depth),
+        _ if listed(FOREIGN) => Some(Denial::Possible),
+        _ if listed(RUNNERS) && by == By::Shell => runner(&name, arguments, pattern, depth),
+        _ if listed(TEXTS) => worst(arguments.iter().map(|argument| match argument.known() {
+            Some(argument) if name == "alias" => {
+                // Further words follow where it is used.
+                let (_, value) = argument.split_once('=')?;
+                text(&format!("{value} $_"), pattern, depth + 1)
+            }
+            Some(argument) => text(&argument, pattern, depth + 1),
+            None => Some(Denial::Possible),
+        })),
+        _ if listed(SUBSCRIPTS) => {
+            let known = arguments.iter().filter_map(Word::known);
+            worst(known.map(|argument| expanded(&argument, pattern, depth)))
+        }
+        _ => None,
+    };
+    own.max(others)
+}
+
+/// Any of the words could be the program, and any text among them a line.
+fn runner(
+    name: &str,
+    arguments: &[Word],
+    pattern: &CommandPattern,
+    depth: usize,
+) -> Option<Denial> {
+    let split = |word: &Word| {
+        word.known().is_some_and(|word| word.starts_with("--split") || is_cluster(&word, 'S'))
+    };
+    if name == "env" && arguments.iter().any(split) {
+        return Some(Denial::Possible);
+    }
+    worst((0..arguments.len()).map(|at| {
+        let rest = arguments.get(at..).unwrap_or_default();
+        let first = rest.first().filter(|first| !first.assigns())?;
+        let line = first.known().filter(|line| line.contains([' ', '\t', '\n', ';', '$', '`']));
+        let line = line.and_then(|line| text(&line, pattern, depth + 1));
+        line.max(run(rest, None, By::Runner, pattern, depth + 1))
+    }))
+}
+
+/// A shell: its `-c` text, its script, or its input.
+fn shell(
+    arguments: &[Word],
+    input: Option<&Word>,
+    pattern: &CommandPattern,
+    depth: usize,
+) -> Option<Denial> {
+    let unknown = Some(Denial::Possible);
+    let (mut line, mut reads, mut options) = (false, false, true);
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let Some(known) = argument.known() else { return unknown };
+        match known.as_str() {
+            "--version" | "--help" => return None,
+            "--" | "-" if options => options = false,
+            "--rcfile" | "--init-file" if options => drop(arguments.next()),
+            _ if options && known.starts_with("--") => {}
+            _ if options && known.starts_with(['-', '+']) => {
+                line |= known.contains('c');
+                reads |= known.contains('s');
+                if known.ends_with(['o', 'O']) {
+                    arguments.next();
+                }
+            }
+            _ if line => return text(&known, pattern, depth + 1),
+            _ if reads => break,
+            _ => return script_file(argument),
+        }
+    }
+    match input.map(Word::known) {
+        Some(Some(input)) => text(&input, pattern, depth + 1),
+        Some(None) | None => unknown,
+    }
+}
+
+/// A file of commands. What is in a file is not part of the line; what a line writes into a pipe is.
+fn script_file(file: &Word) -> Option<Denial> {
+    match file.known() {
+        Some(path) if !path.starts_with("/dev/") && !path.starts_with("/proc/") => None,
+        Some(_) | None => Some(Denial::Possible),
+    }
+}
+
+/// What `find` runs stands behind `-exec` and its relatives.
+fn find(arguments: &[Word], pattern: &CommandPattern, depth: usize) -> Option<Denial> {
+    // It could become `-exec` and more.
+    if arguments.iter().any(Word::splits) {
+        return Some(Denial::Possible);
+    }
+    let runs = ["-exec", "-execdir", "-ok", "-okdir"];
+    let words = replaced(arguments, "{}");
+    worst((0..arguments.len()).map(|at| {
+        let word = arguments.get(at)?.known();
+        match word.is_none_or(|word| runs.contains(&word.as_str())) {
+            true => run(words.get(at + 1..)?, None, By::Replacing, pattern, depth + 1),
+            false => None,
+        }
+    }))
+}
+
+/// What `xargs` runs gets further words from its input, or has them put in the place of a mark.
+fn xargs(arguments: &[Word], pattern: &CommandPattern, depth: usize) -> Option<Denial> {
+    let mut mark = None;
+    for (at, argument) in arguments.iter().enumerate() {
+        let Some(known) = argument.known() else { continue };
+        if known == "-I" || known == "-J" {
+            mark = arguments.get(at + 1).and_then(Word::known);
+        } else if known.starts_with("-i") || known.starts_with("--replace") {
+            mark = Some(known.trim_start_matches("--replace").trim_start_matches("-i").into());
+        } else if let Some(glued) = known.strip_prefix("-I") {
+            mark = Some(glued.to_owned());
+        }
+        if mark.is_some() {
+            break;
+        }
+    }
+    let mark = mark.map(|mark: String| mark.trim_start_matches('=').to_owned());
+    let mark = mark.map(|mark| if mark.is_empty() { "{}".to_owned() } else { mark });
+    let mut words = match &mark {
+        Some(mark) => replaced(arguments, mark),
+        None => arguments.to_vec(),
+    };
+    // The mark where it is named is no program.
+    if let (Some(mark), Some(at)) = (&mark, arguments.iter().position(is_replacing))
+        && arguments.get(at + 1).and_then(Word::known).as_ref() == Some(mark)
+        && let Some(named) = words.get_mut(at + 1)
+    {
+        *named = Word::text("");
+    }
+    words.push(Word::gap());
+    let programs = behind_options(arguments).into_iter();
+    worst(programs.map(|at| run(words.get(at..)?, None, By::Replacing, pattern, depth + 1)))
+}
+
+fn is_replacing(word: &Word) -> bool {
+    word.known().is_some_and(|word| word == "-I" || word == "-J")
+}
+
+/// The words with a gap in every place where a mark stands.
+fn replaced(words: &[Word], mark: &str) -> Vec<Word> {
+    let replace = |word: &Word| match word.known() {
+        Some(known) if known.contains(mark) => {
+            let mut pieces = Vec::new();
+            for (index, part) in known.split(mark).enumerate() {
+                if index > 0 {
+                    pieces.push(Piece::Gap { splits: false });
+                }
+                pieces.push(Piece::Text(part.to_owned()));
+            }
+            Word::of(pieces)
+        }
+        _ => word.clone(),
+    };
+    words.iter().map(replace).collect()
+}
+
+fn is_cluster(word: &str, letter: char) -> bool {
+    word.starts_with('-') && !word.starts_with("--") && word.contains(letter)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    No,
+    Maybe,
+    Yes,
+}
+
+impl Fit {
+    fn denial(self) -> Option<Denial> {
+        match self {
+            Fit::No => None,
+            Fit::Maybe => Some(Denial::Possible),
+            Fit::Yes => Some(Denial::Named),
+        }
+    }
+}
+
+/// Whether the words from there on begin as the rule does.
+fn starts(words: &[Word], at: usize, pattern: &CommandPattern) -> Fit {
+    let words = words.get(at..).unwrap_or_default();
+    let (Some((program, rest)), Some((name, wanted))) =
+        (words.split_first(), pattern.words.split_first())
+    else {
+        return Fit::No;
+    };
+    let below = format!("/{name}");
+    let named = fits(program, name, false).max(fits(program, &below, true));
+    match named {
+        Fit::No => Fit::No,
+        // It can become several words.
+        _ if program.splits() => Fit::Maybe,
+        _ => named.min(follow(rest, wanted)),
+    }
+}
+
+/// Whether arguments begin as wanted, behind options or not.
+fn follow(words: &[Word], wanted: &[String]) -> Fit {
+    let places = behind_options(words).into_iter();
+    let fit = |at| begin(words.get(at..).unwrap_or_default(), wanted);
+    let first = begin(words, wanted);
+    places.map(fit).max().unwrap_or(Fit::No).max(first)
+}
+
+/// Where the first word can be that is no option. An option can have a value.
+fn behind_options(words: &[Word]) -> Vec<usize> {
+    let option = |word: &Word| {
+        let text = match word.pieces.first() {
+            Some(Piece::Text(text)) => text.as_str(),
+            _ => "",
+        };
+        text.starts_with('-')
+    };
+    let mut found = Vec::new();
+    let (mut here, mut next) = (true, false);
+    for (at, word) in words.iter().enumerate() {
+        let reached = here;
+        (here, next) = (next, false);
+        match (reached, option(word)) {
+            (true, true) => (here, next) = (true, true),
+            (true, false) => found.push(at),
+            (false, _) => {}
+        }
+    }
+    found
+}
+
+/// Whether words begin as wanted, one by one.
+fn begin(words: &[Word], wanted: &[String]) -> Fit {
+    let mut fit = Fit::Yes;
+    for (at, next) in wanted.iter().enumerate() {
+        let Some(word) = words.get(at) else { return Fit::No };
+        match fits(word, next, false) {
+            Fit::No => return Fit::No,
+            // It can become several words.
+            _ if word.splits() => return Fit::Maybe,
+            found => fit = fit.min(found),
+        }
+    }
+    fit
+}
+
+/// Whether a word could be a text, or end with it.
+fn fits(word: &Word, text: &str, at_end: bool) -> Fit {
+    if let Some(known) = word.known() {
+        let same = if at_end { known.ends_with(text) } else { known == text };
+        return if same { Fit::Yes } else { Fit::No };
+    }
+    // None is a gap.
+    let mut pieces: Vec<Option<char>> = Vec::new();
+    for piece in &word.pieces {
+        match piece {
+            Piece::Text(text) => pieces.extend(text.chars().map(Some)),
+            Piece::Gap { splits } => {
+                pieces.push(None);
+                if *splits {
+                    break;
+                }
+            }
+        }
+    }
+    let text: Vec<Option<char>> =
+        at_end.then_some(None).into_iter().chain(text.chars().map(Some)).collect();
+    if unify(&pieces, &text) { Fit::Maybe } else { Fit::No }
+}
+
+/// Whether some text fits both of two patterns, in which None stands for any text.
+fn unify(one: &[Option<char>], other: &[Option<char>]) -> bool {
+    // `row[j]`: the rest of `one` and `other[j..]` can be the same.
+    let mut row = vec![false; other.len() + 1];
+    for i in (0..=one.len()).rev() {
+        let below = row.clone();
+        let end = i == one.len();
+        for j in (0..=other.len()).rev() {
+            let right = row.get(j + 1).copied().unwrap_or(false) && j < other.len();
+            let down = !end && below.get(j).copied().unwrap_or(false);
+            let across = !end && j < other.len() && below.get(j + 1).copied().unwrap_or(false);
+            let same = match (one.get(i), other.get(j)) {
+                (None, None) => true,
+                (Some(None), _) | (_, Some(None)) => {
+                    let gap = |side: Option<&Option<char>>| side == Some(&None);
+                    let by_one = gap(one.get(i)) && (down || right);
+                    let by_other = gap(other.get(j)) && (right || down);
+                    by_one || by_other
+                }
+                (Some(mine), Some(theirs)) => mine == theirs && across,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            if let Some(cell) = row.get_mut(j) {
+                *cell = same;
+            }
+        }
+    }
+    row.first().copied().unwrap_or(false)
+}
+
+#[cfg(test)]
+#[path = "denied_tests.rs"]
+mod tests;

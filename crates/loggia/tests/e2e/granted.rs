@@ -1,0 +1,111 @@
+//! A20: what "always" grants: in which directory, for whose prompts, and for how long.
+
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::oauth::register;
+use crate::served::{Served, text_message};
+
+const ANN: &[&str] = &["--scope", "read", "--scope", "prompt", "--scope", "approve"];
+
+struct Sender<'a> {
+    served: &'a Served,
+    token: Option<String>,
+}
+
+impl Sender<'_> {
+    async fn send(&self, message: Value) -> Value {
+        let params = json!({ "message": message, "configuration": { "blocking": true } });
+        match &self.token {
+            Some(token) => self.served.call_as(token, "/", "message/send", params).await,
+            None => self.served.call("message/send", params).await,
+        }
+    }
+
+    /// A prompt: its task.
+    async fn prompt(&self, id: &str, text: &str) -> Value {
+        let mut message = text_message(text);
+        message["messageId"] = id.into();
+        self.send(message).await["result"].clone()
+    }
+
+    /// An answer in words.
+    async fn answer(&self, task: &Value, id: &str, choice: &str) -> Value {
+        let mut message = text_message(choice);
+        message["messageId"] = id.into();
+        message["taskId"] = task["id"].clone();
+        self.send(message).await
+    }
+}
+
+fn state(task: &Value) -> &str {
+    task["status"]["state"].as_str().unwrap_or("none")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_grants_for_its_own_prompts_until_it_is_revoked() {
+    let machine = Machine::new();
+    let ann = register(&machine, "ann", ANN);
+    let served = Served::shared(&machine, &[]);
+    let owner = Sender { served: &served, token: None };
+    let ann = Sender { served: &served, token: Some(ann.token(&served).await) };
+
+    let task = ann.prompt("p1", "run echo hi").await;
+    assert_eq!(state(&task), "input-required", "{task}");
+    let refused = ann.answer(&task, "a1", "proceed_always_project").await;
+    let why = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("only for the user who runs Loggia"), "{refused}");
+    assert!(why.contains("proceed_once, proceed_always, cancel"), "{refused}");
+    let granted = ann.answer(&task, "a2", "proceed_always").await;
+    assert_eq!(state(&granted["result"]), "completed", "the question was still open: {granted}");
+
+    assert_eq!(state(&ann.prompt("p2", "run echo hi").await), "completed");
+    let listed = ann.prompt("p3", "/approvals").await.to_string();
+    assert!(listed.contains("for prompts of client:ann"), "{listed}");
+    let task = owner.prompt("p4", "run echo hi").await;
+    assert_eq!(state(&task), "input-required", "the owner has granted nothing");
+    let granted = owner.answer(&task, "a4", "proceed_always_project").await;
+    assert_eq!(state(&granted["result"]), "completed", "{granted}");
+    let listed = ann.prompt("p5", "/approvals").await.to_string();
+    assert!(!listed.contains("always in this workspace"), "{listed}");
+    let rules = machine.run(&["approvals", "list"]).out;
+    assert!(rules.contains("command `echo hi` in the workspace's root"), "{rules}");
+    let rule = rules.split(' ').next().unwrap();
+    let refused = ann.prompt("p6", &format!("/approvals revoke {rule}")).await;
+    assert_eq!(state(&refused), "failed", "{refused}");
+
+    // From the command line, while the session is open elsewhere: it holds before the next call.
+    assert_eq!(machine.run(&["approvals", "revoke", rule]).code, 0);
+    let task = owner.prompt("p7", "run echo hi").await;
+    assert_eq!(state(&task), "input-required", "{task}");
+    owner.answer(&task, "a7", "cancel").await;
+    assert_eq!(machine.run(&["clients", "revoke", "ann"]).code, 0);
+    let task = owner.prompt("p8", "run echo hi").await;
+    owner.answer(&task, "a8", "cancel").await;
+    let listed = owner.prompt("p9", "/approvals").await.to_string();
+    assert!(listed.contains("No rule is in force here"), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form() {
+    let machine = Machine::new();
+    machine.configure("[commands]\nallow = ['git status']\ndeny = ['touch *']\n");
+    // What git takes for a repository without being asked to.
+    machine.write("HEAD", "ref: refs/heads/main\n");
+    machine.write("objects/a", "");
+    machine.write("refs/a", "");
+    machine.write(
+        "config",
+        "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = \"echo > RAN; false\"\n",
+    );
+    let ran = machine.run(&["run", "run git status"]);
+    assert!(ran.out.contains("safe.bareRepository"), "{}{}", ran.out, ran.err);
+    assert_eq!(machine.read("RAN"), None);
+    for line in
+        ["$'\\x74ouch' X", "touch 2>&1 X", "t$@ouch X", "$(echo touch) X", "sh <<E\ntouch X\nE"]
+    {
+        let ran = machine.run(&["run", "--approve", "all", &format!("run {line}")]);
+        assert!(ran.out.contains("a rule forbids it"), "{line}: {}{}", ran.out, ran.err);
+        assert_eq!(machine.read("X"), None, "{line}");
+    }
+}
