@@ -321,14 +321,14 @@ impl Link {
                 self.present.send_replace(clients);
             }
             Update::Done { id, after, seq, task } => {
-                self.answer(id, Ok(Ack { after, seq, task }));
+                self.answer(id, Ok(Ack { after, seq, task, answered: None }));
             }
             // Our own answer, sent a second time because its acknowledgement was lost.
             Update::Refused { id, refusal: Refusal::AlreadyAnswered { by, choice, .. } }
                 if self.is_own(&by) && self.chose(id, &choice) =>
             {
                 let head = *self.head.borrow();
-                self.answer(id, Ok(Ack { after: head, seq: head, task: None }));
+                self.answer(id, Ok(Ack { after: head, seq: head, task: None, answered: None }));
             }
             Update::Refused { id, refusal } => {
                 self.answer(id, Err(SubmitError::Refused(refusal)));
