@@ -35,6 +35,8 @@ pub enum Command {
         task: TaskChoice,
         content: Content,
     },
+    /// A message to a task that exists: an answer in words, or the task's next prompt.
+    Reply(Reply),
     /// Keeps what became of a message that is to have no turn, as a task of its own.
     Screened {
         prompt: PromptId,
@@ -97,6 +99,50 @@ pub enum TaskChoice {
     Continue(TaskId),
     /// An existing task, over or not.
     Reopen(TaskId),
+}
+
+/// A message to a task that exists. Its words answer the question that is open when the message is decided. Words that
+/// would have answered the task's last question are refused, and the refusal says how that question was closed. Any
+/// other message is the task's next prompt, unless `otherwise` says something else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    pub prompt: PromptId,
+    pub task: TaskChoice,
+    pub content: Content,
+    pub otherwise: Otherwise,
+    pub late: Late,
+    /// The client may answer questions.
+    pub may_answer: bool,
+}
+
+/// What becomes of a reply that answers no question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Otherwise {
+    /// It is the next prompt.
+    Prompt,
+    /// It is the next prompt unless a question is open, which it has to answer then.
+    PromptUnlessAsked,
+    /// It is refused.
+    Refused,
+}
+
+/// How long a reply that names a choice of the last question is a late answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// Until the turn that asked has ended.
+    UntilTurnEnds,
+    /// Until the next turn of the task starts.
+    UntilNextTurn,
+}
+
+impl TaskChoice {
+    /// The task, where it has to exist already.
+    pub fn existing(&self) -> Option<&TaskId> {
+        match self {
+            TaskChoice::New | TaskChoice::Named(_) => None,
+            TaskChoice::Continue(task) | TaskChoice::Reopen(task) => Some(task),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,6 +261,8 @@ pub enum Refusal {
     Withdrawn { why: String, at: Millis },
     #[error("there is no such question in this session")]
     UnknownQuestion,
+    #[error("this message answers a question, and its client may not answer questions")]
+    MayNotAnswer,
     #[error(
         "the correlation id and the tool call id name different questions: send the correlation id that came \
          with the call, or none"

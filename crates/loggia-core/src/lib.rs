@@ -29,11 +29,13 @@ pub mod slash;
 pub mod task;
 pub mod timeout;
 pub mod transcript;
+pub mod words;
 
 pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
-    Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
+    Cancel, Command, Late, Otherwise, Proposal, Refusal, Reply, Report, SHELL_MARK, SHELL_TOOL,
+    Stamped, TaskChoice,
 };
 pub use content::{Content, Part};
 pub use event::{
@@ -51,9 +53,7 @@ pub use prices::{Amount, Price, Prices, Rate, UsageByModel};
 pub use repository::Repository;
 pub use session::effect::{Effect, effects};
 pub use session::stats::Stats;
-pub use session::{
-    AnsweredQuestion, Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary,
-};
+pub use session::{Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued, Session, Summary};
 pub use settings::{AgentName, Limits, ModelName, Settings, Workspace};
 pub use slash::custom::{CustomCommand, CustomCommands};
 pub use slash::{Slash, SlashCommand, SlashError};

@@ -5,6 +5,7 @@ pub mod apply;
 pub mod decide;
 pub mod effect;
 pub mod recover;
+mod reply;
 pub mod stats;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -83,15 +84,6 @@ pub struct OpenTurn {
     pub started: Seq,
     /// Calls that have not ended, in the order they were proposed.
     pub calls: Vec<OpenCall>,
-    /// The last question of this turn that somebody answered by naming a choice.
-    pub answered: Option<AnsweredQuestion>,
-}
-
-/// What a late answer in words can be recognised by.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AnsweredQuestion {
-    pub call: CallId,
-    pub choices: Vec<Choice>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -164,11 +156,13 @@ pub(crate) struct KnownTask {
     pub since: Seq,
     /// Of whatever began it.
     pub profile: Option<String>,
+    /// The question of its last turn that was closed last.
+    pub last_question: Option<CallId>,
 }
 
 impl KnownTask {
     pub fn new(since: Seq, profile: Option<String>) -> Self {
-        Self { waiting: 0, last: None, since, profile }
+        Self { waiting: 0, last: None, since, profile, last_question: None }
     }
 
     /// Opened, and still without a message.
@@ -183,6 +177,10 @@ pub(crate) struct ClosedQuestion {
     pub approval: ApprovalId,
     pub at: Millis,
     pub how: Closing,
+    /// What a late answer in words is recognised by.
+    pub choices: Vec<Choice>,
+    /// The details of a question to the user; generic ones without text for any other call.
+    pub details: Details,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -14,6 +14,7 @@ mod suite {
     mod own_line;
     mod policy;
     mod recovery;
+    mod replies;
     mod scenarios;
     mod simulation;
     mod slash;

@@ -1,7 +1,7 @@
 //! From an intent to the hub and back: a value, or frames. Knows no dialect and no transport.
 
+mod asked;
 mod frames;
-mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use loggia_core::{
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
-    A2aVersion, Answer, Answered, Asked, Condition, Delivery, Dialect, End, Extension, Frame,
-    FrameId, Intent, OpenTask, Projector, Prompt, Shown, View, WireError, coder, devtool, reply,
+    Answer, Answered, Asked, Condition, Delivery, Frame, FrameId, Intent, OpenTask, Projector,
+    Prompt, Shown, Subscription, TaskStream, View, WireError, coder, devtool, reply,
 };
 use serde_json::Value;
 
@@ -22,9 +22,8 @@ use crate::named::Recognised;
 use crate::projection::{Encoded, Reading};
 use crate::state::{Caller, Server, submit_error};
 
+use asked::asked_now;
 pub use frames::TaskFrames;
-use frames::Until;
-use words::{answer_in_words, asked_now};
 
 pub enum Reply {
     Value(Value),
@@ -201,24 +200,15 @@ impl Server {
                 self.session_for(wanted.as_ref(), settings, caller).await?
             }
         };
-        let answer = answer_in_words(&handle, &prompt, view).await?;
-        // Words are an answer, too, and need the same right.
-        if answer.is_some() && !caller.principal.scopes.approve {
-            return Err(out_of_scope("approve"));
-        }
         let named = prompt.named_task().cloned();
         let target = prompt.push.take();
         let callback = self.callback(&handle, &mut prompt.task, target, view, caller).await?;
-        if let Some(answer) = answer {
-            if let Some(callback) = callback {
-                callback.start();
-            }
-            return Box::pin(self.answer(answer, view, caller)).await;
-        }
         // Under a name that a client made, somebody else may have been faster.
         let by_client = matches!(prompt.task, TaskChoice::Named(_)).then(|| prompt.clone());
-        let Prompt { task, content, delivery, history, .. } = *prompt;
-        let command = Command::Prompt { prompt: SessionHandle::fresh_prompt(), task, content };
+        let (delivery, history) = (prompt.delivery, prompt.history);
+        // Words may be an answer, too, and need the same right then.
+        let may_answer = caller.principal.scopes.approve;
+        let command = prompt.command(view, SessionHandle::fresh_prompt(), may_answer);
         let origin = caller.origin.clone();
         let submitted = match callback {
             // Whoever waits for the outcome is woken once. A task that goes on has others to tell.
@@ -239,16 +229,23 @@ impl Server {
             }
             (Err(error), _) => return Err(error),
         };
+        let task = ack.task.clone().ok_or(Condition::Internal)?;
+        let shown = Shown { history, artifacts: true };
+        if let Some(call) = &ack.answered {
+            self.task_changed(&task);
+            let opening = Opening::of_answer(view, &ack, Question::Call(call.clone()));
+            let (handle, ack) = (&handle, &ack);
+            let due = Due { handle, view, task, ack, delivery, shown, opening };
+            return Box::pin(self.deliver(due)).await;
+        }
         if let Some(task) = &named {
             self.task_goes_on(task);
         }
-        let task = ack.task.clone().ok_or(Condition::Internal)?;
         if let Some(prompt) = by_client.filter(|prompt| prompt.session.is_some())
             && Box::pin(self.is_second(&handle, &task, caller)).await?
         {
             return Box::pin(self.late(prompt, view, caller)).await;
         }
-        let shown = Shown { history, artifacts: true };
         let (handle, ack, opening) = (&handle, &ack, Opening::InFrames);
         self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
     }
@@ -310,13 +307,7 @@ impl Server {
         let ack = submit(&handle, command, caller).await?;
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
         self.task_changed(&task);
-        // The extension's own exchange goes on with the call itself; everybody else gets the task.
-        let opening = match view {
-            _ if ack.seq == ack.after => Opening::After(to),
-            View { dialect: Dialect::Sdlc | Dialect::Coder, .. } => Opening::After(to),
-            View { dialect: Dialect::A2a03, extension: Extension::On } => Opening::After(to),
-            View { .. } => Opening::TaskAfter(to),
-        };
+        let opening = Opening::of_answer(view, &ack, to);
         let shown = Shown { history, artifacts: true };
         let (handle, ack) = (&handle, &ack);
         self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
@@ -355,37 +346,26 @@ impl Server {
         if !projection.reach(head).await {
             return Err(Condition::Restarting.into());
         }
-        // A place behind the end is none of this session: nothing would ever come after it.
-        let resume = resume.filter(|seen| seen.seq <= head);
-        // Events without a task in front of them are read from the first one on.
-        let resume = resume.or((view == View::SDLC).then(FrameId::default));
-        if let Some(seen) = resume {
-            let frames = projection.frames(seen);
-            let (closes_at, past) =
-                projection.look(|projector| (ended_at(projector, &task), projector.head()));
-            let (opening, until, over) = (None, Until::Over, false);
-            let shown = Seq::ZERO;
-            let frames = TaskFrames { opening, frames, task, until, over, closes_at, past, shown };
-            return Ok(Reply::Frames(frames));
-        }
-        let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
-        if opening.ends == Some(End::Terminal) && view.dialect.version() == A2aVersion::V1 {
-            return Err(Condition::NothingToFollow.into());
-        }
-        let opening = Some(Arc::new(opening));
-        let (until, over, closes_at, past) = (Until::Over, false, None, Seq::ZERO);
-        let shown = Seq::ZERO;
-        let frames = TaskFrames { opening, frames, task, until, over, closes_at, past, shown };
-        Ok(Reply::Frames(frames))
+        let (begins, closes_at, head) = projection.look(|projector| {
+            let begins = projector.subscription(&task, resume);
+            (begins, ended_at(projector, &task), projector.head())
+        });
+        let stream = TaskStream::of_subscription(task.clone());
+        Ok(Reply::Frames(match begins? {
+            Subscription::After(seen) => TaskFrames {
+                closes_at,
+                ..TaskFrames::new(projection.frames(seen), stream.resumed(head))
+            },
+            Subscription::Now => {
+                let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
+                TaskFrames { opening: Some(Arc::new(opening)), ..TaskFrames::new(frames, stream) }
+            }
+        }))
     }
 
     /// One place for three ways to deliver a result.
     pub(crate) async fn deliver(&self, due: Due<'_>) -> Result<Reply, WireError> {
-        let delivery = match (due.delivery, due.view.dialect) {
-            (Delivery::Unsaid, Dialect::Coder) => Delivery::WhenSettled,
-            (Delivery::Unsaid, _) => Delivery::AtOnce,
-            (said, _) => said,
-        };
+        let delivery = due.delivery.in_dialect(due.view.dialect);
         let Due { handle, view, ref task, ack, shown, .. } = due;
         if delivery == Delivery::AtOnce {
             let value = Box::pin(self.snapshot(handle, view, task, shown, ack.seq)).await?;
@@ -407,80 +387,35 @@ impl Server {
     async fn deliver_frames(&self, due: Due<'_>) -> Result<Reply, WireError> {
         let Due { handle, view, task, ack, delivery, shown, opening } = due;
         let projection = self.projection(handle, view);
-        let mut frames = TaskFrames {
-            opening: None,
-            frames: projection.frames(FrameId { seq: ack.after, k: u32::MAX }),
-            task,
-            until: Until::Settled,
-            over: false,
-            closes_at: None,
-            past: Seq::ZERO,
-            shown: Seq::ZERO,
-        };
+        let from = projection.frames(FrameId { seq: ack.after, k: u32::MAX });
+        let mut frames = TaskFrames::new(from, TaskStream::of_message(task.clone()));
         match opening {
             Opening::InFrames => {}
             Opening::Now => {
                 if !projection.reach(ack.seq).await {
                     return Err(Condition::Restarting.into());
                 }
-                let now = projection.opening(&frames.task).ok_or(Condition::TaskNotFound)?;
+                let now = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
                 (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
             }
-            Opening::After(to) => self.go_on(&projection, &mut frames, ack, &to).await?,
-            Opening::TaskAfter(to) if delivery != Delivery::Stream => {
-                self.go_on(&projection, &mut frames, ack, &to).await?;
-            }
+            Opening::After(to) => go_on(&projection, &mut frames, &task, ack, &to).await?,
             Opening::TaskAfter(to) => {
-                self.go_on(&projection, &mut frames, ack, &to).await?;
-                let (after, answered) = (frames.frames.cursor(), ack.seq);
-                let mut task = task_at(&projection, &frames.task, answered).await?;
-                // Whoever comes back with it has seen nothing of what follows.
-                (task.id, task.ends) = (after, None);
-                if let Some(last) = task.body.get_mut("final") {
-                    *last = false.into();
+                go_on(&projection, &mut frames, &task, ack, &to).await?;
+                if delivery == Delivery::Stream {
+                    let mut opening = task_at(&projection, &task, ack.seq).await?;
+                    // A reader that comes back with it has seen nothing of what follows.
+                    opening.id = frames.frames.cursor();
+                    frames.opening = Some(Arc::new(Encoded::new(handle.id(), opening)));
+                    frames.stream = frames.stream.clone().showing(ack.seq);
                 }
-                frames.opening = Some(Arc::new(Encoded::new(handle.id(), task)));
-                frames.shown = answered;
             }
         }
         if delivery == Delivery::Stream {
             return Ok(Reply::Frames(frames));
         }
         while frames.next().await?.is_some() {}
-        let value = projection.snapshot(&frames.task, shown).ok_or(Condition::TaskNotFound)?;
+        let value = projection.snapshot(&task, shown).ok_or(Condition::TaskNotFound)?;
         Ok(Reply::Value(reply::sent(view.dialect, value)))
-    }
-
-    /// Where the stream before an answer ended, its own goes on.
-    async fn go_on(
-        &self,
-        projection: &Reading,
-        frames: &mut TaskFrames,
-        ack: &Ack,
-        to: &Question,
-    ) -> Result<(), WireError> {
-        if !projection.reach(ack.seq).await {
-            return Err(Condition::Restarting.into());
-        }
-        match projection.look(|projector| projector.answered(to)) {
-            // As the shipped servers do it: they ask one question after the other.
-            Some(Answered { asked, .. })
-                if [View::SDLC, View::CODER].contains(&projection.view()) =>
-            {
-                frames.frames = projection.frames(asked);
-            }
-            Some(Answered { after, seq, .. }) => {
-                (frames.frames, frames.past) = (projection.frames(after), seq);
-            }
-            // Given long ago: the task as it is.
-            None if ack.seq == ack.after => {
-                let now = projection.opening(&frames.task).ok_or(Condition::TaskNotFound)?;
-                (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
-            }
-            None => {}
-        }
-        frames.closes_at = projection.look(|projector| ended_at(projector, &frames.task));
-        Ok(())
     }
 
     async fn snapshot(
@@ -578,15 +513,54 @@ pub(crate) enum Opening {
     TaskAfter(Question),
 }
 
-/// A task as an event left it, for the beginning of a stream. More follows, so it is not what ends it.
+impl Opening {
+    /// Of the stream of an answer.
+    fn of_answer(view: View, ack: &Ack, to: Question) -> Self {
+        // An answer that was given before gets its stream once more.
+        let again = ack.seq == ack.after;
+        match view.answer_opens_with_task() && !again {
+            true => Opening::TaskAfter(to),
+            false => Opening::After(to),
+        }
+    }
+}
+
+/// Where the stream before an answer ended, its own goes on.
+async fn go_on(
+    projection: &Reading,
+    frames: &mut TaskFrames,
+    task: &TaskId,
+    ack: &Ack,
+    to: &Question,
+) -> Result<(), WireError> {
+    if !projection.reach(ack.seq).await {
+        return Err(Condition::Restarting.into());
+    }
+    match projection.look(|projector| projector.answered(to)) {
+        Some(Answered { after, seq }) => {
+            frames.frames = projection.frames(after);
+            frames.stream = TaskStream::of_message(task.clone()).continued(seq);
+        }
+        // Given long ago: the task as it is.
+        None if ack.seq == ack.after => {
+            let now = projection.opening(task).ok_or(Condition::TaskNotFound)?;
+            (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
+        }
+        None => {}
+    }
+    frames.closes_at = projection.look(|projector| ended_at(projector, task));
+    Ok(())
+}
+
+/// A task as an event left it, for the beginning of a stream that goes on.
 async fn task_at(projection: &Reading, task: &TaskId, seq: Seq) -> Result<Frame, WireError> {
-    let now = projection.look(|now| (now.head() == seq).then(|| now.opening(task)));
+    let now = projection.look(|now| (now.head() == seq).then(|| now.beginning(task)));
     let then = match now {
         Some(now) => now,
         // It has gone on meanwhile.
         None => {
             let (handle, view) = (projection.handle(), projection.view());
-            Box::pin(alone::fold_to(handle, view, seq)).await?.opening(task)
+            Box::pin(alone::fold_to(handle, view, seq)).await?.beginning(task)
         }
     };
     then.ok_or_else(|| Condition::TaskNotFound.into())

@@ -4,12 +4,14 @@
 //! Names are found in the store's index like every other task. Two requests under one name meet in
 //! one session, whose writer lets one of them in.
 
-use loggia_core::{Cancel, Command, Exchange, SessionId, TaskChoice, TaskId, TaskState, TaskView};
+use loggia_core::{
+    Cancel, Command, Exchange, Refusal, SessionId, TaskChoice, TaskId, TaskState, TaskView,
+};
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::legacy::{name, request};
-use loggia_wire::{Condition, Dialect, Prompt, Shown, View, Violation, WireError};
+use loggia_wire::{Answers, Condition, Dialect, Prompt, Shown, View, Violation, WireError};
 
-use crate::dispatch::{Due, Opening, Reply};
+use crate::dispatch::{Due, Opening, Reply, submit};
 use crate::state::{Caller, Server, Shape, hub_error};
 
 /// What a message under a client's own name is.
@@ -40,7 +42,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<Recognised, WireError> {
         match self.session_of(&task, caller).await {
-            Ok(handle) => self.repeated(&handle, task, prompt, view).await,
+            Ok(handle) => self.repeated(&handle, task, prompt, view, caller).await,
             Err(WireError::Condition(Condition::TaskNotFound)) => Ok(Recognised::Goes(prompt)),
             Err(error) => Err(error),
         }
@@ -53,6 +55,7 @@ impl Server {
         task: TaskId,
         mut prompt: Box<Prompt>,
         view: View,
+        caller: &Caller,
     ) -> Result<Recognised, WireError> {
         let content = prompt.content.clone();
         let (state, difference) = self
@@ -60,23 +63,40 @@ impl Server {
                 (task.state, differs_from_all(task, &content))
             })
             .await?;
-        match (difference, state) {
-            (None, _) => {
-                let head = handle.head();
-                let ack = Ack { after: head, seq: head, task: Some(task.clone()) };
-                let shown = Shown { history: prompt.history, artifacts: true };
-                let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Now);
-                let due = Due { handle, view, task, ack, delivery, shown, opening };
-                Ok(Recognised::Again(self.deliver(due).await?))
-            }
-            (Some(_), TaskState::InputRequired) => {
-                prompt.task = TaskChoice::Continue(task);
-                // The task knows its session.
-                prompt.session = None;
-                Ok(Recognised::Goes(prompt))
-            }
-            (Some(violation), _) => Err(WireError::Invalid(violation)),
+        let Some(violation) = difference else {
+            return self.again(handle, task, &prompt, view).await;
+        };
+        prompt.task = TaskChoice::Continue(task.clone());
+        // It is an answer or a mistake: the task's name was given with another message.
+        prompt.answers = Answers::Only;
+        // The task knows its session.
+        prompt.session = None;
+        if state == TaskState::InputRequired {
+            return Ok(Recognised::Goes(prompt));
         }
+        let may_answer = caller.principal.scopes.approve;
+        let command = prompt.clone().command(view, SessionHandle::fresh_prompt(), may_answer);
+        match submit(handle, command, caller).await {
+            Ok(_) => self.again(handle, task, &prompt, view).await,
+            Err(WireError::Refused(Refusal::UnknownQuestion)) => Err(WireError::Invalid(violation)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What became of a message that was sent before.
+    async fn again(
+        &self,
+        handle: &SessionHandle,
+        task: TaskId,
+        prompt: &Prompt,
+        view: View,
+    ) -> Result<Recognised, WireError> {
+        let head = handle.head();
+        let ack = Ack { after: head, seq: head, task: Some(task.clone()), answered: None };
+        let shown = Shown { history: prompt.history, artifacts: true };
+        let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Now);
+        let due = Due { handle, view, task, ack, delivery, shown, opening };
+        Ok(Recognised::Again(self.deliver(due).await?))
     }
 
     /// The answer to a message whose name was taken while it was on its way.

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use bytes::Bytes;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{Follower, SessionHandle, StoreError};
-use loggia_wire::{End, Frame, FrameId, Projector, Shown, View, context};
+use loggia_wire::{End, Frame, FrameId, Mark, Projector, Shown, View, context};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -38,8 +38,10 @@ pub struct Encoded {
     /// JSON, the `result` of a response.
     pub body: Bytes,
     pub ends: Option<End>,
-    /// It stays in the task: whoever has the task of later has it.
+    /// Contained in every later snapshot of the task.
     pub stays: bool,
+    /// The whole task, not an update of it.
+    pub whole: bool,
     /// The frame as a follower of the session gets it on a WebSocket: the same text for all of
     /// them, and the only one in memory; `body` is a piece of it.
     pub followed: Utf8Bytes,
@@ -49,7 +51,7 @@ pub struct Encoded {
 
 impl Encoded {
     pub fn new(session: &SessionId, frame: Frame) -> Self {
-        let Frame { id, task, body, ends, stays } = frame;
+        let Frame { id, task, body, ends, stays, whole: is_task } = frame;
         let before = format!(
             "{{\"jsonrpc\":\"2.0\",\"method\":\"session/event\",\"params\":\
              {{\"contextId\":{},\"seq\":{},\"id\":\"{id}\",\"event\":",
@@ -60,7 +62,13 @@ impl Encoded {
         let followed = Utf8Bytes::from(format!("{before}{body}}}}}"));
         let whole = Bytes::from(followed.clone());
         let body = whole.slice(from..whole.len() - 2);
-        Self { id, task, body, ends, stays, followed, protobuf: OnceLock::new() }
+        let protobuf = OnceLock::new();
+        Self { id, task, body, ends, stays, whole: is_task, followed, protobuf }
+    }
+
+    /// What a stream decides by.
+    pub fn mark(&self) -> Mark {
+        Mark { id: self.id, ends: self.ends, stays: self.stays, whole: self.whole }
     }
 
     fn size(&self) -> usize {
@@ -195,6 +203,15 @@ impl Reading {
         let frames = self.frames(frame.id);
         drop(fold);
         Some((Encoded::new(&self.session, frame), frames))
+    }
+
+    /// What a reader that follows the whole session from now on is told first, and the frames that come after exactly
+    /// this state.
+    pub fn joining(&self) -> (Vec<Encoded>, FrameId) {
+        let fold = self.fold();
+        let (frames, last) = (fold.projector.joining(), fold.projector.last());
+        drop(fold);
+        (frames.into_iter().map(|frame| Encoded::new(&self.session, frame)).collect(), last)
     }
 
     /// All frames after `after`, then whatever comes.

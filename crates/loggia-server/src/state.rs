@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use loggia_core::{
-    AgentName, Command, CustomCommands, Level, Millis, Origin, Repository, SessionId, Settings,
-    Workspace,
+    AgentName, Command, CustomCommands, Level, Millis, Origin, Refusal, Repository, SessionId,
+    Settings, Workspace,
 };
 use loggia_session::{Hub, HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
 use loggia_wire::sdlc::types::Tool;
@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 
 use crate::auth::{OAuth, Principal};
 use crate::clones::ClonePolicy;
-use crate::dispatch::is_stream;
+use crate::dispatch::{is_stream, out_of_scope};
 use crate::guard::{StreamLimits, StreamPermit, Streams};
 use crate::hook::PromptHook;
 use crate::owned::{Created, NewName, Used};
@@ -450,6 +450,7 @@ async fn told(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireEr
 
 pub(crate) fn submit_error(error: SubmitError) -> WireError {
     match error {
+        SubmitError::Refused(Refusal::MayNotAnswer) => out_of_scope("approve"),
         SubmitError::Refused(refusal) => refusal.into(),
         SubmitError::Busy => Condition::Busy.into(),
         SubmitError::Stopped => Condition::Restarting.into(),

@@ -121,6 +121,7 @@ impl Stage {
 
 fn message(name: Option<&str>, task: TaskChoice, words: &str, delivery: Delivery) -> Intent {
     Intent::Prompt(Box::new(Prompt {
+        answers: loggia_wire::Answers::Maybe,
         session: name.map(SessionId::from),
         task,
         content: Content::text(words),

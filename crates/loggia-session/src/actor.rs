@@ -272,15 +272,25 @@ impl Actor {
             Control::Submit { command, origin, told, reply } => {
                 let prompt = match &command {
                     Command::Prompt { prompt, .. }
+                    | Command::Reply(loggia_core::Reply { prompt, .. })
                     | Command::Screened { prompt, .. }
                     | Command::Shell { prompt, .. } => Some(prompt.clone()),
                     _ => None,
                 };
                 let before = self.session.head();
+                let (answered, replied_to) = match &command {
+                    Command::Reply(reply) => {
+                        (self.session.asked_by_reply(reply), reply.task.existing().cloned())
+                    }
+                    _ => (None, None),
+                };
                 let result = self.decide(command, &origin, step).map(|()| Ack {
                     after: before,
                     seq: self.session.head(),
-                    task: prompt.and_then(|prompt| self.session.task_of(&prompt).cloned()),
+                    task: prompt
+                        .and_then(|prompt| self.session.task_of(&prompt).cloned())
+                        .or_else(|| answered.as_ref().and(replied_to)),
+                    answered,
                 });
                 step.replies.push((told, reply, result.map_err(SubmitError::from)));
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loggia_core::{Command, Origin, PromptId, Refusal, Seq, Session, SessionId, TaskId};
+use loggia_core::{CallId, Command, Origin, PromptId, Refusal, Seq, Session, SessionId, TaskId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::actor::bed::Bed;
@@ -38,6 +38,8 @@ pub struct Ack {
     pub after: Seq,
     pub seq: Seq,
     pub task: Option<TaskId>,
+    /// For a reply that answered a question, the call that the question was about.
+    pub answered: Option<CallId>,
 }
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

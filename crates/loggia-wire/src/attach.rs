@@ -64,6 +64,7 @@ impl Wish {
             }
             Command::Cancel { what } => Some(Wish::Cancel { what }),
             Command::Prompt { .. }
+            | Command::Reply(_)
             | Command::Open { .. }
             | Command::OpenTask { .. }
             | Command::Screened { .. }

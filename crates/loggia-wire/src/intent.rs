@@ -4,13 +4,12 @@
 //! the client may, whether the workspace is allowed is decided where that is known.
 
 use loggia_core::{
-    AnswerMessage, AnsweredQuestion, CallId, Choice, ChoiceId, Content, Details, Edit, Millis,
-    Part, Question, Repository, SessionId, TaskChoice, TaskId, TaskState,
+    AnswerMessage, ChoiceId, Command, Content, Edit, Late, Millis, Otherwise, PromptId, Question,
+    Reply, Repository, SessionId, TaskChoice, TaskId, TaskState,
 };
 use serde_json::Value;
 
-use crate::dialect::View;
-use crate::words::words_to_choice;
+use crate::dialect::{Dialect, Extension, View};
 
 /// A decoded request, and how its answer has to look.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,8 +79,7 @@ impl Intent {
     }
 }
 
-/// A message for the agent. To a task with an open question it may be an answer in words: see
-/// [`Prompt::answering`].
+/// A message for the agent. To a task with a question it may be an answer in words: see [`Prompt::command`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// None: the shared session, or a new one.
@@ -89,6 +87,7 @@ pub struct Prompt {
     /// `Reopen` with the extension, where a finished task goes on; `Continue` without.
     pub task: TaskChoice,
     pub content: Content,
+    pub answers: Answers,
     pub settings: Option<AgentSettings>,
     pub delivery: Delivery,
     pub push: Option<PushTarget>,
@@ -97,6 +96,17 @@ pub struct Prompt {
     pub output_modes: Vec<String>,
     /// Tasks the message refers to.
     pub references: Vec<TaskId>,
+}
+
+/// Whether a message to a task may be an answer in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Answers {
+    #[default]
+    Maybe,
+    /// The client says that it is a prompt.
+    Never,
+    /// The task takes no further prompt.
+    Only,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -230,45 +240,50 @@ pub struct RunSlash {
 impl Prompt {
     /// The task this message goes on with. A name for a new one is none.
     pub fn named_task(&self) -> Option<&TaskId> {
-        match &self.task {
-            TaskChoice::New | TaskChoice::Named(_) => None,
-            TaskChoice::Continue(task) | TaskChoice::Reopen(task) => Some(task),
+        self.task.existing()
+    }
+
+    /// What the session is asked to do. To a task that exists, the session decides whether the message answers its
+    /// question, comes too late for that, or is its next prompt.
+    pub fn command(self, view: View, prompt: PromptId, may_answer: bool) -> Command {
+        let Prompt { task, content, answers, .. } = self;
+        let otherwise = match answers {
+            Answers::Only => Otherwise::Refused,
+            Answers::Maybe | Answers::Never if view.has_form_for_answers() => Otherwise::Prompt,
+            Answers::Maybe | Answers::Never => Otherwise::PromptUnlessAsked,
+        };
+        // A task of the shipped SDLC server waits for its next message when a turn has ended, and "yes" may be one.
+        let late = match view.dialect {
+            Dialect::Coder => Late::UntilTurnEnds,
+            _ => Late::UntilNextTurn,
+        };
+        match task.existing().is_some() && answers != Answers::Never {
+            true => Command::Reply(Reply { prompt, task, content, otherwise, late, may_answer }),
+            false => Command::Prompt { prompt, task, content },
         }
     }
+}
 
-    /// This message read as the answer to a question that somebody else has just answered: words
-    /// that name one of its choices and say nothing else.
-    pub fn answering_late(&self, question: &AnsweredQuestion) -> Option<Answer> {
-        let by_choice = Details::Generic { text: String::new() };
-        self.answering(&question.call, &question.choices, &by_choice)
+impl View {
+    /// Whether a client can answer otherwise than in words. Its words are a prompt where they answer nothing.
+    fn has_form_for_answers(self) -> bool {
+        match self.dialect {
+            Dialect::Sdlc | Dialect::Coder => true,
+            Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1 | Dialect::Legacy => {
+                self.extension == Extension::On
+            }
+        }
     }
+}
 
-    /// This message read as the answer to an open question: what a client without the extension
-    /// sends. None where it holds more than words, or words that are no answer.
-    pub fn answering(
-        &self,
-        call: &CallId,
-        choices: &[Choice],
-        details: &Details,
-    ) -> Option<Answer> {
-        let only_words = self.content.parts.iter().all(|part| matches!(part, Part::Text { .. }));
-        let text = self.content.to_text();
-        let (choice, edit) =
-            only_words.then(|| words_to_choice(&text, choices, details)).flatten()?;
-        Some(Answer {
-            session: self.session.clone(),
-            task: self.named_task().cloned(),
-            to: Question::Call(call.clone()),
-            choice,
-            // Words of its own say it themselves.
-            message: Some(AnswerMessage {
-                id: self.content.message.clone(),
-                text: edit.is_none().then_some(text),
-            }),
-            edit,
-            digest: None,
-            delivery: self.delivery,
-            history: self.history,
-        })
+impl Delivery {
+    /// What a client gets that did not say.
+    #[must_use]
+    pub fn in_dialect(self, dialect: Dialect) -> Delivery {
+        match (self, dialect) {
+            (Delivery::Unsaid, Dialect::Coder) => Delivery::WhenSettled,
+            (Delivery::Unsaid, _) => Delivery::AtOnce,
+            (said, _) => said,
+        }
     }
 }

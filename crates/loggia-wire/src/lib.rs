@@ -34,8 +34,8 @@ pub mod reply;
 pub mod rest;
 pub mod sdlc;
 mod send;
+pub mod stream;
 pub mod time;
-pub mod words;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
@@ -43,13 +43,14 @@ pub use dialect::{
     check_version, decode, decode_method, dialect_of, dialect_of_version, methods, streams,
 };
 pub use intent::{
-    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
-    PushTarget, RunSlash, StatusFilter, Written,
+    AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask,
+    Prompt, PushTarget, RunSlash, StatusFilter, Written,
 };
 pub use jsonrpc::{Body, Call, Id};
+pub use loggia_core::words::words_to_choice;
 pub use project::{Answered, End, Frame, FrameId, Projector, Shown};
 pub use refuse::{
     Condition, ErrorObject, RpcCode, Status, Violation, WireError, closed_door_code, refuse,
     refused_at_the_door, status,
 };
-pub use words::words_to_choice;
+pub use stream::{Mark, Subscription, TaskStream};

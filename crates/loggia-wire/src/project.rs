@@ -16,15 +16,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use loggia_core::{
-    ApprovalId, CallId, CallOutcome, Envelope, Event, Level, MessageId, Origin, PromptId, Question,
-    Seq, SessionId, Settings, Surface, TaskArtifact, TaskId, TaskState, TaskView, Tasks, TurnId,
-    Usage,
+    ApprovalId, CallId, CallOutcome, Envelope, Event, Exchange, Level, MessageId, Origin, PromptId,
+    Question, Seq, SessionId, Settings, Surface, TaskArtifact, TaskId, TaskState, TaskView, Tasks,
+    TurnId, Usage, slash,
 };
 use serde_json::Value;
 
 use crate::context;
-use crate::dialect::{Dialect, Extension, View};
+use crate::dialect::{A2aVersion, Dialect, Extension, View};
 use crate::intent::HistoryLength;
+use crate::refuse::Condition;
+use crate::stream::Subscription;
 use crate::{a2a1, a2a03, coder, legacy, proto03, reply, sdlc};
 use calls::Calls;
 use update::{Place, Update};
@@ -59,8 +61,10 @@ pub struct Frame {
     /// The `result` of a JSON-RPC response, the `data` of an HTTP+JSON stream.
     pub body: Value,
     pub ends: Option<End>,
-    /// It stays in the task: whoever has the task of later has it.
+    /// Contained in every later snapshot of the task.
     pub stays: bool,
+    /// The whole task, not an update of it.
+    pub whole: bool,
 }
 
 /// Where the stream of an answer goes on.
@@ -68,8 +72,6 @@ pub struct Frame {
 pub struct Answered {
     /// Where the stream before it ended.
     pub after: FrameId,
-    /// Where the task asked last before it: maybe more than once since then.
-    pub asked: FrameId,
     /// The answer itself.
     pub seq: Seq,
 }
@@ -79,8 +81,6 @@ pub struct Answered {
 struct Waiting {
     /// Where the stream of its latest request ended.
     since: FrameId,
-    /// The last question.
-    asked: FrameId,
     /// There was an answer, whose stream has not ended.
     answered: bool,
 }
@@ -195,6 +195,8 @@ pub(crate) struct Step<'a> {
     pub running: bool,
     /// Some turn is open: what comes now waits.
     pub busy: bool,
+    /// The task was over before this event.
+    pub was_over: bool,
     /// The turn that this event belongs to, or ends.
     pub turn: Option<&'a TurnId>,
     /// An artifact of the name that this event publishes was there before.
@@ -232,6 +234,11 @@ impl Projector {
         self.last.seq
     }
 
+    /// The place of the last frame, or of the last event where that gave none.
+    pub fn last(&self) -> FrameId {
+        self.last
+    }
+
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
     }
@@ -245,6 +252,7 @@ impl Projector {
             body: self.render(&task, envelope, update),
             ends: update.ends().or_else(|| self.ends_at_once(&task, update)),
             stays: update.stays(),
+            whole: matches!(update, Update::Task),
         });
         frames.collect()
     }
@@ -290,6 +298,69 @@ impl Projector {
         self.answers.iter().rev().find(named).map(|(_, _, answered)| *answered)
     }
 
+    /// Where a subscription to a task begins. `seen` is the last frame that the reader has seen.
+    pub fn subscription(
+        &self,
+        task: &TaskId,
+        seen: Option<FrameId>,
+    ) -> Result<Subscription, Condition> {
+        let view = self.tasks.get(task).ok_or(Condition::TaskNotFound)?;
+        // A place behind the end is none of this session: nothing would ever come after it.
+        if let Some(seen) = seen.filter(|seen| seen.seq <= self.head()) {
+            return Ok(Subscription::After(seen));
+        }
+        // Events without a task in front of them are read from the first one on.
+        if self.view == View::SDLC {
+            return Ok(Subscription::After(FrameId::default()));
+        }
+        if let Some(before) = self.command_after(view) {
+            return Ok(Subscription::After(before));
+        }
+        match view.state.is_over() && self.view.dialect.version() == A2aVersion::V1 {
+            true => Err(Condition::NothingToFollow),
+            false => Ok(Subscription::Now),
+        }
+    }
+
+    /// The frame before the first one of a task that is a slash command. A client of `command/execute` learns the
+    /// task's id when the command may have ended already, and is still to get its output as updates (S1 §3.3).
+    fn command_after(&self, view: &TaskView) -> Option<FrameId> {
+        let mut prompts = view.history.iter().filter_map(|said| match said {
+            Exchange::Prompt { prompt, content, .. } => Some((prompt, content)),
+            _ => None,
+        });
+        let (prompt, content) = prompts.next()?;
+        let is_command = !matches!(slash::read_content(content), slash::Reading::Message);
+        (is_command && prompts.next().is_none()).then(|| self.prompted_after(prompt)).flatten()
+    }
+
+    /// What a reader that follows the whole session from now on has to know: the task that waits for an answer, with
+    /// its open questions as updates.
+    pub fn joining(&self) -> Vec<Frame> {
+        let task = self.tasks.running().and_then(|task| self.tasks.get(task));
+        let Some(view) = task.filter(|view| view.state == TaskState::InputRequired) else {
+            return Vec::new();
+        };
+        let (id, at) = (self.last, view.updated);
+        let place = Place { session: &self.session, task: &view.id, at, model: &self.model };
+        let asked = match (self.view.dialect, self.view.extension) {
+            (Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1, Extension::On) => {
+                tool::ask_again(&self.calls, id.seq)
+            }
+            // The task says it all.
+            _ => Vec::new(),
+        };
+        let asked = asked.iter().map(|update| Frame {
+            id,
+            task: view.id.clone(),
+            body: self.written(&place, update),
+            ends: update.ends(),
+            stays: update.stays(),
+            whole: false,
+        });
+        self.opening(&view.id).into_iter().chain(asked).collect()
+    }
+
     /// The task as it is now: what a poll gets.
     pub fn snapshot(&self, task: &TaskId, shown: Shown) -> Option<Value> {
         let shape = self.shape(self.tasks.get(task)?, shown);
@@ -325,7 +396,17 @@ impl Projector {
         let view = self.tasks.get(task)?;
         let body = self.opened(view);
         let (id, task, ends) = (self.last, task.clone(), End::of(view.state));
-        Some(Frame { id, task, body, ends, stays: true })
+        Some(Frame { id, task, body, ends, stays: true, whole: true })
+    }
+
+    /// The same where more follows in any case: nothing in it says that it is the last one.
+    pub fn beginning(&self, task: &TaskId) -> Option<Frame> {
+        let frame = self.opening(task)?;
+        let body = match self.view.dialect {
+            Dialect::Legacy => legacy::project::begun(frame.body),
+            _ => frame.body,
+        };
+        Some(Frame { body, ends: None, ..frame })
     }
 
     fn opened(&self, view: &TaskView) -> Value {
@@ -352,25 +433,29 @@ impl Projector {
 
     fn render(&self, task: &TaskId, envelope: &Envelope, update: &Update) -> Value {
         let place = Place { session: &self.session, task, at: envelope.at, model: &self.model };
-        let view = self.tasks.get(task);
+        self.written(&place, update)
+    }
+
+    fn written(&self, place: &Place<'_>, update: &Update) -> Value {
+        let view = self.tasks.get(place.task);
         match (update, self.view.dialect) {
             (Update::Task, _) => view.map_or(Value::Null, |view| self.opened(view)),
             (Update::Status(status), Dialect::Legacy) => {
-                view.map_or(Value::Null, |view| legacy::project::status(&place, view, status))
+                view.map_or(Value::Null, |view| legacy::project::status(place, view, status))
             }
             (Update::Piece(piece), Dialect::Legacy) => {
                 view.map_or(Value::Null, |view| legacy::project::piece(view, piece))
             }
             (Update::Written { body, .. }, _) => body.clone(),
-            (Update::Status(status), Dialect::A2a1) => a2a1::project::status(&place, status),
-            (Update::Status(status), Dialect::Proto03) => proto03::project::status(&place, status),
-            (Update::Piece(piece), Dialect::Proto03) => proto03::project::piece(&place, piece),
-            (Update::Piece(piece), Dialect::A2a1) => a2a1::project::piece(&place, piece),
+            (Update::Status(status), Dialect::A2a1) => a2a1::project::status(place, status),
+            (Update::Status(status), Dialect::Proto03) => proto03::project::status(place, status),
+            (Update::Piece(piece), Dialect::Proto03) => proto03::project::piece(place, piece),
+            (Update::Piece(piece), Dialect::A2a1) => a2a1::project::piece(place, piece),
             (Update::Status(status), Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder) => {
-                a2a03::project::status(&place, status)
+                a2a03::project::status(place, status)
             }
             (Update::Piece(piece), Dialect::A2a03 | Dialect::Sdlc | Dialect::Coder) => {
-                a2a03::project::piece(&place, piece)
+                a2a03::project::piece(place, piece)
             }
         }
     }
@@ -382,11 +467,15 @@ impl Projector {
         let busy = before.is_some();
         let published_before = self.has_published(envelope);
         let task = self.task_of(envelope).or(before);
+        let was_over = task
+            .as_ref()
+            .and_then(|task| self.tasks.get(task))
+            .is_some_and(|view| view.state.is_over());
         self.fold_session(envelope);
         self.tasks.apply(envelope);
         self.calls.apply(envelope);
         // What is told to a client is not for the one whose turn it is.
-        let heard = task.is_some() && !opens_a_stream(&envelope.origin);
+        let heard = task.is_some() && !is_by_client(&envelope.origin);
         let notices = self.notices(envelope, heard);
         let task = task?;
         self.note_request(&task, envelope);
@@ -408,6 +497,7 @@ impl Projector {
                 spoken: &mut self.spoken,
                 running: self.tasks.running() == Some(&task),
                 busy,
+                was_over,
                 turn: turn_of(&envelope.event),
                 published_before,
                 notices,
@@ -458,11 +548,10 @@ impl Projector {
         for (id, update) in &numbered {
             self.last = *id;
             if update.ends() == Some(End::InputRequired) {
+                // Streams ended with the first one.
                 let before = self.waiting.get(task).filter(|waiting| !waiting.answered);
-                // The first one: streams have ended by then.
                 let since = before.map_or(*id, |waiting| waiting.since);
-                let waiting = Waiting { since, asked: *id, answered: false };
-                self.waiting.insert(task.clone(), waiting);
+                self.waiting.insert(task.clone(), Waiting { since, answered: false });
             }
         }
         numbered
@@ -476,11 +565,11 @@ impl Projector {
         }
         if let Event::ApprovalAnswered { approval, call, .. } = &envelope.event {
             let waiting = self.waiting.get_mut(task);
-            let (after, asked) = waiting.map_or((before, before), |waiting| {
-                waiting.answered |= opens_a_stream(&envelope.origin);
-                (waiting.since, waiting.asked)
+            let after = waiting.map_or(before, |waiting| {
+                waiting.answered |= is_by_client(&envelope.origin);
+                waiting.since
             });
-            let answered = Answered { after, asked, seq: envelope.seq };
+            let answered = Answered { after, seq: envelope.seq };
             remember(&mut self.answers, (approval.clone(), call.clone(), answered));
         }
         if matches!(envelope.event, Event::TurnEnded { .. }) {
@@ -571,7 +660,7 @@ fn remember<T>(kept: &mut VecDeque<T>, item: T) {
 
 /// Whether it is by a client which may read what comes of it as a stream. The answer of a terminal or of the time-out
 /// ends nobody's wait for the next one.
-fn opens_a_stream(origin: &Origin) -> bool {
+fn is_by_client(origin: &Origin) -> bool {
     match origin.surface {
         Surface::A2a | Surface::Sdlc | Surface::Legacy => true,
         Surface::Cli

@@ -279,6 +279,7 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             Refusal::NotAChoice { offered, .. } => vec![("offered", offered.join(", "))],
             Refusal::OwnerOnly { instead, .. } => vec![("offered", instead.join(", "))],
             Refusal::UnknownQuestion
+            | Refusal::MayNotAnswer
             | Refusal::MixedQuestion
             | Refusal::UnfitEdit { .. }
             | Refusal::DetailsChanged
@@ -321,6 +322,7 @@ fn refusal_row(refusal: &Refusal) -> Row {
         Refusal::AlreadyAnswered { .. } => own(PARAMS, "already-answered", 400),
         Refusal::Withdrawn { .. } => own(PARAMS, "question-withdrawn", 400),
         Refusal::UnknownQuestion => own(PARAMS, "unknown-question", 400),
+        Refusal::MayNotAnswer => own(NOT_PERMITTED, "scope", 403),
         Refusal::MixedQuestion => own(PARAMS, "mixed-question", 400),
         Refusal::NotAChoice { .. } => own(PARAMS, "not-a-choice", 400),
         Refusal::OwnerOnly { .. } => own(PARAMS, "owner-only", 403),

@@ -8,7 +8,7 @@ use crate::coder;
 use crate::devtool::{self, decode::Confirmation};
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::{
-    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
+    AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
 };
 use crate::read::{Read, violation};
 use crate::refuse::WireError;
@@ -49,7 +49,9 @@ pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Rea
         None => {
             check_text("message.parts", &draft.parts)?;
             let settings = settings(&draft)?;
-            Intent::Prompt(Box::new(prompt(draft, view.extension, settings)))
+            let answers = devtool::decode::answers("message.metadata", draft.metadata.as_ref())?;
+            let prompt = prompt(draft, view.extension, settings);
+            Intent::Prompt(Box::new(Prompt { answers, ..prompt }))
         }
     };
     let asked = Asked { view, intent };
@@ -135,6 +137,7 @@ fn prompt(draft: Draft, extension: Extension, settings: Option<AgentSettings>) -
             metadata: draft.metadata.map(devtool::decode::without_servers),
             profile: (extension == Extension::On).then(|| devtool::PROFILE.to_owned()),
         },
+        answers: Answers::default(),
         settings,
         delivery,
         push,

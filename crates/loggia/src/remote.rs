@@ -351,7 +351,7 @@ impl Link {
                 self.present.send_replace(clients);
             }
             Update::Done { id, after, seq, task } => {
-                self.answer(id, Ok(Ack { after, seq, task }));
+                self.answer(id, Ok(Ack { after, seq, task, answered: None }));
             }
             Update::Refused { id, refusal } => {
                 self.answer(id, Err(SubmitError::Refused(refusal)));

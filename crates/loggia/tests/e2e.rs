@@ -83,6 +83,8 @@ mod push;
 mod questions;
 #[path = "e2e/refused.rs"]
 mod refused;
+#[path = "e2e/replies.rs"]
+mod replies;
 #[path = "e2e/screen.rs"]
 mod screen;
 #[path = "e2e/screens.rs"]

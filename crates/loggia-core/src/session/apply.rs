@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::call::{CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
-use crate::id::{CallId, TaskId};
+use crate::id::{ApprovalId, CallId, TaskId};
 use crate::policy::{Policy, Scope};
 use crate::session::{
-    AnsweredQuestion, ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall,
-    OpenTurn, Opened, Queued, RECENT_TURNS, RecentTurn, Session,
+    ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall, OpenTurn, Opened,
+    Queued, RECENT_TURNS, RecentTurn, Session,
 };
 use crate::task::TaskState;
 
@@ -98,8 +98,10 @@ impl Session {
                     guest,
                     started: envelope.seq,
                     calls: Vec::new(),
-                    answered: None,
                 });
+                if let Some(known) = self.tasks.get_mut(task) {
+                    known.last_question = None;
+                }
             }
             Event::TurnEnded { outcome, .. } => {
                 if let Some(turn) = self.turn.take() {
@@ -142,29 +144,23 @@ impl Session {
                 }
             }
             Event::ApprovalAnswered { approval, call, choice, edit, details, .. } => {
-                let mut answered = None;
+                let how = Closing::Answered {
+                    choice: choice.clone(),
+                    edit: edit.clone(),
+                    by: envelope.origin.clone(),
+                };
+                let mut closed = closed_question(approval, envelope, how);
                 if let Some(open) = self.open_call_mut(call) {
-                    // Any words answer a question to the user, so none of them can be told late.
-                    let by_choice = !matches!(open.details, Details::Question { .. });
-                    let asked = open.approval.take().filter(|_| by_choice);
-                    answered = asked.map(|asked| asked.choices);
+                    closed.details = read_by_words(&open.details);
+                    closed.choices =
+                        open.approval.take().map(|asked| asked.choices).unwrap_or_default();
                     open.choice = Some(choice.clone());
                     open.edit = edit.clone();
                     if let Some(details) = details {
                         open.details = details.clone();
                     }
                 }
-                if let Some(turn) = &mut self.turn {
-                    let question = |choices| AnsweredQuestion { call: call.clone(), choices };
-                    turn.answered = answered.map(question);
-                }
-                let how = Closing::Answered {
-                    choice: choice.clone(),
-                    edit: edit.clone(),
-                    by: envelope.origin.clone(),
-                };
-                let closed = ClosedQuestion { approval: approval.clone(), at: envelope.at, how };
-                self.closed_questions.insert(call.clone(), closed);
+                self.close_question(call, closed);
             }
             Event::CallStarted { call, authority } => {
                 if let (Authority::Typed { .. }, Some(turn)) = (authority, &mut self.turn) {
@@ -180,10 +176,14 @@ impl Session {
                     let index = turn.calls.iter().position(|open| open.id == *call)?;
                     Some(turn.calls.remove(index))
                 });
-                if let Some(approval) = ended.and_then(|call| call.approval) {
+                if let Some((open, approval)) =
+                    ended.and_then(|mut open| open.approval.take().map(|asked| (open, asked)))
+                {
                     let how = Closing::Withdrawn { why: outcome.summary().to_owned() };
-                    let closed = ClosedQuestion { approval: approval.id, at: envelope.at, how };
-                    self.closed_questions.insert(call.clone(), closed);
+                    let mut closed = closed_question(&approval.id, envelope, how);
+                    closed.details = read_by_words(&open.details);
+                    closed.choices = approval.choices;
+                    self.close_question(call, closed);
                 }
             }
             Event::TextAppended { .. }
@@ -201,6 +201,14 @@ impl Session {
 
     fn open_call_mut(&mut self, call: &CallId) -> Option<&mut OpenCall> {
         self.turn.as_mut()?.calls.iter_mut().find(|open| open.id == *call)
+    }
+
+    fn close_question(&mut self, call: &CallId, closed: ClosedQuestion) {
+        self.closed_questions.insert(call.clone(), closed);
+        let task = self.turn.as_ref().map(|turn| &turn.task);
+        if let Some(known) = task.and_then(|task| self.tasks.get_mut(task)) {
+            known.last_question = Some(call.clone());
+        }
     }
 
     fn settle_task(&mut self, task: &TaskId, state: TaskState) {
@@ -242,6 +250,28 @@ impl Session {
                 .as_ref()
                 .map_or_else(String::new, |opened| opened.workspace.path().to_owned()),
         };
+    }
+}
+
+fn closed_question(approval: &ApprovalId, envelope: &Envelope, how: Closing) -> ClosedQuestion {
+    let details = Details::Generic { text: String::new() };
+    ClosedQuestion {
+        approval: approval.clone(),
+        at: envelope.at,
+        how,
+        choices: Vec::new(),
+        details,
+    }
+}
+
+/// As much of the details as reading words needs. A diff can be large, and no word depends on it.
+fn read_by_words(details: &Details) -> Details {
+    match details {
+        Details::Question { .. } => details.clone(),
+        Details::Execute { .. }
+        | Details::Edit(_)
+        | Details::Mcp { .. }
+        | Details::Generic { .. } => Details::Generic { text: String::new() },
     }
 }
 

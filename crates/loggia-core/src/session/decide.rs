@@ -19,14 +19,14 @@ use crate::session::{
 };
 use crate::timeout::OnTimeout;
 
-type Decision = Result<Vec<Event>, Refusal>;
+pub(super) type Decision = Result<Vec<Event>, Refusal>;
 
 /// What somebody answers.
-struct Answer<'a> {
-    to: &'a Question,
-    choice: &'a ChoiceId,
-    edit: Option<&'a Edit>,
-    message: Option<&'a AnswerMessage>,
+pub(super) struct Answer<'a> {
+    pub to: &'a Question,
+    pub choice: &'a ChoiceId,
+    pub edit: Option<&'a Edit>,
+    pub message: Option<&'a AnswerMessage>,
 }
 
 // Positions in a command's supply of fresh ids, so that one decision never gives two things one id.
@@ -58,6 +58,7 @@ impl Session {
             Command::Prompt { prompt, task, content } => {
                 self.prompt(prompt, task, content, false, fresh)
             }
+            Command::Reply(reply) => self.reply(reply, origin, fresh),
             Command::Screened { prompt, task, content, screening } => {
                 self.screened(prompt, task, content, screening, fresh)
             }
@@ -107,7 +108,7 @@ impl Session {
         Ok(closed.into_iter().chain([Event::TaskOpened { task, profile }]).collect())
     }
 
-    fn prompt(
+    pub(super) fn prompt(
         &self,
         prompt: &PromptId,
         choice: &TaskChoice,
@@ -171,7 +172,7 @@ impl Session {
         }
     }
 
-    fn answer(
+    pub(super) fn answer(
         &self,
         answer: &Answer<'_>,
         digest: Option<&str>,
@@ -179,6 +180,8 @@ impl Session {
         fresh: &Fresh,
     ) -> Decision {
         let Answer { to, choice, edit, message } = *answer;
+        // A refusal changes nothing, so an edit beside it is ignored.
+        let edit = edit.filter(|_| choice.proceeds());
         let asked = self.open_approvals().find(|(call, approval)| to.is(&call.id, &approval.id));
         let Some((call, approval)) = asked else {
             return self.answer_too_late(to, choice, edit, origin);
@@ -231,7 +234,7 @@ impl Session {
     }
 
     /// The question is not open: tell the loser who won, or recognise the winner's retry.
-    fn answer_too_late(
+    pub(super) fn answer_too_late(
         &self,
         to: &Question,
         choice: &ChoiceId,
@@ -590,7 +593,6 @@ fn edited(
             Err(unfit("the answer's text is missing"))
         }
         (_, None) => Ok(None),
-        (_, Some(_)) if !choice.proceeds() => Err(unfit("a refusal changes nothing")),
         (Details::Edit(diff), Some(Edit::File { content })) => {
             Ok(Some(Details::Edit(diff.with_new(content))))
         }

@@ -1,9 +1,9 @@
-//! What a reader of one task gets of a session's frames, and where it ends.
+//! The frames of one request, read from a projection. Which they are, and where they end, is the wire's to say.
 
 use std::sync::Arc;
 
-use loggia_core::{Seq, SessionId, TaskId};
-use loggia_wire::{Condition, End, WireError};
+use loggia_core::{Seq, SessionId};
+use loggia_wire::{Condition, TaskStream, WireError};
 
 use crate::projection::{Encoded, Frames};
 
@@ -11,26 +11,16 @@ use crate::projection::{Encoded, Frames};
 pub struct TaskFrames {
     pub(super) opening: Option<Arc<Encoded>>,
     pub(super) frames: Frames,
-    pub(super) task: TaskId,
-    pub(super) until: Until,
-    pub(super) over: bool,
+    pub(super) stream: TaskStream,
     /// The task was over already when the reader came: nothing more comes after this event.
     pub(super) closes_at: Option<Seq>,
-    /// What ended up to here is past: the task has gone on since, or it is over at `closes_at`.
-    pub(super) past: Seq,
-    /// What stays in a task is in the opening up to here.
-    pub(super) shown: Seq,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
-    /// The task is over or asks: the answer opens the next stream.
-    Settled,
-    /// The task is over.
-    Over,
 }
 
 impl TaskFrames {
+    pub(super) fn new(frames: Frames, stream: TaskStream) -> Self {
+        Self { opening: None, frames, stream, closes_at: None }
+    }
+
     pub fn session(&self) -> &SessionId {
         self.frames.projection().handle().id()
     }
@@ -38,49 +28,20 @@ impl TaskFrames {
     /// The next frames of the task; None at the end. An error ends the stream.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, WireError> {
         if let Some(opening) = self.opening.take() {
-            self.over = self.ends(&opening);
+            self.stream.open(opening.mark());
             return Ok(Some(vec![opening]));
         }
-        while !self.over {
+        while !self.stream.is_over() {
             if self.closes_at.is_some_and(|seq| self.frames.has_all_up_to(seq)) {
                 return Ok(None);
             }
             let Ok(batch) = self.frames.next().await else { return Err(Condition::Storage.into()) };
-            let Some(batch) = batch else { return Err(Condition::Restarting.into()) };
-            let mut mine = Vec::new();
-            for frame in batch {
-                if !self.is_new(&frame) {
-                    continue;
-                }
-                self.over = self.ends(&frame);
-                mine.push(frame);
-                if self.over {
-                    break;
-                }
-            }
-            if !mine.is_empty() {
-                return Ok(Some(mine));
+            let Some(mut batch) = batch else { return Err(Condition::Restarting.into()) };
+            batch.retain(|frame| self.stream.takes(&frame.task, frame.mark()));
+            if !batch.is_empty() {
+                return Ok(Some(batch));
             }
         }
         Ok(None)
-    }
-
-    fn is_new(&self, frame: &Encoded) -> bool {
-        let seq = frame.id.seq;
-        let shown = frame.stays && seq <= self.shown;
-        // A question that ends nothing any more, where it would be taken for the end.
-        let asked = frame.ends == Some(End::InputRequired) && self.until == Until::Settled;
-        frame.task == self.task && !shown && !(asked && seq <= self.past)
-    }
-
-    fn ends(&self, frame: &Encoded) -> bool {
-        if frame.id.seq <= self.past {
-            return false;
-        }
-        match (frame.ends, self.until) {
-            (None, _) | (Some(End::InputRequired), Until::Over) => false,
-            (Some(End::InputRequired | End::Terminal), Until::Settled)
-            | (Some(End::Terminal), Until::Over) => true,
-        }
     }
 }

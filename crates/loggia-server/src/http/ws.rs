@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
+use loggia_session::SessionHandle;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
     Body, Call, Condition, Dialect, Extension, FrameId, Id, View, Violation, WireError,
@@ -81,7 +82,7 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         && let Some(id) = query.wanted(&server)
         && let Ok(handle) = server.session(&id, &caller).await
     {
-        query.after = Some(FrameId { seq: handle.head(), k: u32::MAX });
+        query.joined = joined(&server, &handle).await;
     }
     let time = server.limits.silence;
     upgrade.answer(time, async move |socket| {
@@ -121,6 +122,25 @@ struct Query {
     name: Option<String>,
     /// What the header, or `?A2A-Version=`, says that will be spoken here; None: either.
     version: Option<String>,
+    /// Where a client that names no place begins, taken with its upgrade.
+    joined: Option<Joined>,
+}
+
+/// The place of a client that follows a session from now on, and what it is told first: the open question.
+#[derive(Clone)]
+struct Joined {
+    told: Texts,
+    after: FrameId,
+}
+
+/// None: the session has stopped.
+async fn joined(server: &Server, handle: &SessionHandle) -> Option<Joined> {
+    let projection = server.projection(handle, VIEW);
+    if !projection.reach(handle.head()).await {
+        return None;
+    }
+    let (frames, after) = projection.joining();
+    Some(Joined { told: frames.into_iter().map(|frame| frame.followed).collect(), after })
 }
 
 impl Query {
@@ -332,7 +352,7 @@ impl Connection {
     async fn join(&mut self) {
         let query = self.query.clone();
         let Some(wanted) = query.wanted(&self.server) else { return };
-        if let Err(error) = self.follow(&wanted, query.after).await {
+        if let Err(error) = self.follow(&wanted, query.after, query.joined.clone()).await {
             self.refuse(Id::NULL, &error).await;
         }
     }
@@ -410,12 +430,17 @@ impl Connection {
             Value::String(text) => Some(cursor(text).ok_or_else(|| no_place("params.after"))?),
             other => Some(cursor(&other.to_string()).ok_or_else(|| no_place("params.after"))?),
         };
-        self.follow(&SessionId::from(id), after).await?;
+        self.follow(&SessionId::from(id), after, None).await?;
         Ok(json!({ "contextId": id }))
     }
 
-    /// Sends every frame of a session from a cursor on; without one, from now on.
-    async fn follow(&mut self, id: &SessionId, after: Option<FrameId>) -> Result<(), WireError> {
+    /// Sends every frame of a session from a cursor on; without one, the open question and every frame from now on.
+    async fn follow(
+        &mut self,
+        id: &SessionId,
+        after: Option<FrameId>,
+        joined: Option<Joined>,
+    ) -> Result<(), WireError> {
         if !self.caller.principal.scopes.read {
             return Err(out_of_scope("read"));
         }
@@ -426,13 +451,20 @@ impl Connection {
             return Err(WireError::Invalid(Violation { field: "after".to_owned(), why }));
         }
         let projection = self.server.projection(&handle, VIEW);
-        let frames = projection.frames(after.unwrap_or(now));
+        let begins = match (after, joined) {
+            (Some(after), _) => Joined { told: Vec::new(), after },
+            (None, Some(joined)) => joined,
+            (None, None) => {
+                self::joined(&self.server, &handle).await.ok_or(Condition::Restarting)?
+            }
+        };
+        let frames = projection.frames(begins.after);
         let (outbox, session) = (self.outbox.clone(), id.clone());
         let (key, open) = (Key::session(id.as_str()), Arc::new(()));
         let still = Arc::downgrade(&open);
         // Who follows it anew gets nothing more of the old way.
         self.stop(&key).await;
-        self.run(key, follow(frames, session, outbox, open))?.open = still;
+        self.run(key, follow(begins.told, frames, session, outbox, open))?.open = still;
         Ok(())
     }
 
@@ -574,11 +606,15 @@ fn result(id: &Id, frame: &Encoded) -> Utf8Bytes {
 
 /// Every frame of a session, with its place; and the word that no more will come.
 async fn follow(
+    told: Texts,
     mut frames: Frames,
     session: SessionId,
     outbox: mpsc::Sender<Texts>,
     open: Arc<()>,
 ) {
+    if !told.is_empty() && outbox.send(told).await.is_err() {
+        return;
+    }
     while let Ok(Some(batch)) = frames.next().await {
         let texts = batch.iter().map(|frame| frame.followed.clone()).collect();
         if outbox.send(texts).await.is_err() {

@@ -16,11 +16,6 @@ pub(crate) struct Callback {
 }
 
 impl Callback {
-    /// For a task that exists: what happens from now on can be told.
-    pub fn start(self) {
-        self.outbox.start(&self.registered.registration);
-    }
-
     /// Submits the message that it came with. Goes on without us: a client that hangs up at the
     /// wrong moment still gets its calls for a prompt that was accepted.
     pub async fn submit(

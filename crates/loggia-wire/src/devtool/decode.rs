@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{CODER_AGENT, is_ours};
 use crate::commands;
-use crate::intent::{AgentSettings, Intent, RunSlash, Written};
+use crate::intent::{AgentSettings, Answers, Intent, RunSlash, Written};
 use crate::read::{Fields, Read, violation};
 
 const PATH_LIMIT: usize = 4096;
@@ -123,6 +123,19 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
         }
     }
     Ok(None)
+}
+
+/// Whether the sender says that a message is a prompt: `"prompt": true` under the extension's name. Without it, the
+/// words of a message to a task may be an answer.
+pub(crate) fn answers(at: &str, metadata: Option<&Value>) -> Read<Answers> {
+    let Some(metadata) = metadata else { return Ok(Answers::Maybe) };
+    let fields = Fields::of(at, metadata)?;
+    let keyed = fields.names().find(|name| is_ours(name)).and_then(|name| fields.get(name));
+    let Some(keyed) = keyed.filter(|keyed| keyed.is_object()) else { return Ok(Answers::Maybe) };
+    match Fields::of(format!("{at}.settings"), keyed)?.flag("prompt")? {
+        Some(true) => Ok(Answers::Never),
+        Some(false) | None => Ok(Answers::Maybe),
+    }
 }
 
 pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::{STREAM, name, request};
 use crate::dialect::{Dialect, Extension, View};
-use crate::intent::{AgentSettings, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget};
+use crate::intent::{
+    AgentSettings, Answers, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
+};
 use crate::jsonrpc::Call;
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
@@ -112,6 +114,7 @@ fn sent(
             metadata: params.as_object().map(request::kept),
             profile: None,
         },
+        answers: Answers::default(),
         settings: Some(settings),
         delivery,
         push: push.map(|config| push_target(&config)).transpose()?,

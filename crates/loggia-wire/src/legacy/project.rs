@@ -26,6 +26,14 @@ pub(crate) fn streamed_task(shape: &Shape<'_>) -> Value {
     value_of(&Task { history: None, r#final: Some(settled), ..whole(shape) })
 }
 
+/// The same of a stream that goes on, whatever the task's state.
+pub(crate) fn begun(mut task: Value) -> Value {
+    if let Some(last) = task.get_mut("final") {
+        *last = false.into();
+    }
+    task
+}
+
 fn whole(shape: &Shape<'_>) -> Task {
     let request = request::of_task(shape.view);
     let member = |name: &str| request.and_then(|sent| sent.get(name)).cloned();

@@ -10,8 +10,9 @@ use super::{End, Spoken, Step};
 
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
-        Event::TaskOpened { .. } | Event::PromptAccepted { .. } | Event::PromptScreened { .. } => {
-            vec![Update::Task]
+        Event::TaskOpened { .. } | Event::PromptScreened { .. } => vec![Update::Task],
+        Event::PromptAccepted { .. } => {
+            [Update::Task].into_iter().chain(waits_again(step).then(|| changed(step))).collect()
         }
         Event::TurnStarted { .. } => [changed(step)].into_iter().chain(noted(step)).collect(),
         Event::TaskClosed { .. } => vec![changed(step)],
@@ -83,6 +84,11 @@ fn response_end(step: &Step<'_>) -> Option<Update> {
         append: true,
         last: true,
     }))
+}
+
+/// A task that was over has to wait for its turn. A stream that does not begin here gets no task, so it is told apart.
+pub(super) fn waits_again(step: &Step<'_>) -> bool {
+    step.was_over && step.busy
 }
 
 /// One question at a time: words can only answer the one that was read.

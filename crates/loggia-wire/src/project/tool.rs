@@ -4,9 +4,11 @@
 //! PENDING. Where several calls wait for an answer, answering one repeats the others: a client
 //! that reads one stream a request must hear of them.
 
-use loggia_core::{CallId, CallOutcome, Event, Level, Part, Seq, TaskState};
+use loggia_core::{CallId, CallOutcome, Details, Event, Level, Part, Seq, TaskState};
+use serde_json::Value;
 
 use super::calls::{Calls, OpenCall};
+use super::plain::waits_again;
 use super::question::{published, response_id, response_text, sources_text};
 use super::update::{Piece, Said, Status, Update, value_of};
 use super::{End, Notice, Step};
@@ -19,8 +21,11 @@ use crate::dialect::Dialect;
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
+        // First: the stream of the message begins with it.
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } | Event::PromptScreened { .. } => {
-            updates.push(Update::Task);
+            updates.insert(0, Update::Task);
+            let accepted = matches!(step.envelope.event, Event::PromptAccepted { .. });
+            updates.extend((accepted && waits_again(step)).then(|| changed(step)));
         }
         Event::TurnStarted { .. } | Event::TaskClosed { .. } => {
             updates.push(changed(step));
@@ -42,9 +47,6 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             updates.push(spoken(step, EventKind::Thought, said));
         }
         Event::ApprovalAsked { call, .. } => updates.extend(asked(step, call)),
-        Event::ApprovalAnswered { call, details, .. } => {
-            updates.extend(details.as_ref().and_then(|_| edited(step, call)));
-        }
         Event::CallStarted { call, .. } => updates.extend(started(step, call)),
         Event::CallOutput { call, .. } => updates.extend(printed(step, call)),
         Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
@@ -69,6 +71,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         | Event::UsageReported { .. }
         | Event::ContextCompacted { .. }
         | Event::CallProposed { .. }
+        | Event::ApprovalAnswered { .. }
         | Event::Unknown => {}
     }
     updates
@@ -90,12 +93,6 @@ fn asked(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
     call.announced = true;
     let pending = update(step.envelope.seq, state, call, pending(call));
     [Some(pending), waiting(step.calls)].into_iter().flatten().collect()
-}
-
-/// Everybody sees what will run before it runs.
-fn edited(step: &mut Step<'_>, call: &CallId) -> Option<Update> {
-    let call = step.calls.get_mut(call)?;
-    Some(update(step.envelope.seq, step.task.state, call, pending(call)))
 }
 
 fn started(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
@@ -143,7 +140,7 @@ fn announced(seq: Seq, state: TaskState, call: &mut OpenCall) -> Option<Update> 
 }
 
 /// The questions that are still open, for the stream that an answer to another one opened.
-fn ask_again(calls: &Calls, seq: Seq) -> Vec<Update> {
+pub(super) fn ask_again(calls: &Calls, seq: Seq) -> Vec<Update> {
     let open = calls.open_questions();
     let mut updates: Vec<Update> =
         open.map(|call| update(seq, TaskState::InputRequired, call, pending(call))).collect();
@@ -239,12 +236,31 @@ fn tool_call(call: &OpenCall, status: ToolCallStatus) -> ToolCall {
         status,
         tool_name: call.tool.clone(),
         description: Some(call.title.clone()),
-        input_parameters: object(&call.input),
+        input_parameters: object(&as_it_runs(call)),
         live_content: None,
         output: None,
         error: None,
         confirmation_request: None,
     }
+}
+
+/// The input of a call, with the change of the person who approved it.
+fn as_it_runs(call: &OpenCall) -> Value {
+    let mut input = call.input.clone();
+    let edited = call.answer.as_ref().is_some_and(|answer| answer.edited);
+    let Some(members) = input.as_object_mut().filter(|_| edited) else { return input };
+    match &call.details {
+        // A tool that takes no whole file has no member for one; the extension calls it `new_content`.
+        Details::Edit(diff) => {
+            let member = if members.contains_key("content") { "content" } else { "new_content" };
+            members.insert(member.to_owned(), diff.new.as_str().into());
+        }
+        Details::Execute { command, .. } => {
+            members.insert("command".to_owned(), command.as_str().into());
+        }
+        Details::Mcp { .. } | Details::Question { .. } | Details::Generic { .. } => {}
+    }
+    input
 }
 
 fn spoken(step: &Step<'_>, kind: EventKind, said: Said) -> Update {

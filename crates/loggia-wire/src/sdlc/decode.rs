@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::a2a03;
 use crate::coder;
-use crate::devtool::decode::{agent_settings, settings, without_servers};
+use crate::devtool::decode::{agent_settings, answers, settings, without_servers};
 use crate::dialect::View;
 use crate::intent::{
     AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, OpenTask, Prompt, RunSlash,
@@ -100,10 +100,12 @@ fn prompt(
     at: &str,
 ) -> Read<Intent> {
     check_text(at, &content.parts)?;
+    let answers = answers(&format!("{at}.metadata"), content.metadata.as_ref())?;
     Ok(Intent::Prompt(Box::new(Prompt {
         session: named.session,
         task: named.task.map_or(TaskChoice::New, TaskChoice::Reopen),
         content,
+        answers,
         settings,
         delivery: Delivery::Stream,
         push: None,

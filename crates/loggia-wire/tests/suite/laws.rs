@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use loggia_core::{Envelope, Event, Seq, Session, TaskId, TaskState, Tasks};
 use loggia_wire::{
-    A2aVersion, Dialect, End, Extension, Frame, FrameId, HistoryLength, Projector, Shown, View,
-    reply,
+    A2aVersion, Dialect, End, Extension, Frame, FrameId, HistoryLength, Projector, Shown,
+    TaskStream, View, reply,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -352,34 +352,126 @@ fn a_clock_that_goes_back_silences_nobody() {
     assert_eq!(last["live_content"], "one\ntwo\n");
 }
 
-/// Reading one stream a request, as S1's clients do, misses nothing: every frame is in one.
-#[test]
-fn the_stream_of_an_answer_goes_on_where_the_last_one_ended() {
-    let log = super::logs::two_files();
-    let view = View { dialect: Dialect::A2a03, extension: Extension::On };
-    let whole = project(&log, view);
-    let mut starts = vec![(FrameId::default(), Seq::ZERO)];
-    let mut projector = fresh(view);
-    for envelope in &log {
+/// A client of one task that reads one stream a request: the streams of its prompt and of its answers, in order, and
+/// where the last of them ended.
+fn streams(log: &[Envelope], view: View, task: &TaskId) -> Option<(Vec<Vec<Frame>>, FrameId)> {
+    let whole = project(log, view);
+    let (mut projector, mut starts) = (fresh(view), Vec::new());
+    for envelope in log {
+        let running = projector.tasks().running().cloned();
         projector.fold(envelope);
-        if let Event::ApprovalAnswered { call, .. } = &envelope.event {
-            let to = loggia_core::Question::Call(call.clone());
-            let answered = projector.answered(&to).unwrap();
-            starts.push((answered.after, answered.seq));
+        let stream = TaskStream::of_message(task.clone());
+        match &envelope.event {
+            Event::PromptAccepted { prompt, task: of, .. } if of == task => {
+                starts.push((projector.prompted_after(prompt)?, stream));
+            }
+            Event::ApprovalAnswered { call, .. } if running.as_ref() == Some(task) => {
+                let answered = projector.answered(&loggia_core::Question::Call(call.clone()))?;
+                starts.push((answered.after, stream.continued(answered.seq)));
+            }
+            _ => {}
         }
     }
-    let mut seen: Vec<FrameId> = Vec::new();
-    for (start, answer) in starts {
-        let ahead = whole.iter().filter(|frame| frame.id > start);
-        for frame in ahead {
-            seen.push(frame.id);
-            // The second question came when the first stream had ended.
-            if frame.ends.is_some() && frame.id.seq > answer {
-                break;
+    let mut end = FrameId::default();
+    let read = starts.into_iter().map(|(after, mut stream)| {
+        let ahead = whole.iter().filter(|frame| frame.id > after);
+        let read: Vec<Frame> =
+            ahead.filter(|frame| stream.takes(&frame.task, frame.mark())).cloned().collect();
+        end = read.last().map_or(end, |last| last.id.max(end));
+        read
+    });
+    let read = read.collect();
+    Some((read, end))
+}
+
+/// Reading one stream a request, as clients of S1 and S2 do, misses nothing: every update is in one of them, and in no
+/// more than one, but for questions that were overtaken by an answer.
+fn check_streams(log: &[Envelope], view: View, task: &TaskId) {
+    let Some((read, end)) = streams(log, view, task) else { return };
+    let seen: Vec<FrameId> = read.concat().iter().map(|frame| frame.id).collect();
+    let mut once = seen.clone();
+    once.sort();
+    once.dedup();
+    assert_eq!(once.len(), seen.len(), "{view:?}: a frame is in two streams");
+    for frame in project(log, view).iter().filter(|frame| frame.task == *task && frame.id <= end) {
+        let overtaken = frame.ends == Some(End::InputRequired);
+        assert!(seen.contains(&frame.id) || overtaken, "{view:?}: in no stream: {}", frame.body);
+    }
+}
+
+#[test]
+fn the_stream_of_an_answer_goes_on_where_the_last_one_ended() {
+    let mut parallel = super::script::Script::new();
+    let task = parallel.prompt("Write two files");
+    let calls = [parallel.write("a.txt", "a\n"), parallel.write("b.txt", "b\n")];
+    for call in &calls {
+        parallel.answer("ann", call, "proceed_once", None).unwrap();
+        parallel.succeed(call, super::script::written("a.txt", "a\n"));
+    }
+    parallel.finish();
+    for view in View::ALL {
+        check_streams(&super::logs::two_files(), view, &first_task(&super::logs::two_files()));
+        check_streams(&parallel.log, view, &task);
+    }
+}
+
+fn first_task(log: &[Envelope]) -> TaskId {
+    let accepted = log.iter().find_map(|envelope| match &envelope.event {
+        Event::PromptAccepted { task, .. } => Some(task.clone()),
+        _ => None,
+    });
+    accepted.expect("a prompt")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The same for every log: of tasks with one message, whose client gives all answers.
+    #[test]
+    fn every_update_is_in_one_stream(log in log()) {
+        let mut prompts: HashMap<TaskId, usize> = HashMap::new();
+        for envelope in &log {
+            if let Event::PromptAccepted { task, .. } | Event::TaskOpened { task, .. } = &envelope.event {
+                *prompts.entry(task.clone()).or_default() += 1;
+            }
+        }
+        for view in View::ALL {
+            for task in prompts.iter().filter(|(_, count)| **count == 1).map(|(task, _)| task) {
+                check_streams(&log, view, task);
             }
         }
     }
-    assert_eq!(seen, whole.iter().map(|frame| frame.id).collect::<Vec<_>>(), "each in one of them");
+
+    /// Clients keep one task for each stream: wherever a stream begins and whatever others send to its task, at most its
+    /// first frame is a whole task.
+    #[test]
+    fn a_stream_has_one_task_and_it_comes_first(log in log()) {
+        for view in View::ALL {
+            let whole = project(&log, view);
+            let tasks: HashSet<&TaskId> = whole.iter().map(|frame| &frame.task).collect();
+            for task in tasks {
+                let from_anywhere = whole.iter().map(|frame| frame.id);
+                let begins = from_anywhere.chain([FrameId::default()]).flat_map(|after| {
+                    let message = TaskStream::of_message(task.clone());
+                    let watch = TaskStream::of_subscription(task.clone());
+                    let resumed = watch.clone().resumed(Seq(after.seq.0 + 3));
+                    [message.clone(), message.continued(after.seq), watch, resumed].map(|it| (after, it))
+                });
+                for (after, mut stream) in begins {
+                    let ahead = whole.iter().filter(|frame| frame.id > after);
+                    let read: Vec<&Frame> =
+                        ahead.filter(|frame| stream.takes(&frame.task, frame.mark())).collect();
+                    prop_assert!(read.iter().skip(1).all(|frame| !frame.whole));
+                    prop_assert!(read.iter().all(|frame| frame.whole == is_whole(view, frame)));
+                }
+            }
+        }
+    }
+}
+
+/// By its body.
+fn is_whole(view: View, frame: &Frame) -> bool {
+    view != View::SDLC && is_task(frame)
 }
 
 /// The stream of a prompt begins with its task, also where the task has been running.
@@ -394,6 +486,24 @@ fn the_stream_of_a_prompt_begins_with_its_task() {
             let after = projector.prompted_after(&prompt.into()).unwrap();
             let first = whole.iter().find(|frame| frame.id > after).unwrap();
             assert!(is_task(first));
+        }
+    }
+}
+
+/// The task in front of an answer's stream is never its last frame, in whatever way a dialect says that.
+#[test]
+fn a_stream_that_goes_on_begins_with_no_end() {
+    let log = super::logs::two_files();
+    for view in View::ALL {
+        let mut projector = fresh(view);
+        for envelope in &log {
+            projector.fold(envelope);
+            let Some(task) = projector.tasks().iter().next() else { continue };
+            let (beginning, opening) =
+                (projector.beginning(&task.id).unwrap(), projector.opening(&task.id).unwrap());
+            assert_eq!(beginning.ends, None);
+            assert_ne!(beginning.body["final"], true, "{view:?}");
+            assert_eq!(beginning.body["id"], opening.body["id"]);
         }
     }
 }

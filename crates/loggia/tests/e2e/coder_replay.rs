@@ -64,6 +64,13 @@ const EVENTS: &[(&str, usize, &str, &str)] = &[
     (
         "two",
         1,
+        "+tool-call-confirmation call-2 awaiting_approval",
+        "the second question is told where it was asked, and again behind the answer to the first",
+    ),
+    ("two", 1, "-tool-call-confirmation call-2 awaiting_approval", "as above"),
+    (
+        "two",
+        1,
         "-tool-call-update call-1 success",
         "calls run side by side: the first may end before the second is answered, or after",
     ),

@@ -17,6 +17,15 @@ steps = [
   { text = "I've created hello.txt." },
 ]
 [[rule]]
+contains = "make two"
+steps = [
+  { calls = [
+    { tool = "write_file", input = { path = "a.txt", content = "a\n" } },
+    { tool = "write_file", input = { path = "b.txt", content = "b\n" } },
+  ] },
+  { text = "Both." },
+]
+[[rule]]
 steps = [ { text = "Yes." } ]
 "#;
 
@@ -154,6 +163,25 @@ async fn the_event_flow_example_over_the_wire() {
         let resumed = sdlc.message(json!({ "taskId": task })).header("Last-Event-ID", &event.id);
         assert_eq!(sdlc.served.stream(resumed, usize::MAX).await, whole[seen + 1..]);
     }
+}
+
+/// Two calls in one reply: a client that goes from stream to stream gets every event, the second call's PENDING too.
+#[tokio::test]
+async fn nothing_of_a_second_call_is_between_two_streams() {
+    let sdlc = Sdlc::start(&[]);
+    let task = sdlc.open().await;
+    let first = sdlc.say(json!({ "taskId": task, "userMessage": "make two" })).await;
+    let second = sdlc.confirm(&task, &call_of(&first), true).await;
+    let third = sdlc.confirm(&task, &call_of(&second), true).await;
+    let read = [first, second, third].concat();
+    let whole = sdlc.say(json!({ "taskId": task })).await;
+    // A state that was overtaken before the stream began is no end of it, and is not told.
+    let overtaken = |event: &&Event| line(event) != "state-change: input-required";
+    let read: Vec<&Event> = read.iter().filter(overtaken).collect();
+    let whole: Vec<&Event> = whole[1..].iter().filter(overtaken).collect();
+    assert_eq!(read, whole);
+    let pending = read.iter().filter(|event| line(event) == "tool-call-update: PENDING").count();
+    assert_eq!(pending, 2, "{read:#?}");
 }
 
 /// A task without a message is there, submitted, also after a crash; and its message finds it.

@@ -125,6 +125,8 @@ pub(super) fn informed(
     current: bool,
 ) -> Lawful {
     let answer = asked.and_then(|asked| asked.answer.as_ref());
+    // A refusal changes nothing, whatever edit comes with it.
+    let edit = edit.filter(|_| choice.proceeds());
     match (told, answer) {
         (Ok(_), Some(won)) => {
             let own = won.by == *origin && won.choice == *choice && won.edit.as_ref() == edit;

@@ -1,9 +1,10 @@
-//! An answer in words, for clients that do not speak the extension.
+//! An answer in words, for clients that have no other form of one.
 //!
 //! Reads only what is plainly an answer. "yes" never means more than this once; a sentence that
 //! merely begins with "no" is not a refusal, it is a sentence.
 
-use loggia_core::{Choice, ChoiceId, Details, Edit};
+use crate::approval::{Choice, ChoiceId, Edit};
+use crate::call::Details;
 
 const YES: &[&str] = &[
     "yes",

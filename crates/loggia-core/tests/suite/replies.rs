@@ -1,0 +1,162 @@
+//! Messages to a task that may be answers in words: which question they answer, when they come too late, and when they
+//! are prompts.
+
+use loggia_core::{
+    Access, Cancel, ChoiceId, Command, Content, Details, Event, Late, Mode, Origin, Otherwise,
+    Proposal, Question, Refusal, Reply, Report, TaskChoice, TaskId, TurnOutcome,
+};
+use serde_json::json;
+
+use super::generate::{World, client, open, settings};
+
+/// A session in which a call asks.
+fn asking(details: Details) -> (World, TaskId) {
+    let mut world = World::default();
+    world.submit(client(0), open(settings(Mode::Ask, Vec::new()))).unwrap();
+    let (prompt, content) = ("one".into(), Content::text("go"));
+    world.submit(client(0), Command::Prompt { prompt, task: TaskChoice::New, content }).unwrap();
+    let task = world.session.turn().unwrap().task.clone();
+    let proposal = Proposal {
+        message: "message".into(),
+        tool: "tool".into(),
+        title: "Do it".into(),
+        access: if matches!(details, Details::Question { .. }) {
+            Access::Ask
+        } else {
+            Access::Execute
+        },
+        input: json!({}),
+        details,
+    };
+    report(&mut world, Report::Propose { call: "call".into(), proposal });
+    (world, task)
+}
+
+fn report(world: &mut World, report: Report) {
+    let turn = world.session.turn().unwrap().id.clone();
+    world.submit(Origin::agent(), Command::Report { turn, report }).unwrap();
+}
+
+fn finish(world: &mut World) {
+    report(world, Report::Finish { outcome: TurnOutcome::Completed });
+}
+
+fn command() -> Details {
+    Details::Execute { command: "make".into(), directory: "/".into() }
+}
+
+fn question() -> Details {
+    Details::Question { text: "Which?".into(), options: vec!["red".into(), "blue".into()] }
+}
+
+fn reply(task: &TaskId, text: &str) -> Reply {
+    Reply {
+        prompt: format!("reply-{text}").as_str().into(),
+        task: TaskChoice::Reopen(task.clone()),
+        content: Content::text(text),
+        otherwise: Otherwise::Prompt,
+        late: Late::UntilNextTurn,
+        may_answer: true,
+    }
+}
+
+/// What became of a reply, in a word.
+fn told(world: &mut World, by: u8, reply: Reply) -> &'static str {
+    let before = world.log.len();
+    match world.submit(client(by), Command::Reply(reply)) {
+        Ok(_) => match world.log.get(before).map(|added| &added.event) {
+            Some(Event::ApprovalAnswered { .. }) => "answer",
+            Some(Event::PromptAccepted { .. }) => "prompt",
+            None => "nothing new",
+            Some(other) => panic!("{other:?}"),
+        },
+        Err(Refusal::AlreadyAnswered { .. }) => "already answered",
+        Err(Refusal::Withdrawn { .. }) => "withdrawn",
+        Err(Refusal::NotAChoice { .. }) => "not a choice",
+        Err(Refusal::TaskOver) => "task over",
+        Err(Refusal::UnknownQuestion) => "unknown question",
+        Err(Refusal::MayNotAnswer) => "may not answer",
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+/// Once a question is answered, no word that would have answered it is a prompt: not while its turn runs, and not after
+/// it, until the next turn of the task starts.
+#[test]
+fn a_late_word_is_never_a_prompt() {
+    let (mut world, task) = asking(command());
+    assert_eq!(told(&mut world, 1, reply(&task, "yes")), "answer");
+    assert_eq!(told(&mut world, 1, reply(&task, "Yes.")), "nothing new");
+    let late = ["yes", "no", "always", "2", "cancel", "Allow once"];
+    for text in late {
+        assert_eq!(told(&mut world, 2, reply(&task, text)), "already answered", "{text}");
+    }
+    finish(&mut world);
+    for text in late {
+        assert_eq!(told(&mut world, 2, reply(&task, text)), "already answered", "{text}");
+        let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, text) };
+        assert_eq!(told(&mut world, 2, plain), "already answered", "{text}");
+        let ended = Reply { late: Late::UntilTurnEnds, ..reply(&task, "perhaps") };
+        assert_eq!(world.session.asked_by_reply(&ended), None);
+    }
+    let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "and then?") };
+    assert_eq!(told(&mut world, 2, plain), "task over");
+    assert_eq!(told(&mut world, 2, reply(&task, "and then?")), "prompt");
+    // The conversation has moved on.
+    assert_eq!(told(&mut world, 2, reply(&task, "yes")), "prompt");
+}
+
+#[test]
+fn a_word_to_a_question_that_was_withdrawn_is_no_prompt() {
+    let (mut world, task) = asking(command());
+    world.submit(client(0), Command::Cancel { what: Cancel::Turn }).unwrap();
+    assert_eq!(told(&mut world, 1, reply(&task, "yes")), "withdrawn");
+}
+
+/// A question to the user takes any words, so while its turn runs any words are late. After it, a task that can be
+/// continued takes other words than a choice as its next prompt.
+#[test]
+fn words_of_ones_own_are_late_while_the_turn_runs() {
+    let (mut world, task) = asking(question());
+    assert_eq!(told(&mut world, 1, reply(&task, "green")), "answer");
+    assert_eq!(told(&mut world, 2, reply(&task, "yellow")), "already answered");
+    finish(&mut world);
+    let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "yellow") };
+    assert_eq!(told(&mut world, 2, plain), "already answered");
+    assert_eq!(told(&mut world, 2, reply(&task, "blue")), "already answered");
+    assert_eq!(told(&mut world, 2, reply(&task, "now the next one")), "prompt");
+}
+
+#[test]
+fn what_answers_nothing_is_what_its_client_means_it_to_be() {
+    let (mut world, task) = asking(command());
+    let unless = |text| Reply { otherwise: Otherwise::PromptUnlessAsked, ..reply(&task, text) };
+    assert_eq!(told(&mut world, 1, unless("perhaps")), "not a choice");
+    assert_eq!(told(&mut world, 1, reply(&task, "perhaps")), "prompt");
+    let only = |text| Reply { otherwise: Otherwise::Refused, ..reply(&task, text) };
+    assert_eq!(told(&mut world, 1, only("maybe")), "not a choice");
+    let powerless = Reply { may_answer: false, ..reply(&task, "no") };
+    assert_eq!(told(&mut world, 1, powerless.clone()), "may not answer");
+    assert_eq!(told(&mut world, 1, reply(&task, "no")), "answer");
+    assert_eq!(told(&mut world, 1, powerless), "may not answer");
+    assert_eq!(told(&mut world, 1, only("maybe")), "unknown question");
+    assert_eq!(told(&mut world, 1, unless("then this")), "prompt");
+}
+
+/// S1: a cancellation skips the call, whatever edit comes with it.
+#[test]
+fn an_edit_beside_a_refusal_is_ignored() {
+    let (mut world, _) = asking(command());
+    let edit = Some(loggia_core::Edit::File { content: "x".into() });
+    let to = Question::Call("call".into());
+    let choice = ChoiceId::from(ChoiceId::CANCEL);
+    let answer = Command::Answer { to, choice, edit, digest: None, message: None };
+    for _ in 0..2 {
+        world.submit(client(1), answer.clone()).unwrap();
+    }
+    let edits = world.log.iter().filter_map(|envelope| match &envelope.event {
+        Event::ApprovalAnswered { edit, details, .. } => Some((edit.clone(), details.clone())),
+        _ => None,
+    });
+    assert_eq!(edits.collect::<Vec<_>>(), [(None, None)]);
+}
