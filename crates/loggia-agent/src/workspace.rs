@@ -224,7 +224,7 @@ impl Workspace {
         let (kind, message) = match errno {
             Errno::XDEV => (
                 Kind::OutsideWorkspace,
-                format!("`{place}` leads outside the workspace {}", self.path.display()),
+                format!("`{place}` leads outside the workspace"),
             ),
             Errno::LOOP => (
                 Kind::Symlink,

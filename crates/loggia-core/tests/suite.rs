@@ -13,6 +13,7 @@ mod suite {
     mod own_line;
     mod policy;
     mod recovery;
+    mod refused;
     mod scenarios;
     mod simulation;
     mod slash;

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::call::{CallState, Details};
+use crate::call::{CallOutcome, CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{CallId, TaskId};
+use crate::origin::{Origin, Surface};
 use crate::policy::Policy;
 use crate::session::{
     AnsweredQuestion, ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall,
-    OpenTurn, Opened, Queued, RECENT_TURNS, RecentTurn, Session,
+    OpenTurn, Opened, Queued, RECENT_TURNS, RecentTurn, Refusals, Session,
 };
 use crate::task::TaskState;
 
@@ -39,6 +40,7 @@ impl Session {
             Event::SessionNamed { name } => self.name = Some(name.clone()),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
             Event::TaskOpened { task, profile } => {
+                self.first_task(profile.as_ref());
                 self.tasks
                     .entry(task.clone())
                     .or_insert_with(|| KnownTask::new(seq, profile.clone()));
@@ -49,6 +51,7 @@ impl Session {
                     self.title = title_of(&content.to_text());
                 }
                 self.prompts.insert(prompt.clone(), task.clone());
+                self.first_task(content.profile.as_ref());
                 let known = self
                     .tasks
                     .entry(task.clone())
@@ -70,6 +73,7 @@ impl Session {
             }
             Event::PromptScreened { prompt, task, content, screening } => {
                 self.prompts.insert(prompt.clone(), task.clone());
+                self.first_task(content.profile.as_ref());
                 self.tasks
                     .entry(task.clone())
                     .or_insert_with(|| KnownTask::new(seq, content.profile.clone()));
@@ -85,6 +89,9 @@ impl Session {
                 if self.turns.len() > RECENT_TURNS {
                     self.turns.pop_front();
                 }
+                if let Some(known) = self.tasks.get_mut(task) {
+                    known.at_work = true;
+                }
                 self.turn = Some(OpenTurn {
                     id: turn.clone(),
                     prompt: prompt.clone(),
@@ -94,6 +101,7 @@ impl Session {
                     started: envelope.seq,
                     calls: Vec::new(),
                     answered: None,
+                    refused: None,
                 });
             }
             Event::TurnEnded { outcome, .. } => {
@@ -173,6 +181,9 @@ impl Session {
                     let index = turn.calls.iter().position(|open| open.id == *call)?;
                     Some(turn.calls.remove(index))
                 });
+                if let Some(ended) = &ended {
+                    self.count_refusal(ended, outcome, &envelope.origin);
+                }
                 if let Some(approval) = ended.and_then(|call| call.approval) {
                     let how = Closing::Withdrawn { why: outcome.summary().to_owned() };
                     let closed = ClosedQuestion { approval: approval.id, at: envelope.at, how };
@@ -192,6 +203,40 @@ impl Session {
         }
     }
 
+    /// Remembers the profile of the session's first message.
+    fn first_task(&mut self, profile: Option<&String>) {
+        if self.tasks.is_empty() {
+            self.profile = profile.cloned();
+        }
+    }
+
+    /// A refusal counts where no person made it: an unattended session has none, and a timeout
+    /// answers because nobody did. A change that succeeds afterwards shows that the agent found
+    /// another way.
+    fn count_refusal(&mut self, call: &OpenCall, outcome: &CallOutcome, by: &Origin) {
+        let opened = self.opened.as_ref();
+        let unattended = opened.is_some_and(|opened| opened.settings.unattended);
+        let Some(turn) = &mut self.turn else { return };
+        match outcome {
+            CallOutcome::Succeeded { .. } if call.access.changes() => turn.refused = None,
+            CallOutcome::Cancelled { reason }
+                if call.state != CallState::Started
+                    && (unattended || by.surface == Surface::Policy) =>
+            {
+                match &mut turn.refused {
+                    Some(refused) => refused.more = refused.more.saturating_add(1),
+                    None => {
+                        let (title, reason) = (call.title.clone(), reason.clone());
+                        turn.refused = Some(Refusals { title, reason, more: 0 });
+                    }
+                }
+            }
+            CallOutcome::Succeeded { .. }
+            | CallOutcome::Failed { .. }
+            | CallOutcome::Cancelled { .. } => {}
+        }
+    }
+
     fn open_call_mut(&mut self, call: &CallId) -> Option<&mut OpenCall> {
         self.turn.as_mut()?.calls.iter_mut().find(|open| open.id == *call)
     }
@@ -200,6 +245,7 @@ impl Session {
         if let Some(known) = self.tasks.get_mut(task) {
             known.waiting = known.waiting.saturating_sub(1);
             known.last = Some(state);
+            known.at_work &= known.waiting > 0;
         }
     }
 

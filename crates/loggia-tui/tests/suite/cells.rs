@@ -298,7 +298,7 @@ fn plans_sources_notices_and_ends() {
                 "failed",
                 end(
                     Origin::agent(),
-                    TurnOutcome::Failed { message: "no reply within 60 s".to_owned() }
+                    TurnOutcome::failed("no reply within 60 s")
                 )
             ),
             ("cancelled", end(ada(), TurnOutcome::Cancelled)),

@@ -498,7 +498,7 @@ fn the_guides_answers() {
 #[test]
 fn a_task_that_is_over_always_has_something_to_show() {
     let failed = |script: &mut Script| {
-        script.finish_as(TurnOutcome::Failed { message: "the model is gone".into() });
+        script.finish_as(TurnOutcome::failed("the model is gone"));
     };
     let task = shown(saying("hi"), failed);
     assert_eq!(task["artifacts"][0]["name"], "status");
