@@ -9,8 +9,8 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use loggia_core::slash::{self as slash_line, Reading};
 use loggia_core::{
-    Access, CallFailure, CallId, CallOutcome, Content, CustomCommands, Details, Edit, Level, Limits,
-    MessageId, Part, Prices, Proposal, SHELL_TOOL, Slash,
+    Access, CallFailure, CallId, CallOutcome, Content, CustomCommands, Details, Edit, Level,
+    Limits, MessageId, Part, Prices, Proposal, SHELL_TOOL, Slash,
 };
 use loggia_session::boxed::boxed;
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};

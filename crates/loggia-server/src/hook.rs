@@ -17,8 +17,8 @@ use loggia_core::{
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::attach::{self, Wish};
 use loggia_wire::{
-    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, PushTarget, Shown, View, WireError,
-    context, legacy, refuse, reply,
+    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, PushTarget, Shown, View,
+    WireError, context, legacy, refuse, reply,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -120,9 +120,16 @@ impl Passed {
 /// What becomes of a message that somebody looked at.
 pub(crate) enum Looked {
     Passed(Passed),
-    Rejected { prompt: Box<Prompt>, reason: String },
+    Rejected {
+        prompt: Box<Prompt>,
+        reason: String,
+    },
     /// `session` is the one that the message was for, if it exists.
-    Answered { prompt: Box<Prompt>, text: String, session: Option<SessionId> },
+    Answered {
+        prompt: Box<Prompt>,
+        text: String,
+        session: Option<SessionId>,
+    },
 }
 
 /// A message that somebody looked at.

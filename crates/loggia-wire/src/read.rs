@@ -260,9 +260,10 @@ fn proto_count(value: &Value) -> Option<u64> {
     };
     match value {
         Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
-        Value::String(text) => {
-            text.parse().ok().or_else(|| text.parse().ok().filter(|_| is_number(text)).and_then(whole))
-        }
+        Value::String(text) => text
+            .parse()
+            .ok()
+            .or_else(|| text.parse().ok().filter(|_| is_number(text)).and_then(whole)),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }

@@ -119,11 +119,7 @@ fn a_turn_whose_work_was_refused_without_a_person_is_no_success() {
             refused(&format!("do a and 2 more were refused: {NOBODY}")),
         ),
         // A person is there: their no, and what the mode forbids, is what they wanted.
-        (
-            attended(Mode::Ask),
-            &[Do::Call("a", Edit), Do::Refuse("a")],
-            TurnOutcome::Completed,
-        ),
+        (attended(Mode::Ask), &[Do::Call("a", Edit), Do::Refuse("a")], TurnOutcome::Completed),
         (attended(Mode::Plan), &[Do::Call("a", Edit)], TurnOutcome::Completed),
         // A person is said to be there, and does not answer.
         (

@@ -168,9 +168,7 @@ async fn drive(agent: Arc<dyn Agent>, turn: Turn, previous: Option<Running>) {
     let outcome = match ended {
         Ok(Ok(())) => TurnOutcome::Completed,
         Ok(Err(TurnOver::Failed(message))) => TurnOutcome::failed(message),
-        Ok(Err(TurnOver::Stopped)) => {
-            TurnOutcome::failed("the agent stopped without a reason")
-        }
+        Ok(Err(TurnOver::Stopped)) => TurnOutcome::failed("the agent stopped without a reason"),
         Err(panic) => {
             let message = format!("internal error: {}", panic_text(panic.as_ref()));
             let report = Report::Notice { level: Level::Error, text: message.clone() };

@@ -9,7 +9,7 @@ use std::path::Path;
 use loggia_core::{ApprovalId, CallId, ChoiceId, Edit, Question, Repository};
 use serde_json::Value;
 
-use super::{CODER_AGENT, is_ours};
+use super::{CODER_AGENT, URI, is_ours};
 use crate::commands;
 use crate::intent::{AgentSettings, Intent, RunSlash, Written};
 use crate::read::{Fields, Read, violation};
@@ -61,8 +61,9 @@ pub(crate) fn confirmation(
     }
     let call = either(&fields, "tool_call_id", "toolCallId")?
         .ok_or_else(|| fields.missing(spelled(&fields, "tool_call_id", "toolCallId")))?;
-    let choice = either(&fields, "selected_option_id", "selectedOptionId")?
-        .ok_or_else(|| fields.missing(spelled(&fields, "selected_option_id", "selectedOptionId")))?;
+    let choice = either(&fields, "selected_option_id", "selectedOptionId")?.ok_or_else(|| {
+        fields.missing(spelled(&fields, "selected_option_id", "selectedOptionId"))
+    })?;
     let beside = metadata.map(|(at, metadata)| Fields::of(at, metadata)).transpose()?;
     let keyed = beside.as_ref().and_then(|beside| beside.names().find(|name| is_ours(name)));
     let keyed = match (&beside, keyed) {
@@ -129,10 +130,13 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     let fields = Fields::of(at, metadata)?;
     let keyed = fields.names().find(|name| is_ours(name)).cloned();
     for name in [keyed, Some(CODER_AGENT.to_owned())].into_iter().flatten() {
-        // The key may well be a long URI; a complaint that repeats it helps nobody.
         let Some(value) = fields.get(&name) else { continue };
-        let short = if name == CODER_AGENT { CODER_AGENT } else { "settings" };
-        if let Some(settings) = agent_settings(&Fields::of(format!("{at}.{short}"), value)?)? {
+        // As the client wrote it, but for what it may have written into the version.
+        let at = match name == CODER_AGENT {
+            true => format!("{at}.{CODER_AGENT}"),
+            false => format!("{at}[{URI}]"),
+        };
+        if let Some(settings) = agent_settings(&Fields::of(at, value)?)? {
             return Ok(Some(settings));
         }
     }

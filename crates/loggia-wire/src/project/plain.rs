@@ -140,8 +140,10 @@ fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Updat
             vec![progress(step, "failed", &format!("{title} failed: {}", failure.message))]
         }
         CallOutcome::Cancelled { reason } => {
-            let (id, text) =
-                (format!("cancelled-{}", step.envelope.seq), format!("{title} was not done: {reason}"));
+            let (id, text) = (
+                format!("cancelled-{}", step.envelope.seq),
+                format!("{title} was not done: {reason}"),
+            );
             let state = if withdrawn { TaskState::InputRequired } else { step.task.state };
             let mut updates = vec![line_in(state, id, &text)];
             if refused {

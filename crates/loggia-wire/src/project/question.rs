@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use loggia_core::{Artifact, Details, Event, Exchange, Source, TaskView, TurnId, TurnOutcome};
 
-use super::{Setup, Step};
 use super::calls::{Asked, OpenCall};
 use super::update::{Piece, Update};
+use super::{Setup, Step};
 
 /// What a client without the extension shows its person: all that would run, what may be answered,
 /// and how.

@@ -180,7 +180,10 @@ async fn a_command_passes_the_hook_as_well() {
         let why = rejected["result"]["message"].as_str().unwrap();
         assert!(why.ends_with("not on a Sunday"), "{rejected}");
         let answered = execute(path.clone(), "please answer").await["result"].clone();
-        assert_eq!((&answered["status"], &answered["message"]), (&json!("STARTED"), &json!("forty-two")));
+        assert_eq!(
+            (&answered["status"], &answered["message"]),
+            (&json!("STARTED"), &json!("forty-two"))
+        );
         let task = served.call("tasks/get", json!({ "id": answered["execution_id"] })).await;
         assert_eq!(task["result"]["status"]["state"], "completed", "{task}");
         let failed = execute(path, "please fail").await;
@@ -190,7 +193,10 @@ async fn a_command_passes_the_hook_as_well() {
     assert_eq!(reason(&execute(json!(["about"]), "").await), "hook-failed");
     let passed = execute(json!(["greet"]), "'please pass'").await["result"].clone();
     assert_eq!(passed["status"], "STARTED", "{passed}");
-    assert_eq!((&seen(&machine)["text"], &seen(&machine)["extension"]), (&json!("/greet 'please pass'"), &json!(true)));
+    assert_eq!(
+        (&seen(&machine)["text"], &seen(&machine)["extension"]),
+        (&json!("/greet 'please pass'"), &json!(true))
+    );
     let rewritten = execute(json!(["greet"]), "please rewrite").await["result"].clone();
     let task = served.call("tasks/get", json!({ "id": rewritten["execution_id"] })).await;
     assert_eq!(task["result"]["history"][0]["parts"][0]["text"], "say rewritten words", "{task}");

@@ -49,7 +49,8 @@ async fn a_session_keeps_the_extension() {
         };
         let mut first = text_message("say one");
         first["contextId"] = "talk".into();
-        first["metadata"] = json!({ EXTENSION: { "workspace_path": machine.work().canonicalize().unwrap() } });
+        first["metadata"] =
+            json!({ EXTENSION: { "workspace_path": machine.work().canonicalize().unwrap() } });
         assert!(is_extended(&frames(&served, &call(newer, stream, &first)).await));
         // Only the context is named: a new task of the same session.
         let mut next = text_message("run touch A");
@@ -83,7 +84,8 @@ async fn a_session_keeps_the_extension() {
 async fn a_session_without_settings_works_in_the_servers_directory() {
     let machine = Machine::new();
     let served = serve(&machine, &["--approve", "edits"]);
-    let metadata = [Value::Null, json!({ EXTENSION: {} }), json!({ EXTENSION: { "workspace_path": "" } })];
+    let metadata =
+        [Value::Null, json!({ EXTENSION: {} }), json!({ EXTENSION: { "workspace_path": "" } })];
     for (number, metadata) in metadata.into_iter().enumerate() {
         let mut message = text_message(&format!("write {number}.txt: hi"));
         message["metadata"] = metadata;
@@ -116,12 +118,14 @@ async fn custom_metadata_stands_under_the_extensions_name() {
             assert_eq!(question[EXTENSION][name], question[name], "{question}");
         }
         let named = |digest: &Value| {
-            let named = json!({ "correlationId": question["correlationId"], "detailsDigest": digest });
+            let named =
+                json!({ "correlationId": question["correlationId"], "detailsDigest": digest });
             let mut answer = crate::served::confirmation(&task, &call, "proceed_once");
             answer["metadata"] = if keyed { json!({ EXTENSION: named }) } else { named };
             served.tool_stream(answer)
         };
-        let wrong: Value = named(&json!("0")).send().await.unwrap().json().await.unwrap();
+        let wrong = served.stream(named(&json!("0")), usize::MAX).await;
+        let wrong = &wrong[0].response;
         assert_eq!(wrong["error"]["data"]["reason"], "details-changed", "{wrong}");
         let done = served.stream(named(&question["detailsDigest"]), usize::MAX).await;
         let answer = done.iter().map(|event| &event.response["result"]["metadata"]);
@@ -160,15 +164,17 @@ async fn states_go_forward_and_a_failure_is_one_message() {
             text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
         let seen = text.lines().filter_map(|line| line.strip_prefix("data: "));
-        let seen: Vec<Value> =
-            seen.map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone()).collect();
+        let seen: Vec<Value> = seen
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone())
+            .collect();
         assert_eq!(states(&seen), ["input-required", "canceled"], "{seen:#?}");
 
         let mut message = text_message("fail out of luck");
         message["metadata"] = if extended { json!({ EXTENSION: {} }) } else { Value::Null };
         let failed = frames(&served, &call(false, "message/stream", &message)).await;
         let told = &failed.last().unwrap()["status"]["message"];
-        let got = served.call("tasks/get", json!({ "id": failed[0]["id"] })).await["result"].clone();
+        let got =
+            served.call("tasks/get", json!({ "id": failed[0]["id"] })).await["result"].clone();
         assert_eq!(got["status"]["message"]["messageId"], told["messageId"], "{got} {told}");
         assert!(told["parts"][0]["text"].as_str().unwrap().contains("out of luck"), "{told}");
     }
@@ -183,13 +189,15 @@ async fn a_client_from_elsewhere_reads_no_path_of_the_server() {
     let served = serve(&machine, &["--token-file", &tokens]);
     let work = machine.work().canonicalize().unwrap().display().to_string();
     for text in ["run touch A", "read ../secret", "read /etc/passwd", "list ..", "/about"] {
-        let params = json!({ "message": text_message(text), "configuration": { "blocking": true } });
+        let params =
+            json!({ "message": text_message(text), "configuration": { "blocking": true } });
         let answer = served.call_as(ANN, "/", "message/send", params).await;
         assert!(answer["result"]["status"]["state"].is_string(), "{answer}");
         assert!(!answer.to_string().contains(&work), "{text}: {answer}");
     }
     // The machine's own user is told where.
-    let params = json!({ "message": text_message("run touch A"), "configuration": { "blocking": true } });
+    let params =
+        json!({ "message": text_message("run touch A"), "configuration": { "blocking": true } });
     let answer = served.call("message/send", params).await;
     assert!(answer.to_string().contains(&work), "{answer}");
 }

@@ -302,11 +302,10 @@ async fn where_nobody_can_be_asked_policy_answers() {
     let served = serve(&machine, &["--approve", "edits"]);
     let done = served.settled(ANN, saying("e", "write a.txt: hi\nrun touch b.txt")).await;
     let said = done["message"]["parts"][0]["text"].as_str().unwrap();
-    assert_eq!((&done["state"], said.matches("it needs an approval").count()), (&json!("failed"), 1));
-    // Another way that worked makes up for the refusal before it.
-    let text = "run touch b.txt\nwrite c.txt: hi";
-    let done = served.settled(ANN, saying("f", text)).await;
-    assert_eq!(done["state"], "completed", "{done}");
+    assert_eq!(
+        (&done["state"], said.matches("it needs an approval").count()),
+        (&json!("failed"), 1)
+    );
     assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
     assert!(machine.read("b.txt").is_none());
 }
