@@ -9,8 +9,8 @@ use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
 use loggia_core::slash::{self as slash_line, Reading};
 use loggia_core::{
-    CallFailure, CallId, CallOutcome, Content, CustomCommands, Edit, Level, Limits, MessageId,
-    Part, Prices, Proposal, SHELL_TOOL, Slash,
+    Access, CallFailure, CallId, CallOutcome, Content, CustomCommands, Details, Edit, Level,
+    Limits, MessageId, Part, Prices, Proposal, SHELL_TOOL, Slash,
 };
 use loggia_session::boxed::boxed;
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
@@ -466,7 +466,7 @@ impl NativeAgent {
             message: message.clone(),
             tool: name.clone(),
             title: preview.title,
-            access: spec.access,
+            access: access(spec.access, &preview.details),
             input: input.clone(),
             details: preview.details,
         };
@@ -625,6 +625,14 @@ async fn run_permitted(
     };
     permit.end(outcome.clone()).await?;
     Ok(outcome)
+}
+
+/// What a call touches. An edit that changes nothing only reads, and nobody is asked about it.
+fn access(of_tool: Access, details: &Details) -> Access {
+    match details {
+        Details::Edit(diff) if diff.changes_nothing() => Access::Read,
+        _ => of_tool,
+    }
 }
 
 fn is_shallow(value: &Value, levels: usize) -> bool {

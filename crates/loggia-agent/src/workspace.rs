@@ -222,10 +222,9 @@ impl Workspace {
     /// The sentence for an errno that opening a place gave.
     fn explain(&self, errno: Errno, place: &Place) -> WorkspaceError {
         let (kind, message) = match errno {
-            Errno::XDEV => (
-                Kind::OutsideWorkspace,
-                format!("`{place}` leads outside the workspace {}", self.path.display()),
-            ),
+            Errno::XDEV => {
+                (Kind::OutsideWorkspace, format!("`{place}` leads outside the workspace"))
+            }
             Errno::LOOP => (
                 Kind::Symlink,
                 format!(

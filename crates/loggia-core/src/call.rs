@@ -23,6 +23,16 @@ pub enum Access {
     Other,
 }
 
+impl Access {
+    /// Whether a call of this kind may change something outside of the session.
+    pub fn changes(self) -> bool {
+        match self {
+            Access::Edit | Access::Execute | Access::Other => true,
+            Access::Read | Access::Session | Access::Ask => false,
+        }
+    }
+}
+
 /// What a person is shown before deciding: a pure function of the call's input, made before anyone
 /// is asked. What runs is exactly this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -69,6 +79,11 @@ pub struct FileDiff {
 }
 
 impl FileDiff {
+    /// The file has the new content already.
+    pub fn changes_nothing(&self) -> bool {
+        self.old.as_deref() == Some(self.new.as_str())
+    }
+
     /// The change from `old` to `new`, with the unified form people read.
     pub fn between(path: &str, absolute_path: &str, old: Option<&str>, new: &str) -> Self {
         Self {

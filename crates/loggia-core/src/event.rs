@@ -220,6 +220,9 @@ pub enum TurnOutcome {
     Completed,
     Failed {
         message: String,
+        /// Nothing broke: a call was refused without a person, and no change succeeded after it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        refused: bool,
     },
     Cancelled,
     /// A crash cut the turn; its calls are not run again.
@@ -296,6 +299,16 @@ pub struct Usage {
     pub thought_tokens: u64,
     #[serde(default)]
     pub cached_tokens: u64,
+}
+
+impl TurnOutcome {
+    pub fn failed(message: impl Into<String>) -> Self {
+        TurnOutcome::Failed { message: message.into(), refused: false }
+    }
+
+    pub fn refused(message: impl Into<String>) -> Self {
+        TurnOutcome::Failed { message: message.into(), refused: true }
+    }
 }
 
 impl Usage {

@@ -60,6 +60,8 @@ pub struct Session {
     pub(crate) updated: Millis,
     pub(crate) created: Millis,
     pub(crate) last_task: Option<TaskId>,
+    /// Of its first message, as on [`Content`].
+    pub(crate) profile: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -84,6 +86,27 @@ pub struct OpenTurn {
     pub started: Seq,
     /// Calls that have not ended, in the order they were proposed.
     pub calls: Vec<OpenCall>,
+    /// Calls that were refused without a person since the last change that succeeded.
+    pub refused: Option<Refusals>,
+}
+
+/// The calls of a turn that were refused without a person: the first one, and how many followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusals {
+    pub title: String,
+    pub reason: String,
+    pub more: usize,
+}
+
+impl Refusals {
+    /// Why a turn that ends like this is no success.
+    pub fn message(&self) -> String {
+        let Refusals { title, reason, more } = self;
+        match more {
+            0 => format!("{title} was refused: {reason}"),
+            _ => format!("{title} and {more} more were refused: {reason}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -152,6 +175,8 @@ pub(crate) struct KnownTask {
     /// Prompts of this task that wait or run.
     pub waiting: usize,
     pub last: Option<TaskState>,
+    /// A turn of it has started, and prompts of it have waited or run ever since.
+    pub at_work: bool,
     /// The event that began it.
     pub since: Seq,
     /// Of whatever began it.
@@ -162,7 +187,7 @@ pub(crate) struct KnownTask {
 
 impl KnownTask {
     pub fn new(since: Seq, profile: Option<String>) -> Self {
-        Self { waiting: 0, last: None, since, profile, last_question: None }
+        Self { waiting: 0, last: None, at_work: false, since, profile, last_question: None }
     }
 
     /// Opened, and still without a message.
@@ -244,6 +269,10 @@ impl Session {
     /// The profile that a task began in; None also for a task that is not there.
     pub fn profile_of(&self, task: &TaskId) -> Option<&str> {
         self.tasks.get(task)?.profile.as_deref()
+    }
+    /// The profile of the session's first message.
+    pub fn profile(&self) -> Option<&str> {
+        self.profile.as_deref()
     }
     pub fn stats(&self) -> &Stats {
         &self.stats

@@ -49,6 +49,7 @@ impl TaskState {
 
 impl Session {
     /// accepted → submitted, turn started → working, open question → input-required, ended → how.
+    /// A task whose next prompt waits when its turn ends stays working: it has begun, and is not over.
     pub fn task_state(&self, task: &TaskId) -> Option<TaskState> {
         let known = self.tasks.get(task)?;
         if let Some(turn) = self.turn().filter(|turn| turn.task == *task) {
@@ -57,6 +58,8 @@ impl Session {
         }
         Some(match known.last {
             Some(ended) if known.waiting == 0 => ended,
+            // Between two of its turns.
+            Some(_) | None if known.at_work => TaskState::Working,
             Some(_) | None => TaskState::Submitted,
         })
     }

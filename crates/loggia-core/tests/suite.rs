@@ -14,6 +14,7 @@ mod suite {
     mod own_line;
     mod policy;
     mod recovery;
+    mod refused;
     mod replies;
     mod scenarios;
     mod simulation;

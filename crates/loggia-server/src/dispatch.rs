@@ -12,12 +12,14 @@ use loggia_core::{
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
     Answer, Answered, Asked, Condition, Delivery, Frame, FrameId, Intent, OpenTask, Projector,
-    Prompt, Shown, Subscription, TaskStream, View, WireError, coder, devtool, reply,
+    Prompt, Shown, Subscription, TaskStream, View, WireError, coder,
+    devtool::{self, Subject},
+    reply,
 };
 use serde_json::Value;
 
 use crate::alone;
-use crate::hook::Screened;
+use crate::hook::{Passed, Screened};
 use crate::named::Recognised;
 use crate::projection::{Encoded, Reading};
 use crate::state::{Caller, Server, submit_error};
@@ -55,7 +57,7 @@ impl Server {
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
-        let Asked { view, intent } = self.as_the_task_was_begun(asked, caller).await?;
+        let Asked { view, intent } = self.as_it_was_begun(asked, caller).await?;
         let scopes = &caller.principal.scopes;
         // What comes as a stream shows a task as it goes on; the plain answer is the task alone.
         let streams = is_stream(&intent);
@@ -97,7 +99,7 @@ impl Server {
                     Recognised::Again(reply) => return Ok(reply),
                 };
                 match self.screen(prompt, view, caller).await? {
-                    Screened::Goes(prompt) => self.prompt(prompt, view, caller).await,
+                    Screened::Goes(passed) => self.prompt(passed, view, caller).await,
                     Screened::Settled(prompt, screening) => {
                         Box::pin(self.settle(prompt, screening, view, caller)).await
                     }
@@ -130,27 +132,43 @@ impl Server {
         }
     }
 
-    /// A request about a task that says nothing about its view is meant as the task was begun. Who
-    /// may not see the task is told so where the request is done.
-    async fn as_the_task_was_begun(
-        &self,
-        asked: Asked,
-        caller: &Caller,
-    ) -> Result<Asked, WireError> {
+    /// A request about a task or a session that says nothing about its view is meant as that was begun.
+    /// Who may not see it is told so where the request is done.
+    async fn as_it_was_begun(&self, asked: Asked, caller: &Caller) -> Result<Asked, WireError> {
         let (shipped, extended) = (coder::leaves_open(&asked), devtool::leaves_open(&asked));
         let (may_be_shipped, may_be_extended) = (shipped.is_some(), extended.is_some());
-        let Some(task) = shipped.or(extended) else { return Ok(asked) };
-        let Ok(handle) = Box::pin(self.session_of(task, caller)).await else { return Ok(asked) };
-        let task = task.clone();
-        let profile =
-            move |session: &loggia_core::Session| session.profile_of(&task).map(str::to_owned);
-        let profile = handle.inspect(profile).await.map_err(submit_error)?;
+        let Some(subject) = shipped.map(Subject::Task).or(extended) else { return Ok(asked) };
+        let profile = Box::pin(self.profile_of(subject, caller)).await?;
         Ok(match profile.as_deref() {
             Some(coder::PROFILE) if may_be_shipped => coder::in_this_dialect(asked),
             Some(devtool::PROFILE) if may_be_extended => devtool::with_extension(asked),
-            _ if devtool::is_meant(&asked) => devtool::with_extension(asked),
+            _ if devtool::is_meant(&asked) && matches!(subject, Subject::Task(_)) => {
+                devtool::with_extension(asked)
+            }
             _ => asked,
         })
+    }
+
+    /// The profile of a task, or of the first message of its session. A shared session was begun by no
+    /// client, and others are in it: there a task speaks for itself alone.
+    async fn profile_of(
+        &self,
+        subject: Subject<'_>,
+        caller: &Caller,
+    ) -> Result<Option<String>, WireError> {
+        let (handle, task) = match subject {
+            Subject::Task(task) => (self.session_of(task, caller).await, Some(task.clone())),
+            Subject::Session(_) if !self.is_many() => return Ok(None),
+            Subject::Session(session) => (self.session(session, caller).await, None),
+        };
+        let Ok(handle) = handle else { return Ok(None) };
+        let many = self.is_many();
+        let profile = move |session: &loggia_core::Session| {
+            let of_task = task.and_then(|task| session.profile_of(&task).map(str::to_owned));
+            let of_session = || session.profile().filter(|_| many).map(str::to_owned);
+            of_task.or_else(of_session)
+        };
+        handle.inspect(profile).await.map_err(submit_error)
     }
 
     async fn open_task(
@@ -186,29 +204,31 @@ impl Server {
 
     async fn prompt(
         &self,
-        mut prompt: Box<Prompt>,
+        mut passed: Passed,
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
+        let prompt = passed.prompt();
         // Taking the message and dropping its callback would leave a client waiting for ever.
         self.check_callback(prompt.push.as_ref(), caller)?;
         let handle = match prompt.named_task() {
-            Some(task) => Box::pin(self.session_to_go_on_in(task, &prompt, caller)).await?,
+            Some(task) => Box::pin(self.session_to_go_on_in(task, prompt, caller)).await?,
             None => {
                 let (wanted, settings) =
-                    (self.session_name(&prompt, caller).await?, prompt.settings.as_ref());
+                    (self.session_name(prompt, caller).await?, prompt.settings.as_ref());
                 self.session_for(wanted.as_ref(), settings, caller).await?
             }
         };
         let named = prompt.named_task().cloned();
-        let target = prompt.push.take();
-        let callback = self.callback(&handle, &mut prompt.task, target, view, caller).await?;
-        // Under a name that a client made, somebody else may have been faster.
-        let by_client = matches!(prompt.task, TaskChoice::Named(_)).then(|| prompt.clone());
+        let target = passed.take_callback();
+        let callback = self.callback(&handle, passed.task_mut(), target, view, caller).await?;
+        // Under a name that a client made, another request of it may have been faster.
+        let prompt = passed.prompt();
         let (delivery, history) = (prompt.delivery, prompt.history);
+        let by_client =
+            matches!(prompt.task, TaskChoice::Named(_)).then(|| Box::new(prompt.clone()));
         // Words may be an answer, too, and need the same right then.
-        let may_answer = caller.principal.scopes.approve;
-        let command = prompt.command(view, SessionHandle::fresh_prompt(), may_answer);
+        let command = passed.command(view, caller.principal.scopes.approve);
         let origin = caller.origin.clone();
         let submitted = match callback {
             // Whoever waits for the outcome is woken once. A task that goes on has others to tell.

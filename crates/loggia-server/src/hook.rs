@@ -2,18 +2,23 @@
 //!
 //! The port, and what each of its decisions means to the client that sent the message. How somebody
 //! is asked is [`process`]. What must not be here: a decision of our own about a message.
+//!
+//! Every prompt that a client sends enters its session through this file: [`Passed`] is the only thing
+//! in this crate that becomes [`Command::Prompt`], and only a look at the message makes one.
 
 pub mod process;
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use loggia_core::{Command, Content, Origin, Part, Refusal, Screening, SessionId, TaskId};
-use loggia_session::SessionHandle;
+use loggia_core::{
+    Command, Content, Origin, Part, Refusal, Screening, SessionId, TaskChoice, TaskId,
+};
+use loggia_session::{Ack, SessionHandle};
 use loggia_wire::attach::{self, Wish};
 use loggia_wire::{
-    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, Shown, View, WireError,
-    context, legacy, refuse, reply,
+    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, PushTarget, Shown, View,
+    WireError, context, legacy, refuse, reply,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,9 +93,47 @@ pub enum HookError {
     Unreadable(String),
 }
 
+/// A message that the hook let pass, as it wants it to be.
+pub(crate) struct Passed(Box<Prompt>);
+
+impl Passed {
+    pub fn prompt(&self) -> &Prompt {
+        &self.0
+    }
+
+    /// Under another task of the same session, such as one that was named for a callback.
+    pub fn task_mut(&mut self) -> &mut TaskChoice {
+        &mut self.0.task
+    }
+
+    pub fn take_callback(&mut self) -> Option<PushTarget> {
+        self.0.push.take()
+    }
+
+    /// The command for the session.
+    pub fn command(self, view: View, may_answer: bool) -> Command {
+        self.0.command(view, SessionHandle::fresh_prompt(), may_answer)
+    }
+}
+
+/// What becomes of a message that somebody looked at.
+pub(crate) enum Looked {
+    Passed(Passed),
+    Rejected {
+        prompt: Box<Prompt>,
+        reason: String,
+    },
+    /// `session` is the one that the message was for, if it exists.
+    Answered {
+        prompt: Box<Prompt>,
+        text: String,
+        session: Option<SessionId>,
+    },
+}
+
 /// A message that somebody looked at.
 pub(crate) enum Screened {
-    Goes(Box<Prompt>),
+    Goes(Passed),
     /// It becomes a task that is over: what was said about it is found again under its id.
     Settled(Box<Prompt>, Screening),
     /// The words are the whole answer: no task, no id.
@@ -105,26 +148,26 @@ impl Server {
         self
     }
 
-    /// Lets the hook look at a message, if there is one and the caller may send that message.
-    pub(crate) async fn screen(
+    /// Lets the hook look at a prompt, if there is a hook and the caller may send that prompt.
+    pub(crate) async fn look(
         &self,
         prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
-    ) -> Result<Screened, WireError> {
+    ) -> Result<Looked, WireError> {
         match &self.hook {
-            Some(hook) => Box::pin(self.screen_by(hook.as_ref(), prompt, view, caller)).await,
-            None => Ok(Screened::Goes(prompt)),
+            Some(hook) => Box::pin(self.look_by(hook.as_ref(), prompt, view, caller)).await,
+            None => Ok(Looked::Passed(Passed(prompt))),
         }
     }
 
-    async fn screen_by(
+    async fn look_by(
         &self,
         hook: &dyn PromptHook,
         mut prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
-    ) -> Result<Screened, WireError> {
+    ) -> Result<Looked, WireError> {
         let session = self.addressed(&prompt, caller).await?;
         let submitted = Submitted {
             event: "prompt_submit",
@@ -142,23 +185,37 @@ impl Server {
             },
             extension: view.extension == Extension::On,
         };
-        match consult(hook, &submitted).await? {
-            Decision::Pass {} => Ok(Screened::Goes(prompt)),
+        Ok(match consult(hook, &submitted).await? {
+            Decision::Pass {} => Looked::Passed(Passed(prompt)),
             Decision::Rewrite { text } => {
                 prompt.content = rewritten(prompt.content, text);
-                Ok(Screened::Goes(prompt))
+                Looked::Passed(Passed(prompt))
             }
+            Decision::Reject { reason } => Looked::Rejected { prompt, reason },
+            Decision::Answer { text } => Looked::Answered { prompt, text, session },
+        })
+    }
+
+    /// The same for a message, and what its client gets where it does not pass.
+    pub(crate) async fn screen(
+        &self,
+        prompt: Box<Prompt>,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Screened, WireError> {
+        match self.look(prompt, view, caller).await? {
+            Looked::Passed(passed) => Ok(Screened::Goes(passed)),
             // A task that goes on is not rejected: one message to it is.
-            Decision::Reject { reason }
+            Looked::Rejected { prompt, reason }
                 if prompt.named_task().is_some() || view.dialect == Dialect::Sdlc =>
             {
                 Err(Condition::Rejected { why: reason }.into())
             }
-            Decision::Reject { reason } => {
+            Looked::Rejected { mut prompt, reason } => {
                 prompt.content = legacy::request::withheld(prompt.content);
                 Ok(Screened::Settled(prompt, Screening::Rejected { reason }))
             }
-            Decision::Answer { text } => {
+            Looked::Answered { prompt, text, session } => {
                 let (id, session) = (uuid::Uuid::now_v7().to_string(), shown(&prompt, session));
                 match (reply::message(view.dialect, &session, &id, &text), prompt.delivery) {
                     (Some(value), Delivery::Stream) => Ok(Screened::Answered(Reply::Frame(value))),
@@ -180,22 +237,9 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let wanted = self.session_name(&prompt, caller).await?;
-        // It changes nothing in a session that there is.
-        let settings =
-            AgentSettings { auto_execute: None, ..prompt.settings.clone().unwrap_or_default() };
-        let handle = self.session_for(wanted.as_ref(), Some(&settings), caller).await?;
-        let command = Command::Screened {
-            prompt: SessionHandle::fresh_prompt(),
-            task: prompt.task.clone(),
-            content: prompt.content.clone(),
-            screening,
-        };
-        let ack = match submit(&handle, command, caller).await {
-            Err(WireError::Refused(Refusal::TaskExists)) => {
-                return self.late(prompt, view, caller).await;
-            }
-            submitted => submitted?,
+        let (handle, ack) = match self.record(&prompt, screening, caller).await? {
+            Some(recorded) => recorded,
+            None => return self.late(prompt, view, caller).await,
         };
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         if prompt.session.is_some() && self.is_second(&handle, &task, caller).await? {
@@ -206,6 +250,30 @@ impl Server {
         self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
     }
 
+    /// The log's own part of it. None where another message has taken the task's name.
+    pub(crate) async fn record(
+        &self,
+        prompt: &Prompt,
+        screening: Screening,
+        caller: &Caller,
+    ) -> Result<Option<(SessionHandle, Ack)>, WireError> {
+        let wanted = self.session_name(prompt, caller).await?;
+        // It changes nothing in a session that there is.
+        let settings =
+            AgentSettings { auto_execute: None, ..prompt.settings.clone().unwrap_or_default() };
+        let handle = self.session_for(wanted.as_ref(), Some(&settings), caller).await?;
+        let command = Command::Screened {
+            prompt: SessionHandle::fresh_prompt(),
+            task: prompt.task.clone(),
+            content: prompt.content.clone(),
+            screening,
+        };
+        match submit(&handle, command, caller).await {
+            Err(WireError::Refused(Refusal::TaskExists)) => Ok(None),
+            submitted => submitted.map(|ack| Some((handle, ack))),
+        }
+    }
+
     /// The same for what somebody types at an attached terminal: a message, or a command line of their
     /// own, which the hook sees behind its `!`. The sentence is for them.
     pub(crate) async fn screen_attached(
@@ -213,12 +281,12 @@ impl Server {
         wish: Wish,
         handle: &SessionHandle,
         caller: &Caller,
-    ) -> Result<Wish, String> {
-        let Some(hook) = &self.hook else { return Ok(wish) };
+    ) -> Result<Command, String> {
+        let Some(hook) = &self.hook else { return Ok(wish.into()) };
         let content = match &wish {
             Wish::Prompt { content, .. } => content.clone(),
             Wish::Shell { line, .. } => Content::text(format!("{LINE}{line}")),
-            Wish::Answer { .. } | Wish::Cancel { .. } => return Ok(wish),
+            Wish::Answer { .. } | Wish::Cancel { .. } => return Ok(wish.into()),
         };
         let submitted = Submitted {
             event: "prompt_submit",
@@ -235,8 +303,8 @@ impl Server {
         let decision = consult(hook.as_ref(), &submitted).await;
         let decision = decision.map_err(|error| refuse(&error, Dialect::A2a1).message)?;
         match decision {
-            Decision::Pass {} => Ok(wish),
-            Decision::Rewrite { text } => Ok(typed_instead(wish, text)),
+            Decision::Pass {} => Ok(wish.into()),
+            Decision::Rewrite { text } => Ok(typed_instead(wish, text).into()),
             Decision::Reject { reason } => Err(format!("the prompt hook rejects it: {reason}")),
             Decision::Answer { text } => Err(format!("the prompt hook answers: {text}")),
         }

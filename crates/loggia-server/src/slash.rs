@@ -8,17 +8,22 @@ use std::time::Duration;
 
 use loggia_core::slash;
 use loggia_core::{
-    Command, Content, CustomCommands, Details, Exchange, Session, SessionId, TaskChoice, TaskId,
+    Content, CustomCommands, Details, Exchange, Screening, Session, SessionId, Slash, TaskChoice,
+    TaskId,
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::commands::{
     CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
 };
-use loggia_wire::{Condition, FrameId, RunSlash, View, Violation, WireError, context, sdlc};
+use loggia_wire::{
+    AgentSettings, Condition, Delivery, FrameId, HistoryLength, Prompt, RunSlash, View, Violation,
+    WireError, context, sdlc,
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::dispatch::Reply;
+use crate::hook::Looked;
 use crate::state::{Caller, Server, Shape, submit_error};
 
 /// How long the answer to a command that may ask waits for its question.
@@ -135,24 +140,67 @@ impl Server {
         // One that may ask would keep those behind it waiting.
         let shares = self.is_many() && run.settings.is_none() && !command.may_ask();
         let wanted = run.session.or_else(|| shares.then(|| CONTEXT.into()));
-        let handle = self.session_for(wanted.as_ref(), run.settings.as_ref(), caller).await?;
-        let prompt = Command::Prompt {
-            prompt: SessionHandle::fresh_prompt(),
-            task: TaskChoice::New,
-            content: Content::text(command.to_string()),
+        let prompt = Box::new(prompt_of(&command, wanted, run.settings));
+        let passed = match self.look(prompt, view, caller).await? {
+            Looked::Passed(passed) => passed,
+            Looked::Rejected { reason, .. } if view == View::SDLC => {
+                return Err(Condition::Rejected { why: reason }.into());
+            }
+            Looked::Rejected { reason, .. } => {
+                let error = WireError::from(Condition::Rejected { why: reason });
+                return value(&ExecuteSlashCommandResponse {
+                    execution_id: String::new(),
+                    status: CommandExecutionStatus::FailedToStart,
+                    message: error.to_string(),
+                });
+            }
+            Looked::Answered { prompt, text, .. } => {
+                let name = run.path.join(" ");
+                return self.answered_command(*prompt, text, &name, view, caller).await;
+            }
         };
-        let ack = handle.submit(prompt, caller.origin.clone()).await.map_err(submit_error)?;
+        let prompt = passed.prompt();
+        let handle = self.session_for(prompt.session.as_ref(), prompt.settings.as_ref(), caller);
+        let handle = handle.await?;
+        // What was written in its place may be anything.
+        let may_ask = command.may_ask() || prompt.content != Content::text(command.to_string());
+        let submitted = handle.submit(passed.command(), caller.origin.clone()).await;
+        let ack = submitted.map_err(submit_error)?;
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         if view == View::SDLC {
             return self.executed(&handle, &ack, &task, &run.path.join(" ")).await;
         }
         let mut standing = standing(&handle, &task).await?;
-        if command.may_ask() && matches!(standing, Standing::Under) {
+        if may_ask && matches!(standing, Standing::Under) {
             self.asks_or_ends(&handle, view, &ack, &task, PATIENCE).await?;
             standing = self::standing(&handle, &task).await?;
         }
         let (status, message) = told(&standing);
         value(&ExecuteSlashCommandResponse { execution_id: task.to_string(), status, message })
+    }
+
+    /// A command that the hook answered: its words are a task that is complete, because the answer to a
+    /// command names one.
+    async fn answered_command(
+        &self,
+        prompt: Prompt,
+        text: String,
+        name: &str,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        let screening = Screening::Answered { text: text.clone() };
+        let recorded = self.record(&prompt, screening, caller).await?;
+        let (handle, ack) = recorded.ok_or(Condition::Internal)?;
+        let task = ack.task.clone().ok_or(Condition::Internal)?;
+        if view == View::SDLC {
+            return self.executed(&handle, &ack, &task, name).await;
+        }
+        value(&ExecuteSlashCommandResponse {
+            execution_id: task.to_string(),
+            status: CommandExecutionStatus::Started,
+            message: text,
+        })
     }
 
     /// The answer of somebody who waits for what the command says. Where it asks or takes long, the
@@ -202,6 +250,25 @@ impl Server {
         };
         // Too slow to wait for: it has started, and its frames will say the rest.
         tokio::time::timeout(patience, settled).await.unwrap_or(Ok(()))
+    }
+}
+
+/// A command as the message that it becomes.
+fn prompt_of(
+    command: &Slash,
+    session: Option<SessionId>,
+    settings: Option<AgentSettings>,
+) -> Prompt {
+    Prompt {
+        session,
+        task: TaskChoice::New,
+        content: Content::text(command.to_string()),
+        settings,
+        delivery: Delivery::AtOnce,
+        push: None,
+        history: HistoryLength::All,
+        output_modes: Vec::new(),
+        references: Vec::new(),
     }
 }
 

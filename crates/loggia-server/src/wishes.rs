@@ -60,6 +60,9 @@ impl Server {
         settings.unattended = !caller.principal.scopes.approve;
         let Some(asked) = asked else { return Ok(notices) };
         settings.unattended |= asked.unattended;
+        if asked.auto_execute == Some(false) {
+            settings.mode = asking(settings.mode);
+        }
         if asked.auto_execute == Some(true) {
             match self.defaults.auto_execute {
                 true => settings.mode = Mode::All,
@@ -123,13 +126,18 @@ impl Server {
         }
         // What passes in a session that people share is theirs to say.
         let lowers = asked.auto_execute == Some(false) && self.is_many();
-        let mode = grant::mode(self.defaults.settings.mode, &caller.principal);
+        let mode = asking(grant::mode(self.defaults.settings.mode, &caller.principal));
         if lowers && mode.freedom() < settings.mode.freedom() {
             let command = Command::Configure { settings: Settings { mode, ..settings } };
             handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
         }
         Ok(())
     }
+}
+
+/// The mode of a client that wants to be asked: whatever the server's own, not everything passes.
+fn asking(mode: Mode) -> Mode {
+    if mode == Mode::All { Mode::Ask } else { mode }
 }
 
 fn without_servers(asked: &AgentSettings) -> Option<String> {

@@ -168,7 +168,7 @@ fn command(attempt: &Try, number: usize, turn: TurnId) -> Option<Command> {
         Try::Finish(well) => report(Report::Finish {
             outcome: match well {
                 true => TurnOutcome::Completed,
-                false => TurnOutcome::Failed { message: "no".into() },
+                false => TurnOutcome::failed("no"),
             },
         }),
         Try::Recover => None,

@@ -492,7 +492,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
             model.closed = Some(closed);
         }
     }
-    if let Event::TurnEnded { outcome: TurnOutcome::Failed { message }, .. } = &envelope.event
+    if let Event::TurnEnded { outcome: TurnOutcome::Failed { message, .. }, .. } = &envelope.event
         && message.starts_with(NO_COMMAND)
         && !replayed
         && model.asked_here()

@@ -69,7 +69,7 @@ fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() 
     for (origin, here) in [(me(), true), (Origin::new(Surface::A2a, "phone"), false)] {
         let mut desk = Desk::new();
         desk.turn_for(origin, "/modle edits");
-        let outcome = loggia_core::TurnOutcome::Failed { message: error.to_string() };
+        let outcome = loggia_core::TurnOutcome::failed(error.to_string());
         desk.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
         assert_eq!(desk.remark().contains("/quit, /mode, /model"), here, "{}", desk.remark());
     }

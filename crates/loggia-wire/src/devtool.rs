@@ -6,7 +6,7 @@ pub mod decode;
 pub mod schema;
 pub mod version;
 
-use loggia_core::{TaskChoice, TaskId};
+use loggia_core::{SessionId, TaskChoice, TaskId};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{Extension, View};
@@ -61,13 +61,37 @@ pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> 
     on_if(listed || keyed)
 }
 
-/// The task that a message goes on in without a word about the extension. Its first message alone
-/// has to name it (S1 §3.2), so the task may have been begun with it.
-pub fn leaves_open(asked: &Asked) -> Option<&TaskId> {
+/// What a request without a word about the extension is about. Only the first message of a session has
+/// to name it (S1 §3.2), so the task, or the session that it names, may have been begun with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject<'a> {
+    Task(&'a TaskId),
+    Session(&'a SessionId),
+}
+
+pub fn leaves_open(asked: &Asked) -> Option<Subject<'_>> {
+    if !is_plain(asked.view) {
+        return None;
+    }
+    let named = |task, session| -> Option<Subject<'_>> {
+        let session: Option<&SessionId> = session;
+        Option::map(task, Subject::Task).or(session.map(Subject::Session))
+    };
     match &asked.intent {
-        Intent::Prompt(prompt) if is_plain(asked.view) => prompt.named_task(),
-        Intent::Answer(answer) if is_plain(asked.view) => answer.task.as_ref(),
-        _ => None,
+        Intent::Prompt(prompt) => named(prompt.named_task(), prompt.session.as_ref()),
+        Intent::Answer(answer) => named(answer.task.as_ref(), answer.session.as_ref()),
+        Intent::Cancel { task }
+        | Intent::Subscribe { task }
+        | Intent::GetTask { task, .. }
+        | Intent::SetPush { task, .. } => Some(Subject::Task(task)),
+        Intent::OpenTask(_)
+        | Intent::ListTasks(_)
+        | Intent::GetPush { .. }
+        | Intent::ListPush { .. }
+        | Intent::DeletePush { .. }
+        | Intent::GetExtendedCard
+        | Intent::ListSlash { .. }
+        | Intent::RunSlash(_) => None,
     }
 }
 
@@ -156,8 +180,9 @@ impl About {
         Self { kind, error: None, question: None, answer: None }
     }
 
-    /// S1's `DevelopmentToolEvent` under the extension's name and nothing more in it; the form of
-    /// the shipped server beside it; what S1 has no place for beside both.
+    /// S1's `DevelopmentToolEvent` under the extension's name, and in it what S1 has no member for:
+    /// custom metadata is keyed by the extension (S1 §3.2). Beside it the form of the shipped server,
+    /// and the same members once more where clients looked for them first (S0 §5.1).
     pub fn metadata(&self, model: &str) -> Map<String, Value> {
         let mut event = Map::new();
         event.insert("kind".into(), self.kind.upper().into());
@@ -165,17 +190,24 @@ impl About {
         if let Some(error) = &self.error {
             event.insert("error".into(), error.as_str().into());
         }
-        let mut metadata = Map::new();
+        let mut metadata = self.custom();
+        event.extend(self.custom());
         metadata.insert(URI.into(), Value::Object(event));
         metadata.insert(CODER_AGENT.into(), json!({ "kind": self.kind.kebab() }));
+        metadata
+    }
+
+    /// Which question is open, and how it was settled.
+    fn custom(&self) -> Map<String, Value> {
+        let mut members = Map::new();
         if let Some(AboutQuestion { correlation, digest }) = &self.question {
-            metadata.insert("correlationId".into(), correlation.as_str().into());
-            metadata.insert("detailsDigest".into(), digest.as_str().into());
+            members.insert("correlationId".into(), correlation.as_str().into());
+            members.insert("detailsDigest".into(), digest.as_str().into());
         }
         if let Some(AboutAnswer { choice, by, edited }) = &self.answer {
             let answer = json!({ "selectedOptionId": choice, "by": by, "edited": edited });
-            metadata.insert("answer".into(), answer);
+            members.insert("answer".into(), answer);
         }
-        metadata
+        members
     }
 }

@@ -144,6 +144,8 @@ pub struct Projector {
     /// What was noted while no turn was open: it is said where the next one starts, so that whoever
     /// asked for that one hears it. The latest, at most [`MOST_UNSAID`].
     unsaid: VecDeque<Notice>,
+    /// Settings changed while no turn was open: said where the next one starts.
+    reconfigured: bool,
     /// The latest prompts and answers, and which frame their streams begin after.
     prompts: VecDeque<(PromptId, FrameId)>,
     answers: VecDeque<(ApprovalId, CallId, Answered)>,
@@ -155,6 +157,19 @@ pub struct Projector {
 pub(crate) struct Setup {
     pub workspace: String,
     pub settings: Option<Settings>,
+    /// The session is that of a client with a name, which may be on another machine.
+    pub remote: bool,
+}
+
+impl Setup {
+    /// A directory as texts name it: to clients from elsewhere without the server's own path.
+    pub fn directory<'a>(&self, path: &'a str) -> &'a str {
+        match path.strip_prefix(&self.workspace).filter(|_| self.remote) {
+            Some("") => "the workspace",
+            Some(below) => below.strip_prefix('/').unwrap_or(path),
+            None => path,
+        }
+    }
 }
 
 /// A notice, and which event it was.
@@ -203,6 +218,8 @@ pub(crate) struct Step<'a> {
     pub published_before: bool,
     /// What is to be noted with this event: itself, or what came when nobody could hear it.
     pub notices: Vec<Notice>,
+    /// Settings changed since the last turn.
+    pub reconfigured: bool,
 }
 
 impl Projector {
@@ -219,6 +236,7 @@ impl Projector {
             usage: None,
             waiting: HashMap::new(),
             unsaid: VecDeque::new(),
+            reconfigured: false,
             prompts: VecDeque::new(),
             answers: VecDeque::new(),
             last: FrameId::default(),
@@ -428,7 +446,8 @@ impl Projector {
     }
 
     fn shape<'a>(&'a self, view: &'a TaskView, shown: Shown) -> snapshot::Shape<'a> {
-        snapshot::shape(&self.session, view, &self.calls, self.view, &self.model, shown)
+        let open = snapshot::Open { calls: &self.calls, setup: &self.setup, model: &self.model };
+        snapshot::shape(&self.session, view, open, self.view, shown)
     }
 
     fn render(&self, task: &TaskId, envelope: &Envelope, update: &Update) -> Value {
@@ -477,6 +496,14 @@ impl Projector {
         // What is told to a client is not for the one whose turn it is.
         let heard = task.is_some() && !is_by_client(&envelope.origin);
         let notices = self.notices(envelope, heard);
+        let reconfigured = match &envelope.event {
+            Event::TurnStarted { .. } => std::mem::take(&mut self.reconfigured),
+            Event::SettingsChanged { .. } => {
+                self.reconfigured |= task.is_none();
+                false
+            }
+            _ => false,
+        };
         let task = task?;
         self.note_request(&task, envelope);
         let updates = self.tasks.get(&task).map(|view| {
@@ -501,6 +528,7 @@ impl Projector {
                 turn: turn_of(&envelope.event),
                 published_before,
                 notices,
+                reconfigured,
             };
             match (self.view.dialect, self.view.extension) {
                 (Dialect::Sdlc, _) => sdlc::project::updates(&mut step),
@@ -589,6 +617,7 @@ impl Projector {
         }
         match &envelope.event {
             Event::SessionOpened { workspace, .. } => {
+                self.setup.remote = envelope.origin.name().is_some();
                 self.setup.workspace = workspace.path().to_owned();
             }
             Event::TurnStarted { prompt, .. } => self.prompt = Some(prompt.clone()),

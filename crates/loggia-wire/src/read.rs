@@ -1,9 +1,11 @@
 //! Reading parameters: a JSON object that knows where it stands, so that a complaint names the
-//! field. Null counts as absent, unknown members are left alone, nothing is converted.
+//! field. Null counts as absent, unknown members are left alone. Nothing is converted, but for numbers
+//! in the JSON form of protocol buffers, which may be written as text.
 //!
 //! Where a dialect is the JSON form of protocol buffers, a member may also stand under its name in
 //! the protocol file (`history_length` for `historyLength`): that form asks every reader for it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -60,14 +62,34 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// The body of a request that has no envelope.
+    pub fn of_body(body: &'a Value) -> Read<Self> {
+        match body {
+            Value::Null | Value::Object(_) => Self::of_params(body),
+            _ => Err(violation("body", "must be an object")),
+        }
+    }
+
     /// This object and those below it may use the names of the protocol file.
     pub fn with_proto_names(self) -> Self {
         Self { proto_names: true, ..self }
     }
 
-    /// Where a member of this object stands.
+    /// Where a member of this object stands, under the name that the client gave it.
     pub fn path(&self, name: &str) -> String {
-        if self.at.is_empty() { name.to_owned() } else { [self.at.as_str(), ".", name].concat() }
+        let name = self.written(name);
+        if self.at.is_empty() { name.into_owned() } else { [self.at.as_str(), ".", &name].concat() }
+    }
+
+    fn written<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        let given = |name: &str| self.map.is_some_and(|map| map.contains_key(name));
+        if self.proto_names && has_proto_name(name) && !given(name) {
+            let proto = proto_name(name);
+            if given(&proto) {
+                return proto.into();
+            }
+        }
+        name.into()
     }
 
     /// Where this object stands.
@@ -161,7 +183,8 @@ impl<'a> Fields<'a> {
     /// A whole number that is not negative.
     pub fn count(&self, name: &str) -> Read<Option<usize>> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        let count = value.as_u64().and_then(|number| usize::try_from(number).ok());
+        let number = if self.proto_names { proto_count(value) } else { value.as_u64() };
+        let count = number.and_then(|number| usize::try_from(number).ok());
         match count {
             Some(count) => Ok(Some(count)),
             None => Err(violation(self.path(name), "must be a whole number, zero or more")),
@@ -228,6 +251,28 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A number of the JSON form of protocol buffers: also as text, and with a fraction that is zero.
+fn proto_count(value: &Value) -> Option<u64> {
+    let whole = |double: f64| {
+        let fits = double >= 0.0 && double <= f64::from(i32::MAX) && double.fract() == 0.0;
+        // Within these bounds a double holds every whole number.
+        fits.then(|| format!("{double:.0}").parse().ok()).flatten()
+    };
+    match value {
+        Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
+        Value::String(text) => text
+            .parse()
+            .ok()
+            .or_else(|| text.parse().ok().filter(|_| is_number(text)).and_then(whole)),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// Digits, a point and an exponent: none of the words that also stand for numbers.
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
+}
+
 /// A name of one word is the same there.
 fn has_proto_name(name: &str) -> bool {
     name.bytes().any(|byte| byte.is_ascii_uppercase())
@@ -270,6 +315,44 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_number_may_be_a_text_where_protocol_buffers_are_spoken() {
+        let table = [
+            (json!(5), Some(5)),
+            (json!("5"), Some(5)),
+            (json!("0"), Some(0)),
+            (json!(5.0), Some(5)),
+            (json!("5.0"), Some(5)),
+            (json!("1e1"), Some(10)),
+            (json!(1e1), Some(10)),
+            (json!("5.5"), None),
+            (json!(-1), None),
+            (json!("-1"), None),
+            (json!(""), None),
+            (json!(" 5"), None),
+            (json!("five"), None),
+            (json!("inf"), None),
+            (json!("1e300"), None),
+            (json!(true), None),
+        ];
+        for (given, wanted) in table {
+            let given = json!({ "page_size": given });
+            let fields = Fields::of_params(&given).unwrap().with_proto_names();
+            let read = fields.count("pageSize");
+            match wanted {
+                Some(wanted) => assert_eq!(read.unwrap(), Some(wanted), "{given}"),
+                // The complaint is about the name that was written.
+                None => assert_eq!(
+                    read.unwrap_err(),
+                    violation("page_size", "must be a whole number, zero or more"),
+                    "{given}"
+                ),
+            }
+        }
+        let strict = json!({ "historyLength": "5" });
+        assert!(Fields::of_params(&strict).unwrap().count("historyLength").is_err());
+    }
 
     #[test]
     fn names_of_the_protocol_file_are_found_among_few_and_among_many() {

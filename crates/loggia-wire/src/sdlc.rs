@@ -39,9 +39,9 @@ pub fn metadata_of_one(metadata: &Value) -> Value {
 }
 
 /// A refusal in the words of a confirmation, which can say yes, no and an answer, and no name of a
-/// choice.
+/// choice. `message` is what the client calls its message.
 #[must_use]
-pub fn in_its_words(error: WireError) -> WireError {
+pub fn in_its_words(error: WireError, message: &str) -> WireError {
     match error {
         WireError::Refused(Refusal::NotAChoice { offered, .. }) => {
             let in_words = offered.iter().any(|choice| choice == ChoiceId::ANSWER);
@@ -54,7 +54,7 @@ pub fn in_its_words(error: WireError) -> WireError {
                     "must not be there: this call can be approved (true or false), not answered"
                 }
             };
-            violation("userMessage.answer", why)
+            violation(format!("{message}.answer"), why)
         }
         other => other,
     }

@@ -23,7 +23,10 @@ pub(crate) struct Draft {
     /// The client's name for the message.
     pub message: String,
     pub parts: Vec<Part>,
+    /// Where the client wrote them.
+    pub parts_at: String,
     pub metadata: Option<Value>,
+    pub metadata_at: String,
     pub extensions: Vec<String>,
     pub references: Vec<TaskId>,
     /// Of the request around the message.
@@ -47,7 +50,7 @@ pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Rea
     let intent = match confirmation(&draft, dialect)? {
         Some(confirmation) => Intent::Answer(Box::new(answer(draft, confirmation))),
         None => {
-            check_text("message.parts", &draft.parts)?;
+            check_text(&draft.parts_at, &draft.parts)?;
             let settings = settings(&draft)?;
             let answers = devtool::decode::answers("message.metadata", draft.metadata.as_ref())?;
             let prompt = prompt(draft, view.extension, settings);
@@ -90,14 +93,16 @@ fn confirmation(draft: &Draft, dialect: Dialect) -> Read<Option<Confirmation>> {
     for (at, part) in draft.parts.iter().enumerate() {
         match part {
             Part::Data { data } if at == index => {
-                let at = format!("message.parts[{at}].data");
+                let inner = if dialect == Dialect::Proto03 { ".data" } else { "" };
+                let at = format!("{}[{at}].data{inner}", draft.parts_at);
+                let beside = draft.metadata.as_ref().map(|beside| (&*draft.metadata_at, beside));
                 confirmation = Some(match devtool::decode::is_confirmation(data) {
-                    true => devtool::decode::confirmation(&at, data, draft.metadata.as_ref())?,
+                    true => devtool::decode::confirmation(&at, data, beside)?,
                     false => coder::decode::answer(&at, data)?,
                 });
             }
             Part::Text { text } => words.push(text),
-            Part::Data { .. } | Part::File { .. } => return Err(crowded()),
+            Part::Data { .. } | Part::File { .. } => return Err(crowded(draft)),
         }
     }
     match confirmation {
@@ -106,12 +111,12 @@ fn confirmation(draft: &Draft, dialect: Dialect) -> Read<Option<Confirmation>> {
             let edit = Some(Edit::Text { text: words.join("\n") });
             Ok(Some(Confirmation { edit, ..confirmation }))
         }
-        Some(_) | None => Err(crowded()),
+        Some(_) | None => Err(crowded(draft)),
     }
 }
 
-fn crowded() -> WireError {
-    violation("message.parts", "must hold one confirmation and nothing beside it")
+fn crowded(draft: &Draft) -> WireError {
+    violation(&*draft.parts_at, "must hold one confirmation and nothing beside it")
 }
 
 fn answer(draft: Draft, confirmation: Confirmation) -> Answer {
@@ -148,7 +153,7 @@ fn prompt(draft: Draft, extension: Extension, settings: Option<AgentSettings>) -
 }
 
 fn settings(draft: &Draft) -> Read<Option<AgentSettings>> {
-    match devtool::decode::settings("message.metadata", draft.metadata.as_ref())? {
+    match devtool::decode::settings(&draft.metadata_at, draft.metadata.as_ref())? {
         None => devtool::decode::settings("metadata", draft.request_metadata.as_ref()),
         given => Ok(given),
     }

@@ -119,7 +119,7 @@ pub enum Approve {
     All,
     /// Read only: whatever would change something is refused
     Plan,
-    /// Ask nobody: whatever would need an answer is refused, and the agent goes on
+    /// Ask nobody: whatever would need an answer is refused, and the agent goes on (exit code 4)
     None,
 }
 

@@ -7,6 +7,8 @@ use loggia_session::{HubError, StoreError, SubmitError};
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 pub const NEEDS_APPROVAL: u8 = 3;
+/// The turn is over: what it was to do was refused, and there was nobody to ask.
+pub const REFUSED: u8 = 4;
 pub const INTERRUPTED: u8 = 130;
 pub const TERMINATED: u8 = 143;
 /// Nobody reads any more: `loggia sessions list | head`.

@@ -95,6 +95,8 @@ mod screenshots;
 mod sdlc;
 #[path = "e2e/secrets.rs"]
 mod secrets;
+#[path = "e2e/seeds.rs"]
+mod seeds;
 #[path = "e2e/served.rs"]
 mod served;
 #[path = "e2e/served_faults.rs"]

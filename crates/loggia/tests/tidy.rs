@@ -206,6 +206,25 @@ fn a_secret_cannot_be_compared_or_shown() {
 
 /// What a conformance kit wants to see is made by configuration, models and hooks, never by the
 /// product itself.
+/// Whoever else made a prompt of what a client sent would forget to ask the prompt hook.
+#[test]
+fn a_prompt_enters_a_session_through_the_hook() {
+    let prompts = ["Command::Prompt", "Command::Shell", "Command::Screened", "Command::from("];
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src"]) {
+        let server = path.starts_with("crates/loggia-server/");
+        if !server || path.ends_with("/hook.rs") {
+            continue;
+        }
+        for (number, line) in code_lines(&text) {
+            if prompts.iter().any(|prompt| line.contains(prompt)) {
+                found.push(format!("{path}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert_none(found, "prompts that do not pass crates/loggia-server/src/hook.rs");
+}
+
 #[test]
 fn the_product_knows_no_test() {
     const NAMES: &[&str] = &["tck-", "test-resubscribe", "itk-"];

@@ -13,11 +13,21 @@ pub fn about(context: &TurnContext) -> String {
         format!("- Loggia {}", env!("CARGO_PKG_VERSION")),
         format!("- model: {}", context.settings.model),
         format!("- mode: {}", context.settings.approvals()),
-        format!("- workspace: {}", context.workspace.path()),
+        format!("- workspace: {}", workspace(context)),
         format!("- session: {}", context.session),
     ];
     lines.extend(context.name.as_ref().map(|name| format!("- name: {name}")));
     lines.join("\n")
+}
+
+/// Where the session works. A client from elsewhere is told no path of this machine.
+fn workspace(context: &TurnContext) -> &str {
+    let owner = context.owner.as_deref();
+    match (context.workspace.repository(), owner) {
+        (Some(repository), Some(owner)) if !owner.starts_with("local:") => &repository.url,
+        (None, Some(owner)) if !owner.starts_with("local:") => "a directory of the server",
+        (_, _) => context.workspace.path(),
+    }
 }
 
 pub fn tools(tools: &Toolbox) -> String {

@@ -121,6 +121,10 @@ pub(super) async fn run_edit(
 /// Makes the file what the diff says, if it still is what the diff says it was.
 pub fn apply(workspace: &Workspace, diff: FileDiff) -> Result<Output, ToolError> {
     let place = workspace.locate(&diff.path)?;
+    if diff.changes_nothing() {
+        workspace.is_still(&place, &diff.old_digest)?;
+        return Ok(Output::text(format!("{place} has this content already: nothing to change")));
+    }
     workspace.replace(&place, &diff.old_digest, diff.new.as_bytes())?;
     let lines = counted(diff.new.lines().count(), "line");
     let bytes = counted(diff.new.len(), "byte");

@@ -53,11 +53,11 @@ impl std::fmt::Display for Place {
 /// Reads a path as a tool was given it. `roots` are the names the workspace goes by, absolute.
 pub(super) fn locate(text: &str, roots: &[&Path]) -> Result<Place, WorkspaceError> {
     plausible(text)?;
+    // Without the workspace's own path: the sentence may be read on another machine.
     let outside = || {
-        let root = roots.first().map(|root| root.display().to_string()).unwrap_or_default();
         WorkspaceError::new(
             WorkspaceErrorKind::OutsideWorkspace,
-            format!("`{}` is outside the workspace {root}: name a path inside it", shown(text)),
+            format!("`{}` is outside the workspace: name a path inside it", shown(text)),
         )
     };
     let given = Path::new(text);

@@ -81,6 +81,15 @@ impl Workspace {
         }))
     }
 
+    /// Whether the file is still the version with this digest.
+    pub fn is_still(&self, place: &Place, digest: &str) -> Result<(), WorkspaceError> {
+        let now = self.version(place)?;
+        match now.is_some_and(|now| now.digest == digest) {
+            true => Ok(()),
+            false => Err(changed_since(place)),
+        }
+    }
+
     /// Puts `new` where the version with `old_digest` is; an empty digest means nothing is there
     /// yet, and missing directories are made. Anything else there: `changed_since_approval`.
     pub fn replace(

@@ -293,7 +293,7 @@ impl Session {
                 Event::TurnEnded { outcome, .. } => {
                     ended.failure = match outcome {
                         TurnOutcome::Completed => None,
-                        TurnOutcome::Failed { message } => Some(message),
+                        TurnOutcome::Failed { message, .. } => Some(message),
                         other => Some(format!("{other:?}")),
                     };
                     return ended;

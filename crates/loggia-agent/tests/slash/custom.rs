@@ -151,7 +151,7 @@ async fn a_file_that_changed_while_it_waited_is_not_gone_on_with() {
     talk.put("w/.loggia/commands/look.toml", "prompt = '!{touch b}'\n");
     talk.restart().await;
     talk.answer(&call, "cancel").await;
-    let TurnOutcome::Failed { message } = talk.end().await.outcome else { panic!() };
+    let TurnOutcome::Failed { message, .. } = talk.end().await.outcome else { panic!() };
     assert!(message.contains("its file was changed while it waited"), "{message}");
 }
 

@@ -115,7 +115,7 @@ impl Talk {
 
     pub async fn fails(&mut self, text: &str) -> String {
         match self.ask(text).await.outcome {
-            TurnOutcome::Failed { message } => message,
+            TurnOutcome::Failed { message, .. } => message,
             other => panic!("{text}: {other:?}"),
         }
     }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::call::{CallState, Details};
+use crate::call::{CallOutcome, CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{ApprovalId, CallId, TaskId};
+use crate::origin::{Origin, Surface};
 use crate::policy::{Policy, Scope};
 use crate::session::{
     ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall, OpenTurn, Opened,
-    Queued, RECENT_TURNS, RecentTurn, Session,
+    Queued, RECENT_TURNS, RecentTurn, Refusals, Session,
 };
 use crate::task::TaskState;
 
@@ -41,6 +42,7 @@ impl Session {
             Event::SessionNamed { name } => self.name = Some(name.clone()),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
             Event::TaskOpened { task, profile } => {
+                self.first_task(profile.as_ref());
                 self.tasks
                     .entry(task.clone())
                     .or_insert_with(|| KnownTask::new(seq, profile.clone()));
@@ -51,6 +53,7 @@ impl Session {
                     self.title = title_of(&content.to_text());
                 }
                 self.prompts.insert(prompt.clone(), task.clone());
+                self.first_task(content.profile.as_ref());
                 let known = self
                     .tasks
                     .entry(task.clone())
@@ -73,6 +76,7 @@ impl Session {
             }
             Event::PromptScreened { prompt, task, content, screening } => {
                 self.prompts.insert(prompt.clone(), task.clone());
+                self.first_task(content.profile.as_ref());
                 self.tasks
                     .entry(task.clone())
                     .or_insert_with(|| KnownTask::new(seq, content.profile.clone()));
@@ -89,6 +93,9 @@ impl Session {
                 if self.turns.len() > RECENT_TURNS {
                     self.turns.pop_front();
                 }
+                if let Some(known) = self.tasks.get_mut(task) {
+                    known.at_work = true;
+                }
                 self.turn = Some(OpenTurn {
                     id: turn.clone(),
                     prompt: prompt.clone(),
@@ -98,6 +105,7 @@ impl Session {
                     guest,
                     started: envelope.seq,
                     calls: Vec::new(),
+                    refused: None,
                 });
                 if let Some(known) = self.tasks.get_mut(task) {
                     known.last_question = None;
@@ -176,6 +184,9 @@ impl Session {
                     let index = turn.calls.iter().position(|open| open.id == *call)?;
                     Some(turn.calls.remove(index))
                 });
+                if let Some(ended) = &ended {
+                    self.count_refusal(ended, outcome, &envelope.origin);
+                }
                 if let Some((open, approval)) =
                     ended.and_then(|mut open| open.approval.take().map(|asked| (open, asked)))
                 {
@@ -199,6 +210,40 @@ impl Session {
         }
     }
 
+    /// Remembers the profile of the session's first message.
+    fn first_task(&mut self, profile: Option<&String>) {
+        if self.tasks.is_empty() {
+            self.profile = profile.cloned();
+        }
+    }
+
+    /// A refusal counts where no person made it: an unattended session has none, and a timeout
+    /// answers because nobody did. A change that succeeds afterwards shows that the agent found
+    /// another way.
+    fn count_refusal(&mut self, call: &OpenCall, outcome: &CallOutcome, by: &Origin) {
+        let opened = self.opened.as_ref();
+        let unattended = opened.is_some_and(|opened| opened.settings.unattended);
+        let Some(turn) = &mut self.turn else { return };
+        match outcome {
+            CallOutcome::Succeeded { .. } if call.access.changes() => turn.refused = None,
+            CallOutcome::Cancelled { reason }
+                if call.state != CallState::Started
+                    && (unattended || by.surface == Surface::Policy) =>
+            {
+                match &mut turn.refused {
+                    Some(refused) => refused.more = refused.more.saturating_add(1),
+                    None => {
+                        let (title, reason) = (call.title.clone(), reason.clone());
+                        turn.refused = Some(Refusals { title, reason, more: 0 });
+                    }
+                }
+            }
+            CallOutcome::Succeeded { .. }
+            | CallOutcome::Failed { .. }
+            | CallOutcome::Cancelled { .. } => {}
+        }
+    }
+
     fn open_call_mut(&mut self, call: &CallId) -> Option<&mut OpenCall> {
         self.turn.as_mut()?.calls.iter_mut().find(|open| open.id == *call)
     }
@@ -215,6 +260,7 @@ impl Session {
         if let Some(known) = self.tasks.get_mut(task) {
             known.waiting = known.waiting.saturating_sub(1);
             known.last = Some(state);
+            known.at_work &= known.waiting > 0;
         }
     }
 

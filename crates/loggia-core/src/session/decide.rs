@@ -463,7 +463,7 @@ impl Session {
                 vec![Event::PolicyAmended { amendment }]
             }
             Report::Finish { outcome } => {
-                let mut events = end_turn(turn, outcome.clone(), "the turn ended");
+                let mut events = end_turn(turn, finished(turn, outcome), "the turn ended");
                 events.extend(self.start_next(fresh, &[]));
                 events
             }
@@ -574,6 +574,15 @@ fn running_call(turn: &OpenTurn, call: &CallId) -> Result<(), Refusal> {
 fn end_turn(turn: &OpenTurn, outcome: TurnOutcome, why: &str) -> Vec<Event> {
     let ended = turn.calls.iter().map(|call| not_made(call, why));
     ended.chain([Event::TurnEnded { turn: turn.id.clone(), outcome }]).collect()
+}
+
+/// How a turn ends whose agent says how it went. Clients that poll read the state and nothing else, so
+/// a turn whose work was refused without a person is not reported as a success.
+fn finished(turn: &OpenTurn, outcome: &TurnOutcome) -> TurnOutcome {
+    match (outcome, &turn.refused) {
+        (TurnOutcome::Completed, Some(refused)) => TurnOutcome::refused(refused.message()),
+        (outcome, _) => outcome.clone(),
+    }
 }
 
 fn not_made(call: &OpenCall, why: &str) -> Event {

@@ -10,7 +10,7 @@ use crate::approval::{AnswerMessage, ChoiceId, Edit};
 use crate::call::{Artifact, CallOutcome, Details, Output};
 use crate::content::{Content, Part};
 use crate::event::{Envelope, Event, Screening, Source, TurnOutcome};
-use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, TaskId, TurnId};
+use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::task::TaskState;
 
@@ -57,11 +57,15 @@ pub struct TaskView {
     pub artifacts: Vec<TaskArtifact>,
     /// Why the last turn failed, or why there was none.
     pub failure: Option<String>,
+    /// The event that said so.
+    pub failed_at: Seq,
     /// What policy did not allow, in order.
     pub refused: Vec<RefusedCall>,
     /// Prompts of this task that wait or run.
     waiting: usize,
     last: Option<TaskState>,
+    /// A turn of it has started, and prompts of it have waited or run ever since.
+    at_work: bool,
 }
 
 /// A call that was refused without anybody being asked.
@@ -184,9 +188,9 @@ impl Tasks {
                 if let Some(before) = before {
                     self.restate(&before.task, at);
                 }
-                self.touch(at, |_| {});
+                self.touch(at, |view| view.at_work = true);
             }
-            Event::TurnEnded { outcome, .. } => self.end_turn(outcome, at),
+            Event::TurnEnded { outcome, .. } => self.end_turn(outcome, envelope.seq, at),
             Event::TextAppended { turn, message, text } => {
                 self.touch(at, |view| view.reply(turn, message, text, at));
             }
@@ -264,18 +268,20 @@ impl Tasks {
         if let Some(view) = self.views.get_mut(task) {
             view.waiting = view.waiting.saturating_sub(1);
             view.last = Some(state);
+            view.at_work &= view.waiting > 0;
             view.failure = failure;
         }
         self.restate(task, at);
     }
 
-    fn end_turn(&mut self, outcome: &TurnOutcome, at: Millis) {
+    fn end_turn(&mut self, outcome: &TurnOutcome, seq: Seq, at: Millis) {
         let Some(running) = self.turn.take() else { return };
         if let Some(view) = self.views.get_mut(&running.task) {
             view.complete_response(&running.turn);
+            view.failed_at = seq;
         }
         let failure = match outcome {
-            TurnOutcome::Failed { message } => Some(message.clone()),
+            TurnOutcome::Failed { message, .. } => Some(message.clone()),
             TurnOutcome::Interrupted => {
                 Some("interrupted: Loggia stopped while this turn was running".to_owned())
             }
@@ -331,6 +337,8 @@ impl Tasks {
                 (Some(true), _) => TaskState::InputRequired,
                 (Some(false), _) => TaskState::Working,
                 (None, Some(ended)) if view.waiting == 0 => ended,
+                // Between two of its turns.
+                (None, Some(_) | None) if view.at_work => TaskState::Working,
                 (None, Some(_) | None) => TaskState::Submitted,
             };
             if state != view.state {
@@ -356,9 +364,11 @@ impl TaskView {
             history: Vec::new(),
             artifacts: Vec::new(),
             failure: None,
+            failed_at: Seq::ZERO,
             refused: Vec::new(),
             waiting: 0,
             last: None,
+            at_work: false,
         }
     }
 

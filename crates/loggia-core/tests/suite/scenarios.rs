@@ -302,7 +302,7 @@ fn failure() -> Script {
     script.invalid("message-2", "call-2", "fix_everything", "there is no tool fix_everything");
     script.notice(Level::Warning, "the model is overloaded (529); trying again in 1.0 s");
     let message = "the model is overloaded (529)".to_owned();
-    script.finish_with(TurnOutcome::Failed { message });
+    script.finish_with(TurnOutcome::failed(message));
     script
 }
 
@@ -508,7 +508,7 @@ fn slash() -> Script {
     script.prompt(browser(), "prompt-3", TaskChoice::New, "/foo bar");
     script.say("message-4", &["there is no command `/foo`"]);
     let message = "there is no command `/foo`".to_owned();
-    script.finish_with(TurnOutcome::Failed { message });
+    script.finish_with(TurnOutcome::failed(message));
     script
 }
 

@@ -43,6 +43,8 @@ pub struct Witness {
     turns: HashSet<TurnId>,
     /// Tasks that were kept ready and are not wanted any more.
     given_up: HashSet<TaskId>,
+    /// Tasks with a turn since they last had nothing to do.
+    at_work: HashSet<TaskId>,
     settled: u64,
 }
 
@@ -216,7 +218,8 @@ impl Witness {
             return Some(if asked { TaskState::InputRequired } else { TaskState::Working });
         }
         if fates.contains(&&Fate::Waiting) {
-            return Some(TaskState::Submitted);
+            let at_work = self.at_work.contains(task);
+            return Some(if at_work { TaskState::Working } else { TaskState::Submitted });
         }
         let over = fates.into_iter().filter_map(|fate| match fate {
             Fate::Over(state, when) => Some((*when, *state)),
@@ -263,6 +266,7 @@ impl Witness {
         };
         law!(known.task == *task, "{turn} is of {task}, its prompt is of {}", known.task);
         known.fate = Fate::Running;
+        self.at_work.insert(task.clone());
         self.turn = Some(OpenTurn {
             id: turn.clone(),
             prompt: prompt.clone(),
@@ -398,8 +402,12 @@ impl Witness {
 
     fn settle(&mut self, prompt: &PromptId, state: TaskState) {
         self.settled += 1;
-        if let Some(known) = self.prompts.get_mut(prompt) {
-            known.fate = Fate::Over(state, self.settled);
+        let Some(known) = self.prompts.get_mut(prompt) else { return };
+        known.fate = Fate::Over(state, self.settled);
+        let task = known.task.clone();
+        let open = |prompt: &PromptId| !matches!(self.prompts[prompt].fate, Fate::Over(..));
+        if !self.tasks[&task].iter().any(open) {
+            self.at_work.remove(&task);
         }
     }
 }

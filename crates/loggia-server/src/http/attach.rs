@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
-use loggia_core::{Command, Seq};
+use loggia_core::Seq;
 use loggia_session::{SessionHandle, SubmitError};
 use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
 use loggia_wire::{Dialect, WireError, refuse};
@@ -159,11 +159,11 @@ impl Hear<'_> {
         if !fits(&wish) {
             return failed(format!("the prompt is larger than {PROMPT_LIMIT} bytes"));
         }
-        let wish = match self.server.screen_attached(wish, self.handle, self.caller).await {
-            Ok(wish) => wish,
+        let command = match self.server.screen_attached(wish, self.handle, self.caller).await {
+            Ok(command) => command,
             Err(why) => return failed(why),
         };
-        match self.handle.submit(Command::from(wish), self.caller.origin.clone()).await {
+        match self.handle.submit(command, self.caller.origin.clone()).await {
             Ok(ack) => Update::Done { id, after: ack.after, seq: ack.seq, task: ack.task },
             Err(SubmitError::Refused(refusal)) => Update::Refused { id, refusal },
             Err(error @ (SubmitError::Busy | SubmitError::Stopped | SubmitError::Store(_))) => {

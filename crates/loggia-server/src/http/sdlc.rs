@@ -129,9 +129,10 @@ pub async fn message(State(server): State<Arc<Server>>, request: Request) -> Res
         let stopping = request.extensions().get::<Stopping>().cloned();
         let stopping = stopping.ok_or(Condition::Internal)?;
         let (caller, bytes) = read(request).await?;
-        let asked = sdlc::decode::message(&bytes)?;
+        let sdlc::decode::Message { asked, at } = sdlc::decode::message(&bytes)?;
         let place = server.place_for(&asked, &caller)?;
-        match server.ask(asked, &caller, resume).await.map_err(sdlc::in_its_words)? {
+        let answer = server.ask(asked, &caller, resume).await;
+        match answer.map_err(|error| sdlc::in_its_words(error, at))? {
             Reply::Frames(frames) => {
                 let tenure = caller.principal.tenure;
                 Ok(sse::respond(Form::Events, Dialect::Sdlc, frames, stopping, tenure, place))

@@ -168,17 +168,15 @@ async fn drive(agent: Arc<dyn Agent>, turn: Turn, previous: Option<Running>) {
     }
     let outcome = match ended {
         Ok(Ok(())) => TurnOutcome::Completed,
-        Ok(Err(TurnOver::Failed(message))) => TurnOutcome::Failed { message },
-        Ok(Err(TurnOver::Stopped)) => {
-            TurnOutcome::Failed { message: "the agent stopped without a reason".into() }
-        }
+        Ok(Err(TurnOver::Failed(message))) => TurnOutcome::failed(message),
+        Ok(Err(TurnOver::Stopped)) => TurnOutcome::failed("the agent stopped without a reason"),
         Err(panic) => {
             let message = format!("internal error: {}", panic_text(panic.as_ref()));
             let report = Report::Notice { level: Level::Error, text: message.clone() };
             let notice = FromAgent::Report { turn: id.clone(), report, waiter: None };
             // A closed queue means that the session is gone, and with it everybody who could care.
             let _ = sender.send(Box::new(notice)).await;
-            TurnOutcome::Failed { message }
+            TurnOutcome::failed(message)
         }
     };
     let report = Report::Finish { outcome };

@@ -383,7 +383,7 @@ async fn a_panic_in_the_agent_ends_its_turn_only() {
     let Stage { handle, .. } = stage(Mode::Ask, [first, vec![Act::say("fine")]]).await;
     client::prompt(&handle, "one").await.unwrap();
     let mut reader = Reader::new(&handle);
-    let TurnOutcome::Failed { message } = reader.until_over().await else {
+    let TurnOutcome::Failed { message, .. } = reader.until_over().await else {
         panic!("it did not fail:\n{}", client::transcript(reader.seen()));
     };
     assert!(message.contains("boom"), "{message}");
@@ -411,7 +411,7 @@ async fn an_agent_that_fails_or_gives_up_fails_its_turn() {
     let Stage { handle, .. } = stage(Mode::All, scripts).await;
     let mut reader = Reader::new(&handle);
     client::prompt(&handle, "one").await.unwrap();
-    let failed = TurnOutcome::Failed { message: "no model".into() };
+    let failed = TurnOutcome::failed("no model");
     assert_eq!(reader.until_over().await, failed);
     client::prompt(&handle, "two").await.unwrap();
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);

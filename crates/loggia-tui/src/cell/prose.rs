@@ -97,7 +97,7 @@ pub fn turn_end(
     let person = !matches!(origin.surface, Surface::Agent | Surface::System);
     let (mark, text, style) = match outcome {
         TurnOutcome::Completed => return Vec::new(),
-        TurnOutcome::Failed { message } => ("✗ ", format!("Failed: {message}"), theme.failure),
+        TurnOutcome::Failed { message, .. } => ("✗ ", format!("Failed: {message}"), theme.failure),
         TurnOutcome::Cancelled if person => {
             ("⊘ ", format!("Cancelled by {}", context.who(origin)), theme.dim)
         }

@@ -294,13 +294,7 @@ fn plans_sources_notices_and_ends() {
             ("warning", notice(Level::Warning, "the context is nearly full")),
             ("error", notice(Level::Error, "the model does not answer;\ntrying again")),
             ("completed", end(Origin::agent(), TurnOutcome::Completed)),
-            (
-                "failed",
-                end(
-                    Origin::agent(),
-                    TurnOutcome::Failed { message: "no reply within 60 s".to_owned() }
-                )
-            ),
+            ("failed", end(Origin::agent(), TurnOutcome::failed("no reply within 60 s"))),
             ("cancelled", end(ada(), TurnOutcome::Cancelled)),
             ("cancelled here", end(here(), TurnOutcome::Cancelled)),
             ("interrupted", end(Origin::system(), TurnOutcome::Interrupted)),

@@ -186,7 +186,7 @@ impl Dice<'_> {
             2 | 3 => Event::TurnStarted { turn, prompt, task },
             4 => {
                 let outcome = match self.below(4) {
-                    0 => TurnOutcome::Failed { message: self.text() },
+                    0 => TurnOutcome::failed(self.text()),
                     1 => TurnOutcome::Cancelled,
                     _ => TurnOutcome::Completed,
                 };

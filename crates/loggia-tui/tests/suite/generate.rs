@@ -123,7 +123,7 @@ pub fn any_cell() -> impl Strategy<Value = Cell> {
         prop::collection::vec(source, 0..4).prop_map(|sources| CellBody::Sources { sources }),
         (level, nasty()).prop_map(|(level, text)| CellBody::Notice { level, text }),
         Just(CellBody::TurnEnd { outcome: TurnOutcome::Cancelled }),
-        nasty().prop_map(|message| CellBody::TurnEnd { outcome: TurnOutcome::Failed { message } }),
+        nasty().prop_map(|message| CellBody::TurnEnd { outcome: TurnOutcome::failed(message) }),
         any_call(),
     ];
     (origin(), body).prop_map(|(origin, body)| from(origin, body))

@@ -15,7 +15,7 @@ use crate::a2a03;
 use crate::a2a03::types::{Role, State};
 use crate::devtool::CODER_AGENT;
 use crate::project::calls::{Calls, OpenCall};
-use crate::project::question::{failure_of, published, sources_text};
+use crate::project::question::{failure_id, failure_of, published, sources_text};
 use crate::project::snapshot::Shape;
 use crate::project::update::{Said, Speaker, Update, value_of};
 use crate::project::{End, Notice, Step};
@@ -273,7 +273,7 @@ fn changed(step: &Step<'_>) -> Update {
     }
     let over = step.task.state.is_over().then_some(End::Terminal);
     let metadata = if over.is_some() { with_usage(step, metadata) } else { metadata };
-    let said = failure.map(|why| Said::text(format!("failure-{}", step.envelope.seq), why));
+    let said = failure.map(|why| Said::text(failure_id(step.task), why));
     let said = said.or((step.task.state == TaskState::Canceled).then(|| canceled(step.place.task)));
     written(step, state(step.task.state), said, metadata, over)
 }
@@ -306,7 +306,10 @@ fn told(step: &Step<'_>, kind: Kind, record: ToolCall) -> Update {
     let (call, status) = (&record.request.call_id, record.status.word());
     let id = format!("{call}-{}-{status}", step.envelope.seq);
     let said = Said::schemas(id, vec![value_of(&record)]);
-    written(step, state(step.task.state), Some(said), metadata(step, kind), None)
+    let withdrawn =
+        step.calls.get(&CallId::from(call.as_str())).is_some_and(OpenCall::is_withdrawn);
+    let shown = if withdrawn { State::InputRequired } else { state(step.task.state) };
+    written(step, shown, Some(said), metadata(step, kind), None)
 }
 
 fn written(

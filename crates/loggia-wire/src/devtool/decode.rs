@@ -9,7 +9,7 @@ use std::path::Path;
 use loggia_core::{ApprovalId, CallId, ChoiceId, Edit, Question, Repository};
 use serde_json::Value;
 
-use super::{CODER_AGENT, is_ours};
+use super::{CODER_AGENT, URI, is_ours};
 use crate::commands;
 use crate::intent::{AgentSettings, Answers, Intent, RunSlash, Written};
 use crate::read::{Fields, Read, violation};
@@ -34,8 +34,13 @@ pub(crate) fn is_confirmation(data: &Value) -> bool {
     data.as_object().is_some_and(|map| members.iter().any(|name| map.contains_key(*name)))
 }
 
-/// `metadata` is the message's: the correlation id and the digest may stand there instead.
-pub(crate) fn confirmation(at: &str, data: &Value, metadata: Option<&Value>) -> Read<Confirmation> {
+/// `metadata` is the message's, and where it stands: the correlation id and the digest may be there
+/// instead, under the extension's name or beside it.
+pub(crate) fn confirmation(
+    at: &str,
+    data: &Value,
+    metadata: Option<(&str, &Value)>,
+) -> Read<Confirmation> {
     const KNOWN: [&str; 12] = [
         "tool_call_id",
         "toolCallId",
@@ -55,14 +60,23 @@ pub(crate) fn confirmation(at: &str, data: &Value, metadata: Option<&Value>) -> 
         return Err(violation(at, "holds a member that a confirmation does not have"));
     }
     let call = either(&fields, "tool_call_id", "toolCallId")?
-        .ok_or_else(|| fields.missing("tool_call_id"))?;
-    let choice = either(&fields, "selected_option_id", "selectedOptionId")?
-        .ok_or_else(|| fields.missing("selected_option_id"))?;
-    let beside = metadata.map(|metadata| Fields::of("message.metadata", metadata)).transpose()?;
+        .ok_or_else(|| fields.missing(spelled(&fields, "tool_call_id", "toolCallId")))?;
+    let choice = either(&fields, "selected_option_id", "selectedOptionId")?.ok_or_else(|| {
+        fields.missing(spelled(&fields, "selected_option_id", "selectedOptionId"))
+    })?;
+    let beside = metadata.map(|(at, metadata)| Fields::of(at, metadata)).transpose()?;
+    let keyed = beside.as_ref().and_then(|beside| beside.names().find(|name| is_ours(name)));
+    let keyed = match (&beside, keyed) {
+        (Some(beside), Some(name)) => beside.object(name)?,
+        (_, _) => None,
+    };
     let named = |snake, camel| -> Read<Option<String>> {
-        let inside = either(&fields, snake, camel)?;
-        let beside = beside.as_ref().map(|beside| either(beside, snake, camel)).transpose()?;
-        Ok(inside.or(beside.flatten()).map(str::to_owned))
+        for place in [Some(&fields), keyed.as_ref(), beside.as_ref()].into_iter().flatten() {
+            if let Some(given) = either(place, snake, camel)? {
+                return Ok(Some(given.to_owned()));
+            }
+        }
+        Ok(None)
     };
     let call = CallId::from(call);
     let to = match named("correlation_id", "correlationId")? {
@@ -105,7 +119,8 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
         Some(content) => Some(content),
         None => details.text("newContent")?,
     };
-    let content = content.ok_or_else(|| details.missing("new_content"))?;
+    let content =
+        content.ok_or_else(|| details.missing(spelled(fields, "new_content", "newContent")))?;
     Ok(Some(Edit::File { content: content.to_owned() }))
 }
 
@@ -115,10 +130,13 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     let fields = Fields::of(at, metadata)?;
     let keyed = fields.names().find(|name| is_ours(name)).cloned();
     for name in [keyed, Some(CODER_AGENT.to_owned())].into_iter().flatten() {
-        // The key may well be a long URI; a complaint that repeats it helps nobody.
         let Some(value) = fields.get(&name) else { continue };
-        let short = if name == CODER_AGENT { CODER_AGENT } else { "settings" };
-        if let Some(settings) = agent_settings(&Fields::of(format!("{at}.{short}"), value)?)? {
+        // As the client wrote it, but for what it may have written into the version.
+        let at = match name == CODER_AGENT {
+            true => format!("{at}.{CODER_AGENT}"),
+            false => format!("{at}[{URI}]"),
+        };
+        if let Some(settings) = agent_settings(&Fields::of(at, value)?)? {
             return Ok(Some(settings));
         }
     }
@@ -183,7 +201,8 @@ pub(crate) fn without_servers(mut metadata: Value) -> Value {
 
 fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
     let name = written(fields, "workspace_path", "workspacePath");
-    let Some(path) = fields.text(name)? else { return Ok(None) };
+    // An empty one is how protocol buffers write one that is not there.
+    let Some(path) = fields.text(name)?.filter(|path| !path.is_empty()) else { return Ok(None) };
     let at = || fields.path(name);
     if path.len() > PATH_LIMIT || path.chars().any(char::is_control) {
         return Err(violation(at(), "must be a path of at most 4096 bytes"));
@@ -244,6 +263,12 @@ fn written<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
         None if fields.get(camel).is_some() => camel,
         Some(_) | None => snake,
     }
+}
+
+/// How a client that leaves a member out would have spelled it: as it spells the others.
+fn spelled<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
+    let in_camel = fields.names().any(|name| name.bytes().any(|byte| byte.is_ascii_uppercase()));
+    if in_camel { camel } else { snake }
 }
 
 fn either<'a>(fields: &Fields<'a>, snake: &str, camel: &str) -> Read<Option<&'a str>> {

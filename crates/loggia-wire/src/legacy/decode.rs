@@ -87,6 +87,10 @@ fn sent(
         }
     }
     let mut parts = parts(&message)?;
+    let parts_at = match (message.get("parts"), message.get("content")) {
+        (None, Some(_)) => message.path("content"),
+        (_, _) => message.path("parts"),
+    };
     message.metadata("metadata")?;
     fields.metadata("metadata")?;
     let context = fields.metadata("context")?;
@@ -95,7 +99,7 @@ fn sent(
     if let Some(context) = &context {
         parts.extend(told(context, repository.is_some()));
     }
-    send::check_text("message.parts", &parts)?;
+    send::check_text(&parts_at, &parts)?;
     let push = fields.object("pushNotification")?;
     let id = match message.id("messageId")? {
         None => message.id("message_id")?,

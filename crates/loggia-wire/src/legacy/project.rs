@@ -147,6 +147,13 @@ fn words(state: TaskState) -> &'static str {
 const TOLD: usize = 8;
 
 fn refused(view: &TaskView) -> Option<String> {
+    // Where that alone is why the task failed, it is said already.
+    let failed = |reason: &str| view.failure.as_deref().is_some_and(|why| why.ends_with(reason));
+    if let [only] = view.refused.as_slice()
+        && failed(&only.reason)
+    {
+        return None;
+    }
     let lines = view.refused.iter().take(TOLD);
     let lines: String =
         lines.map(|call| format!("\n- {}: {}", call.subject, call.reason)).collect();

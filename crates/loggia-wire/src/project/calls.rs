@@ -59,6 +59,11 @@ impl OpenCall {
         self.asked.is_some() && self.answer.is_none() && !self.ended
     }
 
+    /// It ended while its question was open: its turn ends with it, and nothing was at work since.
+    pub fn is_withdrawn(&self) -> bool {
+        self.asked.is_some() && self.answer.is_none() && self.ended
+    }
+
     pub fn live(&self) -> Option<&str> {
         (!self.live.tail.is_empty()).then_some(self.live.tail.as_str())
     }

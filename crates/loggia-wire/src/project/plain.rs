@@ -4,9 +4,11 @@
 use loggia_core::{CallId, CallOutcome, Details, Event, FileDiff, Part, TaskState};
 
 use super::calls::Calls;
-use super::question::{PARAGRAPH, failure_of, published, question_text, response_id, sources_text};
+use super::question::{
+    PARAGRAPH, failure_id, failure_of, published, question_text, response_id, sources_text,
+};
 use super::update::{Piece, Said, Status, Update};
-use super::{End, Spoken, Step};
+use super::{End, Setup, Spoken, Step};
 
 pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
@@ -93,23 +95,23 @@ pub(super) fn waits_again(step: &Step<'_>) -> bool {
 
 /// One question at a time: words can only answer the one that was read.
 fn asked(step: &Step<'_>) -> Option<Update> {
-    (step.calls.open_questions().count() == 1).then(|| waiting(step.calls)).flatten()
+    (step.calls.open_questions().count() == 1).then(|| waiting(step)).flatten()
 }
 
-fn waiting(calls: &Calls) -> Option<Update> {
+fn waiting(step: &Step<'_>) -> Option<Update> {
     Some(Update::Status(Status {
         state: TaskState::InputRequired,
-        said: Some(open_question(calls)?),
+        said: Some(open_question(step.calls, step.setup)?),
         about: None,
         ends: Some(End::InputRequired),
     }))
 }
 
 /// The question that waits longest, as a person reads it.
-pub(super) fn open_question(calls: &Calls) -> Option<Said> {
+pub(super) fn open_question(calls: &Calls, setup: &Setup) -> Option<Said> {
     let call = calls.open_questions().next()?;
     let asked = call.asked.as_ref()?;
-    Some(Said::text(asked.approval.as_str(), question_text(call, asked)))
+    Some(Said::text(asked.approval.as_str(), question_text(call, asked, setup)))
 }
 
 fn started(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
@@ -124,7 +126,7 @@ fn started(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
         | Details::Generic { .. } => progress(step, "started", &title),
     }];
     if answered {
-        updates.extend(waiting(step.calls));
+        updates.extend(waiting(step));
     }
     updates
 }
@@ -132,6 +134,7 @@ fn started(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
 fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
     let Some(open) = step.calls.get_mut(call) else { return Vec::new() };
     let (title, refused) = (open.title.clone(), open.answer.is_some() && !open.started);
+    let withdrawn = open.is_withdrawn();
     match outcome {
         CallOutcome::Succeeded { output } => {
             let change = output.diff.as_ref().map(|diff| change(call, diff));
@@ -143,10 +146,14 @@ fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Updat
             vec![progress(step, "failed", &format!("{title} failed: {}", failure.message))]
         }
         CallOutcome::Cancelled { reason } => {
-            let mut updates =
-                vec![progress(step, "cancelled", &format!("{title} was not done: {reason}"))];
+            let (id, text) = (
+                format!("cancelled-{}", step.envelope.seq),
+                format!("{title} was not done: {reason}"),
+            );
+            let state = if withdrawn { TaskState::InputRequired } else { step.task.state };
+            let mut updates = vec![line_in(state, id, &text)];
             if refused {
-                updates.extend(waiting(step.calls));
+                updates.extend(waiting(step));
             }
             updates
         }
@@ -177,8 +184,12 @@ fn progress(step: &Step<'_>, what: &str, text: &str) -> Update {
 
 /// A line about what goes on. It ends like a line: some clients join what they are told.
 fn line(step: &Step<'_>, id: String, text: &str) -> Update {
+    line_in(step.task.state, id, text)
+}
+
+fn line_in(state: TaskState, id: String, text: &str) -> Update {
     Update::Status(Status {
-        state: step.task.state,
+        state,
         said: Some(Said::text(id, format!("{text}\n"))),
         about: None,
         ends: None,
@@ -190,7 +201,7 @@ fn changed(step: &Step<'_>) -> Update {
     let failure = failure_of(step);
     Update::Status(Status {
         state: step.task.state,
-        said: failure.map(|why| Said::text(format!("failure-{}", step.envelope.seq), why)),
+        said: failure.map(|why| Said::text(failure_id(step.task), why)),
         about: None,
         ends: step.task.state.is_over().then_some(End::Terminal),
     })

@@ -4,15 +4,16 @@ use std::borrow::Cow;
 
 use loggia_core::{Artifact, Details, Event, Exchange, Source, TaskView, TurnId, TurnOutcome};
 
-use super::Step;
 use super::calls::{Asked, OpenCall};
 use super::update::{Piece, Update};
+use super::{Setup, Step};
 
 /// What a client without the extension shows its person: all that would run, what may be answered,
 /// and how.
-pub(super) fn question_text(call: &OpenCall, asked: &Asked) -> String {
+pub(super) fn question_text(call: &OpenCall, asked: &Asked, setup: &Setup) -> String {
     let mut text = match &call.details {
         Details::Execute { command, directory } => {
+            let directory = setup.directory(directory);
             format!("Loggia asks to run this command in {directory}:\n\n{}\n", indented(command))
         }
         Details::Edit(diff) => {
@@ -90,6 +91,11 @@ pub(crate) fn published(piece: &Artifact, before: bool) -> Update {
         append: piece.append && before,
         last: piece.last,
     })
+}
+
+/// One failure is one message, in a stream and in a task of later.
+pub(crate) fn failure_id(task: &TaskView) -> String {
+    format!("failure-{}", task.failed_at)
 }
 
 /// Why the turn that ends with this event failed, if it did.

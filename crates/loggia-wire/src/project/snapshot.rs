@@ -3,9 +3,9 @@
 use loggia_core::{Exchange, Millis, Part, SessionId, TaskArtifact, TaskId, TaskState, TaskView};
 
 use super::calls::Calls;
-use super::question::{response_id, response_text, sources_text};
+use super::question::{failure_id, response_id, response_text, sources_text};
 use super::update::{Piece, Said, Speaker};
-use super::{Shown, plain, tool};
+use super::{Setup, Shown, plain, tool};
 use crate::devtool::{About, EventKind};
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::HistoryLength;
@@ -22,12 +22,19 @@ pub(crate) struct Shape<'a> {
     pub artifacts: Option<Vec<Piece>>,
 }
 
+/// What the open turn of a session adds to its task.
+#[derive(Clone, Copy)]
+pub(super) struct Open<'a> {
+    pub calls: &'a Calls,
+    pub setup: &'a Setup,
+    pub model: &'a str,
+}
+
 pub(super) fn shape<'a>(
     session: &'a SessionId,
     view: &'a TaskView,
-    calls: &Calls,
+    open: Open<'_>,
     reader: View,
-    model: &str,
     shown: Shown,
 ) -> Shape<'a> {
     Shape {
@@ -38,7 +45,7 @@ pub(super) fn shape<'a>(
         said: match reader.dialect {
             // What is asked stands in records of its own.
             Dialect::Sdlc | Dialect::Coder if view.state == TaskState::InputRequired => None,
-            _ => said(view, calls, reader.extension, model),
+            _ => said(view, open, reader.extension),
         },
         at: view.updated,
         history: history(view, shown.history),
@@ -47,9 +54,10 @@ pub(super) fn shape<'a>(
 }
 
 /// What belongs to the state: the open question, or why it failed.
-fn said(view: &TaskView, calls: &Calls, extension: Extension, model: &str) -> Option<Said> {
+fn said(view: &TaskView, open: Open<'_>, extension: Extension) -> Option<Said> {
+    let Open { calls, setup, model } = open;
     match (view.state, extension) {
-        (TaskState::InputRequired, Extension::Off) => plain::open_question(calls),
+        (TaskState::InputRequired, Extension::Off) => plain::open_question(calls, setup),
         (TaskState::InputRequired, Extension::On) => tool::open_questions(calls).map(|said| {
             let question = tool::only_question(calls);
             let about = About { question, ..About::kind(EventKind::ToolCallUpdate) };
@@ -57,7 +65,7 @@ fn said(view: &TaskView, calls: &Calls, extension: Extension, model: &str) -> Op
         }),
         (TaskState::Failed, _) => {
             let why = view.failure.as_deref()?;
-            Some(Said::text(format!("failure-{}", view.id), why))
+            Some(Said::text(failure_id(view), why))
         }
         (TaskState::Rejected, _) => {
             let why = view.failure.as_deref()?;
@@ -105,18 +113,21 @@ fn exchange(said: &Exchange) -> Said {
     }
 }
 
-/// What was published on purpose comes first, then what was said, then which files changed.
+/// What was published on purpose comes first, then what was said, then which files changed. The task
+/// service numbers its artifacts in the order in which they came, and lists them so.
 pub(crate) fn artifacts(view: &TaskView, dialect: Dialect) -> Vec<Piece> {
     let mut ordered: Vec<&TaskArtifact> = view.artifacts.iter().collect();
     if dialect == Dialect::Coder {
         // The words stand in its history, and changed files in the records of their calls.
         ordered.retain(|artifact| matches!(artifact, TaskArtifact::Published { .. }));
     }
-    ordered.sort_by_key(|artifact| match artifact {
-        TaskArtifact::Published { .. } => 0,
-        TaskArtifact::Response { .. } => 1,
-        TaskArtifact::Change { .. } => 2,
-    });
+    if dialect != Dialect::Legacy {
+        ordered.sort_by_key(|artifact| match artifact {
+            TaskArtifact::Published { .. } => 0,
+            TaskArtifact::Response { .. } => 1,
+            TaskArtifact::Change { .. } => 2,
+        });
+    }
     let whole = |artifact, name: &str, parts: Vec<Part>, last: bool| Piece {
         id: id_of(artifact),
         name: name.to_owned(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::calls::{Calls, OpenCall};
 use super::plain::waits_again;
-use super::question::{published, response_id, response_text, sources_text};
+use super::question::{failure_id, published, response_id, response_text, sources_text};
 use super::update::{Piece, Said, Status, Update, value_of};
 use super::{End, Notice, Step};
 use crate::devtool::schema::{
@@ -119,6 +119,7 @@ fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Updat
         if call.shows_last_live() {
             updates.push(update(seq, state, call, executing(call)));
         }
+        let state = if call.is_withdrawn() { TaskState::InputRequired } else { state };
         updates.extend(announced(seq, state, call));
         updates.push(update(seq, state, call, finished(call, outcome)));
         let refused = call.answer.is_some() && !call.started;
@@ -288,7 +289,7 @@ fn told(step: &Step<'_>, notice: &Notice) -> Update {
 /// The task's state, and why where it failed. A task whose next prompt waits is not over.
 fn changed(step: &Step<'_>) -> Update {
     let failure = super::question::failure_of(step);
-    let said = failure.map(|why| Said::text(format!("failure-{}", step.envelope.seq), why));
+    let said = failure.map(|why| Said::text(failure_id(step.task), why));
     Update::Status(Status {
         state: step.task.state,
         said,

@@ -20,21 +20,66 @@ use crate::send::check_text;
 /// As much as the text of a message.
 const ARGUMENTS_LIMIT: usize = 1024 * 1024;
 
-/// `POST /tasks`. Nothing has to be said.
+/// `POST /tasks`. Nothing has to be said; what is said is the settings, as the document has them, or
+/// the shipped server's `{agentSettings, contextId}`.
 pub fn open_task(bytes: &[u8]) -> Read<OpenTask> {
     let body = body(bytes)?;
-    let fields = Fields::of_params(&body)?;
+    let fields = Fields::of_body(&body)?;
+    check_kind(&fields)?;
+    let around = BESIDE.iter().find(|name| fields.get(name).is_some());
+    let settings = match (around, SETTINGS.iter().find(|name| fields.get(name).is_some())) {
+        (Some(around), Some(name)) => {
+            let why = format!("stands beside {around}: settings may be in one place only");
+            return Err(violation(fields.path(name), why));
+        }
+        (None, Some(_)) => Some(needed(&fields)?),
+        (Some(around), None) => fields.object(around)?.map(|given| needed(&given)).transpose()?,
+        (None, None) => None,
+    };
     Ok(OpenTask {
         session: fields.id("contextId")?.map(Into::into),
-        settings: settings_beside(&fields)?,
+        settings,
         profile: Some(coder::PROFILE.to_owned()),
     })
 }
 
+/// Where settings stand that are not the body itself.
+const BESIDE: [&str; 2] = ["agentSettings", "settings"];
+/// The members of settings, `kind` among them: a body with one of these is the settings.
+const SETTINGS: [&str; 10] = [
+    "kind",
+    "workspacePath",
+    "workspace_path",
+    "autoExecute",
+    "auto_execute",
+    "allowedTools",
+    "allowed_tools",
+    "mcpServers",
+    "mcp_servers",
+    "repository",
+];
+
+/// Settings of a task that is to be made: where it works has to be among them.
+fn needed(fields: &Fields<'_>) -> Read<AgentSettings> {
+    check_kind(fields)?;
+    let settings = agent_settings(fields)?.unwrap_or_default();
+    match settings.workspace_path.is_none() && settings.repository.is_none() {
+        true => Err(fields.missing("workspacePath")),
+        false => Ok(settings),
+    }
+}
+
+fn check_kind(fields: &Fields<'_>) -> Read<()> {
+    match fields.text("kind")? {
+        None | Some("agent-settings") => Ok(()),
+        Some(_) => Err(violation(fields.path("kind"), "must be agent-settings")),
+    }
+}
+
 /// `POST /message/stream`: a prompt, an answer, or nothing more than a task to watch.
-pub fn message(bytes: &[u8]) -> Read<Asked> {
+pub fn message(bytes: &[u8]) -> Read<Message> {
     let body = body(bytes)?;
-    let fields = Fields::of_params(&body)?;
+    let fields = Fields::of_body(&body)?;
     let named = Named {
         session: fields.id("contextId")?.map(Into::into),
         task: fields.id("taskId")?.map(TaskId::from),
@@ -45,7 +90,15 @@ pub fn message(bytes: &[u8]) -> Read<Asked> {
         (None, Named { task: None, .. }) => return Err(fields.missing("userMessage")),
         (Some(given), named) => said(&fields, given, named)?,
     };
-    Ok(Asked { view: View::SDLC, intent })
+    let at = given.unwrap_or("userMessage");
+    Ok(Message { asked: Asked { view: View::SDLC, intent }, at })
+}
+
+/// What a request wants, and which of its two names its message has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    pub asked: Asked,
+    pub at: &'static str,
 }
 
 struct Named {
@@ -54,7 +107,8 @@ struct Named {
 }
 
 fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
-    let around = settings_beside(fields)?;
+    let first = named.task.is_none() && named.session.is_none();
+    let around = settings_beside(fields, first)?;
     if let Some(Value::String(text)) = fields.get(name) {
         let content = Content::text(text.as_str());
         return prompt(content, named, around, name);
@@ -80,7 +134,7 @@ fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
         }
     };
     let metadata = message.metadata("metadata")?;
-    let inside = match settings_beside(&message)? {
+    let inside = match settings_beside(&message, first)? {
         None => settings(&message.path("metadata"), metadata.as_ref())?,
         given => given,
     };
@@ -150,7 +204,7 @@ fn confirmation(message: &Fields<'_>, named: Named) -> Read<Intent> {
 /// `POST /executeCommand`: the command by its whole name, its arguments as a list.
 pub fn command(bytes: &[u8]) -> Read<RunSlash> {
     let body = body(bytes)?;
-    let fields = Fields::of_params(&body)?;
+    let fields = Fields::of_body(&body)?;
     let path: Vec<String> = match fields.get("command") {
         Some(Value::String(name)) => name.split_whitespace().map(str::to_owned).collect(),
         _ => Vec::new(),
@@ -168,13 +222,20 @@ pub fn command(bytes: &[u8]) -> Read<RunSlash> {
         return Err(violation("args", format!("must have at most {ARGUMENTS_LIMIT} bytes")));
     }
     let session = fields.id("contextId")?.map(Into::into);
-    Ok(RunSlash { session, path, args, settings: settings_beside(&fields)? })
+    let first = session.is_none();
+    Ok(RunSlash { session, path, args, settings: settings_beside(&fields, first)? })
 }
 
-fn settings_beside(fields: &Fields<'_>) -> Read<Option<AgentSettings>> {
-    for name in ["agentSettings", "settings"] {
-        if let Some(given) = fields.object(name)? {
-            return agent_settings(&given);
+/// Of a request that makes a task, whole; of a later one, what is to change.
+fn settings_beside(fields: &Fields<'_>, first: bool) -> Read<Option<AgentSettings>> {
+    for name in BESIDE {
+        match fields.object(name)? {
+            Some(given) if first => return needed(&given).map(Some),
+            Some(given) => {
+                check_kind(&given)?;
+                return agent_settings(&given);
+            }
+            None => {}
         }
     }
     Ok(None)

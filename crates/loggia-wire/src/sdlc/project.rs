@@ -43,27 +43,21 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             };
             said.into_iter().chain([changed(step)]).collect()
         }
-        // Whoever has to wait is told so; otherwise the turn begins with the next event. Where the
-        // task itself is at work, the prompt waits and not the task: both are said.
-        Fact::PromptAccepted { .. } => {
-            let submitted = state_change(step, TaskState::Submitted, None);
-            let behind = Update::Written { body: submitted, ends: None };
-            match (step.busy, step.running) {
-                (false, _) => Vec::new(),
-                (true, false) => vec![changed(step)],
-                (true, true) if step.task.state == TaskState::InputRequired => {
-                    [behind].into_iter().chain(ask_again(step)).collect()
-                }
-                (true, true) => vec![behind, changed(step)],
-            }
-        }
+        // A prompt that has to wait is told the state of its task; otherwise the turn begins with the
+        // next event. Where the task itself asks, its questions are repeated.
+        Fact::PromptAccepted { .. } => match (step.busy, step.running) {
+            (false, _) => Vec::new(),
+            (true, true) if step.task.state == TaskState::InputRequired => ask_again(step),
+            (true, _) => vec![changed(step)],
+        },
         Fact::PromptWithdrawn { .. } => {
             step.task.state.is_over().then(|| changed(step)).into_iter().collect()
         }
         // There is no event for words of the server; what a client did not get shows in the settings.
         Fact::TurnStarted { .. } => {
-            let noted = (!step.notices.is_empty()).then_some(step.setup.settings.as_ref());
-            let settings = noted.flatten().map(|settings| agent_settings(step, settings));
+            let told = step.reconfigured || !step.notices.is_empty();
+            let settings = told.then_some(step.setup.settings.as_ref()).flatten();
+            let settings = settings.map(|settings| agent_settings(step, settings));
             [changed(step)].into_iter().chain(settings).collect()
         }
         Fact::TurnEnded { .. } => vec![changed(step)],
@@ -85,7 +79,7 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             update(step, call, ToolCallStatus::Pending, Told::Input).into_iter().collect()
         }
         Fact::ApprovalAsked { call, .. } => {
-            let asked = step.calls.get(call).and_then(confirmation).map(event);
+            let asked = step.calls.get(call).and_then(|call| confirmation(step, call)).map(event);
             asked.into_iter().chain([waiting(step)]).collect()
         }
         Fact::ApprovalAnswered { .. } => match step.calls.open_questions().next() {
@@ -176,7 +170,7 @@ fn ended(step: &Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
 
 /// The questions that are still open, for the stream that an answer to another one opened.
 fn ask_again(step: &Step<'_>) -> Vec<Update> {
-    let open = step.calls.open_questions().filter_map(confirmation);
+    let open = step.calls.open_questions().filter_map(|call| confirmation(step, call));
     let mut updates: Vec<Update> = open.map(event).collect();
     if !updates.is_empty() {
         updates.push(waiting(step));
@@ -207,20 +201,21 @@ fn state_change(step: &Step<'_>, state: TaskState, error: Option<String>) -> Val
     })
 }
 
-fn confirmation(call: &OpenCall) -> Option<Event> {
+fn confirmation(step: &Step<'_>, call: &OpenCall) -> Option<Event> {
     let asked = call.asked.as_ref()?;
     Some(Event::ToolCallConfirmation {
         tool_call_id: call.id.to_string(),
         tool_name: call.tool.clone(),
         input_parameters: object(&call.input),
-        confirmation_request: request(call, asked),
+        confirmation_request: request(step.setup, call, asked),
     })
 }
 
 /// What runs a program or touches what configures programs weighs more than what reads.
-fn request(call: &OpenCall, asked: &Asked) -> ConfirmationRequest {
+fn request(setup: &Setup, call: &OpenCall, asked: &Asked) -> ConfirmationRequest {
     let (prompt, kind) = match &call.details {
         Details::Execute { command, directory } => {
+            let directory = setup.directory(directory);
             (format!("Run in {directory}:\n{command}"), Weight::Warning)
         }
         Details::Edit(diff) => (diff.unified.clone(), Weight::Warning),

@@ -168,7 +168,7 @@ fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
         Action::Finish(ending) => {
             script.finish_as(match ending {
                 Ending::Good | Ending::Artifact(..) => TurnOutcome::Completed,
-                Ending::Bad => TurnOutcome::Failed { message: "it broke".into() },
+                Ending::Bad => TurnOutcome::failed("it broke"),
                 Ending::Cancelled => TurnOutcome::Interrupted,
             });
         }

@@ -199,6 +199,11 @@ fn what_is_refused_and_which_field_is_to_blame() {
         ),
         ("tasks/send", json!({ "id": "t", "message": { "content": {} } }), "message.content.text"),
         ("tasks/send", saying(&"x".repeat(1024 * 1024 + 1)), "message.parts"),
+        (
+            "tasks/send",
+            json!({ "id": "t", "message": { "content": { "text": "x".repeat(1024 * 1024 + 1) } } }),
+            "message.content",
+        ),
         ("tasks/send", with("sessionId", json!("")), "sessionId"),
         ("tasks/send", with("metadata", json!([])), "metadata"),
         ("tasks/send", with("context", json!("x")), "context"),
@@ -494,11 +499,36 @@ fn the_guides_answers() {
     assert_eq!(task["sessionId"], "session-1");
 }
 
+#[test]
+fn artifacts_are_listed_in_the_order_of_their_index() {
+    let task = shown(saying("hi"), |script| {
+        script.say("First words.");
+        let call = script.write("a.txt", "a\n");
+        script.answer("ann", &call, loggia_core::ChoiceId::PROCEED_ONCE, None).unwrap();
+        script.succeed(&call, super::script::written("a.txt", "a\n"));
+        let artifact = loggia_core::Artifact {
+            id: "r".into(),
+            name: "report.md".into(),
+            parts: vec![Part::Text { text: "all good".into() }],
+            append: false,
+            last: true,
+        };
+        script.report(loggia_core::Report::Publish { artifact }).unwrap();
+        script.finish();
+    });
+    let artifacts = task["artifacts"].as_array().unwrap();
+    let listed: Vec<(&Value, &Value)> =
+        artifacts.iter().map(|artifact| (&artifact["index"], &artifact["name"])).collect();
+    let (names, at) =
+        (["response", "a.txt", "report.md"].map(Value::from), [0, 1, 2].map(Value::from));
+    assert_eq!(listed, at.iter().zip(&names).collect::<Vec<_>>(), "{task}");
+}
+
 /// A result without artifacts is no result to some clients, and they send the task again.
 #[test]
 fn a_task_that_is_over_always_has_something_to_show() {
     let failed = |script: &mut Script| {
-        script.finish_as(TurnOutcome::Failed { message: "the model is gone".into() });
+        script.finish_as(TurnOutcome::failed("the model is gone"));
     };
     let task = shown(saying("hi"), failed);
     assert_eq!(task["artifacts"][0]["name"], "status");

@@ -149,7 +149,7 @@ fn failed() -> Vec<Envelope> {
     let text = "the model does not answer; trying again in 1.0 s";
     script.report(Report::Notice { level: Level::Warning, text: text.into() }).unwrap();
     script.say("I will");
-    script.finish_as(TurnOutcome::Failed { message: "the model's reply was cut off".into() });
+    script.finish_as(TurnOutcome::failed("the model's reply was cut off"));
     script.log
 }
 

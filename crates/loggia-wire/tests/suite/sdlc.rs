@@ -124,7 +124,7 @@ fn all_six_states() {
     script.answer("ann", &call, ChoiceId::CANCEL, None).unwrap();
     script.finish();
     script.prompt("two");
-    script.finish_as(loggia_core::TurnOutcome::Failed { message: "it broke".into() });
+    script.finish_as(loggia_core::TurnOutcome::failed("it broke"));
     script.prompt("three");
     script.cancel(loggia_core::Cancel::Turn).unwrap();
     let frames = project(&script.log, View::SDLC);
@@ -151,12 +151,13 @@ fn a_prompt_that_waits_is_told_so_at_once() {
     let mut script = Script::new();
     let task = script.prompt("one");
     script.prompt_to(TaskChoice::Continue(task.clone()), "two").unwrap();
-    assert_eq!(states(&script), ["submitted", "working"]);
+    // The task is at work already, and does not go back.
+    assert_eq!(states(&script), ["working"]);
     script.prompt("another task");
     assert_eq!(states(&script), ["submitted"]);
     script.write("a.txt", "a\n");
     script.prompt_to(TaskChoice::Continue(task), "three").unwrap();
-    assert_eq!(states(&script), ["submitted", "the question", "input-required"]);
+    assert_eq!(states(&script), ["the question", "input-required"]);
 }
 
 #[test]
@@ -188,7 +189,7 @@ fn metadata_is_the_documents_and_the_shipped_servers_at_once() {
 }
 
 fn said(body: Value) -> Intent {
-    let asked = decode::message(body.to_string().as_bytes()).unwrap();
+    let asked = decode::message(body.to_string().as_bytes()).unwrap().asked;
     assert_eq!(asked.view, View::SDLC);
     asked.intent
 }
@@ -247,7 +248,7 @@ fn a_confirmation_says_yes_or_no() {
             Some(Edit::Text { text: "both".into() }),
         ),
     ] {
-        let Intent::Answer(answer) = confirm(more).unwrap().intent else { panic!() };
+        let Intent::Answer(answer) = confirm(more).unwrap().asked.intent else { panic!() };
         assert_eq!(answer.to, Question::Call("call-1".into()));
         assert_eq!(answer.choice, ChoiceId::from(choice));
         assert_eq!(answer.edit, edit);
@@ -271,7 +272,7 @@ fn an_answer_that_does_not_fit_is_told_in_a_confirmations_words() {
     let refused = |offered: &[&str]| {
         let offered = offered.iter().map(|id| (*id).to_owned()).collect();
         let error = Refusal::NotAChoice { given: "proceed_once".into(), offered };
-        sdlc::error(&sdlc::in_its_words(error.into())).1
+        sdlc::error(&sdlc::in_its_words(error.into(), "userMessage")).1
     };
     let question = refused(&["option_1", "answer", "cancel"]);
     assert_eq!(question["field"], "userMessage.answer");

@@ -22,7 +22,7 @@ use super::by_hand::{GO_ON, only_by_hand};
 use crate::cli::{Approve, RunArgs};
 use crate::compose::{self, App};
 use crate::config::Flags;
-use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, TERMINATED, Usage};
+use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, REFUSED, TERMINATED, Usage};
 use crate::style::{one_line, say};
 pub(super) use ask::edit_text;
 use ask::{Answer, Pending, Terminal};
@@ -47,7 +47,8 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
         .map_err(|error| Usage(error.to_string()))?;
     let store = app.open_store()?;
     let hub = app.hub(store.clone(), &loaded.config, "loggia run")?;
-    let settings = app.settings(&loaded.config, store.as_ref()).await?;
+    let mut settings = app.settings(&loaded.config, store.as_ref()).await?;
+    settings.unattended |= args.approve == Some(Approve::None);
     let origin = Origin::new(Surface::Cli, format!("cli-{}", std::process::id()).as_str());
 
     let handle = match (&args.session, args.continue_last) {
@@ -216,7 +217,7 @@ struct Watch<'a> {
     client: &'a LocalClient,
     printer: Printer,
     terminal: Option<Terminal>,
-    /// `--approve none`: every question is answered with a refusal.
+    /// `--approve none`: a question that was open before is answered with a refusal.
     refuse: bool,
     /// The prompt whose turn is awaited; without one, the turn that was open already.
     prompt: Option<PromptId>,
@@ -301,6 +302,7 @@ impl Watch<'_> {
             Event::TurnEnded { turn, outcome } if self.turn.as_ref() == Some(turn) => {
                 let code = match outcome {
                     TurnOutcome::Completed => 0,
+                    TurnOutcome::Failed { refused: true, .. } => REFUSED,
                     TurnOutcome::Failed { .. } | TurnOutcome::Interrupted => FAILED,
                     TurnOutcome::Cancelled => INTERRUPTED,
                 };
@@ -340,7 +342,7 @@ impl Watch<'_> {
         Ok(Some(ExitCode::from(NEEDS_APPROVAL)))
     }
 
-    /// `--approve none`: nobody is asked, and the agent is told no.
+    /// `--approve none`: what the session asked before it had nobody to ask is refused, too.
     async fn refuse_all(&mut self) -> anyhow::Result<()> {
         while self.refuse
             && self.cursor >= self.ask_from

@@ -288,7 +288,7 @@ fn markdown(cell: &Cell) -> String {
         },
         CellBody::TurnEnd { outcome } => match outcome {
             TurnOutcome::Completed => String::new(),
-            TurnOutcome::Failed { message } => format!("**Failed:** {message}\n\n"),
+            TurnOutcome::Failed { message, .. } => format!("**Failed:** {message}\n\n"),
             TurnOutcome::Cancelled => "**Cancelled.**\n\n".into(),
             TurnOutcome::Interrupted => "**Interrupted:** Loggia stopped in this turn.\n\n".into(),
         },

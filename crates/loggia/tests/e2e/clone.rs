@@ -175,8 +175,8 @@ async fn hostile_addresses_are_refused_before_anything_is_created() {
         let refused = send(&served, message("say x", json!({ "url": url }))).await;
         assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
         let text = refused["error"]["message"].as_str().unwrap();
-        let field = "message.metadata.settings.repository.url";
-        assert!(text.contains(field) && !text.contains("u:p"), "{url}: {text}");
+        let field = format!("message.metadata[{EXTENSION}].repository.url");
+        assert!(text.contains(&field) && !text.contains("u:p"), "{url}: {text}");
         // In the words of whoever asks.
         let task = json!({ "id": "t", "context": { "repositoryUrl": url },
                            "message": { "parts": [{ "text": "say x" }] } });

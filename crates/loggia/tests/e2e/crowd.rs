@@ -127,10 +127,14 @@ async fn answers_by_request(
 async fn of_a_hundred_answers_one_wins_a_thousand_times() {
     let machine = Machine::new();
     machine.configure("[limits]\nreplies = 2_000\n");
-    let script = format!(
-        "[[rule]]\nsteps = [ {{ repeat = {ROUNDS}, step = {{ call = \"write_file\", \
-         input = {{ path = \"x.txt\", content = \"x\" }} }} }} ]\n"
-    );
+    // Something else each time: what changes nothing asks nobody.
+    let write = |round: usize| {
+        format!(
+            "{{ call = \"write_file\", input = {{ path = \"x.txt\", content = \"{round}\" }} }}"
+        )
+    };
+    let writes: Vec<String> = (0..ROUNDS).map(write).collect();
+    let script = format!("[[rule]]\nsteps = [ {} ]\n", writes.join(", "));
     let model = machine.script("ask.toml", &script);
     let served = Served::shared(&machine, &["--model", &model]);
     let barrier = Arc::new(Barrier::new(SOCKETS + STREAMS_03 + STREAMS_1));
@@ -288,6 +292,8 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
         .await;
     let over = |value: &Value| value["params"]["event"]["status"]["state"] == "completed";
     watch.until(over).await;
+    // The next turn asks again: there is something to write.
+    std::fs::remove_file(machine.file("x")).unwrap();
     let session = machine.sessions().remove(0);
     let alone_log = machine.log(&session);
     let alone = pace(&alone_log);

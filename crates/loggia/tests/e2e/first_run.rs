@@ -41,9 +41,37 @@ fn the_open_question_can_be_answered_later() {
 fn approve_none_refuses_and_the_agent_goes_on() {
     let machine = Machine::new();
     let ran = machine.run(&["run", "--approve", "none", "write hello.txt: hi"]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(machine.read("hello.txt"), None);
-    assert!(ran.out.contains("refused"), "{}", ran.out);
+    assert!(ran.out.contains("was not done"), "{}", ran.out);
+    // What was asked for was not done: no success.
+    assert_eq!(ran.code, 4, "{}", ran.err);
+    assert!(ran.err.contains("loggia: refused: write hello.txt was refused: "), "{}", ran.err);
+    let ran = machine.run(&["run", "--approve", "none", "--output", "json", "write hello.txt: hi"]);
+    let result: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &result["outcome"]), (4, &"refused".into()), "{result}");
+    assert!(result["message"].as_str().unwrap().starts_with("write hello.txt was refused"));
+    // What needs no answer is a success.
+    assert_eq!(machine.run(&["run", "--approve", "none", "list ."]).code, 0);
+    // The next run has somebody to ask again.
+    let asks = machine.run(&["run", "--continue", "write hello.txt: hi"]);
+    assert_eq!(asks.code, 3, "{}", asks.err);
+    // A question that was left open is refused as well.
+    let ran = machine.run(&["run", "--continue", "--approve", "none"]);
+    assert_eq!((ran.code, machine.read("hello.txt")), (4, None), "{}", ran.err);
+}
+
+/// A write of what is there already is no change: there is nothing to ask, and nothing to show.
+#[test]
+fn a_write_that_changes_nothing_asks_nobody() {
+    let machine = Machine::new();
+    machine.write("hello.txt", "hi\n");
+    let ran = machine.run(&["run", "write hello.txt: hi"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let log = shape(&machine.log(&machine.sessions()[0]));
+    assert!(!log.contains("approval_asked") && log.contains("call_ended(succeeded)"), "{log}");
+    assert!(ran.out.contains("nothing to change"), "{}", ran.out);
+    let ran = machine.run(&["run", "write hello.txt: ho"]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
 }
 
 #[test]
@@ -101,6 +129,7 @@ fn exit_codes_are_as_documented() {
         (&["run", "--session", "no-such", "say hello"], 2, "no-such"),
         (&["run", "--continue", "--session", "x", "say hello"], 2, "--continue"),
         (&["run", "run true"], 3, "approval needed"),
+        (&["run", "--approve", "none", "run true"], 4, "refused"),
         (&["sessions", "show", "no-such"], 2, "no-such"),
         (&["-C", "/no/such/place", "run", "say hello"], 2, "/no/such/place"),
     ];

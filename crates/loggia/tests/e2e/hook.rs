@@ -162,6 +162,59 @@ async fn a_rejected_message_is_a_rejected_task_without_its_words() {
     assert!(refused["error"]["message"].as_str().unwrap().ends_with("not on a Sunday"));
 }
 
+/// A command becomes a prompt, so the hook sees it like one, whichever way it came and whether it is
+/// Loggia's own or from a file.
+#[tokio::test]
+async fn a_command_passes_the_hook_as_well() {
+    let machine = machine(30);
+    machine.write(".loggia/commands/greet.md", "say hello $1\n");
+    assert_eq!(machine.run(&["trust"]).code, 0);
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let execute = async |path: Value, args: &str| {
+        let params = json!({ "command_path": path, "args": args });
+        served.call("command/execute", params).await
+    };
+    for path in [json!(["greet"]), json!(["memory", "add"])] {
+        let rejected = execute(path.clone(), "please reject").await;
+        assert_eq!(rejected["result"]["status"], "FAILED_TO_START", "{rejected}");
+        let why = rejected["result"]["message"].as_str().unwrap();
+        assert!(why.ends_with("not on a Sunday"), "{rejected}");
+        let answered = execute(path.clone(), "please answer").await["result"].clone();
+        assert_eq!(
+            (&answered["status"], &answered["message"]),
+            (&json!("STARTED"), &json!("forty-two"))
+        );
+        let task = served.call("tasks/get", json!({ "id": answered["execution_id"] })).await;
+        assert_eq!(task["result"]["status"]["state"], "completed", "{task}");
+        let failed = execute(path, "please fail").await;
+        assert_eq!(reason(&failed), "hook-failed", "{failed}");
+    }
+    // One that says nothing a hook could like is refused like every other message.
+    assert_eq!(reason(&execute(json!(["about"]), "").await), "hook-failed");
+    let passed = execute(json!(["greet"]), "'please pass'").await["result"].clone();
+    assert_eq!(passed["status"], "STARTED", "{passed}");
+    assert_eq!(
+        (&seen(&machine)["text"], &seen(&machine)["extension"]),
+        (&json!("/greet 'please pass'"), &json!(true))
+    );
+    let rewritten = execute(json!(["greet"]), "please rewrite").await["result"].clone();
+    let task = served.call("tasks/get", json!({ "id": rewritten["execution_id"] })).await;
+    assert_eq!(task["result"]["history"][0]["parts"][0]["text"], "say rewritten words", "{task}");
+    // The SDLC server's own way.
+    let rest = async |args: &str| -> (u16, Value) {
+        let body = json!({ "command": "greet", "args": [args] });
+        let sent = served.request("POST", "/executeCommand").json(&body).send().await.unwrap();
+        (sent.status().as_u16(), sent.json().await.unwrap())
+    };
+    let (status, rejected) = rest("please reject").await;
+    assert_eq!((status, &rejected["reason"]), (400, &json!("rejected")), "{rejected}");
+    let (status, answered) = rest("please answer").await;
+    assert_eq!((status, &answered["data"]), (200, &json!("forty-two")), "{answered}");
+    assert_eq!(answered["taskState"], "completed", "{answered}");
+    let (_, rewritten) = rest("please rewrite").await;
+    assert_eq!(rewritten["data"], "rewritten words", "{rewritten}");
+}
+
 #[tokio::test]
 async fn an_answered_message_is_a_message_and_no_task() {
     let machine = machine(30);

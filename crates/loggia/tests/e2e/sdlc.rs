@@ -115,6 +115,65 @@ fn call_of(events: &[Event]) -> Value {
     asked.expect("a question").response["toolCallId"].clone()
 }
 
+/// S2, "Agent settings": what is sent with the creation of a task is the settings themselves.
+#[tokio::test]
+async fn the_settings_are_the_body_of_a_new_task() {
+    let sdlc = Sdlc::start(&[]);
+    sdlc.machine.write("sub/here.txt", "");
+    let below = sdlc.machine.work().canonicalize().unwrap().join("sub");
+    let settings = json!({ "kind": "agent-settings", "workspacePath": below });
+    let (status, task) = sdlc.post("/tasks", settings).await;
+    assert_eq!(status, 201, "{task}");
+    let task = task.as_str().unwrap();
+    let asked = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
+    sdlc.confirm(task, &call_of(&asked), true).await;
+    assert_eq!(sdlc.machine.read("sub/hello.txt").as_deref(), Some("hi\n"));
+    assert_eq!(sdlc.machine.read("hello.txt"), None);
+    let around = json!({ "agentSettings": { "kind": "agent-settings", "workspacePath": below } });
+    assert_eq!(sdlc.post("/tasks", around).await.0, 201);
+    // Without a word about it, it is the server's own directory; settings have to name one.
+    assert_eq!(sdlc.post("/tasks", json!({})).await.0, 201);
+    let both = json!({ "workspacePath": below, "agentSettings": { "workspacePath": below } });
+    for (body, field) in [
+        (json!({ "kind": "agent-settings" }), "workspacePath"),
+        (json!({ "autoExecute": true }), "workspacePath"),
+        (json!({ "agentSettings": { "autoExecute": true } }), "agentSettings.workspacePath"),
+        (json!({ "kind": "message", "workspacePath": below }), "kind"),
+        (json!({ "workspacePath": "sub" }), "workspacePath"),
+        (json!([]), "body"),
+        (both, "workspacePath"),
+    ] {
+        let (status, error) = sdlc.post("/tasks", body.clone()).await;
+        assert_eq!((status.as_u16(), &error["field"]), (400, &json!(field)), "{body}: {error}");
+    }
+}
+
+/// Settings that change are told, also when they change between two turns.
+#[tokio::test]
+async fn settings_that_change_are_told_with_the_next_turn() {
+    let sdlc = Sdlc::start(&["--allow-auto-execute"]);
+    let work = sdlc.machine.work().canonicalize().unwrap();
+    let settings = |auto: bool| json!({ "kind": "agent-settings", "workspacePath": work, "autoExecute": auto });
+    let (_, task) = sdlc.post("/tasks", settings(true)).await;
+    let free = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
+    assert!(!lines(&free).contains(&"tool-call-confirmation".to_owned()), "{free:#?}");
+    let body = json!({ "taskId": task, "userMessage": "well?", "agentSettings": settings(false) });
+    let told = sdlc.say(body).await;
+    assert_eq!(lines(&told)[..2], ["state-change: working", "agent-settings"], "{told:#?}");
+    assert_eq!(told[1].response["autoExecute"], false);
+    assert_eq!(told[1].response["workspacePath"], json!(work));
+    std::fs::remove_file(work.join("hello.txt")).unwrap();
+    let asks = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
+    assert!(lines(&asks).contains(&"tool-call-confirmation".to_owned()), "{asks:#?}");
+    // A client may want to be asked where everything passes.
+    let sdlc = Sdlc::start(&["--approve", "all"]);
+    let work = sdlc.machine.work().canonicalize().unwrap();
+    let body = json!({ "kind": "agent-settings", "workspacePath": work, "autoExecute": false });
+    let (_, task) = sdlc.post("/tasks", body).await;
+    let asks = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
+    assert!(lines(&asks).contains(&"tool-call-confirmation".to_owned()), "{asks:#?}");
+}
+
 /// S2, "Event flow example": a task, a message, a confirmation, line for line.
 #[tokio::test]
 async fn the_event_flow_example_over_the_wire() {

@@ -280,9 +280,10 @@ async fn where_nobody_can_be_asked_policy_answers() {
     let mut done = Value::Null;
     for (id, text) in [("c", "run touch b.txt"), ("q", "ask Really?"), ("w", "write a.txt: hi")] {
         done = served.settled(ANN, saying(id, text)).await;
-        assert_eq!(done["state"], "completed", "{done}");
+        // A client that polls reads the state alone: what was not done is no success.
+        assert_eq!(done["state"], "failed", "{done}");
         let said = done["message"]["parts"][0]["text"].as_str().unwrap();
-        assert!(said.contains("it needs an approval"), "{said}");
+        assert_eq!(said.matches("it needs an approval").count(), 1, "{said}");
     }
     assert!(machine.read("a.txt").is_none() && machine.read("b.txt").is_none());
     let log = machine.log(done["sessionId"].as_str().unwrap());
@@ -295,12 +296,16 @@ async fn where_nobody_can_be_asked_policy_answers() {
     let about = served.settled(ANN, saying("about", "/about")).await;
     let about = about["artifacts"][0]["parts"][0]["text"].as_str().unwrap();
     assert!(about.contains("mode: ask, unattended"), "{about}");
+    assert!(about.contains("workspace: a directory of the server"), "{about}");
     drop(served);
 
     let served = serve(&machine, &["--approve", "edits"]);
     let done = served.settled(ANN, saying("e", "write a.txt: hi\nrun touch b.txt")).await;
     let said = done["message"]["parts"][0]["text"].as_str().unwrap();
-    assert_eq!(said.matches("it needs an approval").count(), 1, "{said}");
+    assert_eq!(
+        (&done["state"], said.matches("it needs an approval").count()),
+        (&json!("failed"), 1)
+    );
     assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
     assert!(machine.read("b.txt").is_none());
 }

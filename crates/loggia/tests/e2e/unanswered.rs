@@ -79,7 +79,7 @@ async fn when_the_server_was_killed_the_next_one_answers() {
     assert_eq!(answers(&machine), [], "it was open when the server died");
     let served = Served::start(&machine, &serve);
     let frames = over(&served, &task).await;
-    assert_eq!(frames.last().map(String::as_str), Some("Task completed"), "{frames:#?}");
+    assert_eq!(frames.last().map(String::as_str), Some("Task failed"), "{frames:#?}");
     assert_eq!(machine.read("hello.txt"), None);
     assert_eq!(answers(&machine), by_time_out());
 }

@@ -99,7 +99,7 @@ async fn a_client_does_not_get_at_the_copy_of_another() {
     }
     let stolen = json!({ "repository": { "url": format!("file://{}", copy.display()) } });
     let refused = send(&ann, "list", stolen).await;
-    let field = "message.metadata.settings.repository.url";
+    let field = format!("message.metadata[{EXTENSION}].repository.url");
     assert_eq!(refused["error"]["data"]["field"], field, "{refused}");
     let inside = copy.strip_prefix(&root).unwrap();
     for prompt in [

@@ -92,7 +92,7 @@ impl Agent {
         }
         self.gone = true;
         let outcome = match rng.below(8) {
-            0 => TurnOutcome::Failed { message: "the model is gone".into() },
+            0 => TurnOutcome::failed("the model is gone"),
             _ => TurnOutcome::Completed,
         };
         vec![Doing::Report(Report::Finish { outcome })]
@@ -104,7 +104,7 @@ impl Agent {
         let message = "internal error".to_owned();
         [
             Doing::Report(Report::Notice { level: Level::Error, text: message.clone() }),
-            Doing::Report(Report::Finish { outcome: TurnOutcome::Failed { message } }),
+            Doing::Report(Report::Finish { outcome: TurnOutcome::failed(message) }),
         ]
     }
 

@@ -224,14 +224,19 @@ impl Printer {
         self.line_end()?;
         let (outcome, message) = match &ending {
             Ending::Turn(TurnOutcome::Completed) => ("completed", None),
-            Ending::Turn(TurnOutcome::Failed { message }) => ("failed", Some(message.clone())),
+            Ending::Turn(TurnOutcome::Failed { message, refused: true }) => {
+                ("refused", Some(message.clone()))
+            }
+            Ending::Turn(TurnOutcome::Failed { message, refused: false }) => {
+                ("failed", Some(message.clone()))
+            }
             Ending::Turn(TurnOutcome::Cancelled) => ("cancelled", None),
             Ending::Turn(TurnOutcome::Interrupted) => ("interrupted", None),
             Ending::ApprovalNeeded => ("approval_needed", None),
         };
         if self.format == OutputFormat::Text {
             match (outcome, message) {
-                ("failed", Some(message)) => say(&format!("failed: {message}")),
+                ("failed" | "refused", Some(message)) => say(&format!("{outcome}: {message}")),
                 ("cancelled" | "interrupted", _) => say(outcome),
                 _ => {}
             }

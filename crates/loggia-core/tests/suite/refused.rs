@@ -1,0 +1,174 @@
+//! How a turn ends whose calls were refused: no success where no person refused them.
+
+use loggia_core::{
+    Access, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Event, Mode, OnTimeout,
+    Origin, Output, Proposal, Question, Report, Seconds, Settings, TaskChoice, TaskState, Timeout,
+    TurnOutcome,
+};
+use serde_json::json;
+
+use super::generate::{World, client, open, settings};
+
+/// One step of a turn.
+#[derive(Clone, Copy)]
+enum Do {
+    /// Proposes a call; where it is let run, it succeeds.
+    Call(&'static str, Access),
+    /// The same, but it fails.
+    Fail(&'static str, Access),
+    /// A person refuses the call that asks.
+    Refuse(&'static str),
+    /// Nobody answers about the call that asks.
+    Expire(&'static str),
+}
+
+fn report(world: &mut World, report: Report) {
+    let turn = world.session.turn().unwrap().id.clone();
+    world.submit(Origin::agent(), Command::Report { turn, report }).unwrap();
+}
+
+fn call(world: &mut World, id: &str, access: Access, outcome: CallOutcome) {
+    let proposal = Proposal {
+        message: "message".into(),
+        tool: "tool".into(),
+        title: format!("do {id}"),
+        access,
+        input: json!({}),
+        details: Details::Generic { text: id.to_owned() },
+    };
+    report(world, Report::Propose { call: id.into(), proposal });
+    let started = matches!(world.log.last().unwrap().event, Event::CallStarted { .. });
+    if started {
+        report(world, Report::End { call: id.into(), outcome });
+    }
+}
+
+fn act(world: &mut World, step: Do) {
+    match step {
+        Do::Call(id, access) => {
+            call(world, id, access, CallOutcome::Succeeded { output: Output::text("done") });
+        }
+        Do::Fail(id, access) => {
+            let failure = CallFailure::new("broken", "no");
+            call(world, id, access, CallOutcome::Failed { failure });
+        }
+        Do::Refuse(id) => {
+            let (to, choice) = (Question::Call(id.into()), ChoiceId::CANCEL.into());
+            let answer = Command::Answer { to, choice, edit: None, digest: None, message: None };
+            world.submit(client(0), answer).unwrap();
+        }
+        Do::Expire(id) => {
+            let open = world.session.open_call(&id.into()).unwrap();
+            let approval = open.approval.as_ref().unwrap().id.clone();
+            world.submit(Origin::timeout(), Command::Expire { approval }).unwrap();
+        }
+    }
+}
+
+/// How a turn of these steps ends that its agent calls completed.
+fn ends(settings: Settings, steps: &[Do]) -> TurnOutcome {
+    let mut world = World::default();
+    world.submit(client(0), open(settings)).unwrap();
+    let (prompt, task) = ("prompt".into(), TaskChoice::New);
+    let content = Content::text("do it");
+    world.submit(client(0), Command::Prompt { prompt, task, content }).unwrap();
+    for step in steps {
+        act(&mut world, *step);
+    }
+    report(&mut world, Report::Finish { outcome: TurnOutcome::Completed });
+    let ended = world.log.iter().rev().find_map(|it| match &it.event {
+        Event::TurnEnded { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    });
+    let (outcome, task) = (ended.unwrap(), world.session.current_task().unwrap());
+    assert_eq!(world.session.task_state(task), Some(TaskState::of_outcome(&outcome)));
+    outcome
+}
+
+const NOBODY: &str = "it needs an approval, and in this session nobody is there to give one";
+
+#[test]
+fn a_turn_whose_work_was_refused_without_a_person_is_no_success() {
+    use Access::{Ask, Edit, Execute, Read, Session};
+    let timeout = Timeout { after: Seconds(60), then: OnTimeout::Deny };
+    let attended = |mode| Settings { timeout: Some(timeout), ..settings(mode, Vec::new()) };
+    let alone = |mode| Settings { unattended: true, ..settings(mode, Vec::new()) };
+    let refused = |message: &str| TurnOutcome::refused(message);
+    let one = refused(&format!("do a was refused: {NOBODY}"));
+    let table: [(Settings, &[Do], TurnOutcome); 13] = [
+        (alone(Mode::Ask), &[], TurnOutcome::Completed),
+        (alone(Mode::Ask), &[Do::Call("a", Read)], TurnOutcome::Completed),
+        (alone(Mode::Ask), &[Do::Call("a", Edit)], one.clone()),
+        // A question to the user is work that could not be done, too.
+        (alone(Mode::Ask), &[Do::Call("a", Ask)], one.clone()),
+        // What changes nothing does not make up for it, and neither does what fails.
+        (alone(Mode::Ask), &[Do::Call("a", Edit), Do::Call("b", Read)], one.clone()),
+        (alone(Mode::Ask), &[Do::Call("a", Edit), Do::Call("b", Session)], one.clone()),
+        (alone(Mode::Edits), &[Do::Call("a", Execute), Do::Fail("b", Edit)], one.clone()),
+        // Another way was found.
+        (
+            alone(Mode::Edits),
+            &[Do::Call("a", Execute), Do::Call("b", Edit)],
+            TurnOutcome::Completed,
+        ),
+        // A change before the refusal does not speak for what came after it.
+        (alone(Mode::Edits), &[Do::Call("b", Edit), Do::Call("a", Execute)], one),
+        (
+            alone(Mode::Ask),
+            &[Do::Call("a", Edit), Do::Call("b", Edit), Do::Call("c", Execute)],
+            refused(&format!("do a and 2 more were refused: {NOBODY}")),
+        ),
+        // A person is there: their no, and what the mode forbids, is what they wanted.
+        (attended(Mode::Ask), &[Do::Call("a", Edit), Do::Refuse("a")], TurnOutcome::Completed),
+        (attended(Mode::Plan), &[Do::Call("a", Edit)], TurnOutcome::Completed),
+        // A person is said to be there, and does not answer.
+        (
+            attended(Mode::Ask),
+            &[Do::Call("a", Edit), Do::Expire("a")],
+            refused(&format!("do a was refused: {}", "nobody answered within 1m")),
+        ),
+    ];
+    for (row, (settings, steps, wanted)) in table.into_iter().enumerate() {
+        assert_eq!(ends(settings, steps), wanted, "row {row}");
+    }
+}
+
+/// A log that says how such a turn ended keeps what it says, and an old one reads as it was written.
+#[test]
+fn outcomes_of_older_logs_read_as_they_were_written() {
+    for (text, wanted) in [
+        (r#"{"type":"completed"}"#, TurnOutcome::Completed),
+        (r#"{"type":"failed","message":"m"}"#, TurnOutcome::failed("m")),
+        (r#"{"type":"failed","message":"m","refused":true}"#, TurnOutcome::refused("m")),
+    ] {
+        let read: TurnOutcome = serde_json::from_str(text).unwrap();
+        assert_eq!(read, wanted);
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+}
+
+/// A task whose next prompt waits when its turn ends has begun: it does not go back to `submitted`.
+#[test]
+fn a_task_between_two_of_its_turns_is_working() {
+    let mut world = World::default();
+    world.submit(client(0), open(settings(Mode::Ask, Vec::new()))).unwrap();
+    let send = |world: &mut World, id: &str, task: TaskChoice| {
+        let (prompt, content) = (id.into(), Content::text(id));
+        world.submit(client(0), Command::Prompt { prompt, task, content }).unwrap();
+    };
+    let finish =
+        |world: &mut World| report(world, Report::Finish { outcome: TurnOutcome::Completed });
+    send(&mut world, "one", TaskChoice::New);
+    let task = world.session.current_task().unwrap().clone();
+    send(&mut world, "other", TaskChoice::New);
+    send(&mut world, "two", TaskChoice::Continue(task.clone()));
+    finish(&mut world);
+    assert_eq!(world.session.task_state(&task), Some(TaskState::Working));
+    finish(&mut world);
+    finish(&mut world);
+    assert_eq!(world.session.task_state(&task), Some(TaskState::Completed));
+    // One that was over and gets a message that has to wait is submitted again.
+    send(&mut world, "third", TaskChoice::New);
+    send(&mut world, "again", TaskChoice::Reopen(task.clone()));
+    assert_eq!(world.session.task_state(&task), Some(TaskState::Submitted));
+}
