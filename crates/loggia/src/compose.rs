@@ -79,7 +79,10 @@ impl App {
         let debug = debug.then_some("warn,loggia=debug");
         let Some(filter) = self.environment.get("LOGGIA_LOG").or(debug) else { return Ok(()) };
         let filter = tracing_subscriber::EnvFilter::new(filter);
-        let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
+        // A line that cannot be written is dropped. Said on stderr, as it would be otherwise, it panics where that is
+        // closed, in the middle of a request.
+        let subscriber =
+            tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
         if screen {
             std::fs::create_dir_all(&self.paths.state)?;
             let path = self.paths.state.join("loggia.log");
