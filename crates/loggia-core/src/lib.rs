@@ -33,7 +33,8 @@ pub mod transcript;
 pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
-    Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
+    Cancel, Command, Proposal, QueueBound, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped,
+    TaskChoice,
 };
 pub use content::{Content, Part};
 pub use event::{

@@ -203,7 +203,7 @@ impl Server {
         }
         let shown = Shown { history: prompt.history, artifacts: true };
         let (handle, ack, opening, delivery) = (&handle, &ack, Opening::InFrames, prompt.delivery);
-        self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
+        self.deliver(Due { handle, view, task, ack, delivery, shown, opening, caller }).await
     }
 
     /// The same for what somebody types at an attached terminal: a message, or a command line of their

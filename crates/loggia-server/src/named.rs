@@ -40,7 +40,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<Recognised, WireError> {
         match self.session_of(&task, caller).await {
-            Ok(handle) => self.repeated(&handle, task, prompt, view).await,
+            Ok(handle) => self.repeated(&handle, task, prompt, view, caller).await,
             Err(WireError::Condition(Condition::TaskNotFound)) => Ok(Recognised::Goes(prompt)),
             Err(error) => Err(error),
         }
@@ -53,6 +53,7 @@ impl Server {
         task: TaskId,
         mut prompt: Box<Prompt>,
         view: View,
+        caller: &Caller,
     ) -> Result<Recognised, WireError> {
         let content = prompt.content.clone();
         let (state, difference) = self
@@ -66,7 +67,7 @@ impl Server {
                 let ack = Ack { after: head, seq: head, task: Some(task.clone()) };
                 let shown = Shown { history: prompt.history, artifacts: true };
                 let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Now);
-                let due = Due { handle, view, task, ack, delivery, shown, opening };
+                let due = Due { handle, view, task, ack, delivery, shown, opening, caller };
                 Ok(Recognised::Again(self.deliver(due).await?))
             }
             (Some(_), TaskState::InputRequired) => {

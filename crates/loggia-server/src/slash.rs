@@ -10,7 +10,7 @@ use loggia_core::slash;
 use loggia_core::{
     Command, Content, CustomCommands, Details, Exchange, Session, SessionId, TaskChoice, TaskId,
 };
-use loggia_session::{Ack, SessionHandle};
+use loggia_session::{Ack, HubError, SessionHandle};
 use loggia_wire::commands::{
     CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
 };
@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::dispatch::Reply;
-use crate::state::{Caller, Server, Shape, submit_error};
+use crate::state::{Caller, Server, Shape, hub_error, stopped, submit_error};
 
 /// How long the answer to a command that may ask waits for its question.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -193,8 +193,9 @@ impl Server {
         let mut frames = projection.frames(FrameId { seq: ack.after, k: u32::MAX });
         let settled = async {
             loop {
-                let batch = frames.next().await.map_err(|_| WireError::from(Condition::Storage))?;
-                let batch = batch.ok_or(Condition::Restarting)?;
+                let batch = frames.next().await;
+                let batch = batch.map_err(|error| hub_error(HubError::Store(error)))?;
+                let batch = batch.ok_or_else(|| stopped(handle))?;
                 if batch.iter().any(|frame| frame.task == *task && frame.ends.is_some()) {
                     return Ok(());
                 }

@@ -5,7 +5,8 @@ pub mod seats;
 use std::sync::Arc;
 
 use crate::actor::bed::Bed;
-use crate::actor::{Actor, now};
+use crate::actor::{Actor, Ports, now};
+use crate::backlog::{Backlog, BacklogLimits};
 use crate::batch::{RULES, rule_key};
 use crate::handle::{Line, SessionHandle, SubmitError};
 use crate::ports::{Agent, Document, Lease, Listed, Owner, Store, StoreError};
@@ -23,6 +24,7 @@ pub struct Hub {
     program: String,
     pid: u32,
     seats: Arc<Seats>,
+    backlog: Arc<Backlog>,
 }
 
 /// What a new session starts with.
@@ -60,7 +62,15 @@ impl Hub {
     /// `program` is how this process introduces itself to others that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
         let (program, pid) = (program.into(), std::process::id());
-        Self { store, agent, program, pid, seats: Seats::new(Idle::default()) }
+        let backlog = Backlog::new(BacklogLimits::default());
+        Self { store, agent, program, pid, seats: Seats::new(Idle::default()), backlog }
+    }
+
+    /// How much memory the prompts of all sessions may take. For a hub that has opened none yet.
+    #[must_use]
+    pub fn limiting_backlog(mut self, limits: BacklogLimits) -> Self {
+        self.backlog = Backlog::new(limits);
+        self
     }
 
     /// When sessions that nobody uses are closed. For a hub that has opened none yet.
@@ -172,7 +182,9 @@ impl Hub {
             fold(self.store.as_ref(), id, |envelope| session.apply(envelope)).await?;
         }
         let (line, mut actor) = self.actor(session, lease);
-        actor.recover().await?;
+        let failure = self.seats.failure_of(id);
+        actor.recover(failure.as_ref()).await?;
+        self.seats.forget_failure(id);
         Ok(self.seat(line, actor))
     }
 
@@ -180,7 +192,7 @@ impl Hub {
         let bed = Bed::new();
         let presence = Presence::new(&self.seats, lease.session.clone(), &bed);
         let (store, agent) = (self.store.clone(), self.agent.clone());
-        Actor::new(session, lease, store, agent, bed, presence)
+        Actor::new(session, lease, Ports { store, agent }, bed, presence, &self.backlog)
     }
 
     /// Known first, then at work or at rest: a writer is found at its seat.

@@ -7,6 +7,7 @@
 //! What must not be here: any protocol, any model, any tool, any terminal.
 
 mod actor;
+mod backlog;
 mod batch;
 pub mod boxed;
 pub mod client;
@@ -19,6 +20,7 @@ pub mod ports;
 pub mod store;
 pub mod turn;
 
+pub use backlog::BacklogLimits;
 pub use client::{LocalClient, SessionClient};
 pub use handle::{Ack, SessionHandle, SubmitError};
 pub use hub::{Hub, HubError, Idle, NewSession};

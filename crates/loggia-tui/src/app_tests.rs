@@ -118,7 +118,7 @@ impl Desk {
     fn turn_for(&mut self, origin: Origin, text: &str) {
         let prompt = PromptId::from(text);
         let task = loggia_core::TaskId::from("t");
-        let content = Content::text(text);
+        let content = Content::text(text).into();
         let accepted = Event::PromptAccepted {
             prompt: prompt.clone(),
             task: task.clone(),
@@ -470,7 +470,10 @@ fn the_terminal_rings_when_nobody_looks() {
 fn a_prompt_that_was_refused_comes_back() {
     let mut desk = Desk::new();
     desk.types("one\n");
-    let result = Err(SubmitError::Refused(Refusal::QueueFull { queued: 32 }));
+    let result = Err(SubmitError::Refused(Refusal::QueueFull {
+        queued: 32,
+        bound: loggia_core::QueueBound::Prompts,
+    }));
     desk.send(Msg::Submitted { what: Submitted::Prompt("one".into()), result });
     assert_eq!(desk.model.composer.editor.text(), "one");
     assert!(desk.remark().contains("32 prompts are waiting"), "{}", desk.remark());
@@ -481,7 +484,7 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
     let mut desk = Desk::new();
     desk.turn("go");
     for (origin, text) in [(me(), "mine"), (other(), "theirs")] {
-        let content = Content::text(text);
+        let content = Content::text(text).into();
         let accepted =
             Event::PromptAccepted { prompt: text.into(), task: "t".into(), content, shell: false };
         desk.event(origin, accepted);
@@ -496,7 +499,7 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
 fn whoever_interrupts_is_told_of_the_queue() {
     let mut desk = Desk::new();
     desk.turn("go");
-    let content = Content::text("mine");
+    let content = Content::text("mine").into();
     let accepted =
         Event::PromptAccepted { prompt: "mine".into(), task: "t".into(), content, shell: false };
     desk.event(me(), accepted);

@@ -1,7 +1,5 @@
 //! The fold: one event into state. Total: whatever a log holds, folding it does not fail.
 
-use std::sync::Arc;
-
 use crate::call::{CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{CallId, TaskId};
@@ -58,7 +56,9 @@ impl Session {
                     accepted: envelope.seq,
                     prompt: prompt.clone(),
                     task: task.clone(),
-                    content: Arc::new(content.clone()),
+                    content: content.clone(),
+                    by: envelope.origin.principal.clone(),
+                    bytes: content.weight(),
                     shell: *shell,
                 });
             }
@@ -80,6 +80,8 @@ impl Session {
                 let queued = index.and_then(|index| self.queue.remove(index));
                 let accepted = queued.as_ref().map_or(envelope.seq, |queued| queued.accepted);
                 let line = queued.as_ref().and_then(Queued::line);
+                let (by, bytes) =
+                    queued.as_ref().map_or((None, 0), |queued| (queued.by.clone(), queued.bytes));
                 let content = queued.map(|queued| queued.content).unwrap_or_default();
                 self.turns.push_back(RecentTurn { accepted, started: envelope.seq });
                 if self.turns.len() > RECENT_TURNS {
@@ -90,6 +92,8 @@ impl Session {
                     prompt: prompt.clone(),
                     task: task.clone(),
                     content,
+                    by,
+                    bytes,
                     line,
                     started: envelope.seq,
                     calls: Vec::new(),

@@ -329,7 +329,7 @@ impl Store for SqliteStore {
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
         let look =
             move |connection: &Connection, path: &Path| tasks::page(connection, path, &query);
-        Box::pin(self.read_settled(look, Result::is_err, Otherwise::Older))
+        Box::pin(self.read_settled(look, Result::is_err, Otherwise::Fail))
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
