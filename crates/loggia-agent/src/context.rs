@@ -69,7 +69,7 @@ impl Conversation {
         let summary = summary.map(str::to_owned);
         let (turns, room) = (Vec::new(), UNKNOWN);
         let mut conversation = Conversation { summary, turns, room, reported: 0 };
-        let mut prompts: HashMap<PromptId, &Content> = HashMap::new();
+        let mut prompts: HashMap<PromptId, &Arc<Content>> = HashMap::new();
         for envelope in events {
             match &envelope.event {
                 Event::PromptAccepted { prompt, content, .. } => {
@@ -77,7 +77,7 @@ impl Conversation {
                 }
                 Event::TurnStarted { turn, prompt, .. } => {
                     let content = prompts.remove(prompt).cloned().unwrap_or_default();
-                    conversation.begin(turn.clone(), envelope.seq, content.into());
+                    conversation.begin(turn.clone(), envelope.seq, content);
                 }
                 Event::PromptExpanded { text, .. } => {
                     conversation.expand(Content::text(text).into())

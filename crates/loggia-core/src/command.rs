@@ -251,6 +251,35 @@ pub struct Stamped<C> {
     pub fresh: Fresh,
 }
 
+/// Which bound of the queue is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueueBound {
+    #[default]
+    Prompts,
+    /// One client's share of the prompts.
+    Share,
+    Bytes,
+    /// One client's share of the bytes.
+    ShareBytes,
+}
+
+impl QueueBound {
+    fn said(self, queued: usize) -> String {
+        match self {
+            Self::Prompts => format!("{queued} prompts are waiting already"),
+            Self::Share => {
+                format!("{queued} prompts of yours are waiting already, one client's share")
+            }
+            Self::Bytes => "the prompts that run or wait are too large together".to_owned(),
+            Self::ShareBytes => {
+                "your prompts that run or wait are larger together than one client's share"
+                    .to_owned()
+            }
+        }
+    }
+}
+
 /// Why not. Each variant is something a client does differently; the text is for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -287,8 +316,12 @@ pub enum Refusal {
     TaskOver,
     #[error("nothing is running that could be cancelled")]
     NothingToCancel,
-    #[error("{queued} prompts are waiting already: try again when some are done")]
-    QueueFull { queued: usize },
+    #[error("{}: try again when some are done", bound.said(*queued))]
+    QueueFull {
+        queued: usize,
+        #[serde(default)]
+        bound: QueueBound,
+    },
     #[error("there is no such rule in this session")]
     UnknownRule,
     #[error("this turn is over")]

@@ -1,7 +1,9 @@
 //! The facts. Past tense, immutable, self-contained, additive only: a released variant or field
 //! keeps its meaning for ever, new ones may appear, and a fold ignores what it does not know.
 
-mod weight;
+pub(crate) mod weight;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -52,7 +54,7 @@ pub enum Event {
     PromptAccepted {
         prompt: PromptId,
         task: TaskId,
-        content: Content,
+        content: Arc<Content>,
         /// A command line of the person's own: what is behind the `!` is to be run as it stands.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shell: bool,
@@ -66,7 +68,7 @@ pub enum Event {
         prompt: PromptId,
         task: TaskId,
         /// Of a message that was rejected, what its client needs to know it by, and none of its words.
-        content: Content,
+        content: Arc<Content>,
         screening: Screening,
     },
     TurnStarted {

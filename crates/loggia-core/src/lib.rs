@@ -34,8 +34,8 @@ pub mod words;
 pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
-    Cancel, Command, Late, Otherwise, Proposal, Refusal, Reply, Report, SHELL_MARK, SHELL_TOOL,
-    Stamped, TaskChoice,
+    Cancel, Command, Late, Otherwise, Proposal, QueueBound, Refusal, Reply, Report, SHELL_MARK,
+    SHELL_TOOL, Stamped, TaskChoice,
 };
 pub use content::{Content, Part};
 pub use event::{

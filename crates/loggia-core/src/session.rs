@@ -27,6 +27,14 @@ use crate::task::TaskState;
 
 /// Prompts that may wait behind a running turn.
 pub const QUEUE_LIMIT: usize = 32;
+/// Of them, how many may be of clients other than the session's owner: of one client, and of all of them together.
+/// The rest is kept for the owner.
+pub const QUEUE_SHARE: usize = 16;
+pub const QUEUE_OTHERS: usize = 24;
+/// The same in bytes of content. A share holds the largest message that a server accepts.
+pub const QUEUE_BYTES: usize = 40 << 20;
+pub const QUEUE_SHARE_BYTES: usize = 16 << 20;
+pub const QUEUE_OTHERS_BYTES: usize = 24 << 20;
 /// Tasks that may wait for their first message; beyond, the one that waits longest is given up.
 pub const READY_LIMIT: usize = 32;
 /// How many past prompts, answers and turns are remembered for retries, late answers and context.
@@ -79,6 +87,9 @@ pub struct OpenTurn {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Arc<Content>,
+    /// Of the prompt: the principal that sent it, and what its content weighs.
+    pub by: Option<Arc<str>>,
+    pub bytes: usize,
     /// The person's own command line, until it has been let run: once is what they typed.
     pub line: Option<String>,
     /// The guest whose prompt it is; None: the owner's.
@@ -142,6 +153,10 @@ pub struct Queued {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Arc<Content>,
+    /// The principal that sent it; None: this process itself.
+    pub by: Option<Arc<str>>,
+    /// What its content weighs.
+    pub bytes: usize,
     pub shell: bool,
     /// As in [`OpenTurn`].
     pub guest: Option<Arc<str>>,
@@ -248,6 +263,11 @@ impl Session {
     }
     pub fn queue(&self) -> impl ExactSizeIterator<Item = &Queued> {
         self.queue.iter()
+    }
+    /// What the content of every prompt that runs or waits weighs in bytes, with the principal that sent it.
+    pub fn held(&self) -> impl Iterator<Item = (Option<&Arc<str>>, usize)> {
+        let running = self.turn.iter().map(|turn| (turn.by.as_ref(), turn.bytes));
+        running.chain(self.queue.iter().map(|queued| (queued.by.as_ref(), queued.bytes)))
     }
     /// What somebody calls it.
     pub fn name(&self) -> Option<&str> {

@@ -21,8 +21,8 @@ use serde_json::Value;
 use crate::alone;
 use crate::hook::{Passed, Screened};
 use crate::named::Recognised;
-use crate::projection::{Encoded, Reading};
-use crate::state::{Caller, Server, submit_error};
+use crate::projection::{Encoded, Frames, Opened, Reading};
+use crate::state::{Caller, Server, stopped, submit_error};
 
 use asked::asked_now;
 pub use frames::TaskFrames;
@@ -46,7 +46,10 @@ impl Server {
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
         tokio::select! {
-            reply = self.reply(asked, caller, resume) => reply,
+            reply = self.reply(asked, caller, resume) => {
+                caller.load.release_body();
+                reply
+            }
             () = caller.principal.tenure.clone().over() => Err(Condition::Unauthenticated.into()),
         }
     }
@@ -182,7 +185,9 @@ impl Server {
         let task = TaskId::from(uuid::Uuid::now_v7());
         let command = Command::OpenTask { task: task.clone(), profile };
         let ack = submit(&handle, command, caller).await?;
-        Ok(Reply::Value(self.snapshot(&handle, view, &task, Shown::default(), ack.seq).await?))
+        Ok(Reply::Value(
+            self.snapshot(&handle, view, &task, Shown::default(), ack.seq, caller).await?,
+        ))
     }
 
     async fn get_task(
@@ -195,11 +200,11 @@ impl Server {
         let handle = match self.session_of(task, caller).await {
             // Reading needs no ownership.
             Err(WireError::Condition(Condition::HeldElsewhere)) => {
-                return Ok(Reply::Value(self.shown_by_log(task, shown, view).await?));
+                return Ok(Reply::Value(self.shown_by_log(task, shown, view, caller).await?));
             }
             found => found?,
         };
-        Ok(Reply::Value(self.snapshot(&handle, view, task, shown, handle.head()).await?))
+        Ok(Reply::Value(self.snapshot(&handle, view, task, shown, handle.head(), caller).await?))
     }
 
     async fn prompt(
@@ -230,6 +235,8 @@ impl Server {
         // Words may be an answer, too, and need the same right then.
         let command = passed.command(view, caller.principal.scopes.approve);
         let origin = caller.origin.clone();
+        // From here on the session counts it, until its turn is over.
+        caller.load.release_body();
         let submitted = match callback {
             // Whoever waits for the outcome is woken once. A task that goes on has others to tell.
             None if delivery == Delivery::WhenSettled && named.is_none() => {
@@ -255,7 +262,7 @@ impl Server {
             self.task_changed(&task);
             let opening = Opening::of_answer(view, &ack, Question::Call(call.clone()));
             let (handle, ack) = (&handle, &ack);
-            let due = Due { handle, view, task, ack, delivery, shown, opening };
+            let due = Due { handle, view, task, ack, delivery, shown, opening, caller };
             return Box::pin(self.deliver(due)).await;
         }
         if let Some(task) = &named {
@@ -267,7 +274,7 @@ impl Server {
             return Box::pin(self.late(prompt, view, caller)).await;
         }
         let (handle, ack, opening) = (&handle, &ack, Opening::InFrames);
-        self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
+        self.deliver(Due { handle, view, task, ack, delivery, shown, opening, caller }).await
     }
 
     /// The session of the task that a message goes on with.
@@ -330,7 +337,7 @@ impl Server {
         let opening = Opening::of_answer(view, &ack, to);
         let shown = Shown { history, artifacts: true };
         let (handle, ack) = (&handle, &ack);
-        self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
+        self.deliver(Due { handle, view, task, ack, delivery, shown, opening, caller }).await
     }
 
     async fn session_for_answer(
@@ -350,7 +357,9 @@ impl Server {
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
         let ack = submit(&handle, command, caller).await?;
         self.task_changed(task);
-        Ok(Reply::Value(self.snapshot(&handle, view, task, Shown::default(), ack.seq).await?))
+        Ok(Reply::Value(
+            self.snapshot(&handle, view, task, Shown::default(), ack.seq, caller).await?,
+        ))
     }
 
     async fn subscribe(
@@ -364,7 +373,7 @@ impl Server {
         let projection = self.projection(&handle, view);
         let head = handle.head();
         if !projection.reach(head).await {
-            return Err(Condition::Restarting.into());
+            return Err(stopped(&handle));
         }
         let (begins, closes_at, head) = projection.look(|projector| {
             let begins = projector.subscription(&task, resume);
@@ -377,7 +386,7 @@ impl Server {
                 ..TaskFrames::new(projection.frames(seen), stream.resumed(head))
             },
             Subscription::Now => {
-                let (opening, frames) = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
+                let (opening, frames) = opening_of(&projection, &task).await?;
                 TaskFrames { opening: Some(Arc::new(opening)), ..TaskFrames::new(frames, stream) }
             }
         }))
@@ -386,9 +395,9 @@ impl Server {
     /// One place for three ways to deliver a result.
     pub(crate) async fn deliver(&self, due: Due<'_>) -> Result<Reply, WireError> {
         let delivery = due.delivery.in_dialect(due.view.dialect);
-        let Due { handle, view, ref task, ack, shown, .. } = due;
+        let Due { handle, view, ref task, ack, shown, caller, .. } = due;
         if delivery == Delivery::AtOnce {
-            let value = Box::pin(self.snapshot(handle, view, task, shown, ack.seq)).await?;
+            let value = Box::pin(self.snapshot(handle, view, task, shown, ack.seq, caller)).await?;
             return Ok(Reply::Value(reply::sent(view.dialect, value)));
         }
         if delivery == Delivery::WhenSettled && alone::is_short(handle) {
@@ -397,7 +406,9 @@ impl Server {
                 let waits = state.is_some_and(|state| state == TaskState::InputRequired);
                 projector.head() >= ack.seq && (waits || state.is_some_and(TaskState::is_over))
             };
-            let projector = alone::fold(handle, view, settled).await?;
+            let projector = alone::fold(handle, view, task, settled).await?;
+            let weight = projector.tasks().get(task).map_or(0, TaskView::weight);
+            self.count_reply(weight, caller).await?;
             let sent = projector.sent(task, shown).ok_or(Condition::TaskNotFound)?;
             return Ok(Reply::Written(sent));
         }
@@ -405,17 +416,18 @@ impl Server {
     }
 
     async fn deliver_frames(&self, due: Due<'_>) -> Result<Reply, WireError> {
-        let Due { handle, view, task, ack, delivery, shown, opening } = due;
+        let Due { handle, view, task, ack, delivery, shown, opening, caller } = due;
         let projection = self.projection(handle, view);
         let from = projection.frames(FrameId { seq: ack.after, k: u32::MAX });
         let mut frames = TaskFrames::new(from, TaskStream::of_message(task.clone()));
         match opening {
             Opening::InFrames => {}
             Opening::Now => {
+                let projection = &projection;
                 if !projection.reach(ack.seq).await {
-                    return Err(Condition::Restarting.into());
+                    return Err(stopped(handle));
                 }
-                let now = projection.opening(&task).ok_or(Condition::TaskNotFound)?;
+                let now = opening_of(projection, &task).await?;
                 (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
             }
             Opening::After(to) => go_on(&projection, &mut frames, &task, ack, &to).await?,
@@ -434,7 +446,9 @@ impl Server {
             return Ok(Reply::Frames(frames));
         }
         while frames.next().await?.is_some() {}
-        let value = projection.snapshot(&task, shown).ok_or(Condition::TaskNotFound)?;
+        drop(frames);
+        let at = handle.head();
+        let value = Box::pin(self.snapshot(handle, view, &task, shown, at, caller)).await?;
         Ok(Reply::Value(reply::sent(view.dialect, value)))
     }
 
@@ -445,9 +459,16 @@ impl Server {
         task: &TaskId,
         shown: Shown,
         at_least: Seq,
+        caller: &Caller,
     ) -> Result<Value, WireError> {
+        let weigh = |projector: &Projector| projector.tasks().get(task).map_or(0, TaskView::weight);
         let look = |projector: &Projector| projector.snapshot(task, shown);
-        let shown = self.folded(handle, view, at_least, look).await?;
+        let (weight, folded) = self.folded(handle, view, task, at_least, weigh).await?;
+        self.count_reply(weight, caller).await?;
+        let shown = match folded {
+            Some(projector) => look(&projector),
+            None => self.folded(handle, view, task, at_least, look).await?.0,
+        };
         shown.ok_or_else(|| Condition::TaskNotFound.into())
     }
 
@@ -459,27 +480,38 @@ impl Server {
         task: &TaskId,
         look: impl FnOnce(&TaskView) -> T,
     ) -> Result<T, WireError> {
-        let looked =
-            self.folded(handle, view, handle.head(), |folded| folded.tasks().get(task).map(look));
-        looked.await?.ok_or_else(|| Condition::TaskNotFound.into())
+        let look = |folded: &Projector| folded.tasks().get(task).map(look);
+        let (looked, _) = self.folded(handle, view, task, handle.head(), look).await?;
+        looked.ok_or_else(|| Condition::TaskNotFound.into())
     }
 
+    /// Looks at a task in the frames that are shared, or in a fold of its own, which is returned as well.
     async fn folded<T>(
         &self,
         handle: &SessionHandle,
         view: View,
+        task: &TaskId,
         at_least: Seq,
         look: impl FnOnce(&Projector) -> T,
-    ) -> Result<T, WireError> {
-        if alone::is_short(handle) {
-            let projector = alone::fold(handle, view, |folded| folded.head() >= at_least).await?;
-            return Ok(look(&projector));
+    ) -> Result<(T, Option<Projector>), WireError> {
+        let mut look = Some(look);
+        if !alone::is_short(handle) {
+            let projection = self.projection(handle, view);
+            if !projection.reach(at_least).await {
+                return Err(stopped(handle));
+            }
+            let looked = projection.look(|projector| {
+                let whole = projector.tasks().get(task).is_none_or(|view| !view.trimmed);
+                whole.then(|| look.take().map(|look| look(projector))).flatten()
+            });
+            if let Some(looked) = looked {
+                return Ok((looked, None));
+            }
         }
-        let projection = self.projection(handle, view);
-        if !projection.reach(at_least).await {
-            return Err(Condition::Restarting.into());
-        }
-        Ok(projection.look(look))
+        let enough = |folded: &Projector| folded.head() >= at_least;
+        let projector = alone::fold(handle, view, task, enough).await?;
+        let look = look.take().ok_or(Condition::Internal)?;
+        Ok((look(&projector), Some(projector)))
     }
 }
 
@@ -517,6 +549,7 @@ pub(crate) struct Due<'a> {
     pub delivery: Delivery,
     pub shown: Shown,
     pub opening: Opening,
+    pub caller: &'a Caller,
 }
 
 /// Where a stream's first `Task` comes from.
@@ -554,7 +587,7 @@ async fn go_on(
     to: &Question,
 ) -> Result<(), WireError> {
     if !projection.reach(ack.seq).await {
-        return Err(Condition::Restarting.into());
+        return Err(stopped(projection.handle()));
     }
     match projection.look(|projector| projector.answered(to)) {
         Some(Answered { after, seq }) => {
@@ -563,7 +596,7 @@ async fn go_on(
         }
         // Given long ago: the task as it is.
         None if ack.seq == ack.after => {
-            let now = projection.opening(task).ok_or(Condition::TaskNotFound)?;
+            let now = opening_of(projection, task).await?;
             (frames.opening, frames.frames) = (Some(Arc::new(now.0)), now.1);
         }
         None => {}
@@ -572,9 +605,27 @@ async fn go_on(
     Ok(())
 }
 
+/// The task as it is now, and the frames that come after exactly this state.
+async fn opening_of(projection: &Reading, task: &TaskId) -> Result<(Encoded, Frames), WireError> {
+    match projection.opening(task) {
+        Opened::Whole(opening, frames) => Ok((*opening, frames)),
+        Opened::Trimmed(head) => {
+            let (handle, view) = (projection.handle(), projection.view());
+            let then = Box::pin(alone::fold_to(handle, view, head)).await?.opening(task);
+            let frame = then.ok_or(Condition::TaskNotFound)?;
+            let frames = projection.frames(frame.id);
+            Ok((Encoded::new(handle.id(), frame), frames))
+        }
+        Opened::Absent => Err(Condition::TaskNotFound.into()),
+    }
+}
+
 /// A task as an event left it, for the beginning of a stream that goes on.
 async fn task_at(projection: &Reading, task: &TaskId, seq: Seq) -> Result<Frame, WireError> {
-    let now = projection.look(|now| (now.head() == seq).then(|| now.beginning(task)));
+    let now = projection.look(|now| {
+        let whole = now.tasks().get(task).is_none_or(|view| !view.trimmed);
+        (whole && now.head() == seq).then(|| now.beginning(task))
+    });
     let then = match now {
         Some(now) => now,
         // It has gone on meanwhile.

@@ -35,9 +35,9 @@ use tower::service_fn;
 use crate::auth::Tenure;
 use crate::dispatch::{Reply, TaskFrames};
 use crate::guard::{self, Rejection, StreamPermit};
-use crate::http::BODY_LIMIT;
-use crate::http::rpc::{BODY_TIME, Envelope, named_extension};
+use crate::http::rpc::{Envelope, named_extension};
 use crate::http::tasks::Spoken;
+use crate::http::{BODY_LIMIT, BODY_TIME};
 use crate::projection::Encoded;
 use crate::serve::Stopping;
 use crate::state::Server;
@@ -80,13 +80,19 @@ async fn a2a(server: Arc<Server>, dialect: Dialect, of: &str, request: Request) 
     let Some(method) = transcode::method(of, last_segment(&request)) else {
         return failed(&WireError::MethodNotFound, dialect).into_http::<Body>();
     };
+    let (parts, body) = request.into_parts();
+    let body = match server.read_body(body, &envelope.caller).await {
+        Ok(bytes) => Body::from(bytes),
+        Err(rejection) => return refusal(&rejection),
+    };
+    let request = Request::from_parts(parts, body);
     let asking = Arc::new(Asking { server, dialect, method, envelope, deadline });
     let extension = asking.envelope.extension;
     let response = exchange(request, move |message| {
         let asking = asking.clone();
         async move {
             // On the heap: it would be a part of all that is wrapped around it.
-            let answer = Box::pin(asking.answer(&message));
+            let answer = Box::pin(asking.answer(message));
             let answered = deadline.within(answer).await?;
             answered.map_err(|error| failed(&error, dialect))
         }
@@ -130,12 +136,14 @@ struct Asking {
 }
 
 impl Asking {
-    async fn answer(&self, message: &[u8]) -> Result<Messages, WireError> {
+    async fn answer(&self, message: Bytes) -> Result<Messages, WireError> {
         let Asking { server, dialect, method, envelope, deadline } = self;
         check_version(envelope.version.as_deref(), *dialect)?;
-        let params = transcode::decode(&method.input(), message)?;
+        let params = transcode::decode(&method.input(), &message)?;
+        drop(message);
         check_tenant(server.facts.tenant.as_deref(), *dialect, &params)?;
         let asked = decode_method(*dialect, method.name(), &params, envelope.extension)?;
+        drop(params);
         let output = method.output();
         let place = server.place_for(&asked, &envelope.caller)?;
         match server.ask(asked, &envelope.caller, envelope.resume).await? {

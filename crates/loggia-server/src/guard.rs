@@ -5,6 +5,7 @@
 //! not known here (see `auth`), nor what is asked: no session, no dialect, no route.
 
 mod body;
+mod bytes;
 mod host;
 mod pages;
 mod rejection;
@@ -19,7 +20,8 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::Limited;
 
 pub use body::read_body;
-pub(crate) use body::{is_grpc, read_away};
+pub(crate) use body::{Room, is_grpc, read_away, read_growing_body};
+pub use bytes::{ByteLimits, BytePermit, ByteShares, Load, SMALL};
 pub use host::{Host, HostPort};
 pub(crate) use pages::Pages;
 pub use pages::read_origin;

@@ -247,7 +247,7 @@ impl Server {
         }
         let shown = Shown { history: prompt.history, artifacts: true };
         let (handle, ack, opening, delivery) = (&handle, &ack, Opening::InFrames, prompt.delivery);
-        self.deliver(Due { handle, view, task, ack, delivery, shown, opening }).await
+        self.deliver(Due { handle, view, task, ack, delivery, shown, opening, caller }).await
     }
 
     /// The log's own part of it. None where another message has taken the task's name.

@@ -11,6 +11,7 @@ pub mod token;
 pub mod ws;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
@@ -23,13 +24,16 @@ use serde_json::json;
 
 use crate::auth::Principal;
 use crate::grpc;
-use crate::guard::{self, Rejection};
+use crate::guard::{self, Load, Rejection};
 use crate::peer::Peer;
 use crate::state::{Caller, Server};
 use tasks::Spoken;
 
 /// The largest request.
 pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
+
+/// How long a body may take to arrive.
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Paths that say nothing about sessions and pass without an identity.
 pub const PUBLIC: &[&str] = &[
@@ -111,7 +115,8 @@ pub(crate) fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
     let peer = request.extensions().get::<Peer>()?;
     let mut origin = Origin::new(surface, client(principal.label(), peer).as_str());
     origin.principal = Some(principal.name.clone());
-    Some(Caller { principal, origin })
+    let load = request.extensions().get::<Arc<Load>>().cloned().unwrap_or_default();
+    Some(Caller { principal, origin, load })
 }
 
 /// A name that people recognise, and that no other connection has.

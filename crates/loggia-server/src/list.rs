@@ -7,18 +7,23 @@
 use std::collections::HashMap;
 
 use futures::StreamExt;
-use loggia_core::{Millis, SessionId, TaskId};
+use loggia_core::{Millis, SessionId, TaskId, TaskView};
 use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery, hub};
 use loggia_wire::{
-    Condition, ListTasks, Projector, Shown, StatusFilter, View, Violation, WireError, reply,
+    Condition, Dialect, HistoryLength, ListTasks, Projector, Shown, StatusFilter, View, Violation,
+    WireError, reply,
 };
 use serde_json::Value;
 
 use crate::dispatch::Reply;
+use crate::guard::BytePermit;
+use crate::selected::Selected;
 use crate::state::{Caller, Server, Shape, hub_error};
 
 /// Sessions of one page that are read at a time.
 const AT_A_TIME: usize = 4;
+/// What the tasks of one page weigh together, unless it is a single one: the page ends there, with a token for the next.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 impl Server {
     pub(crate) async fn list(
@@ -33,10 +38,14 @@ impl Server {
             None => Ok(TaskPage::default()),
         };
         let page = page.map_err(|error| hub_error(HubError::Store(error)))?;
-        let next = page.tasks.last().filter(|_| page.more);
-        let next = next.map(|last| write_token(&last.place));
         let total = usize::try_from(page.total).unwrap_or(usize::MAX);
-        let tasks = self.shown(&page.tasks, &list, view).await?;
+        // Counted before anything is read: how much that will be is not known yet.
+        let counted = self.replies.acquire(&caller.principal.name, PAGE_BYTES).await;
+        let counted = counted.ok_or(Condition::Busy)?;
+        let (tasks, seen) = self.shown(&page.tasks, &list, view, caller, counted).await?;
+        let more = page.more || seen < page.tasks.len();
+        let last = seen.checked_sub(1).and_then(|last| page.tasks.get(last));
+        let next = last.filter(|_| more).map(|last| write_token(&last.place));
         Ok(Reply::Value(reply::page(tasks, next, list.page_size, total)))
     }
 
@@ -68,46 +77,66 @@ impl Server {
         Ok(Some(TaskQuery { session, principal, state, since, after, limit }))
     }
 
-    /// The tasks of a page as they are now, in its order. One that has left the wanted state since
-    /// the index was read is left out, like one whose session was deleted.
+    /// The tasks of a page as they are now, in its order, and how many of the page were looked at: fewer than all where
+    /// the bytes of a page are spent. One that has left the wanted state since the index was read is left out, like
+    /// one whose session was deleted.
     async fn shown(
         &self,
         page: &[ListedTask],
         list: &ListTasks,
         view: View,
-    ) -> Result<Vec<Value>, WireError> {
-        let shown = Shown { history: list.history, artifacts: list.artifacts };
-        let mut sessions: HashMap<&SessionId, Vec<&TaskId>> = HashMap::new();
-        for listed in page {
-            sessions.entry(&listed.session).or_default().push(&listed.place.task);
+        caller: &Caller,
+        counted: BytePermit,
+    ) -> Result<(Vec<Value>, usize), WireError> {
+        let mut sessions: Vec<(&SessionId, Vec<TaskId>)> = Vec::new();
+        for ListedTask { session, place, .. } in page {
+            match sessions.iter_mut().find(|(known, _)| *known == session) {
+                Some((_, tasks)) => tasks.push(place.task.clone()),
+                None => sessions.push((session, vec![place.task.clone()])),
+            }
         }
         let mut reading = Vec::with_capacity(sessions.len());
         for (session, tasks) in sessions {
-            reading.push(self.read(session, view, move |projector| -> Vec<(TaskId, Value)> {
-                let wanted = |task: &&TaskId| {
-                    let known = projector.tasks().get(task);
-                    known.is_some_and(|known| list.status.admits(known.state))
-                };
-                let found = tasks.iter().copied().filter(wanted);
-                found
-                    .filter_map(|task| Some((task.clone(), projector.snapshot(task, shown)?)))
-                    .collect()
-            }));
+            reading.push(self.read(Part { session, tasks, list, view, room: PAGE_BYTES }));
         }
-        let mut found: HashMap<TaskId, Value> = HashMap::new();
-        let mut reading = futures::stream::iter(reading).buffer_unordered(AT_A_TIME);
-        while let Some(read) = reading.next().await {
-            match read {
-                Ok(tasks) => found.extend(tasks),
-                Err(StoreError::Unknown(_)) => {}
-                // One damaged session must not hide all others; asked for, it says what is wrong.
-                Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
-                    tracing::error!(%error, "a session is left out of a list");
+        let mut reading = futures::stream::iter(reading).buffered(AT_A_TIME);
+        let mut found: HashMap<TaskId, Found> = HashMap::new();
+        let (mut tasks, mut room) = (Vec::new(), PAGE_BYTES);
+        for (index, ListedTask { session, place, .. }) in page.iter().enumerate() {
+            // In the order of the page, so what is read ahead is little.
+            while !found.contains_key(&place.task)
+                && let Some(read) = reading.next().await
+            {
+                found.extend(left_out(read)?);
+            }
+            match found.remove(&place.task) {
+                Some(Found::Shown(weight, task)) if weight <= room || tasks.is_empty() => {
+                    room = room.saturating_sub(weight);
+                    tasks.push(task);
                 }
-                Err(error) => return Err(hub_error(HubError::Store(error))),
+                // It alone is more than a page: it is a page of its own.
+                Some(Found::TooLarge(weight)) if tasks.is_empty() => {
+                    // Given back first: nothing waits for itself.
+                    drop((reading, counted));
+                    self.count_reply(weight, caller).await?;
+                    let (tasks, room) = (vec![place.task.clone()], usize::MAX);
+                    let part = Part { session, tasks, list, view, room };
+                    let read = left_out(self.read(part).await)?;
+                    let task = read.into_iter().find_map(|(_, found)| match found {
+                        Found::Shown(_, task) => Some(task),
+                        Found::TooLarge(_) => None,
+                    });
+                    return Ok((task.into_iter().collect(), index + 1));
+                }
+                Some(Found::Shown(..) | Found::TooLarge(_)) => {
+                    caller.load.hold_reply(counted);
+                    return Ok((tasks, index));
+                }
+                None => {}
             }
         }
-        Ok(page.iter().filter_map(|listed| found.remove(&listed.place.task)).collect())
+        caller.load.hold_reply(counted);
+        Ok((tasks, page.len()))
     }
 
     /// One task as it is in the log, for a caller that may see it.
@@ -116,32 +145,131 @@ impl Server {
         task: &TaskId,
         shown: Shown,
         view: View,
+        caller: &Caller,
     ) -> Result<Value, WireError> {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
         let session = found.ok_or(Condition::TaskNotFound)?;
-        let read = self.read(&session, view, |projector| projector.snapshot(task, shown)).await;
-        let read = read.map_err(|error| hub_error(HubError::Store(error)))?;
+        let mut selected = Selected::new(session.clone(), view, vec![task.clone()], usize::MAX);
+        let read = hub::fold(self.hub.store().as_ref(), &session, |event| selected.learn(event));
+        read.await.map_err(|error| hub_error(HubError::Store(error)))?;
+        self.count_reply(selected.weight(task), caller).await?;
+        let read = selected.projector().snapshot(task, shown);
         read.ok_or_else(|| Condition::TaskNotFound.into())
     }
 
-    /// Looks at a session's tasks as they are on disk: where somebody reads it already, in what is
-    /// folded; otherwise in a fold of its log. Needs no lease, so it opens nothing.
-    async fn read<T>(
-        &self,
-        session: &SessionId,
-        view: View,
-        look: impl FnOnce(&Projector) -> T,
-    ) -> Result<T, StoreError> {
+    /// Looks at some tasks of a session as they are on disk: where somebody reads it already, in what is folded;
+    /// otherwise in a fold of its log. Needs no lease, so it opens nothing. Those that do not fit into the room, in
+    /// their order, are weighed only.
+    async fn read(&self, part: Part<'_>) -> Result<Vec<(TaskId, Found)>, StoreError> {
         let store = self.hub.store();
-        if let Some(warm) = self.warm_projection(session, view) {
-            let head = store.head(session).await?.unwrap_or_default();
-            if warm.reach(head).await {
-                return Ok(warm.look(look));
+        if let Some(warm) = self.warm_projection(part.session, part.view) {
+            let head = store.head(part.session).await?.unwrap_or_default();
+            if warm.reach(head).await
+                && let Some(found) = warm.look(|projector| part.found_in(projector))
+            {
+                return Ok(found);
             }
         }
-        let mut projector = Projector::new(session.clone(), view);
-        hub::fold(store.as_ref(), session, |envelope| projector.fold(envelope)).await?;
-        Ok(look(&projector))
+        let first = self.fold(&part).await?;
+        if !first.is_short() {
+            return Ok(part.tasks_of(first.projector(), |task| first.weight(task)));
+        }
+        // Once more, for those that fit.
+        let mut room = part.room;
+        let fits = |task: &&TaskId| {
+            let weight = first.weight(task);
+            let fits = weight <= room;
+            room = if fits { room - weight } else { 0 };
+            fits
+        };
+        let fitting: Vec<TaskId> = part.tasks.iter().take_while(fits).cloned().collect();
+        let too_large = part.tasks.iter().skip(fitting.len());
+        let too_large =
+            too_large.map(|task| (task.clone(), Found::TooLarge(first.weight(task)))).collect();
+        let mut found: Vec<(TaskId, Found)> = too_large;
+        if !fitting.is_empty() {
+            let part = Part { tasks: fitting, ..part };
+            let second = self.fold(&part).await?;
+            found.extend(part.tasks_of(second.projector(), |task| second.weight(task)));
+        }
+        Ok(found)
+    }
+
+    async fn fold(&self, part: &Part<'_>) -> Result<Selected, StoreError> {
+        let (session, store) = (part.session, self.hub.store());
+        let selected = Selected::new(session.clone(), part.view, part.tasks.clone(), part.room);
+        let mut selected = selected.without_prompts(part.has_no_history());
+        hub::fold(store.as_ref(), session, |envelope| selected.learn(envelope)).await?;
+        Ok(selected)
+    }
+}
+
+/// One damaged session must not hide all others; asked for, it says what is wrong.
+fn left_out(
+    read: Result<Vec<(TaskId, Found)>, StoreError>,
+) -> Result<Vec<(TaskId, Found)>, WireError> {
+    match read {
+        Ok(found) => Ok(found),
+        Err(StoreError::Unknown(_)) => Ok(Vec::new()),
+        Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
+            tracing::error!(%error, "a session is left out of a list");
+            Ok(Vec::new())
+        }
+        Err(error) => Err(hub_error(HubError::Store(error))),
+    }
+}
+
+/// Tasks of one session that a page wants, in its order.
+struct Part<'a> {
+    session: &'a SessionId,
+    tasks: Vec<TaskId>,
+    list: &'a ListTasks,
+    view: View,
+    /// Bytes that they may take together.
+    room: usize,
+}
+
+/// A task, or what it weighs where it did not fit.
+enum Found {
+    Shown(usize, Value),
+    TooLarge(usize),
+}
+
+impl Part<'_> {
+    fn has_no_history(&self) -> bool {
+        self.list.history == HistoryLength::Last(0) && self.view.dialect != Dialect::Legacy
+    }
+
+    /// In a fold that many share. None if something of them is not in it.
+    fn found_in(&self, projector: &Projector) -> Option<Vec<(TaskId, Found)>> {
+        let view = |task: &TaskId| projector.tasks().get(task);
+        if self.tasks.iter().filter_map(view).any(|view| view.trimmed) {
+            return None;
+        }
+        Some(self.tasks_of(projector, |task| view(task).map_or(0, TaskView::weight)))
+    }
+
+    fn tasks_of(
+        &self,
+        projector: &Projector,
+        weight: impl Fn(&TaskId) -> usize,
+    ) -> Vec<(TaskId, Found)> {
+        let shown = Shown { history: self.list.history, artifacts: self.list.artifacts };
+        let known = |task: &&TaskId| {
+            let known = projector.tasks().get(task);
+            known.is_some_and(|known| self.list.status.admits(known.state))
+        };
+        let mut room = Some(self.room);
+        let found = self.tasks.iter().filter(known).filter_map(|task| {
+            let weight = weight(task);
+            room = room.and_then(|room| room.checked_sub(weight));
+            let found = match room {
+                Some(_) => Found::Shown(weight, projector.snapshot(task, shown)?),
+                None => Found::TooLarge(weight),
+            };
+            Some((task.clone(), found))
+        });
+        found.collect()
     }
 }
 

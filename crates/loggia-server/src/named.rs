@@ -64,7 +64,7 @@ impl Server {
             })
             .await?;
         let Some(violation) = difference else {
-            return self.again(handle, task, &prompt, view).await;
+            return self.again(handle, task, &prompt, view, caller).await;
         };
         prompt.task = TaskChoice::Continue(task.clone());
         // It is an answer or a mistake: the task's name was given with another message.
@@ -77,7 +77,7 @@ impl Server {
         let may_answer = caller.principal.scopes.approve;
         let command = prompt.clone().command(view, SessionHandle::fresh_prompt(), may_answer);
         match submit(handle, command, caller).await {
-            Ok(_) => self.again(handle, task, &prompt, view).await,
+            Ok(_) => self.again(handle, task, &prompt, view, caller).await,
             Err(WireError::Refused(Refusal::UnknownQuestion)) => Err(WireError::Invalid(violation)),
             Err(error) => Err(error),
         }
@@ -90,12 +90,13 @@ impl Server {
         task: TaskId,
         prompt: &Prompt,
         view: View,
+        caller: &Caller,
     ) -> Result<Recognised, WireError> {
         let head = handle.head();
         let ack = Ack { after: head, seq: head, task: Some(task.clone()), answered: None };
         let shown = Shown { history: prompt.history, artifacts: true };
         let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Now);
-        let due = Due { handle, view, task, ack, delivery, shown, opening };
+        let due = Due { handle, view, task, ack, delivery, shown, opening, caller };
         Ok(Recognised::Again(self.deliver(due).await?))
     }
 

@@ -10,12 +10,13 @@
 //! has a [`Reading`], and that does.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
-use loggia_core::{Envelope, Seq, SessionId, TaskId};
+use loggia_core::{Envelope, Seq, SessionId, TaskId, TaskView};
 use loggia_session::{Follower, SessionHandle, StoreError};
-use loggia_wire::{End, Frame, FrameId, Mark, Projector, Shown, View, context};
+use loggia_wire::{End, Frame, FrameId, Mark, Projector, View, context};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -29,6 +30,8 @@ const TAIL_BYTES: usize = 8 * 1024 * 1024;
 /// Frames handed to a reader at once: what a reader that stalls keeps from being freed.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 16 * 1024;
+/// An event after which the tasks are weighed.
+const LARGE: usize = 64 * 1024;
 
 /// A frame as it goes out, shared by all who get it.
 #[derive(Debug)]
@@ -85,6 +88,7 @@ pub struct Projection {
     fold: Mutex<Fold>,
     /// The last event folded in. Closed when the session has stopped.
     head: watch::Receiver<Seq>,
+    weight: AtomicUsize,
     /// The line of everybody who reads this session, in whatever view.
     pacer: Arc<Pacer>,
 }
@@ -93,6 +97,8 @@ struct Fold {
     projector: Projector,
     tail: VecDeque<Arc<Encoded>>,
     bytes: usize,
+    /// What the tasks weighed when a large event last came.
+    open: usize,
     /// The newest frame that is no longer in the tail.
     dropped: FrameId,
 }
@@ -113,12 +119,14 @@ impl Fold {
 impl Projection {
     pub fn start(handle: &SessionHandle, view: View, pacer: Arc<Pacer>) -> Arc<Self> {
         let (sender, head) = watch::channel(Seq::ZERO);
-        let projector = Projector::new(handle.id().clone(), view);
-        let fold = Fold { projector, tail: VecDeque::new(), bytes: 0, dropped: FrameId::default() };
+        let projector = Projector::new(handle.id().clone(), view).trimming();
+        let (tail, dropped) = (VecDeque::new(), FrameId::default());
+        let fold = Fold { projector, tail, bytes: 0, open: 0, dropped };
         let follower = handle.follow_while_open(Seq::ZERO);
         let (session, epoch) = (handle.id().clone(), handle.epoch());
         let fold = Mutex::new(fold);
-        let projection = Arc::new(Self { session, epoch, view, fold, head, pacer });
+        let projection =
+            Arc::new(Self { session, epoch, view, fold, head, weight: AtomicUsize::new(0), pacer });
         tokio::spawn(drive(Arc::downgrade(&projection), follower, sender));
         projection
     }
@@ -145,9 +153,9 @@ impl Projection {
         self.head.clone().wait_for(|head| *head >= seq).await.is_ok()
     }
 
-    /// The task as it is now.
-    pub fn snapshot(&self, task: &TaskId, shown: Shown) -> Option<Value> {
-        self.fold().projector.snapshot(task, shown)
+    /// About how much memory it takes, in bytes: its frames, and the tasks that are not over.
+    pub fn weight(&self) -> usize {
+        self.weight.load(Ordering::Relaxed)
     }
 
     /// Looks at the folded tasks.
@@ -170,6 +178,14 @@ impl Projection {
         let fits = |frame: &&Arc<Encoded>| room.takes(frame);
         Some(fold.tail.range(first..).take_while(fits).cloned().collect())
     }
+}
+
+/// What a stream of a task begins with.
+pub enum Opened {
+    Whole(Box<Encoded>, Frames),
+    /// Not all of the task is in memory: it is to be read from the log, up to this event.
+    Trimmed(Seq),
+    Absent,
 }
 
 /// A projection in the hands of somebody who keeps its session open.
@@ -197,12 +213,15 @@ impl Reading {
     }
 
     /// The task as it is now, and the frames that come after exactly this state.
-    pub fn opening(&self, task: &TaskId) -> Option<(Encoded, Frames)> {
+    pub fn opening(&self, task: &TaskId) -> Opened {
         let fold = self.fold();
-        let frame = fold.projector.opening(task)?;
+        if fold.projector.tasks().get(task).is_some_and(|view| view.trimmed) {
+            return Opened::Trimmed(fold.projector.head());
+        }
+        let Some(frame) = fold.projector.opening(task) else { return Opened::Absent };
         let frames = self.frames(frame.id);
         drop(fold);
-        Some((Encoded::new(&self.session, frame), frames))
+        Opened::Whole(Box::new(Encoded::new(&self.session, frame)), frames)
     }
 
     /// What a reader that follows the whole session from now on is told first, and the frames that come after exactly
@@ -239,11 +258,18 @@ async fn drive(projection: Weak<Projection>, mut follower: Follower, head: watch
         let Some(projection) = projection.upgrade() else { return };
         {
             let mut fold = projection.fold();
+            let mut large = false;
             for envelope in &events {
+                large |= envelope.weight() > LARGE;
                 for frame in fold.projector.project(envelope) {
                     fold.push(Encoded::new(&projection.session, frame));
                 }
             }
+            // Most events are small, and what they add to open tasks is weighed with the next large one.
+            if large {
+                fold.open = fold.projector.tasks().iter().map(TaskView::weight).sum();
+            }
+            projection.weight.store(fold.bytes + fold.open, Ordering::Relaxed);
         }
         head.send_replace(follower.cursor());
     }
@@ -351,7 +377,7 @@ impl Frames {
         let projection = &self.projection;
         let session = projection.handle.id();
         let own = self.own.get_or_insert_with(|| {
-            let projector = Projector::new(session.clone(), projection.view);
+            let projector = Projector::new(session.clone(), projection.view).trimming();
             let follower = projection.handle.follow(Seq::ZERO);
             Box::new(Own { projector, follower, events: VecDeque::new() })
         });

@@ -11,7 +11,7 @@ use loggia_core::{
     Content, CustomCommands, Details, Exchange, Screening, Session, SessionId, Slash, TaskChoice,
     TaskId,
 };
-use loggia_session::{Ack, SessionHandle};
+use loggia_session::{Ack, HubError, SessionHandle};
 use loggia_wire::commands::{
     CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
 };
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::dispatch::Reply;
 use crate::hook::Looked;
-use crate::state::{Caller, Server, Shape, submit_error};
+use crate::state::{Caller, Server, Shape, hub_error, stopped, submit_error};
 
 /// How long the answer to a command that may ask waits for its question.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -164,7 +164,9 @@ impl Server {
         let handle = handle.await?;
         // What was written in its place may be anything.
         let may_ask = command.may_ask() || prompt.content != Content::text(command.to_string());
-        let submitted = handle.submit(passed.command(), caller.origin.clone()).await;
+        let submitted = handle
+            .submit(passed.command(view, caller.principal.scopes.approve), caller.origin.clone())
+            .await;
         let ack = submitted.map_err(submit_error)?;
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         if view == View::SDLC {
@@ -241,8 +243,9 @@ impl Server {
         let mut frames = projection.frames(FrameId { seq: ack.after, k: u32::MAX });
         let settled = async {
             loop {
-                let batch = frames.next().await.map_err(|_| WireError::from(Condition::Storage))?;
-                let batch = batch.ok_or(Condition::Restarting)?;
+                let batch = frames.next().await;
+                let batch = batch.map_err(|error| hub_error(HubError::Store(error)))?;
+                let batch = batch.ok_or_else(|| stopped(handle))?;
                 if batch.iter().any(|frame| frame.task == *task && frame.ends.is_some()) {
                     return Ok(());
                 }
@@ -269,6 +272,7 @@ fn prompt_of(
         history: HistoryLength::All,
         output_modes: Vec::new(),
         references: Vec::new(),
+        answers: loggia_wire::Answers::Never,
     }
 }
 

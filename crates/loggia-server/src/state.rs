@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use crate::auth::{OAuth, Principal};
 use crate::clones::ClonePolicy;
 use crate::dispatch::{is_stream, out_of_scope};
-use crate::guard::{StreamLimits, StreamPermit, Streams};
+use crate::guard::{ByteShares, Load, StreamLimits, StreamPermit, Streams};
 use crate::hook::PromptHook;
 use crate::owned::{Created, NewName, Used};
 use crate::presence::Presence;
@@ -28,6 +28,9 @@ use crate::time::now;
 
 /// Projections that stay warm although nobody reads them, for as long as their session is open.
 const WARM: usize = 256;
+
+/// What they hold in memory at most, when another one begins.
+const WARM_BYTES: usize = 64 * 1024 * 1024;
 
 /// What each client may hold, and how long a silent one is kept.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +55,9 @@ pub struct Server {
     pub(crate) started: Millis,
     pub(crate) streams: Streams,
     pub(crate) limits: ClientLimits,
+    /// Bytes of large requests that are read, and of large replies that are made and sent.
+    pub(crate) bodies: ByteShares,
+    pub(crate) replies: ByteShares,
     pub(crate) presence: Presence,
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
     pub(crate) push: Option<Outbox>,
@@ -99,6 +105,19 @@ pub struct Defaults {
 pub struct Caller {
     pub principal: Principal,
     pub origin: Origin,
+    /// What its request holds of the bytes that clients share.
+    pub load: Arc<Load>,
+}
+
+impl Caller {
+    pub fn new(principal: Principal, origin: Origin) -> Self {
+        Self { principal, origin, load: Arc::default() }
+    }
+
+    /// The same caller with another request.
+    pub(crate) fn again(&self) -> Self {
+        Self { load: Arc::default(), ..self.clone() }
+    }
 }
 
 /// Where the projections that somebody reads are found.
@@ -120,8 +139,10 @@ impl Projections {
     fn keep(&mut self, fresh: Arc<Projection>) {
         let before = self.warm.len();
         self.warm.retain(|projection| !projection.is_stopped());
-        if self.warm.len() >= WARM {
-            self.warm.pop_front();
+        let mut bytes: usize = self.warm.iter().map(|projection| projection.weight()).sum();
+        while self.warm.len() >= WARM || bytes > WARM_BYTES {
+            let Some(oldest) = self.warm.pop_front() else { break };
+            bytes -= oldest.weight().min(bytes);
         }
         if self.warm.len() < before {
             self.known.retain(|_, views| {
@@ -169,6 +190,7 @@ impl Server {
     /// Called inside the runtime that sessions are to run in.
     pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
         let limits = ClientLimits::default();
+        let replies = ByteShares::default();
         let home = Handle::current();
         let shelf = Shelf { home: home.clone(), projections: Mutex::default() };
         Self {
@@ -177,8 +199,10 @@ impl Server {
             defaults,
             facts,
             started: now(),
-            streams: Streams::new(limits.streams),
+            streams: Streams::new(limits.streams).counting(&replies),
             limits,
+            bodies: ByteShares::default(),
+            replies,
             presence: Presence::default(),
             hook: None,
             push: None,
@@ -193,7 +217,7 @@ impl Server {
 
     #[must_use]
     pub fn limiting(mut self, limits: ClientLimits) -> Self {
-        self.streams = Streams::new(limits.streams);
+        self.streams = Streams::new(limits.streams).counting(&self.replies);
         self.limits = limits;
         self
     }
@@ -446,6 +470,14 @@ async fn told(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireEr
         Box::pin(handle.submit(notice, Origin::system())).await.map_err(submit_error)?;
     }
     Ok(())
+}
+
+/// A session that stopped while something of it was waited for.
+pub(crate) fn stopped(handle: &SessionHandle) -> WireError {
+    match handle.failure() {
+        Some(error) => hub_error(HubError::Store(error.clone())),
+        None => Condition::Restarting.into(),
+    }
 }
 
 pub(crate) fn submit_error(error: SubmitError) -> WireError {

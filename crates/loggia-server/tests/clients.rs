@@ -141,7 +141,7 @@ fn id(task: &Value) -> String {
 fn caller(name: &str, scopes: Scopes, grant: Grant) -> Caller {
     let mut origin = Origin::new(Surface::A2a, name);
     origin.principal = Some(name.into());
-    Caller { principal: Principal::new(name).may(scopes).granted(grant), origin }
+    Caller::new(Principal::new(name).may(scopes).granted(grant), origin)
 }
 
 fn ann() -> Caller {

@@ -23,6 +23,7 @@ use loggia_core::{
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+use crate::backlog::{Backlog, Charge, Reserved};
 use crate::batch::Batch;
 use crate::handle::{Ack, Control, Line, Look, Reply, SubmitError, Told};
 use crate::hub::seats::Presence;
@@ -62,6 +63,8 @@ pub(crate) struct Actor {
     /// come before the agent asks for it.
     inherited: HashSet<CallId>,
     unclaimed: HashMap<CallId, Verdict>,
+    /// What the prompts that run or wait take of the memory that clients share.
+    charge: Charge,
     /// Who waits until a task is over or asks. Bounded by the clients there are.
     settling: Vec<(TaskId, Reply, Ack)>,
     patience: Patience,
@@ -78,6 +81,8 @@ pub(crate) struct Actor {
 struct Step {
     batch: Batch,
     replies: Vec<(Told, Reply, Result<Ack, SubmitError>)>,
+    /// Of the commands in this step, until the session counts what it keeps of them.
+    reserved: Vec<Reserved>,
     looks: Vec<Look>,
     effects: Vec<Effect>,
     /// The turn that this step starts, where its agent has looked at it already and waits.
@@ -92,11 +97,10 @@ impl Actor {
     pub fn new(
         session: Session,
         lease: Lease,
-        store: Arc<dyn Store>,
-        agent: Arc<dyn Agent>,
-        principals: Option<Arc<dyn Principals>>,
+        Ports { store, agent, principals }: Ports,
         bed: Arc<Bed>,
         presence: Presence,
+        backlog: &Arc<Backlog>,
     ) -> (Line, Box<Self>) {
         let (id, epoch) = (lease.session.clone(), lease.epoch);
         let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
@@ -121,6 +125,7 @@ impl Actor {
             waiters: HashMap::new(),
             inherited: HashSet::new(),
             unclaimed: HashMap::new(),
+            charge: Charge::new(backlog),
             settling: Vec::new(),
             patience: Patience::default(),
             seeds: uuid::Uuid::now_v7().as_u64_pair().1,
@@ -128,7 +133,8 @@ impl Actor {
             unopened: None,
             presence,
         });
-        (Line { id, epoch, control: control_sender, log, bed }, actor)
+        let backlog = backlog.clone();
+        (Line { id, epoch, control: control_sender, log, bed, backlog }, actor)
     }
 
     /// Opens the session in the step of its first command, not in one of its own.
@@ -141,11 +147,12 @@ impl Actor {
         &self.presence
     }
 
-    pub async fn recover(&mut self) -> Result<(), StoreError> {
+    /// `failure` is why the last owner stopped, where that was this process and its log could not grow.
+    pub async fn recover(&mut self, failure: Option<&StoreError>) -> Result<(), StoreError> {
         let at = now();
         let fresh = self.fresh(at);
         let mut step = Step::default();
-        for event in self.session.recover(&fresh) {
+        for event in self.session.recover_after(failure.and_then(told), &fresh) {
             step.effects.extend(effects(&event));
             step.batch.push(&mut self.session, at, &Origin::system(), event);
         }
@@ -269,7 +276,8 @@ impl Actor {
             tracing::error!(session = %self.id, %refusal, "a new session was not opened");
         }
         match message {
-            Control::Submit { command, origin, told, reply } => {
+            Control::Submit { command, origin, told, reply, reserved } => {
+                step.reserved.push(reserved);
                 let prompt = match &command {
                     Command::Prompt { prompt, .. }
                     | Command::Reply(loggia_core::Reply { prompt, .. })
@@ -368,6 +376,11 @@ impl Actor {
             let append = step.batch.into_append(&self.session);
             let events = append.events.clone();
             outcome = self.store.append(&self.lease, append).await;
+            if let Err(error) = &outcome {
+                // Before anything closes: it is the answer to all that still comes.
+                self.publisher.fail(error);
+                self.presence.place().failed(error);
+            }
             if outcome.is_ok() {
                 self.publisher.publish(&events);
                 // Kinds and numbers: what was said is in the log, and nowhere else.
@@ -377,6 +390,8 @@ impl Actor {
                 self.control.close();
             }
         }
+        self.charge.set(&self.session);
+        drop(step.reserved);
         for (told, reply, result) in step.replies {
             let result = match &outcome {
                 Ok(()) => result,
@@ -469,6 +484,31 @@ impl Actor {
     fn fresh(&mut self, at: Millis) -> Fresh {
         self.seeds = self.seeds.wrapping_add(1);
         Fresh::new(self.seeds, at)
+    }
+}
+
+/// What a session needs from outside.
+pub(crate) struct Ports {
+    pub store: Arc<dyn Store>,
+    pub agent: Arc<dyn Agent>,
+    pub principals: Option<Arc<dyn Principals>>,
+}
+
+/// What a task is told whose turn ended because the log could not grow. None: nothing is known but that it was cut.
+fn told(failure: &StoreError) -> Option<&'static str> {
+    match failure {
+        StoreError::Full { .. } => {
+            Some("storage-full: the disk was full while this turn was running")
+        }
+        StoreError::Io(_) | StoreError::Locked { .. } => {
+            Some("storage: the log could not be written while this turn was running")
+        }
+        StoreError::Busy { .. }
+        | StoreError::Unknown(_)
+        | StoreError::Conflict { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Damaged { .. }
+        | StoreError::Newer { .. } => None,
     }
 }
 

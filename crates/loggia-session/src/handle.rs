@@ -7,6 +7,7 @@ use loggia_core::{CallId, Command, Origin, PromptId, Refusal, Seq, Session, Sess
 use tokio::sync::{mpsc, oneshot};
 
 use crate::actor::bed::Bed;
+use crate::backlog::{Backlog, Reserved};
 use crate::hub::seats::Hold;
 use crate::log::{Follower, Log};
 use crate::ports::StoreError;
@@ -14,7 +15,7 @@ use crate::ports::StoreError;
 /// From clients to the writer. Bounded (64): when it is full the caller is told *busy* at once, or
 /// after the time it is willing to wait. Boxed on its way, as what the agent sends.
 pub(crate) enum Control {
-    Submit { command: Command, origin: Origin, told: Told, reply: Reply },
+    Submit { command: Command, origin: Origin, told: Told, reply: Reply, reserved: Reserved },
     Inspect(Look),
     Stop,
 }
@@ -54,6 +55,15 @@ pub enum SubmitError {
     Store(#[from] StoreError),
 }
 
+/// Of what a command keeps in memory until it is done.
+fn weight_of(command: &Command) -> usize {
+    match command {
+        Command::Prompt { content, .. } | Command::Screened { content, .. } => content.weight(),
+        Command::Shell { line, .. } => line.len(),
+        _ => 0,
+    }
+}
+
 /// The way to one opening of a session. The hub's own; it keeps nothing from being closed.
 pub(crate) struct Line {
     pub id: SessionId,
@@ -61,6 +71,7 @@ pub(crate) struct Line {
     pub control: mpsc::Sender<Box<Control>>,
     pub log: Log,
     pub bed: Arc<Bed>,
+    pub backlog: Arc<Backlog>,
 }
 
 impl Line {
@@ -145,22 +156,33 @@ impl SessionHandle {
         origin: Origin,
         told: Told,
     ) -> Result<Ack, SubmitError> {
+        let reserved = self.line.backlog.reserve(&origin.principal, weight_of(&command));
+        let reserved = reserved.map_err(|bound| Refusal::QueueFull { queued: 0, bound })?;
         let place = match self.line.control.try_reserve() {
             Ok(place) => place,
-            Err(mpsc::error::TrySendError::Closed(())) => return Err(SubmitError::Stopped),
+            Err(mpsc::error::TrySendError::Closed(())) => return Err(self.stopped()),
             Err(mpsc::error::TrySendError::Full(())) if patience.is_zero() => {
                 return Err(SubmitError::Busy);
             }
             Err(mpsc::error::TrySendError::Full(())) => {
                 let place = tokio::time::timeout(patience, self.line.control.reserve()).await;
                 let place = place.map_err(|_| SubmitError::Busy)?;
-                place.map_err(|_| SubmitError::Stopped)?
+                place.map_err(|_| self.stopped())?
             }
         };
         let (reply, answer) = oneshot::channel();
-        place.send(Box::new(Control::Submit { command, origin, told, reply }));
+        place.send(Box::new(Control::Submit { command, origin, told, reply, reserved }));
         self.line.bed.step().await;
-        answer.await.map_err(|_| SubmitError::Stopped)?
+        answer.await.map_err(|_| self.stopped())?
+    }
+
+    /// Why the session has stopped, where that is known.
+    pub fn failure(&self) -> Option<&StoreError> {
+        self.line.log.failure()
+    }
+
+    fn stopped(&self) -> SubmitError {
+        self.failure().cloned().map_or(SubmitError::Stopped, SubmitError::Store)
     }
 
     /// A prompt with an id of its own.
@@ -193,9 +215,9 @@ impl SessionHandle {
             .control
             .send(Box::new(Control::Inspect(look)))
             .await
-            .map_err(|_| SubmitError::Stopped)?;
+            .map_err(|_| self.stopped())?;
         self.line.bed.step().await;
-        answer.await.map_err(|_| SubmitError::Stopped)
+        answer.await.map_err(|_| self.stopped())
     }
 
     /// Stops the writer after what it has in hand, and waits until it is gone. The log stays as

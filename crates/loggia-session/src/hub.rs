@@ -5,7 +5,8 @@ pub mod seats;
 use std::sync::Arc;
 
 use crate::actor::bed::Bed;
-use crate::actor::{Actor, now};
+use crate::actor::{Actor, Ports, now};
+use crate::backlog::{Backlog, BacklogLimits};
 use crate::batch::{RULES, rule_key};
 use crate::handle::{Line, SessionHandle, SubmitError};
 use crate::ports::{Agent, Document, Lease, Listed, Owner, Principals, Store, StoreError};
@@ -24,6 +25,7 @@ pub struct Hub {
     program: String,
     pid: u32,
     seats: Arc<Seats>,
+    backlog: Arc<Backlog>,
 }
 
 /// What a new session starts with.
@@ -61,8 +63,16 @@ impl Hub {
     /// `program` is how this process introduces itself to others that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
         let (program, pid) = (program.into(), std::process::id());
+        let backlog = Backlog::new(BacklogLimits::default());
         let seats = Seats::new(Idle::default());
-        Self { store, agent, principals: None, program, pid, seats }
+        Self { store, agent, principals: None, program, pid, seats, backlog }
+    }
+
+    /// How much memory the prompts of all sessions may take. For a hub that has opened none yet.
+    #[must_use]
+    pub fn limiting_backlog(mut self, limits: BacklogLimits) -> Self {
+        self.backlog = Backlog::new(limits);
+        self
     }
 
     /// Who can say whether the principal behind a rule still exists. For a hub that has opened no
@@ -182,7 +192,9 @@ impl Hub {
             fold(self.store.as_ref(), id, |envelope| session.apply(envelope)).await?;
         }
         let (line, mut actor) = self.actor(session, lease);
-        actor.recover().await?;
+        let failure = self.seats.failure_of(id);
+        actor.recover(failure.as_ref()).await?;
+        self.seats.forget_failure(id);
         Ok(self.seat(line, actor))
     }
 
@@ -190,7 +202,8 @@ impl Hub {
         let bed = Bed::new();
         let presence = Presence::new(&self.seats, lease.session.clone(), &bed);
         let (store, agent) = (self.store.clone(), self.agent.clone());
-        Actor::new(session, lease, store, agent, self.principals.clone(), bed, presence)
+        let ports = Ports { store, agent, principals: self.principals.clone() };
+        Actor::new(session, lease, ports, bed, presence, &self.backlog)
     }
 
     /// Known first, then at work or at rest: a writer is found at its seat.

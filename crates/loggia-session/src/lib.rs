@@ -8,6 +8,7 @@
 //! production is the crate `loggia-store`; the one in memory is for tests.
 
 mod actor;
+mod backlog;
 mod batch;
 pub mod boxed;
 pub mod client;
@@ -20,6 +21,7 @@ pub mod output;
 pub mod ports;
 pub mod turn;
 
+pub use backlog::BacklogLimits;
 pub use client::{LocalClient, SessionClient};
 pub use handle::{Ack, SessionHandle, SubmitError};
 pub use hub::{Hub, HubError, Idle, NewSession};

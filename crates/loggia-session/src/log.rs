@@ -8,7 +8,7 @@ mod behind;
 mod events;
 mod tail;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use futures::Stream;
 use loggia_core::{Envelope, Rule, Seq, SessionId};
@@ -35,6 +35,8 @@ struct Read {
     tail: RwLock<Tail>,
     behind: Behind,
     head: watch::Receiver<Seq>,
+    /// Why the log grows no further, where a failed append is the reason.
+    failure: OnceLock<StoreError>,
 }
 
 /// The writer's end: what it publishes is durable already.
@@ -46,7 +48,8 @@ pub(crate) struct Publisher {
 pub(crate) fn log(session: SessionId, store: Arc<dyn Store>, head: Seq) -> (Publisher, Log) {
     let (sender, head) = watch::channel(head);
     let (tail, behind) = (RwLock::default(), Behind::default());
-    let log = Log(Arc::new(Read { session, store, tail, behind, head }));
+    let failure = OnceLock::new();
+    let log = Log(Arc::new(Read { session, store, tail, behind, head, failure }));
     (Publisher { log: log.clone(), head: sender }, log)
 }
 
@@ -59,7 +62,19 @@ impl Publisher {
     }
 }
 
+impl Publisher {
+    /// Says why nothing more will be published. The first reason counts.
+    pub fn fail(&self, error: &StoreError) {
+        let _ = self.log.0.failure.set(error.clone());
+    }
+}
+
 impl Log {
+    /// Why the log grows no further, where a failed append is the reason.
+    pub fn failure(&self) -> Option<&StoreError> {
+        self.0.failure.get()
+    }
+
     pub fn head(&self) -> Seq {
         *self.0.head.borrow()
     }

@@ -122,9 +122,8 @@ impl SqliteStore {
         &self,
         limit: usize,
     ) -> Result<(Vec<Listed>, Option<StoreError>), StoreError> {
-        let found = self
-            .read_with(move |connection, path| read::list(connection, path, limit))
-            .await?;
+        let found =
+            self.read_with(move |connection, path| read::list(connection, path, limit)).await?;
         if let Some(damage) = &found.1 {
             self.shared.copy_if_damaged(&Err::<(), _>(damage.clone()));
         }

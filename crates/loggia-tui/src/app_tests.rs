@@ -122,7 +122,7 @@ impl Desk {
     fn turn_for(&mut self, origin: Origin, text: &str) {
         let prompt = PromptId::from(text);
         let task = loggia_core::TaskId::from("t");
-        let content = Content::text(text);
+        let content = Content::text(text).into();
         let accepted = Event::PromptAccepted {
             prompt: prompt.clone(),
             task: task.clone(),
@@ -474,7 +474,10 @@ fn the_terminal_rings_when_nobody_looks() {
 fn a_prompt_that_was_refused_comes_back() {
     let mut desk = Desk::new();
     desk.types("one\n");
-    let result = Err(SubmitError::Refused(Refusal::QueueFull { queued: 32 }));
+    let result = Err(SubmitError::Refused(Refusal::QueueFull {
+        queued: 32,
+        bound: loggia_core::QueueBound::Prompts,
+    }));
     let what = Submitted::Prompt { prompt: "p".into(), text: "one".into() };
     desk.send(Msg::Submitted { what, result });
     assert_eq!(desk.model.composer.editor.text(), "one");
@@ -486,7 +489,7 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
     let mut desk = Desk::new();
     desk.turn("go");
     for (origin, text) in [(me(), "mine"), (other(), "theirs")] {
-        let content = Content::text(text);
+        let content = Content::text(text).into();
         let accepted =
             Event::PromptAccepted { prompt: text.into(), task: "t".into(), content, shell: false };
         desk.event(origin, accepted);
@@ -501,7 +504,7 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
 fn whoever_interrupts_is_told_of_the_queue() {
     let mut desk = Desk::new();
     desk.turn("go");
-    let content = Content::text("mine");
+    let content = Content::text("mine").into();
     let accepted =
         Event::PromptAccepted { prompt: "mine".into(), task: "t".into(), content, shell: false };
     desk.event(me(), accepted);

@@ -17,7 +17,7 @@ fn prompt(id: &str) -> Event {
     Event::PromptAccepted {
         prompt: id.into(),
         task: "t".into(),
-        content: Content::text(id),
+        content: Content::text(id).into(),
         shell: false,
     }
 }

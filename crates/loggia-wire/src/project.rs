@@ -150,6 +150,8 @@ pub struct Projector {
     prompts: VecDeque<(PromptId, FrameId)>,
     answers: VecDeque<(ApprovalId, CallId, Answered)>,
     last: FrameId,
+    /// Large contents of tasks that are over are not kept.
+    trims: bool,
 }
 
 /// Where a session works, and under which settings.
@@ -240,6 +242,7 @@ impl Projector {
             prompts: VecDeque::new(),
             answers: VecDeque::new(),
             last: FrameId::default(),
+            trims: false,
         }
     }
 
@@ -272,13 +275,31 @@ impl Projector {
             stays: update.stays(),
             whole: matches!(update, Update::Task),
         });
-        frames.collect()
+        let frames = frames.collect();
+        self.trim(&task);
+        frames
     }
 
     /// Folds the next event silently.
     pub fn fold(&mut self, envelope: &Envelope) {
         // What it would have said is of no interest; what it changed is.
-        let _ = self.step(envelope);
+        if let Some((task, _)) = self.step(envelope) {
+            self.trim(&task);
+        }
+    }
+
+    /// The same projector, which keeps no large contents of tasks that are over: for a fold that lives as long as its
+    /// session does. [`TaskView::trimmed`] says of which tasks something is missing.
+    #[must_use]
+    pub fn trimming(mut self) -> Self {
+        self.trims = true;
+        self
+    }
+
+    fn trim(&mut self, task: &TaskId) {
+        if self.trims {
+            self.tasks.trim(task);
+        }
     }
 
     /// Folds the next event as far as a task as it is now needs it. Frames are not to be made of a

@@ -91,7 +91,10 @@ impl App {
         for target in WORDY {
             filter = filter.add_directive(format!("{target}=warn").parse()?);
         }
-        let subscriber = tracing_subscriber::fmt().with_env_filter(filter);
+        // A line that cannot be written is dropped. Reported on stderr, as it would be otherwise, it panics where that is
+        // closed, in the middle of a request.
+        let subscriber =
+            tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
         if screen {
             let path = self.paths.state.join("loggia.log");
             let file = private_log(&path);

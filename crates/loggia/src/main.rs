@@ -1,5 +1,8 @@
 //! The binary: flags, configuration, composition. Knows every crate and contains no logic of theirs.
 
+#[macro_use]
+mod output;
+
 mod cli;
 mod clones;
 mod cmd;

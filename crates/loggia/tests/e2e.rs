@@ -17,6 +17,8 @@ mod attacks;
 mod authority;
 #[path = "e2e/bindings.rs"]
 mod bindings;
+#[path = "e2e/bounds.rs"]
+mod bounds;
 #[path = "e2e/by_itself.rs"]
 mod by_itself;
 #[path = "e2e/card.rs"]

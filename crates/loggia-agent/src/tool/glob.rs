@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::input::{self, Field, Kind, invalid};
 use super::text::{Lines, counted, listed};
-use super::{Preview, Tool, ToolError, ToolSpec, reading};
+use super::{Preview, Tool, ToolError, ToolSpec, blocking, reading};
 use crate::workspace::{Place, WalkEnd, WalkLimits, Walked, Workspace, shown};
 
 /// Shared with the search: what one walk may cost and one answer may hold.
@@ -24,6 +24,7 @@ pub(super) const WALK_ENTRIES: usize = 200_000;
 pub(super) const WALK_TIME: Duration = Duration::from_secs(10);
 pub(super) const RESULTS: usize = 500;
 pub(super) const RESULT_BYTES: usize = 256 * 1024;
+const LONGEST_PATTERN: usize = 4 * 1024;
 
 const FIELDS: &[Field] = &[
     Field::required("pattern", Kind::Text, "Such as `src/**/*.rs`; `*` does not cross a slash."),
@@ -57,8 +58,9 @@ impl Tool for Glob {
         Box::pin(async move {
             let input: Input = input::read(FIELDS, input)?;
             let place = workspace.locate(input.path.as_deref().unwrap_or("."))?;
-            matcher(&input.pattern)?;
-            Ok(Preview::plain(format!("find {} in {place}", shown(&input.pattern))))
+            let title = format!("find {} in {place}", shown(&input.pattern));
+            blocking(move || matcher(&input.pattern).map(drop)).await?;
+            Ok(Preview::plain(title))
         })
     }
 
@@ -78,7 +80,16 @@ impl Tool for Glob {
     }
 }
 
+/// A pattern of a path is no longer than a path: compiled, it stays small.
+pub(super) fn check_length(field: &str, pattern: &str) -> Result<(), ToolError> {
+    match pattern.len() > LONGEST_PATTERN {
+        true => Err(invalid(format!("the field `{field}` is longer than {LONGEST_PATTERN} bytes"))),
+        false => Ok(()),
+    }
+}
+
 fn matcher(pattern: &str) -> Result<globset::GlobMatcher, ToolError> {
+    check_length("pattern", pattern)?;
     GlobBuilder::new(pattern)
         .literal_separator(true)
         .build()

@@ -18,14 +18,17 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::glob::{RESULT_BYTES, RESULTS, WALK_TIME, full_path, remarks, walk_limits};
+use super::glob::{self, RESULT_BYTES, RESULTS, WALK_TIME, full_path, remarks, walk_limits};
 use super::input::{self, Field, Kind, invalid};
 use super::text::{Lines, counted};
-use super::{Preview, Tool, ToolError, ToolSpec, reading};
+use super::{Preview, Tool, ToolError, ToolSpec, blocking, reading};
 use crate::workspace::{WalkEnd, Walked, Workspace, WorkspaceErrorKind, shown};
 
 /// A longer line is not searched: it is no text that people wrote.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;
+/// Of a pattern, and of what it is compiled to: what people write is far below both.
+const LONGEST_PATTERN: usize = 16 * 1024;
+const COMPILED: usize = 4 * 1024 * 1024;
 /// Of a line that is shown; the match stays visible.
 const SHOWN_LINE: usize = 400;
 const BEFORE_MATCH: usize = 100;
@@ -69,9 +72,13 @@ impl Tool for SearchFileContent {
         Box::pin(async move {
             let input: Input = input::read(FIELDS, input)?;
             let place = workspace.locate(input.path.as_deref().unwrap_or("."))?;
-            matcher(&input.pattern)?;
-            included(input.include.as_deref())?;
-            Ok(Preview::plain(format!("search for {} in {place}", shown(&input.pattern))))
+            let title = format!("search for {} in {place}", shown(&input.pattern));
+            blocking(move || {
+                matcher(&input.pattern)?;
+                included(input.include.as_deref())
+            })
+            .await?;
+            Ok(Preview::plain(title))
         })
     }
 
@@ -93,7 +100,12 @@ impl Tool for SearchFileContent {
 }
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
+    if pattern.len() > LONGEST_PATTERN {
+        return Err(invalid(format!("the field `pattern` is longer than {LONGEST_PATTERN} bytes")));
+    }
     RegexMatcherBuilder::new()
+        .size_limit(COMPILED)
+        .dfa_size_limit(COMPILED)
         .line_terminator(Some(b'\n'))
         .build(pattern)
         .map_err(|error| invalid(format!("the field `pattern` is no regular expression: {error}")))
@@ -102,6 +114,7 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, ToolError> {
 /// Without a slash the pattern is about the name, with one about the whole path.
 fn included(include: Option<&str>) -> Result<Option<GlobMatcher>, ToolError> {
     let Some(include) = include else { return Ok(None) };
+    glob::check_length("include", include)?;
     let whole = if include.contains('/') { include.to_owned() } else { format!("**/{include}") };
     GlobBuilder::new(whole.trim_start_matches('/'))
         .literal_separator(true)

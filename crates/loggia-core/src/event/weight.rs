@@ -28,7 +28,7 @@ impl Event {
             | Event::PromptExpanded { text, .. } => text.len(),
             Event::ContextCompacted { summary, .. } => summary.len(),
             Event::PromptAccepted { content, .. } | Event::PromptScreened { content, .. } => {
-                of_content(content)
+                content.weight()
             }
             Event::CallProposed { input, details, .. } => of_value(input) + of_details(details),
             Event::ApprovalAnswered { details, .. } => details.as_ref().map_or(0, of_details),
@@ -56,11 +56,14 @@ impl Event {
     }
 }
 
-fn of_content(content: &Content) -> usize {
-    of_parts(&content.parts) + content.metadata.as_ref().map_or(0, of_value)
+impl Content {
+    /// About how much memory it takes, in bytes.
+    pub fn weight(&self) -> usize {
+        of_parts(&self.parts) + self.metadata.as_ref().map_or(0, of_value)
+    }
 }
 
-fn of_parts(parts: &[Part]) -> usize {
+pub(crate) fn of_parts(parts: &[Part]) -> usize {
     let of_part = |part: &Part| match part {
         Part::Text { text } => text.len(),
         Part::File { base64, uri, .. } => {

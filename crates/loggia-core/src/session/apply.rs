@@ -63,7 +63,9 @@ impl Session {
                     accepted: envelope.seq,
                     prompt: prompt.clone(),
                     task: task.clone(),
-                    content: Arc::new(content.clone()),
+                    content: content.clone(),
+                    by: envelope.origin.principal.clone(),
+                    bytes: content.weight(),
                     shell: *shell,
                     guest: envelope.origin.guest().cloned(),
                 });
@@ -88,6 +90,8 @@ impl Session {
                 let accepted = queued.as_ref().map_or(envelope.seq, |queued| queued.accepted);
                 let line = queued.as_ref().and_then(Queued::line);
                 let guest = queued.as_ref().and_then(|queued| queued.guest.clone());
+                let (by, bytes) =
+                    queued.as_ref().map_or((None, 0), |queued| (queued.by.clone(), queued.bytes));
                 let content = queued.map(|queued| queued.content).unwrap_or_default();
                 self.turns.push_back(RecentTurn { accepted, started: envelope.seq });
                 if self.turns.len() > RECENT_TURNS {
@@ -101,6 +105,8 @@ impl Session {
                     prompt: prompt.clone(),
                     task: task.clone(),
                     content,
+                    by,
+                    bytes,
                     line,
                     guest,
                     started: envelope.seq,

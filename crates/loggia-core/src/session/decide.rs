@@ -3,10 +3,13 @@
 //! A decision looks at the state and says which facts follow, or why none do. It changes nothing
 //! and asks nobody: two clients that race are two commands, one after the other.
 
+use std::sync::Arc;
+
 use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
-    Cancel, Command, Proposal, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped, TaskChoice,
+    Cancel, Command, Proposal, QueueBound, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped,
+    TaskChoice,
 };
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, TurnOutcome};
@@ -15,7 +18,8 @@ use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
 use crate::session::{
-    ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_LIMIT, READY_LIMIT, SUMMARY_LIMIT, Session,
+    ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_BYTES, QUEUE_LIMIT, QUEUE_OTHERS,
+    QUEUE_OTHERS_BYTES, QUEUE_SHARE, QUEUE_SHARE_BYTES, READY_LIMIT, SUMMARY_LIMIT, Session,
 };
 use crate::timeout::OnTimeout;
 
@@ -56,7 +60,7 @@ impl Session {
             }]),
             Command::OpenTask { task, profile } => self.open_task(task, profile.as_deref()),
             Command::Prompt { prompt, task, content } => {
-                self.prompt(prompt, task, content, false, fresh)
+                self.prompt(prompt, task, content, false, origin, fresh)
             }
             Command::Reply(reply) => self.reply(reply, origin, fresh),
             Command::Screened { prompt, task, content, screening } => {
@@ -64,7 +68,7 @@ impl Session {
             }
             Command::Shell { prompt, line } => {
                 let content = Content::text(format!("{}{line}", SHELL_MARK));
-                self.prompt(prompt, &TaskChoice::New, &content, true, fresh)
+                self.prompt(prompt, &TaskChoice::New, &content, true, origin, fresh)
             }
             Command::Answer { to, choice, edit, digest, message } => {
                 let answer = Answer { to, choice, edit: edit.as_ref(), message: message.as_ref() };
@@ -114,19 +118,18 @@ impl Session {
         choice: &TaskChoice,
         content: &Content,
         shell: bool,
+        origin: &Origin,
         fresh: &Fresh,
     ) -> Decision {
         if self.prompts.get(prompt).is_some() {
             return Ok(Vec::new());
         }
-        if self.queue.len() >= QUEUE_LIMIT {
-            return Err(Refusal::QueueFull { queued: self.queue.len() });
-        }
+        self.check_queue(content.weight(), origin)?;
         let task = self.choose_task(choice, fresh)?;
         let accepted = Event::PromptAccepted {
             prompt: prompt.clone(),
             task: task.clone(),
-            content: content.clone(),
+            content: Arc::new(content.clone()),
             shell,
         };
         if self.turn.is_some() || !self.queue.is_empty() {
@@ -135,6 +138,35 @@ impl Session {
         let started =
             Event::TurnStarted { turn: fresh.id(TURN).into(), prompt: prompt.clone(), task };
         Ok(vec![accepted, started])
+    }
+
+    /// Whether one more prompt may wait. Clients have shares; what they leave is for the session's owner.
+    fn check_queue(&self, bytes: usize, origin: &Origin) -> Result<(), Refusal> {
+        let opened_by = self.opened.as_ref().and_then(|opened| opened.principal.as_ref());
+        let is_owner = |by: Option<&Arc<str>>| by.is_none() || by == opened_by;
+        let mine = origin.principal.as_ref();
+        let (mut all, mut others, mut own) = ((0, bytes), (0, bytes), (0, bytes));
+        for queued in &self.queue {
+            let by = queued.by.as_ref();
+            let shares = [(&mut all, true), (&mut others, !is_owner(by)), (&mut own, by == mine)];
+            for ((prompts, held), _) in shares.into_iter().filter(|(_, counts)| *counts) {
+                *prompts += 1;
+                *held += queued.bytes;
+            }
+        }
+        let full = |queued, bound| Err(Refusal::QueueFull { queued, bound });
+        let ((all, all_bytes), (others, others_bytes), (own, own_bytes)) = (all, others, own);
+        match is_owner(mine) {
+            _ if all >= QUEUE_LIMIT => full(all, QueueBound::Prompts),
+            false if own >= QUEUE_SHARE => full(own, QueueBound::Share),
+            false if others >= QUEUE_OTHERS => full(others, QueueBound::Prompts),
+            _ if all > 0 && all_bytes > QUEUE_BYTES => full(all, QueueBound::Bytes),
+            false if own > 0 && own_bytes > QUEUE_SHARE_BYTES => full(own, QueueBound::ShareBytes),
+            false if others > 0 && others_bytes > QUEUE_OTHERS_BYTES => {
+                full(others, QueueBound::Bytes)
+            }
+            true | false => Ok(()),
+        }
     }
 
     fn screened(
@@ -153,7 +185,7 @@ impl Session {
             // One that there is already is not over because of one message to it.
             TaskChoice::Continue(_) | TaskChoice::Reopen(_) => return Err(Refusal::TaskExists),
         };
-        let (prompt, content) = (prompt.clone(), content.clone());
+        let (prompt, content) = (prompt.clone(), Arc::new(content.clone()));
         Ok(vec![Event::PromptScreened { prompt, task, content, screening: screening.clone() }])
     }
 

@@ -15,6 +15,11 @@ use crate::session::Session;
 impl Session {
     /// Nothing to append means that the last owner left in order, or that only a person is missing.
     pub fn recover(&self, fresh: &Fresh) -> Vec<Event> {
+        self.recover_after(None, fresh)
+    }
+
+    /// The same where it is known why the last owner stopped: the turn has failed for that reason.
+    pub fn recover_after(&self, failure: Option<&str>, fresh: &Fresh) -> Vec<Event> {
         let Some(turn) = &self.turn else {
             // A prompt and its turn are one append, so a queue without a turn can only come from
             // a log written by something else; it must not wait for ever all the same.
@@ -32,7 +37,10 @@ impl Session {
         if self.open_approvals().next().is_none() {
             events.push(Event::TurnEnded {
                 turn: turn.id.clone(),
-                outcome: TurnOutcome::Interrupted,
+                outcome: match failure {
+                    Some(message) => TurnOutcome::failed(message),
+                    None => TurnOutcome::Interrupted,
+                },
             });
             events.extend(self.start_next(fresh, &[]));
         }

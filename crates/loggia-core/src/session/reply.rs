@@ -66,7 +66,7 @@ impl Session {
             }
             Reading::Unclear { .. } | Reading::Other => match reply.otherwise {
                 Otherwise::Prompt | Otherwise::PromptUnlessAsked => {
-                    self.prompt(&reply.prompt, &reply.task, &reply.content, false, fresh)
+                    self.prompt(&reply.prompt, &reply.task, &reply.content, false, origin, fresh)
                 }
                 Otherwise::Refused => Err(Refusal::UnknownQuestion),
             },

@@ -5,14 +5,19 @@
 //! question is worded or a result is shown belongs to whoever shows it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::approval::{AnswerMessage, ChoiceId, Edit};
 use crate::call::{Artifact, CallOutcome, Details, Output};
 use crate::content::{Content, Part};
+use crate::event::weight::of_parts;
 use crate::event::{Envelope, Event, Screening, Source, TurnOutcome};
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::task::TaskState;
+
+/// Contents beyond this are not kept for long.
+const LARGE: usize = 64 * 1024;
 
 /// Every task of one session, in the order they began.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -61,6 +66,8 @@ pub struct TaskView {
     pub failed_at: Seq,
     /// What policy did not allow, in order.
     pub refused: Vec<RefusedCall>,
+    /// Large contents of prompts were left out ([`Tasks::trim`]): the whole task is in the log.
+    pub trimmed: bool,
     /// Prompts of this task that wait or run.
     waiting: usize,
     last: Option<TaskState>,
@@ -80,7 +87,7 @@ pub struct RefusedCall {
 pub enum Exchange {
     Prompt {
         prompt: PromptId,
-        content: Content,
+        content: Arc<Content>,
         origin: Origin,
         at: Millis,
     },
@@ -249,6 +256,27 @@ impl Tasks {
         }
     }
 
+    /// Leaves out the large contents of prompts of a task that is over, for a fold that is kept for long.
+    pub fn trim(&mut self, task: &TaskId) {
+        let Some(view) = self.views.get_mut(task).filter(|view| view.state.is_over()) else {
+            return;
+        };
+        for said in &mut view.history {
+            let Exchange::Prompt { content, .. } = said else { continue };
+            let bytes = content.weight();
+            if bytes > LARGE {
+                let text = format!("[{bytes} bytes; ask for the task to see them]");
+                let parts = vec![Part::Text { text }];
+                let Content { message, metadata, profile, .. } = content.as_ref();
+                let metadata =
+                    metadata.clone().filter(|_| of_parts(&content.parts) + LARGE > bytes);
+                let (message, profile) = (message.clone(), profile.clone());
+                *content = Arc::new(Content { parts, message, metadata, profile });
+                view.trimmed = true;
+            }
+        }
+    }
+
     fn view(&mut self, task: &TaskId, at: Millis) -> &mut TaskView {
         self.views.entry(task.clone()).or_insert_with(|| {
             self.order.push(task.clone());
@@ -354,6 +382,25 @@ impl Tasks {
 }
 
 impl TaskView {
+    /// About how much memory its words and results take, in bytes.
+    pub fn weight(&self) -> usize {
+        let said = self.history.iter().map(|said| match said {
+            Exchange::Prompt { content, .. } => content.weight(),
+            Exchange::Reply { text, .. } => text.len(),
+            Exchange::Sources { sources, .. } => {
+                sources.iter().map(|source| source.title.len() + source.uri.len()).sum()
+            }
+            Exchange::Question { subject, .. } => subject.len(),
+            Exchange::Answer { text, .. } => text.as_ref().map_or(0, String::len),
+        });
+        let published = self.artifacts.iter().map(|artifact| match artifact {
+            TaskArtifact::Response { .. } => 0,
+            TaskArtifact::Published { parts, .. } => of_parts(parts),
+            TaskArtifact::Change { unified, .. } => unified.len(),
+        });
+        said.chain(published).sum()
+    }
+
     fn new(id: TaskId, at: Millis) -> Self {
         Self {
             id,
@@ -366,6 +413,7 @@ impl TaskView {
             failure: None,
             failed_at: Seq::ZERO,
             refused: Vec::new(),
+            trimmed: false,
             waiting: 0,
             last: None,
             at_work: false,

@@ -3,10 +3,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use loggia_core::session::{QUEUE_LIMIT, READY_LIMIT, RECENT, RECENT_TURNS, SUMMARY_LIMIT};
+use loggia_core::session::{
+    QUEUE_LIMIT, QUEUE_OTHERS, QUEUE_SHARE, QUEUE_SHARE_BYTES, READY_LIMIT, RECENT, RECENT_TURNS,
+    SUMMARY_LIMIT,
+};
 use loggia_core::{
     Amendment, Authority, CallId, ChoiceId, Command, Content, Envelope, Event, Level, Millis, Mode,
-    Origin, Part, Question, Refusal, Seq, Session, Surface, TaskChoice, Tasks, Transcript,
+    Origin, Part, Question, QueueBound, Refusal, Seq, Session, Surface, TaskChoice, Tasks,
+    Transcript,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
@@ -498,9 +502,49 @@ fn the_queue_is_bounded_and_a_retry_is_welcome_even_when_it_is_full() {
         world.submit(client(0), prompt(&format!("prompt-{number}"))).unwrap();
     }
     let refused = world.submit(client(1), prompt("one too many"));
-    assert_eq!(refused, Err(Refusal::QueueFull { queued: QUEUE_LIMIT }));
+    assert_eq!(
+        refused,
+        Err(Refusal::QueueFull { queued: QUEUE_LIMIT, bound: QueueBound::Prompts })
+    );
     let retried = world.submit(client(0), prompt("prompt-7"));
     assert!(retried.is_ok_and(|range| range.is_empty()));
+}
+
+/// Clients have shares of the queue, in prompts and in bytes; what they leave is for whoever opened the session.
+#[test]
+fn clients_have_shares_of_the_queue_and_the_owner_has_room() {
+    let by = |name: &str| Origin { principal: Some(name.into()), ..client(1) };
+    let full = |queued, bound| Err(Refusal::QueueFull { queued, bound });
+    let mut world = opened();
+    world.submit(client(0), prompt("running")).unwrap();
+    let mut fill = |name: &str, most: usize| {
+        for number in 0..most {
+            world.submit(by(name), prompt(&format!("{name}-{number}"))).unwrap();
+        }
+        world.submit(by(name), prompt("one too many")).map(drop)
+    };
+    assert_eq!(fill("ann", QUEUE_SHARE), full(QUEUE_SHARE, QueueBound::Share));
+    let left = QUEUE_OTHERS - QUEUE_SHARE;
+    assert_eq!(fill("bob", left), full(QUEUE_OTHERS, QueueBound::Prompts));
+    for number in QUEUE_OTHERS..QUEUE_LIMIT {
+        world.submit(client(0), prompt(&format!("own-{number}"))).unwrap();
+    }
+
+    let mut world = opened();
+    world.submit(client(0), prompt("running")).unwrap();
+    let large = |id: &str| Command::Prompt {
+        prompt: id.into(),
+        task: TaskChoice::New,
+        content: Content::text("x".repeat(QUEUE_SHARE_BYTES * 5 / 8)),
+    };
+    world.submit(by("ann"), large("ann-1")).unwrap();
+    let refused = world.submit(by("ann"), large("ann-2")).map(drop);
+    assert_eq!(refused, full(1, QueueBound::ShareBytes));
+    world.submit(by("bob"), large("bob-1")).unwrap();
+    assert_eq!(world.submit(by("cy"), large("cy-1")).map(drop), full(2, QueueBound::Bytes));
+    world.submit(client(0), large("own-1")).unwrap();
+    world.submit(client(0), large("own-2")).unwrap();
+    assert_eq!(world.submit(client(0), large("own-3")).map(drop), full(4, QueueBound::Bytes));
 }
 
 #[test]

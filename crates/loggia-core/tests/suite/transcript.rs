@@ -14,7 +14,7 @@ fn fold(events: impl IntoIterator<Item = Event>) -> Transcript {
 }
 
 fn prompt(id: &str) -> Event {
-    let content = Content::text(id);
+    let content = Content::text(id).into();
     Event::PromptAccepted { prompt: id.into(), task: "t".into(), content, shell: false }
 }
 

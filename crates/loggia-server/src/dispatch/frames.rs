@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use loggia_core::{Seq, SessionId};
-use loggia_wire::{Condition, TaskStream, WireError};
+use loggia_session::HubError;
+use loggia_wire::{TaskStream, WireError};
 
 use crate::projection::{Encoded, Frames};
+use crate::state::{hub_error, stopped};
 
 /// The frames of one task, from an opening to the end that the request asked for.
 pub struct TaskFrames {
@@ -35,8 +37,11 @@ impl TaskFrames {
             if self.closes_at.is_some_and(|seq| self.frames.has_all_up_to(seq)) {
                 return Ok(None);
             }
-            let Ok(batch) = self.frames.next().await else { return Err(Condition::Storage.into()) };
-            let Some(mut batch) = batch else { return Err(Condition::Restarting.into()) };
+            let batch = self.frames.next().await;
+            let batch = batch.map_err(|error| hub_error(HubError::Store(error)))?;
+            let Some(mut batch) = batch else {
+                return Err(stopped(self.frames.projection().handle()));
+            };
             batch.retain(|frame| self.stream.takes(&frame.task, frame.mark()));
             if !batch.is_empty() {
                 return Ok(Some(batch));

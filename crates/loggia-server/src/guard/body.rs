@@ -2,6 +2,7 @@
 //!
 //! Knows sizes and clocks; what the bytes mean is for the decoders.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
@@ -11,6 +12,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Version};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 
+use super::bytes::{BytePermit, ByteShares, SMALL};
 use super::rejection::Rejection;
 
 const NOT_JSON: Rejection = Rejection::new(
@@ -24,6 +26,15 @@ const ENCODED: Rejection = Rejection::new(
     "content-encoding",
     "Compressed bodies are not read: send the body without Content-Encoding.",
 );
+
+/// Too many large requests at once.
+const NO_ROOM: Rejection = Rejection::new(
+    StatusCode::SERVICE_UNAVAILABLE,
+    "busy",
+    "Too many large requests are being read: try again in a moment.",
+)
+.retry_after(Duration::from_secs(5))
+.closing();
 
 /// Room that is made before the first byte arrives, whatever a client announces.
 const FIRST_ROOM: u64 = 64 * 1024;
@@ -129,6 +140,56 @@ pub async fn read_body(body: Body, limit: usize, timeout: Duration) -> Result<By
     }
     match tokio::time::timeout(timeout, collect(body, limit)).await {
         Ok(collected) => collected,
+        Err(_) => Err(Rejection::body_too_slow()),
+    }
+}
+
+/// Where the bytes of large bodies are counted, and for whom.
+pub(crate) struct Room<'a> {
+    pub bodies: &'a ByteShares,
+    pub principal: &'a Arc<str>,
+}
+
+impl Room<'_> {
+    async fn wait(&self, bytes: usize) -> Result<BytePermit, Rejection> {
+        self.bodies.acquire(self.principal, bytes).await.ok_or(NO_ROOM)
+    }
+}
+
+/// The same; before more than [`SMALL`] bytes are in memory, there must be room for as many as there may be.
+pub(crate) async fn read_growing_body(
+    body: Body,
+    limit: usize,
+    timeout: Duration,
+    room: Room<'_>,
+) -> Result<(Bytes, Option<BytePermit>), Rejection> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Rejection::body_too_large());
+    }
+    let exact = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
+    let reading = async {
+        if let Some(exact) = exact {
+            let permit = room.wait(exact).await?;
+            return Ok((collect(body, limit).await?, Some(permit)));
+        }
+        let mut chunks = body.into_data_stream();
+        let mut whole = BytesMut::new();
+        let mut permit = None;
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| broken(&error))?;
+            let length = whole.len() + chunk.len();
+            if length > limit {
+                return Err(Rejection::body_too_large());
+            }
+            if length > SMALL && permit.is_none() {
+                permit = Some(room.wait(limit).await?);
+            }
+            whole.extend_from_slice(&chunk);
+        }
+        Ok((whole.freeze(), permit))
+    };
+    match tokio::time::timeout(timeout, reading).await {
+        Ok(read) => read,
         Err(_) => Err(Rejection::body_too_slow()),
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 
+use super::bytes::{BytePermit, ByteShares};
 use super::rejection::Rejection;
 use crate::auth::Principal;
 
@@ -28,6 +29,8 @@ impl Default for StreamLimits {
 #[derive(Clone, Default)]
 pub struct Streams {
     limits: StreamLimits,
+    /// What large frames on their way count against.
+    replies: ByteShares,
     /// A lock, not a task: held for one look-up, and a permit must return its place in `drop`.
     open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
@@ -37,11 +40,25 @@ pub struct Streams {
 pub struct StreamPermit {
     name: Arc<str>,
     open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
+    replies: ByteShares,
+}
+
+impl StreamPermit {
+    /// Room for frames of so many bytes, until they are sent; None if there was none for too long.
+    pub(crate) async fn large(&self, bytes: usize) -> Option<BytePermit> {
+        self.replies.acquire(&self.name, bytes).await
+    }
 }
 
 impl Streams {
     pub fn new(limits: StreamLimits) -> Self {
-        Self { limits, open: Arc::default() }
+        Self { limits, ..Self::default() }
+    }
+
+    #[must_use]
+    pub(crate) fn counting(mut self, replies: &ByteShares) -> Self {
+        self.replies = replies.clone();
+        self
     }
 
     /// A place for one more stream, or 503 with a time to come back.
@@ -56,7 +73,8 @@ impl Streams {
             return Err(rejection.retry_after(Duration::from_secs(5)));
         }
         *count += 1;
-        Ok(StreamPermit { name: principal.name.clone(), open: self.open.clone() })
+        let (name, open) = (principal.name.clone(), self.open.clone());
+        Ok(StreamPermit { name, open, replies: self.replies.clone() })
     }
 }
 

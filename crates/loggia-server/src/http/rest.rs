@@ -14,8 +14,7 @@ use loggia_wire::{
     refused_at_the_door, status,
 };
 
-use super::BODY_LIMIT;
-use super::rpc::{BODY_TIME, Envelope, asked_version, named_extension};
+use super::rpc::{Envelope, asked_version, named_extension};
 use super::sse::{self, Form};
 use super::tasks::Spoken;
 use crate::dispatch::Reply;
@@ -87,8 +86,9 @@ async fn answer(
     if guard::is_grpc(&parts) {
         return Err(WireError::from(Condition::NotJson).into());
     }
-    let bytes = guard::read_body(body, BODY_LIMIT, BODY_TIME).await.map_err(Failure::Door)?;
+    let bytes = server.read_body(body, &envelope.caller).await.map_err(Failure::Door)?;
     let asked = read(server, route, &parts, &bytes, &envelope)?;
+    drop(bytes);
     let extension = asked.view.extension;
     let place = server.place_for(&asked, &envelope.caller)?;
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await? {

@@ -1,7 +1,6 @@
 //! `POST`: JSON-RPC of both versions on one URL.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -18,12 +17,9 @@ use loggia_wire::{
 use super::tasks::{self, Spoken};
 use super::{BODY_LIMIT, sse};
 use crate::dispatch::Reply;
-use crate::guard::{self, Rejection};
+use crate::guard::Rejection;
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
-
-/// How long a body may take to arrive.
-pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// Read of every request: known here as what they are, so that they are not read as names first.
 static VERSION: HeaderName = HeaderName::from_static("a2a-version");
@@ -53,13 +49,19 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoke
         return failure(&Id::NULL, spoken.dialect(None), false, &error);
     };
     let dialect = spoken.dialect(envelope.version.as_deref());
-    let bytes = match guard::read_body(request.into_body(), BODY_LIMIT, BODY_TIME).await {
+    let bytes = match server.read_body(request.into_body(), &envelope.caller).await {
         Ok(bytes) => bytes,
         Err(rejection) => return unreadable(&rejection, dialect),
     };
     match jsonrpc::parse(&bytes) {
-        Ok(Calls::One(call)) => one(server, call, envelope).await,
-        Ok(Calls::Batch(calls)) => Box::pin(batch(server, calls, &envelope)).await,
+        Ok(Calls::One(call)) => {
+            drop(bytes);
+            one(server, call, envelope).await
+        }
+        Ok(Calls::Batch(calls)) => {
+            drop(bytes);
+            Box::pin(batch(server, calls, &envelope)).await
+        }
         Err(Rejected { error: WireError::InvalidRequest(_), .. })
             if let Some(asked) = tasks::read_bare(&bytes, &mut envelope) =>
         {
@@ -111,7 +113,10 @@ fn activated(headers: &HeaderMap) -> Extension {
 
 async fn one(server: &Arc<Server>, call: Call, mut envelope: Envelope) -> Response {
     let (dialect, asked) = tasks::read(server, &call, &mut envelope).await;
-    respond(server, call.id, dialect, streams(&call.method), asked, envelope).await
+    let (id, streaming) = (call.id.clone(), streams(&call.method));
+    // What was read of it is large where the message is, and an answer may take long.
+    drop(call);
+    respond(server, id, dialect, streaming, asked, envelope).await
 }
 
 async fn respond(

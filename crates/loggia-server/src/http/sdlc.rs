@@ -20,9 +20,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::sse::Form;
-use super::{BODY_LIMIT, rpc, sse};
+use super::{BODY_LIMIT, sse};
 use crate::dispatch::Reply;
-use crate::guard;
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
@@ -43,7 +42,7 @@ type Answer = Result<Response, WireError>;
 
 pub async fn open_task(State(server): State<Arc<Server>>, request: Request) -> Response {
     answered(async {
-        let (caller, bytes) = read(request).await?;
+        let (caller, bytes) = read(&server, request).await?;
         let open = sdlc::decode::open_task(&bytes)?;
         let task = ask(&server, Intent::OpenTask(open), &caller).await?;
         let id = task["id"].as_str().unwrap_or_default();
@@ -128,8 +127,9 @@ pub async fn message(State(server): State<Arc<Server>>, request: Request) -> Res
         let resume = resume.and_then(|id| id.to_str().ok()?.parse::<FrameId>().ok());
         let stopping = request.extensions().get::<Stopping>().cloned();
         let stopping = stopping.ok_or(Condition::Internal)?;
-        let (caller, bytes) = read(request).await?;
+        let (caller, bytes) = read(&server, request).await?;
         let sdlc::decode::Message { asked, at } = sdlc::decode::message(&bytes)?;
+        drop(bytes);
         let place = server.place_for(&asked, &caller)?;
         let answer = server.ask(asked, &caller, resume).await;
         match answer.map_err(|error| sdlc::in_its_words(error, at))? {
@@ -146,7 +146,7 @@ pub async fn message(State(server): State<Arc<Server>>, request: Request) -> Res
 
 pub async fn execute(State(server): State<Arc<Server>>, request: Request) -> Response {
     answered(async {
-        let (caller, bytes) = read(request).await?;
+        let (caller, bytes) = read(&server, request).await?;
         let run: RunSlash = sdlc::decode::command(&bytes)?;
         let said = ask(&server, Intent::RunSlash(run), &caller).await?;
         Ok(json(StatusCode::OK, &said))
@@ -184,13 +184,14 @@ fn caller(request: &Request) -> Result<Caller, WireError> {
     caller.ok_or_else(|| Condition::Unauthenticated.into())
 }
 
-async fn read(request: Request) -> Result<(Caller, Bytes), WireError> {
+async fn read(server: &Server, request: Request) -> Result<(Caller, Bytes), WireError> {
     let caller = caller(&request)?;
-    let body = guard::read_body(request.into_body(), BODY_LIMIT, rpc::BODY_TIME).await;
+    let body = server.read_body(request.into_body(), &caller).await;
     let body = body.map_err(|rejection| match rejection.status {
         StatusCode::PAYLOAD_TOO_LARGE => {
             WireError::from(Condition::BodyTooLarge { limit: BODY_LIMIT })
         }
+        StatusCode::SERVICE_UNAVAILABLE => Condition::Busy.into(),
         _ => WireError::Parse("it did not arrive whole"),
     })?;
     Ok((caller, body))

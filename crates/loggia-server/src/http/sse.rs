@@ -13,6 +13,7 @@ use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse, sdlc, statu
 
 use crate::auth::Tenure;
 use crate::dispatch::TaskFrames;
+use crate::guard::{BytePermit, SMALL, StreamPermit};
 use crate::projection::Encoded;
 use crate::serve::Stopping;
 
@@ -80,16 +81,17 @@ impl Form {
 
 /// A stream of responses to one request. `held` lives as long as the stream: its place among the
 /// caller's streams.
-pub fn respond<H: Send + 'static>(
+pub fn respond(
     form: Form,
     dialect: Dialect,
     frames: TaskFrames,
     stopping: Stopping,
     tenure: Tenure,
-    held: H,
+    held: Option<StreamPermit>,
 ) -> Response {
     let tenure = Box::pin(tenure.over());
-    let state = State { form, dialect, frames, stopping, tenure, over: false, _held: held };
+    let state =
+        State { form, dialect, frames, stopping, tenure, over: false, held, on_its_way: None };
     response(Body::from_stream(events(state)))
 }
 
@@ -120,7 +122,7 @@ fn response(body: Body) -> Response {
     response
 }
 
-struct State<H> {
+struct State {
     form: Form,
     dialect: Dialect,
     frames: TaskFrames,
@@ -128,16 +130,32 @@ struct State<H> {
     /// Over with the reader's credential.
     tenure: BoxFuture<'static, ()>,
     over: bool,
-    _held: H,
+    held: Option<StreamPermit>,
+    /// Of the frames that were given last, if they are large: they are sent when more is asked for.
+    on_its_way: Option<BytePermit>,
 }
 
-fn events<H: Send + 'static>(
-    state: State<H>,
-) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
+impl State {
+    /// Frames as they go out; large ones when there is room for them.
+    async fn encode(&mut self, frames: &[Arc<Encoded>]) -> Bytes {
+        let size: usize = frames.iter().map(|frame| frame.body.len()).sum();
+        if let (true, Some(held)) = (size > SMALL, &self.held) {
+            self.on_its_way = held.large(size).await;
+            if self.on_its_way.is_none() {
+                self.over = true;
+                return self.form.error(self.dialect, &Condition::Busy.into());
+            }
+        }
+        encode(&self.form, frames)
+    }
+}
+
+fn events(state: State) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
     futures::stream::unfold(state, |mut state| async move {
         if state.over {
             return None;
         }
+        state.on_its_way = None;
         let event = tokio::select! {
             biased; // a frame that is there goes out before the stream is ended
             () = &mut state.tenure => {
@@ -146,7 +164,7 @@ fn events<H: Send + 'static>(
                 state.form.error(state.dialect, &error)
             }
             frames = state.frames.next() => match frames {
-                Ok(Some(frames)) => encode(&state.form, &frames),
+                Ok(Some(frames)) => state.encode(&frames).await,
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;

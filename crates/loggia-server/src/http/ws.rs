@@ -37,7 +37,7 @@ use crate::dispatch::{Reply, TaskFrames, out_of_scope};
 use crate::peer::Peer;
 use crate::projection::{Encoded, Frames};
 use crate::serve::Stopping;
-use crate::state::{Caller, Server, Shape};
+use crate::state::{Caller, Server, Shape, stopped};
 
 /// Batches waiting for the socket. Full: the client's own streams wait.
 const OUTBOX: usize = 8;
@@ -360,7 +360,7 @@ impl Connection {
     async fn take(&mut self, text: &str) {
         self.make_room().await;
         match jsonrpc::parse(text.as_bytes()) {
-            Ok(Body::One(call)) => self.one(call).await,
+            Ok(Body::One(call)) => self.one(call, text.len()).await,
             Ok(Body::Batch(_)) => {
                 self.refuse(Id::NULL, &WireError::InvalidRequest("one object a frame, no batches"))
                     .await;
@@ -369,7 +369,7 @@ impl Connection {
         }
     }
 
-    async fn one(&mut self, call: Call) {
+    async fn one(&mut self, call: Call, bytes: usize) {
         let outcome = match call.method.as_str() {
             "stream/cancel" => self.cancel(&call.params).await,
             "session/follow" => self.follow_asked(&call.params).await,
@@ -378,7 +378,7 @@ impl Connection {
                 self.stop(&Key::session(id)).await;
                 Ok(json!({}))
             }
-            _ => return self.ask(call).await,
+            _ => return self.ask(call, bytes).await,
         };
         match outcome {
             Ok(value) => self.send(jsonrpc::response(&call.id, &value.to_string())).await,
@@ -482,13 +482,17 @@ impl Connection {
     }
 
     /// Any other method: answered by a task of its own, so that a long one holds up nothing.
-    async fn ask(&mut self, call: Call) {
+    async fn ask(&mut self, call: Call, bytes: usize) {
         let (server, caller, outbox) =
-            (self.server.clone(), self.caller.clone(), self.outbox.clone());
+            (self.server.clone(), self.caller.again(), self.outbox.clone());
         let (id, query) = (call.id.clone(), self.query.clone());
         let key = Key::request(&id);
         if self.running.get(&key).is_some_and(Work::is_open) {
             return self.refuse(id, &WireError::InvalidRequest(IN_USE)).await;
+        }
+        // Waited for here: nothing more is read from this socket meanwhile.
+        if let Err(error) = self.server.count_body(bytes, &caller).await {
+            return self.refuse(id, &error).await;
         }
         if let Some(leaving) = self.running.remove(&key) {
             self.left += 1;
@@ -621,11 +625,15 @@ async fn follow(
             return;
         }
     }
-    let end = json!({
+    let mut end = json!({
         "jsonrpc": "2.0",
         "method": "session/end",
         "params": { "contextId": session.as_str(), "after": place(frames.cursor()) },
     });
+    if frames.projection().handle().failure().is_some() {
+        let why = refuse(&stopped(frames.projection().handle()), Dialect::A2a03);
+        end["params"]["error"] = json!(why);
+    }
     drop(open);
     // Closed: nobody reads any more.
     let _ = outbox.send(vec![end.to_string().into()]).await;

@@ -29,6 +29,7 @@ use super::Entrance;
 use super::clock::{Clock, Clocked, Underway};
 use super::handshake::{Greeted, Greeting};
 use super::socket::Socket;
+use crate::guard::Load;
 use crate::peer::Peer;
 
 /// Bodies beyond this take a while to read.
@@ -145,6 +146,8 @@ impl Connection {
         let extensions = request.extensions_mut();
         extensions.insert(self.peer.clone());
         extensions.insert(self.entrance.stopping.clone());
+        let load = Arc::new(Load::default());
+        extensions.insert(load.clone());
         let response = self.entrance.guarded.answer(request.map(Body::new)).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.clock.leave_http();
@@ -153,7 +156,7 @@ impl Connection {
         if response.body().size_hint().exact().is_none() {
             self.clock.go_apart();
         }
-        Ok(response.map(|body| Answer { body, alone, _underway: underway }))
+        Ok(response.map(|body| Answer { body, alone, _underway: underway, _load: load }))
     }
 }
 
@@ -170,6 +173,8 @@ struct Answer {
     /// The clock of a connection that has no other body: there it waits for the socket.
     alone: Option<Arc<Clock>>,
     _underway: Underway,
+    /// What the request holds of the bytes that clients share.
+    _load: Arc<Load>,
 }
 
 impl HttpBody for Answer {

@@ -181,7 +181,7 @@ pub fn caller(name: &str) -> Caller {
     let mut origin = Origin::new(Surface::A2a, name);
     origin.principal = Some(name.into());
     let principal = Principal { local: true, ..Principal::new(name).may(Scopes::CLIENT) };
-    Caller { principal, origin }
+    Caller::new(principal, origin)
 }
 
 fn facts() -> CardFacts {

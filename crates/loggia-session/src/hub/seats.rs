@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use crate::actor::Actor;
 use crate::actor::bed::Bed;
 use crate::handle::{Line, SessionHandle};
+use crate::ports::StoreError;
 
 /// When a session that nobody uses is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +60,12 @@ struct Table {
     turns: u64,
     /// Somebody sleeps until the first of them has had its time.
     slept_for: bool,
+    /// Sessions that stopped because their log could not grow, until they are opened again.
+    failed: HashMap<SessionId, StoreError>,
 }
+
+/// Failures that are remembered. Beyond, a turn is told to be interrupted, without the reason.
+const FAILURES: usize = 1024;
 
 /// The idle sessions, those with a short log apart.
 #[derive(Default)]
@@ -148,6 +154,17 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The session stops, because its log cannot grow.
+    pub fn failed(&self, error: &StoreError) {
+        let Some(seats) = self.seats.upgrade() else { return };
+        let mut table = seats.table();
+        if table.failed.len() < FAILURES {
+            table.failed.insert(self.session.clone(), error.clone());
+        }
+    }
+}
+
 /// Somebody outside the hub uses the session. Shared by all clones of their handles.
 pub(crate) struct Hold {
     place: Place,
@@ -219,6 +236,15 @@ impl Seats {
                 Claim::Absent(Door { seats, session, door: entry.door.clone() })
             }
         }
+    }
+
+    /// Why the last opening of a session in this process stopped, if its log could not grow.
+    pub fn failure_of(&self, session: &SessionId) -> Option<StoreError> {
+        self.table().failed.get(session).cloned()
+    }
+
+    pub fn forget_failure(&self, session: &SessionId) {
+        self.table().failed.remove(session);
     }
 
     pub fn is_absent(&self, session: &SessionId) -> bool {

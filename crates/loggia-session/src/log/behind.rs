@@ -12,6 +12,9 @@ use tokio::sync::OnceCell;
 use super::{BATCH, Events};
 use crate::ports::{Store, StoreError};
 
+/// A block that weighs more is not remembered: a few of the largest messages are not kept for readers who may not come.
+const LARGE: usize = 1024 * 1024;
+
 /// Blocks that are remembered, for the others who fell behind together with one.
 const BLOCKS: usize = 2;
 
@@ -25,20 +28,25 @@ pub struct Behind {
 struct Block {
     /// It begins behind this event.
     after: Seq,
-    /// Behind another one.
-    goes_on: bool,
     events: Arc<OnceCell<Arc<Vec<Arc<Envelope>>>>>,
 }
 
 impl Block {
-    fn new(after: Seq, goes_on: bool) -> Self {
-        Self { after, goes_on, events: Arc::default() }
+    fn new(after: Seq) -> Self {
+        Self { after, events: Arc::default() }
     }
 
     /// The last event in it, as soon as it has been read.
     fn last(&self) -> Option<Seq> {
         let events = self.events.get()?;
         Some(Seq(self.after.0 + events.len() as u64))
+    }
+
+    fn is_large(&self) -> bool {
+        let weight = |events: &Vec<Arc<Envelope>>| -> usize {
+            events.iter().map(|envelope| envelope.weight()).sum()
+        };
+        self.events.get().is_some_and(|events| weight(events) > LARGE)
     }
 
     /// One that is being read may hold it or not.
@@ -54,13 +62,8 @@ impl Block {
         session: &SessionId,
         after: Seq,
     ) -> Result<Events, StoreError> {
-        let read = || async {
-            let read = match self.goes_on {
-                true => store.read_on(session, self.after),
-                false => store.read(session, self.after, BATCH),
-            };
-            read.await.map(Arc::new)
-        };
+        // Never a number of events: a hundred of the largest messages would be in memory at once.
+        let read = || async { store.read_on(session, self.after).await.map(Arc::new) };
         let events = self.events.get_or_try_init(read).await?;
         let skip = usize::try_from(after.0.saturating_sub(self.after.0)).unwrap_or(usize::MAX);
         Ok(Events::of(events, skip, BATCH))
@@ -91,7 +94,7 @@ impl Behind {
         after: Seq,
     ) -> Result<Events, StoreError> {
         let read = block.read(store, session, after).await;
-        if read.is_err() {
+        if read.is_err() || block.is_large() {
             // What lies before it may be damaged, and what is behind it be good: nobody else is to come here.
             let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
             blocks.retain(|other| !Arc::ptr_eq(&other.events, &block.events));
@@ -107,8 +110,7 @@ impl Behind {
             let ended = |block: &Block| {
                 block.last().is_some_and(|last| last == after || block.after == round)
             };
-            let goes_on = blocks.iter().any(ended);
-            Block::new(if goes_on { after } else { round }, goes_on)
+            Block::new(if blocks.iter().any(ended) { after } else { round })
         };
         self.block(|block| block.may_hold_what_follows(after), begin)
     }
@@ -116,7 +118,7 @@ impl Behind {
     /// The one that begins where it is.
     fn from(&self, after: Seq) -> Block {
         let begins = |block: &Block| block.after == after && block.may_hold_what_follows(after);
-        self.block(begins, |_| Block::new(after, true))
+        self.block(begins, |_| Block::new(after))
     }
 
     fn block(

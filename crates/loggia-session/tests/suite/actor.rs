@@ -428,7 +428,10 @@ async fn prompts_queue_in_order_and_may_be_withdrawn() {
         client::prompt(&handle, &format!("{number}")).await.unwrap();
     }
     let refused = client::prompt(&handle, "one too many").await;
-    assert_eq!(refused, Err(Refusal::QueueFull { queued: 32 }.into()));
+    assert_eq!(
+        refused,
+        Err(Refusal::QueueFull { queued: 32, bound: loggia_core::QueueBound::Prompts }.into())
+    );
     let withdraw = Command::Cancel { what: Cancel::Prompt(PromptId::from("7")) };
     handle.submit(withdraw, client::origin("tester")).await.unwrap();
     client::prompt(&handle, "now there is room").await.unwrap();

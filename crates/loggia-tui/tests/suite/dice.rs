@@ -179,7 +179,7 @@ impl Dice<'_> {
         let task = TaskId::from("task");
         match self.below(23) {
             0 => {
-                let (content, shell) = (Content::text(self.text()), self.below(4) == 0);
+                let (content, shell) = (Content::text(self.text()).into(), self.below(4) == 0);
                 Event::PromptAccepted { prompt, task, content, shell }
             }
             1 => Event::PromptWithdrawn { prompt },

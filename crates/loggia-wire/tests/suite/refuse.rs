@@ -43,7 +43,10 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("task exists", refused(Refusal::TaskExists)),
         ("task over", refused(Refusal::TaskOver)),
         ("nothing to cancel", refused(Refusal::NothingToCancel)),
-        ("queue full", refused(Refusal::QueueFull { queued: 32 })),
+        (
+            "queue full",
+            refused(Refusal::QueueFull { queued: 32, bound: loggia_core::QueueBound::Prompts }),
+        ),
         ("session closed", refused(Refusal::SessionClosed)),
         ("stale turn", refused(Refusal::StaleTurn)),
         ("task not found", condition(Condition::TaskNotFound)),

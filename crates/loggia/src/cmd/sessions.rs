@@ -11,7 +11,8 @@ use loggia_core::{
     CallOutcome, Cell, CellBody, Command, Details, Millis, Origin, SessionId, SessionName, Summary,
     Surface, Transcript, TurnOutcome,
 };
-use loggia_session::{Hub, SqliteStore, Store, StoreError, hub};
+use loggia_session::{Hub, Store, StoreError, hub};
+use loggia_store::SqliteStore;
 use serde_json::json;
 
 use super::by_hand::only_by_hand;

@@ -95,6 +95,11 @@ impl Served {
         self.status("VmRSS:")
     }
 
+    /// The most memory that was ever resident, in KiB.
+    pub fn peak(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
     /// A number of `/proc/PID/status`.
     fn status(&self, name: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();

@@ -1,0 +1,234 @@
+//! Memory, threads and queues that one client must not take from all others, and a disk that is full: at the real process.
+
+use std::os::fd::AsRawFd;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::driver::Machine;
+use crate::served::{Served, text_message};
+
+/// The largest messages that pass: 10 MiB is the limit of a request.
+const LARGE: usize = 9 << 20;
+
+const ANN: &str = "a-token-that-nobody-guesses-so-soon";
+const BOB: &str = "another-token-that-nobody-guesses";
+
+async fn send(served: &Served, message: Value) -> Value {
+    let configuration = json!({ "blocking": false });
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "message/send",
+        "params": { "message": message, "configuration": configuration },
+    });
+    let request = served.post(&body).timeout(Duration::from_secs(60));
+    request.send().await.unwrap().json().await.unwrap()
+}
+
+/// A message with a file of 9 MiB.
+fn large_message(text: &str, context: Option<&Value>) -> Value {
+    let mut message = text_message(text);
+    let bytes = "QUFB".repeat(LARGE / 4);
+    let file = json!({ "name": "a", "mimeType": "text/plain", "bytes": bytes });
+    message["parts"] = json!([{ "kind": "text", "text": text }, { "kind": "file", "file": file }]);
+    if let Some(context) = context {
+        message["contextId"] = context.clone();
+    }
+    message
+}
+
+/// Sixty messages of 9 MiB behind a turn that waits, six at a time: what a client may keep in memory has a bound, which
+/// it is told, and the process stays small.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn messages_behind_a_turn_are_bounded_in_bytes() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let first = send(&served, text_message("wait 300s")).await;
+    let context = first["result"]["contextId"].clone();
+    assert!(context.is_string(), "{first}");
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..10 {
+        let sending = (0..6).map(|_| send(&served, large_message("say ok", Some(&context))));
+        for told in join_all(sending).await {
+            match told["error"]["data"]["reason"].as_str() {
+                None => taken += 1,
+                Some("queue-full") => refused += 1,
+                Some(_) => panic!("{told}"),
+            }
+        }
+    }
+    let (now, peak) = (served.resident() >> 10, served.peak() >> 10);
+    println!("{taken} taken, {refused} refused; {now} MiB resident, {peak} MiB at most");
+    assert!((1..=4).contains(&taken), "{taken} were taken");
+    assert!(peak < 600, "{peak} MiB");
+    assert!(served.is_well());
+    // What is small still passes.
+    let mut small = text_message("say small");
+    small["contextId"] = context;
+    let told = send(&served, small).await;
+    assert!(told["result"]["id"].is_string(), "{told}");
+}
+
+/// More sessions are not more memory: each large message goes to a session of its own, whose turn waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_share_the_bytes_of_their_principal() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let waiting = large_message("wait 300s", None);
+    let (mut taken, mut refused) = (0, Value::Null);
+    for _ in 0..12 {
+        let told = send(&served, waiting.clone()).await;
+        match told["error"]["data"]["reason"].as_str() {
+            None => taken += 1,
+            Some("queue-full") => refused = told,
+            Some(_) => panic!("{told}"),
+        }
+    }
+    assert!((6..=8).contains(&taken), "{taken} were taken");
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.contains("one client's share"), "{refused}");
+    let peak = served.peak() >> 10;
+    println!("{taken} taken; {peak} MiB at most");
+    assert!(peak < 700, "{peak} MiB");
+}
+
+/// Tasks of 9 MiB in one session, listed four times at once: a page ends when its bytes are spent, and says where the next
+/// begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_large_tasks_come_in_pages_of_bytes() {
+    const TASKS: usize = 12;
+    let machine = Machine::new();
+    let mut served = Served::start(&machine, &["serve", "--port", "0"]);
+    let mut context: Option<Value> = None;
+    for _ in 0..TASKS {
+        let message = large_message("say ok", context.as_ref());
+        let params = json!({ "message": message, "configuration": { "blocking": true } });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
+        let request = served.post(&body).timeout(Duration::from_secs(60));
+        let told: Value = request.send().await.unwrap().json().await.unwrap();
+        assert_eq!(told["result"]["status"]["state"], "completed", "{}", told["error"]);
+        context = Some(told["result"]["contextId"].clone());
+    }
+    let written = served.peak() >> 10;
+    assert!(written < 700, "{written} MiB while they were sent one after the other");
+    // Anew, so that it is the lists alone that are measured.
+    served.signal(nix::sys::signal::Signal::SIGTERM);
+    served.ended(Duration::from_secs(20));
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let list = async |token: String| -> Value {
+        let params = json!({ "pageSize": 50, "pageToken": token });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": params });
+        let request = served.post(&body).header("A2A-Version", "1.0");
+        let request = request.timeout(Duration::from_secs(60));
+        request.send().await.unwrap().json().await.unwrap()
+    };
+    let mut pages = join_all((0..4).map(|_| list(String::new()))).await;
+    for page in &pages {
+        assert_eq!(page["result"]["tasks"].as_array().map(Vec::len), Some(1), "{}", page["error"]);
+        assert_eq!(page["result"]["totalSize"], TASKS);
+    }
+    let (mut seen, mut page) = (Vec::new(), pages.remove(0));
+    for _ in 0..3 {
+        seen.extend(
+            page["result"]["tasks"].as_array().unwrap().iter().map(|task| task["id"].clone()),
+        );
+        page = list(page["result"]["nextPageToken"].as_str().unwrap().to_owned()).await;
+    }
+    assert_eq!(seen.len(), 3);
+    assert!(seen[0] != seen[1] && seen[1] != seen[2], "each page goes on behind the last");
+    let peak = served.peak() >> 10;
+    println!("{written} MiB while writing, {peak} MiB while listing");
+    assert!(peak < 500, "{peak} MiB");
+}
+
+/// One client fills its share of the shared session's queue; another one still has room, and so has the terminal.
+#[tokio::test]
+async fn one_client_does_not_fill_the_queue_of_all() {
+    let machine = Machine::new();
+    let tokens = machine.tokens(&format!("ann:{ANN}\nbob:{BOB}\n"));
+    let served = Served::shared(&machine, &["--token-file", &tokens]);
+    let send = async |token: &str, text: &str| {
+        let params =
+            json!({ "message": text_message(text), "configuration": { "blocking": false } });
+        served.call_as(token, "/", "message/send", params).await
+    };
+    let first = send(ANN, "wait 300s").await;
+    assert!(first["result"]["id"].is_string(), "{first}");
+    let mut taken = 0;
+    let refused = loop {
+        let told = send(ANN, "say more").await;
+        if told["result"]["id"].is_null() {
+            break told;
+        }
+        taken += 1;
+        assert!(taken <= 32, "there is no end");
+    };
+    assert_eq!(taken, 16, "{refused}");
+    assert_eq!(refused["error"]["data"]["reason"], "queue-full", "{refused}");
+    for _ in 0..8 {
+        let told = send(BOB, "say mine").await;
+        assert!(told["result"]["id"].is_string(), "{told}");
+    }
+}
+
+/// A pattern that takes long to compile is refused, and meanwhile everybody else is answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_regular_expression_holds_up_nobody() {
+    let machine = Machine::new();
+    let pattern = r"\\pL".repeat(2_500);
+    let glob = "{a,b}[a-z]?".repeat(20_000);
+    let script = format!(
+        "[[rule]]\nsteps = [ \
+         {{ call = \"search_file_content\", input = {{ pattern = \"{pattern}\" }} }}, \
+         {{ call = \"glob\", input = {{ pattern = \"{glob}\" }} }}, {{ text = \"end\" }} ]\n"
+    );
+    let model = machine.script("patterns.toml", &script);
+    let served = Served::start(&machine, &["serve", "--port", "0", "--model", &model]);
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "message/send",
+        "params": { "message": text_message("go"), "configuration": { "blocking": true } },
+    });
+    let mut asked: Vec<_> = Vec::new();
+    for _ in 0..4 {
+        asked.push(tokio::spawn(served.post(&body).timeout(Duration::from_secs(120)).send()));
+    }
+    let mut longest = Duration::ZERO;
+    while !asked.iter().all(tokio::task::JoinHandle::is_finished) {
+        let begun = Instant::now();
+        let answer = served.request("GET", "/healthz").send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        longest = longest.max(begun.elapsed());
+    }
+    println!("the longest wait was {longest:?}");
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    for asked in asked {
+        let told: Value = asked.await.unwrap().unwrap().json().await.unwrap();
+        assert_eq!(told["result"]["status"]["state"], "completed", "{told}");
+    }
+}
+
+/// A line of the log that cannot be written is dropped; the request that it was about is answered.
+#[tokio::test]
+async fn what_cannot_be_logged_breaks_no_request() {
+    for redirection in ["2>&-", "2>/dev/full"] {
+        let machine = Machine::new();
+        let mut command = std::process::Command::new("sh");
+        let line = format!("exec \"$0\" \"$@\" {redirection}");
+        command.args(["-c", &line]).arg(Machine::program());
+        command.args(["serve", "--port", "0", "--debug"]);
+        let served = Served::spawn(machine.prepare(command));
+        let params =
+            json!({ "message": text_message("say a word"), "configuration": { "blocking": true } });
+        let told = served.call("message/send", params).await;
+        assert_eq!(told["result"]["status"]["state"], "completed", "{redirection}: {told}");
+        assert!(served.is_well(), "{redirection}");
+    }
+    // A terminal that is gone: what is told there is told to nobody.
+    let machine = Machine::new();
+    let mut command = machine.command(&["run", "--output", "json", "say a word"]);
+    let closed = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    assert!(closed.as_raw_fd() > 2);
+    command.stderr(closed);
+    let ran = command.output().unwrap();
+    assert_eq!(ran.status.code(), Some(0));
+}
