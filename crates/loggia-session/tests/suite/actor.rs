@@ -250,7 +250,8 @@ async fn inspect_sees_what_is_durable() {
     let (submitted, unseen) = tokio::join!(submitted, unseen);
     assert!(submitted.unwrap().is_err());
     assert_eq!(store.begun(), broken);
-    assert_eq!(unseen, Err(SubmitError::Stopped), "what is not durable is not shown");
+    let broken = loggia_session::StoreError::Io("broken".into());
+    assert_eq!(unseen, Err(SubmitError::Store(broken)), "what is not durable is not shown");
 }
 
 /// Cancels in the middle of `script`, once `note` is there, and expects one end and no late word.

@@ -166,7 +166,9 @@ async fn every_caller_of_a_failed_step_gets_the_store_error_and_readers_end() {
     for submitted in rest {
         assert_eq!(submitted.await.unwrap(), Err(SubmitError::Store(full())));
     }
-    assert_eq!(handle.submit(notice(), client::origin("tester")).await, Err(SubmitError::Stopped));
+    // Whoever comes later learns the reason, too.
+    let later = handle.submit(notice(), client::origin("tester")).await;
+    assert_eq!(later, Err(SubmitError::Store(full())));
     assert_eq!(reader.to_end().await.len(), 2);
 
     let again = hub.open(handle.id()).await.expect("opened again at once");
@@ -195,7 +197,8 @@ async fn check_running_tool(fault: Fault) {
     let ended = reader.until(|event| matches!(event, Event::CallEnded { .. })).await;
     let Event::CallEnded { outcome, .. } = &ended.event else { panic!("{ended:?}") };
     assert_eq!(*outcome, CallOutcome::Failed { failure: CallFailure::interrupted() });
-    assert_eq!(reader.until_over().await, TurnOutcome::Interrupted);
+    let TurnOutcome::Failed { message } = reader.until_over().await else { panic!("it failed") };
+    assert!(message.starts_with("storage-full: "), "{message}");
     client::prompt(&handle, "next").await.unwrap();
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);
 }
