@@ -148,6 +148,10 @@ impl Server {
                 Err(WireError::Condition(Condition::UnknownContext)) => {
                     Ok(Some(name::session(&caller.principal.name, word.as_str())))
                 }
+                // Here it is called otherwise.
+                Err(WireError::Invalid(Violation { why, .. })) => {
+                    Err(WireError::Invalid(Violation { field: "sessionId".to_owned(), why }))
+                }
                 Err(error) => Err(error),
             },
         }

@@ -326,7 +326,7 @@ fn outcomes() -> impl Strategy<Value = CallOutcome> {
 fn turn_outcomes() -> impl Strategy<Value = TurnOutcome> {
     prop_oneof![
         3 => Just(TurnOutcome::Completed),
-        1 => texts().prop_map(|message| TurnOutcome::failed(message)),
+        1 => texts().prop_map(TurnOutcome::failed),
         1 => Just(TurnOutcome::Cancelled),
     ]
 }

@@ -16,7 +16,7 @@ pub async fn measure(program: &Path, size: &Size) {
 
 async fn of(program: &Path, size: &Size, name: &str, transport: Transport) {
     let steps = format!(
-        "{{ call = \"write_file\", input = {{ path = \"x\", content = \"x\" }} }}, \
+        "{{ call = \"run_shell_command\", input = {{ command = \"true\" }} }}, \
          {{ repeat = {}, step = {{ text = \"word\\n\", delay = \"1ms\" }} }}",
         size.burst
     );

@@ -30,7 +30,7 @@ pub async fn measure(program: &Path, size: &Size) {
          [limits]\ntext_bytes = 1_000_000_000\nreplies = 100_000\n"
     );
     let steps = format!(
-        "{{ call = \"write_file\", input = {{ path = \"x\", content = \"x\" }} }}, \
+        "{{ call = \"run_shell_command\", input = {{ command = \"true\" }} }}, \
          {{ repeat = {events}, step = {{ thought = \"{}\", subject = \"s\", delay = \"1ms\" }} }}, \
          {{ text = \"end\" }}",
         "x".repeat(BYTES)

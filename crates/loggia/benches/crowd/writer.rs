@@ -34,7 +34,7 @@ struct Costs {
 
 pub async fn measure(program: &Path, size: &Size) {
     let steps = format!(
-        "{{ call = \"write_file\", input = {{ path = \"x\", content = \"x\" }} }}, \
+        "{{ call = \"run_shell_command\", input = {{ command = \"true\" }} }}, \
          {{ repeat = {}, step = {{ text = \"word \", delay = \"5ms\" }} }}",
         size.words
     );
