@@ -65,6 +65,7 @@ impl Workspace {
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(self.explain(errno, place)),
         };
+        self.admit(&fd, place)?;
         let stat = regular(&fd, place)?;
         if stat.st_mode & 0o222 == 0 {
             let message = format!("`{place}` is marked read-only: make it writable first");

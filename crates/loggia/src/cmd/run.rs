@@ -160,7 +160,14 @@ fn look(session: &Session) -> Found {
     let allowed = |call: &loggia_core::OpenCall| {
         let guest = session.turn().and_then(|turn| turn.guest.as_deref());
         let verdict = session.policy().judge(&call.tool, call.access, &call.details, guest);
-        call.access != Access::Ask && matches!(verdict, Verdict::Allow(..))
+        // A command that a rule would let pass now is still asked about: it would run as one that a
+        // person has looked at.
+        let passes = match verdict {
+            Verdict::Allow(_, Some(_)) => call.access != Access::Execute,
+            Verdict::Allow(_, None) => true,
+            Verdict::Ask(_) | Verdict::Deny(_) => false,
+        };
+        call.access != Access::Ask && passes
     };
     let settled = session
         .open_approvals()

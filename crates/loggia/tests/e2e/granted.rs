@@ -101,9 +101,13 @@ async fn a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form() {
     let ran = machine.run(&["run", "run git status"]);
     assert!(ran.out.contains("safe.bareRepository"), "{}{}", ran.out, ran.err);
     assert_eq!(machine.read("RAN"), None);
-    for line in
-        ["$'\\x74ouch' X", "touch 2>&1 X", "t$@ouch X", "$(echo touch) X", "sh <<E\ntouch X\nE"]
-    {
+    for line in [
+        "$'\\x74ouch' X",
+        "touch 2>&1 X",
+        "t$@ouch X",
+        "$(echo touch) X",
+        "echo dG91Y2ggWA== | base64 -d | sh",
+    ] {
         let ran = machine.run(&["run", "--approve", "all", &format!("run {line}")]);
         assert!(ran.out.contains("a rule forbids it"), "{line}: {}{}", ran.out, ran.err);
         assert_eq!(machine.read("X"), None, "{line}");

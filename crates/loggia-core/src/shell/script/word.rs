@@ -1,0 +1,406 @@
+//! How the words of a line are read: quotes, expansions and substitutions.
+//!
+//! What must not be here: commands and what separates them.
+
+use super::{End, Piece, Read, Reader, Unreadable, Word, commands};
+
+impl Reader {
+    /// Text that is expanded, to its end.
+    pub(super) fn body(&mut self) -> Read<Word> {
+        let mut word = Word::default();
+        while let Some(character) = self.next() {
+            match character {
+                '\\' => self.escaped(&mut word, "$`\\"),
+                '$' => self.dollar(&mut word, true)?,
+                '`' => self.backquoted(&mut word, true)?,
+                _ => word.push(character),
+            }
+        }
+        Ok(word)
+    }
+
+    /// Behind a backslash that only escapes some characters.
+    fn escaped(&mut self, word: &mut Word, special: &str) {
+        match self.peek(0) {
+            Some('\n') => self.at += 1,
+            Some(character) if special.contains(character) => {
+                self.at += 1;
+                word.push(character);
+            }
+            _ => word.push('\\'),
+        }
+    }
+
+    pub(super) fn word(&mut self) -> Read<Word> {
+        let mut word = Word::default();
+        // An open brace, and whether a list or a range has been seen in it.
+        let mut brace: Option<bool> = None;
+        let start = self.at;
+        while let Some(character) = self.peek(0) {
+            match character {
+                '<' | '>' if self.peek(1) == Some('(') => {
+                    self.at += 2;
+                    self.nested(End::Parenthesis)?;
+                    word.push_gap(false);
+                    continue;
+                }
+                ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | ')' => break,
+                '(' if word.assigns && self.text.get(self.at - 1) == Some(&'=') => {
+                    self.array()?;
+                    word.push_gap(false);
+                    continue;
+                }
+                // A group of an extended pattern.
+                '(' if matches!(
+                    self.text.get(start..self.at),
+                    Some([.., '?' | '*' | '+' | '@' | '!'])
+                ) =>
+                {
+                    return Err(Unreadable);
+                }
+                '(' => break,
+                _ => self.at += 1,
+            }
+            match character {
+                '\\' => match self.next() {
+                    Some('\n') => {}
+                    Some(escaped) => {
+                        word.quoted = true;
+                        word.push(escaped);
+                    }
+                    None => word.push('\\'),
+                },
+                '\'' => {
+                    word.quoted = true;
+                    self.single_quoted(&mut word)?;
+                }
+                '"' => {
+                    word.quoted = true;
+                    self.double_quoted(&mut word)?;
+                }
+                '$' => self.dollar(&mut word, false)?,
+                '`' => self.backquoted(&mut word, false)?,
+                '*' | '?' => word.push_gap(true),
+                '[' if !word.quoted && self.subscript(&mut word) => {}
+                '[' if self.word_ends() || self.peek(0) == Some('[') => word.push('['),
+                '[' => word.push_gap(true),
+                '~' if word.pieces.is_empty() && !word.quoted => word.push_gap(false),
+                '=' => {
+                    word.assigns |= !word.quoted && is_target(&word);
+                    word.push('=');
+                }
+                '{' => {
+                    brace = brace.or(Some(false));
+                    word.push('{');
+                }
+                ',' | '.' => {
+                    let ranges = character == ',' || self.peek(0) == Some('.');
+                    brace = brace.map(|lists| lists || ranges);
+                    word.push(character);
+                }
+                '}' => match brace {
+                    Some(true) => {
+                        brace = None;
+                        braces_expand(&mut word);
+                    }
+                    _ => word.push('}'),
+                },
+                _ => word.push(character),
+            }
+        }
+        if self.at == start { Err(Unreadable) } else { Ok(word) }
+    }
+
+    fn word_ends(&self) -> bool {
+        matches!(
+            self.peek(0),
+            None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')')
+        )
+    }
+
+    /// `NAME[…]=`, where the subscript is a simple one.
+    fn subscript(&mut self, word: &mut Word) -> bool {
+        if !is_target(word) {
+            return false;
+        }
+        let simple = |one: char| one.is_ascii_alphanumeric() || "_@*+-$ ".contains(one);
+        let mut ahead = 0;
+        while self.peek(ahead).is_some_and(simple) {
+            ahead += 1;
+        }
+        let assigns = self.peek(ahead) == Some(']')
+            && (self.peek(ahead + 1) == Some('=')
+                || self.peek(ahead + 1) == Some('+') && self.peek(ahead + 2) == Some('='));
+        if assigns {
+            self.at += ahead + 1;
+        }
+        assigns
+    }
+
+    /// The elements of an array, with their parentheses.
+    fn array(&mut self) -> Read<()> {
+        self.at += 1;
+        loop {
+            self.space()?;
+            match self.peek(0) {
+                Some(')') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => drop(self.word()?),
+            }
+        }
+    }
+
+    fn single_quoted(&mut self, word: &mut Word) -> Read<()> {
+        // An empty quotation is a word, too.
+        word.pieces.push(Piece::Text(String::new()));
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '\'' => return Ok(()),
+                character => word.push(character),
+            }
+        }
+    }
+
+    fn double_quoted(&mut self, word: &mut Word) -> Read<()> {
+        word.pieces.push(Piece::Text(String::new()));
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '"' => return Ok(()),
+                '\\' => self.escaped(word, "$`\"\\"),
+                '$' => self.dollar(word, true)?,
+                '`' => self.backquoted(word, true)?,
+                character => word.push(character),
+            }
+        }
+    }
+
+    /// Behind a dollar sign.
+    pub(super) fn dollar(&mut self, word: &mut Word, quoted: bool) -> Read<()> {
+        match self.peek(0) {
+            Some('(') => {
+                let arithmetic =
+                    self.peek(1) == Some('(') && self.tried(|reader| reader.arithmetic(2)).is_ok();
+                if !arithmetic {
+                    self.at += 1;
+                    self.nested(End::Parenthesis)?;
+                }
+                word.push_gap(!quoted);
+            }
+            Some('{') => {
+                self.at += 1;
+                self.parameter(word, quoted)?;
+            }
+            Some('[') => {
+                self.at += 1;
+                self.old_arithmetic()?;
+                word.push_gap(!quoted);
+            }
+            Some('\'') if !quoted => {
+                self.at += 1;
+                word.quoted = true;
+                self.ansi_quoted(word)?;
+            }
+            Some('"') if !quoted => {
+                self.at += 1;
+                word.quoted = true;
+                self.double_quoted(word)?;
+            }
+            Some(character) if character.is_ascii_alphabetic() || character == '_' => {
+                while self.peek(0).is_some_and(|one| one.is_ascii_alphanumeric() || one == '_') {
+                    self.at += 1;
+                }
+                word.push_gap(!quoted);
+            }
+            Some(character) if character.is_ascii_digit() || "@*#?-$!".contains(character) => {
+                self.at += 1;
+                word.push_gap(!quoted || character == '@');
+            }
+            _ => word.push('$'),
+        }
+        Ok(())
+    }
+
+    /// Behind `${`.
+    fn parameter(&mut self, word: &mut Word, quoted: bool) -> Read<()> {
+        // `${ command; }` and `${| command; }` of newer shells run commands.
+        if matches!(self.peek(0), Some(' ' | '\t' | '\n' | '|')) {
+            return Err(Unreadable);
+        }
+        let mut many = false;
+        let mut inside = Word::default();
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '}' => break,
+                '\\' => drop(self.next()),
+                // Whether it quotes depends on the operator.
+                '\'' if quoted => return Err(Unreadable),
+                '\'' => self.single_quoted(&mut inside)?,
+                '"' => self.double_quoted(&mut inside)?,
+                '$' => self.dollar(&mut inside, quoted)?,
+                '`' => self.backquoted(&mut inside, quoted)?,
+                '<' | '>' if !quoted && self.peek(0) == Some('(') => {
+                    self.at += 1;
+                    self.nested(End::Parenthesis)?;
+                }
+                '@' => many = true,
+                _ => {}
+            }
+        }
+        word.push_gap(!quoted || many);
+        Ok(())
+    }
+
+    fn old_arithmetic(&mut self) -> Read<()> {
+        let mut open = 0_usize;
+        let mut inside = Word::default();
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '[' => open += 1,
+                ']' if open > 0 => open -= 1,
+                ']' => return Ok(()),
+                '\\' => drop(self.next()),
+                '$' => self.dollar(&mut inside, true)?,
+                '`' => self.backquoted(&mut inside, true)?,
+                _ => {}
+            }
+        }
+    }
+
+    /// Behind a backquote.
+    pub(super) fn backquoted(&mut self, word: &mut Word, quoted: bool) -> Read<()> {
+        let mut line = String::new();
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '`' => break,
+                '\\' => match self.next().ok_or(Unreadable)? {
+                    escaped @ ('`' | '\\' | '$') => line.push(escaped),
+                    '"' if quoted => line.push('"'),
+                    '\n' => {}
+                    other => line.extend(['\\', other]),
+                },
+                character => line.push(character),
+            }
+        }
+        self.commands.append(&mut commands(&line, self.depth + 1)?);
+        word.push_gap(!quoted);
+        Ok(())
+    }
+
+    /// Behind `$'`.
+    fn ansi_quoted(&mut self, word: &mut Word) -> Read<()> {
+        word.pieces.push(Piece::Text(String::new()));
+        let mut cut = false;
+        let mut inside = Word::default();
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '\'' => break,
+                '\\' => {
+                    let mut one = Word::default();
+                    cut |= self.ansi_escape(&mut one)?;
+                    if !cut {
+                        inside.append(one);
+                    }
+                }
+                _ if cut => {}
+                character => inside.push(character),
+            }
+        }
+        word.append(inside);
+        Ok(())
+    }
+
+    /// One escape of `$'…'`. True: it is the character that ends a string in C.
+    fn ansi_escape(&mut self, word: &mut Word) -> Read<bool> {
+        let escape = self.next().ok_or(Unreadable)?;
+        if let Some(plain) = plain_escape(escape) {
+            word.push(plain);
+            return Ok(false);
+        }
+        let (base, most) = match escape {
+            '0'..='7' => {
+                self.at -= 1;
+                (8, 3)
+            }
+            'x' => (16, 2),
+            'u' => (16, 4),
+            'U' => (16, 8),
+            'c' => {
+                self.next().ok_or(Unreadable)?;
+                word.push_gap(false);
+                return Ok(false);
+            }
+            other => {
+                word.push('\\');
+                word.push(other);
+                return Ok(false);
+            }
+        };
+        let (mut value, mut digits) = (0_u32, 0);
+        while digits < most
+            && let Some(digit) = self.peek(0).and_then(|one| one.to_digit(base))
+        {
+            value = value.wrapping_mul(base).wrapping_add(digit);
+            digits += 1;
+            self.at += 1;
+        }
+        match (digits, char::from_u32(value)) {
+            // Nothing to convert: bash keeps the letters.
+            (0, _) => {
+                word.push('\\');
+                word.push(escape);
+            }
+            (_, Some('\0')) => return Ok(true),
+            (_, Some(character)) if character.is_ascii() || matches!(escape, 'u' | 'U') => {
+                word.push(character);
+            }
+            // A byte of a character, or `\x{…}`.
+            _ => word.push_gap(false),
+        }
+        Ok(false)
+    }
+}
+
+fn plain_escape(escape: char) -> Option<char> {
+    Some(match escape {
+        'a' => '\u{7}',
+        'b' => '\u{8}',
+        'e' | 'E' => '\u{1b}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'v' => '\u{b}',
+        '\\' | '\'' | '"' | '?' => escape,
+        _ => return None,
+    })
+}
+
+/// What is written so far can stand in front of `=` or `[`.
+fn is_target(word: &Word) -> bool {
+    let [Piece::Text(name)] = word.pieces.as_slice() else { return false };
+    let name = name.strip_suffix('+').unwrap_or(name);
+    let letter = |one: char| one.is_ascii_alphanumeric() || one == '_';
+    !word.quoted
+        && !name.is_empty()
+        && name.chars().all(letter)
+        && !name.starts_with(|one: char| one.is_ascii_digit())
+}
+
+/// Braces with a list or a range become several words from their beginning on.
+fn braces_expand(word: &mut Word) {
+    let Some(piece) = word
+        .pieces
+        .iter()
+        .position(|piece| matches!(piece, Piece::Text(text) if text.contains('{')))
+    else {
+        return;
+    };
+    if let Some(Piece::Text(text)) = word.pieces.get_mut(piece) {
+        let end = text.find('{').unwrap_or(text.len());
+        text.truncate(end);
+    }
+    word.pieces.truncate(piece + 1);
+    word.push_gap(true);
+}
