@@ -37,12 +37,13 @@ pub struct Entry<'a> {
     pub kind: FileType,
     directory: BorrowedFd<'a>,
     name: &'a CStr,
+    walls: &'a Walls,
 }
 
 impl Entry<'_> {
     /// The file itself, if it is still a regular file.
     pub fn open(&self) -> Option<File> {
-        open_regular(self.directory, self.name)
+        open_regular(self.directory, self.name).filter(|file| !self.walls.is_one(file))
     }
 }
 
@@ -152,7 +153,8 @@ impl Walk<'_> {
                 continue;
             }
             if kind != FileType::Directory {
-                let entry = Entry { path: &path, kind, directory: fd.as_fd(), name: &name };
+                let (directory, walls) = (fd.as_fd(), self.walls);
+                let entry = Entry { path: &path, kind, directory, name: &name, walls };
                 if (self.visit)(&entry).is_break() {
                     return ControlFlow::Break(WalkEnd::Enough);
                 }

@@ -48,7 +48,7 @@ impl Walls {
     }
 
     /// Whether this is another name (a hard link) of a file that is one of them.
-    fn is_one(&self, opened: &OwnedFd) -> bool {
+    pub(super) fn is_one(&self, opened: impl AsFd) -> bool {
         let Ok(stat) = fstat(opened) else { return false };
         let named_twice = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink > 1;
         let same = |wall: &PathBuf| {
