@@ -111,7 +111,10 @@ fn a_prompt_that_had_arrived_leaves_the_line() {
         find(&mut desk);
         let (task, content) = ("t".into(), Content::text("say hi"));
         let prompt = PromptId::from("p");
-        desk.event(me(), Event::PromptAccepted { prompt, task, content, shell: false });
+        desk.event(
+            me(),
+            Event::PromptAccepted { prompt, task, content: content.into(), shell: false },
+        );
         assert_eq!(desk.model.composer.editor.text(), wanted);
         assert!(desk.remark().contains("had arrived"), "{}", desk.remark());
     }

@@ -280,7 +280,7 @@ proptest! {
             let (whole, plainly) = (plain(&whole), plain(&left));
             let same = whole.iter().zip(&plainly).take_while(|(a, b)| a == b).count();
             let recovery = |event: &Event| match event {
-                Event::TurnEnded { outcome: TurnOutcome::Failed { message }, .. } => {
+                Event::TurnEnded { outcome: TurnOutcome::Failed { message, .. }, .. } => {
                     message.starts_with("storage-full: ")
                 }
                 Event::TurnEnded { outcome, .. } => *outcome == TurnOutcome::Interrupted,

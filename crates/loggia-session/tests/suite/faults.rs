@@ -197,7 +197,9 @@ async fn check_running_tool(fault: Fault) {
     let ended = reader.until(|event| matches!(event, Event::CallEnded { .. })).await;
     let Event::CallEnded { outcome, .. } = &ended.event else { panic!("{ended:?}") };
     assert_eq!(*outcome, CallOutcome::Failed { failure: CallFailure::interrupted() });
-    let TurnOutcome::Failed { message } = reader.until_over().await else { panic!("it failed") };
+    let TurnOutcome::Failed { message, .. } = reader.until_over().await else {
+        panic!("it failed")
+    };
     assert!(message.starts_with("storage-full: "), "{message}");
     client::prompt(&handle, "next").await.unwrap();
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);

@@ -235,7 +235,10 @@ impl Dice<'_> {
                     message: None,
                 }
             }
-            16 => Event::CallStarted { call, authority: Authority::Rule { rule: self.text(), id: None } },
+            16 => Event::CallStarted {
+                call,
+                authority: Authority::Rule { rule: self.text(), id: None },
+            },
             17 => Event::CallOutput {
                 call,
                 text: self.text().repeat(1 + self.below(20)),
