@@ -1,9 +1,33 @@
-//! Which test shows which entry of the catalogue of attacks (A) and faults (R) that the server must
-//! stand. All of them run against the real binary over real sockets, except those in `front_door`,
+//! Which test shows which promise (P) to users, and which entry of the catalogue of attacks (A) and
+//! faults (R) that the server must withstand. All of them run against the real binary over real sockets, except those in `front_door`,
 //! which run the same front door with shorter clocks, other users and namespaces.
 
 /// Number, file below `crates/`, test.
 const SHOWN: &[(&str, &str, &str)] = &[
+    ("P1", KILL, "killed_fifty_times_anywhere"),
+    ("P1", KILL, "killed_at_every_write_and_every_sync_of_the_store"),
+    ("P1", KILL, "killed_at_every_step_of_a_migration"),
+    ("P2", CROWD, "of_a_hundred_answers_one_wins_a_thousand_times"),
+    ("P2", REPLIES, "of_many_words_one_is_the_answer_and_none_is_a_prompt"),
+    ("P3", KILL, "a_killed_session_leaves_no_process_and_the_call_is_interrupted"),
+    ("P4", "loggia/tests/e2e/shared.rs", "what_is_shown_is_what_runs"),
+    ("P4", ATTACKS, "what_changed_since_the_question_is_not_written"),
+    ("P5", "loggia/tests/e2e/shared.rs", "a_cut_stream_is_resumed_exactly_also_after_a_crash"),
+    ("P5", "loggia-wire/tests/suite/laws.rs", "every_update_is_in_one_stream"),
+    ("P6", FAULTS, "a_reader_that_stalls_costs_nothing_and_loses_nothing"),
+    ("P7", BOUNDS, "messages_behind_a_turn_are_bounded_in_bytes"),
+    ("P7", BOUNDS, "sessions_share_the_bytes_of_their_principal"),
+    ("P7", BOUNDS, "lists_of_large_tasks_come_in_pages_of_bytes"),
+    ("P8", REFUSED, "foreign_hosts_origins_and_forms_are_refused"),
+    ("P9", "loggia/tests/e2e/trusting.rs", "it_is_asked_with_all_that_it_would_turn_on"),
+    ("P9", "loggia/tests/commands.rs", "a_bad_value_of_a_project_that_is_not_trusted_is_a_notice"),
+    ("P10", REFUSED, "a_tool_cannot_answer_its_own_question"),
+    ("P10", ATTACKS, "a_command_is_known_by_its_parents"),
+    ("P10", IDENTITY, "a_call_that_hides_gets_nothing_with_a_token_either"),
+    ("P12", FAULTS, "a_late_reader_gets_ten_thousand_events"),
+    ("P12", FAULTS, "stopping_ends_streams_in_order_and_keeps_questions"),
+    ("P13", "loggia/tests/e2e/secrets.rs", "canaries_are_written_down_nowhere"),
+    ("P13", "loggia/tests/e2e/push.rs", "secrets_stay_secret"),
     ("A01", ATTACKS, "another_user_gets_nothing_but_the_card"),
     ("A02", REFUSED, "foreign_hosts_origins_and_forms_are_refused"),
     ("A02", "loggia-server/tests/front_door/hosts.rs", "only_our_own_names_are_answered"),
@@ -22,17 +46,39 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A12", ATTACKS, "nobody_declares_their_own_privileges"),
     ("A13", "loggia/tests/e2e/isolation.rs", "another_principals_task_is_not_found"),
     ("A13", "loggia/tests/e2e/isolation.rs", "a_contexts_name_is_its_clients_own"),
+    ("A13", FOREIGN, "a_task_of_another_client_costs_what_none_costs"),
+    ("A13", FOREIGN, "a_name_that_another_client_has_looks_like_a_free_one"),
     ("A15", ATTACKS, "a_token_does_not_help_a_command"),
     ("A15", TOKENS, "a_secret_does_not_help_a_command"),
     ("A15", REFUSED, "a_tool_cannot_answer_its_own_question"),
+    ("A15", ATTACKS, "a_command_is_known_by_its_parents"),
+    ("A15", IDENTITY, "a_call_that_hides_gets_nothing_with_a_token_either"),
+    ("A15", IDENTITY, "a_thread_of_a_call_that_hides_gets_nothing"),
     ("A16", "loggia/tests/e2e/shared.rs", "what_is_shown_is_what_runs"),
     ("A17", ATTACKS, "what_changed_since_the_question_is_not_written"),
     ("A18", ATTACKS, "bad_repeated_and_late_answers_change_nothing"),
+    ("A18", REPLIES, "of_many_words_one_is_the_answer_and_none_is_a_prompt"),
+    ("A18", REPLIES, "a_late_word_is_told_who_answered_in_every_dialect"),
+    ("A18", "loggia/tests/e2e/lost.rs", "a_key_pressed_without_a_connection_answers_nothing_later"),
+    ("A18", "loggia/tests/e2e/tui.rs", "a_message_at_a_question_marks_no_answer"),
+    (
+        "A19",
+        "loggia/tests/e2e/hostile.rs",
+        "names_that_are_commands_to_a_terminal_are_printed_as_text",
+    ),
+    ("A20", GRANTED, "a_client_grants_for_its_own_prompts_until_it_is_revoked"),
+    ("A20", GRANTED, "a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form"),
+    ("A23", BOUNDS, "one_client_does_not_fill_the_queue_of_all"),
+    ("A25", "loggia/tests/e2e/walls.rs", "secrets_below_a_root_are_not_for_tools"),
+    ("A33", "loggia-server/tests/push/egress.rs", "only_the_local_user_names_loopback"),
     ("A38", REFUSED, "malformed_requests_get_the_right_error"),
     ("A38", FLOODS, "malformed_frames_get_the_right_error"),
     ("A39", FLOODS, "size_and_depth_bombs_are_refused_and_leave_nothing"),
+    ("A39", BOUNDS, "messages_behind_a_turn_are_bounded_in_bytes"),
+    ("A39", BOUNDS, "a_regular_expression_holds_up_nobody"),
     ("A40", FLOODS, "slow_heads_and_silent_sockets_are_let_go"),
     ("A41", FLOODS, "floods_on_a_socket_end_that_socket_at_most"),
+    ("A41", IDENTITY, "another_user_cannot_use_up_the_connections"),
     ("A41", "loggia-server/tests/front_door/slow.rs", "http2_floods_end_their_own_connection"),
     ("A42", TOKENS, "secrets_and_tokens_are_written_down_nowhere"),
     ("A42", "loggia/tests/e2e/secrets.rs", "canaries_are_written_down_nowhere"),
@@ -59,12 +105,19 @@ const REFUSED: &str = "loggia/tests/e2e/refused.rs";
 const FLOODS: &str = "loggia/tests/e2e/floods.rs";
 const FAULTS: &str = "loggia/tests/e2e/served_faults.rs";
 const CROWD: &str = "loggia/tests/e2e/crowd.rs";
+const KILL: &str = "loggia/tests/e2e/kill.rs";
+const REPLIES: &str = "loggia/tests/e2e/replies.rs";
+const BOUNDS: &str = "loggia/tests/e2e/bounds.rs";
+const GRANTED: &str = "loggia/tests/e2e/granted.rs";
+const IDENTITY: &str = "loggia-server/tests/front_door/identity.rs";
+const FOREIGN: &str = "loggia-server/tests/push/foreign.rs";
 
-/// What the server has promised to stand.
+/// The promises and the attacks and faults that are covered. P11 waits for the sandbox.
 const PROMISED: &[&str] = &[
-    "A01", "A02", "A03", "A04", "A05", "A07", "A08", "A09", "A10", "A11", "A12", "A13", "A15",
-    "A16", "A17", "A18", "A38", "A39", "A40", "A41", "A42", "R06", "R07", "R08", "R09", "R10",
-    "R11", "R19", "R23", "R24", "R31", "R33",
+    "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P12", "P13", "A01", "A02", "A03",
+    "A04", "A05", "A07", "A08", "A09", "A10", "A11", "A12", "A13", "A15", "A16", "A17", "A18",
+    "A19", "A20", "A23", "A25", "A33", "A38", "A39", "A40", "A41", "A42", "R06", "R07", "R08",
+    "R09", "R10", "R11", "R19", "R23", "R24", "R31", "R33",
 ];
 
 #[test]
