@@ -183,3 +183,7 @@ fn answer(job: Job, result: Result<Done, StoreError>) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;
