@@ -177,8 +177,9 @@ async fn every_caller_of_a_failed_step_gets_the_store_error_and_readers_end() {
     assert!(handle.is_stopped(), "the old handle stays stopped");
 }
 
-/// Breaks the store while a tool runs; whoever opens the session next must not find it running.
-async fn check_running_tool(fault: Fault) {
+/// Breaks the store while a tool runs. The tool is stopped before the session can be opened again. Returns how its
+/// turn ended.
+async fn break_while_a_tool_runs(fault: Fault) -> TurnOutcome {
     let script = vec![
         Act::execute("make"),
         Act::note("running"),
@@ -197,22 +198,22 @@ async fn check_running_tool(fault: Fault) {
     let ended = reader.until(|event| matches!(event, Event::CallEnded { .. })).await;
     let Event::CallEnded { outcome, .. } = &ended.event else { panic!("{ended:?}") };
     assert_eq!(*outcome, CallOutcome::Failed { failure: CallFailure::interrupted() });
-    let TurnOutcome::Failed { message, .. } = reader.until_over().await else {
-        panic!("it failed")
-    };
-    assert!(message.starts_with("storage-full: "), "{message}");
+    let outcome = reader.until_over().await;
     client::prompt(&handle, "next").await.unwrap();
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);
+    outcome
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_append_stops_the_running_tool() {
-    check_running_tool(Fault::Fail(full())).await;
+    let outcome = break_while_a_tool_runs(Fault::Fail(full())).await;
+    let TurnOutcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
+    assert!(message.starts_with("storage-full: "), "{message}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_writer_stops_the_running_tool() {
-    check_running_tool(Fault::Panic).await;
+    assert_eq!(break_while_a_tool_runs(Fault::Panic).await, TurnOutcome::Interrupted);
 }
 
 #[tokio::test(start_paused = true)]

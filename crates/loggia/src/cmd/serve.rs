@@ -162,7 +162,7 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
     // Files that only the flags name.
     let found = exposed(&app.walls(&config)?, &app.workspace);
     if let Some(notice) = found.filter(|notice| told.as_ref() != Some(notice)) {
-        eprintln!("loggia: {notice}");
+        say(&notice);
     }
     loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
     Ok(config)

@@ -129,6 +129,6 @@ fn every_promise_has_a_test_and_every_test_is_there() {
         assert!(PROMISED.contains(number), "{number} is not promised");
         let path = format!("{}/../{file}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.contains(&format!("fn {test}()")), "{number}: {file} has no test {test}");
+        assert!(text.contains(&format!("fn {test}(")), "{number}: {file} has no test {test}");
     }
 }

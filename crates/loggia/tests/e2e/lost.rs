@@ -38,10 +38,13 @@ impl Pair {
         self.away.sees("trying again");
     }
 
+    /// Both screens show the other one: they are connected.
     fn start_again(&mut self) {
         let session = self.machine.sessions().remove(0);
         let arguments = ["--a2a-port", self.port.as_str(), "--session", &session];
         self.home = Screen::sized(&self.machine, &arguments, &[], SIZE);
+        self.home.sees("with TUI:laptop");
+        self.away.sees("with TUI:tui-");
     }
 
     fn prompts(&self, text: &str) -> usize {
@@ -75,7 +78,7 @@ fn a_key_pressed_without_a_connection_answers_nothing_later() {
 fn an_answer_under_way_when_the_connection_broke_is_not_sent_again() {
     let mut pair = Pair::new();
     pair.away.types("write a.txt: hi\r").sees(QUESTION).sees(ARMED);
-    pair.home.sees(QUESTION).signal(Signal::SIGSTOP);
+    pair.home.sees(QUESTION).freeze();
     pair.away.types("y\rx").sees("› x");
     pair.home.signal(Signal::SIGKILL).sees("code 137");
     pair.away.sees("trying again").sees("before your answer was confirmed: it is not sent again");
@@ -99,7 +102,7 @@ fn a_prompt_without_a_connection_stays_in_the_line_and_is_sent_once() {
     pair.away.sees_no("trying again").sees("› say later").types("\r").sees("\n\nlater").sees(READY);
     assert_eq!(pair.prompts("say later"), 1);
     // Under way when it broke: it is in the line again, and sent by the person alone.
-    pair.home.sees("\n\nlater").sees(READY).signal(Signal::SIGSTOP);
+    pair.home.sees("\n\nlater").sees(READY).freeze();
     pair.away.types("say once").sees("› say once").types("\r").sees_no("› say once");
     pair.home.signal(Signal::SIGKILL).sees("code 137");
     pair.away.sees("before your prompt was confirmed").sees("› say once");

@@ -214,6 +214,22 @@ impl Screen {
         self
     }
 
+    /// Stops the process, and waits until none of its threads runs any more.
+    pub fn freeze(&mut self) -> &mut Self {
+        self.signal(nix::sys::signal::Signal::SIGSTOP);
+        let threads = format!("/proc/{}/task", self.process());
+        let deadline = Instant::now() + PATIENCE;
+        let is_stopped = |thread: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))
+        };
+        while !std::fs::read_dir(&threads).unwrap().all(|thread| is_stopped(thread.unwrap())) {
+            assert!(Instant::now() < deadline, "it does not stop");
+            std::thread::yield_now();
+        }
+        self
+    }
+
     pub fn mouse_is_on(&self) -> bool {
         self.parser.screen().mouse_protocol_mode() != vt100::MouseProtocolMode::None
     }

@@ -131,12 +131,15 @@ fn an_empty_line_and_a_line_too_many_grant_nothing() {
 fn always_is_remembered_for_the_session_and_the_project() {
     let machine = Machine::new();
     let mut person = Person::sits_at(&machine, &["run", "run echo one\nrun echo one"], &[]);
-    person.sees("Allow Loggia to").sees("Allow command `echo one` for this session").types("a\n");
+    person
+        .sees("Allow Loggia to")
+        .sees("Allow command `echo one` in this directory for this session")
+        .types("a\n");
     // The second one is not asked.
     assert_eq!(person.leaves().0, 0);
 
     let mut person = Person::sits_at(&machine, &["run", "run echo two"], &[]);
-    person.sees("Allow command `echo two` always in this project").sees("> ").types("p\n");
+    person.sees("Allow command `echo two` always in this directory").sees("> ").types("p\n");
     assert_eq!(person.leaves().0, 0);
     // Another session, nobody to ask: the project remembers.
     assert_eq!(machine.run(&["run", "run echo two"]).code, 0);
