@@ -106,14 +106,11 @@ impl Charge {
     }
 
     pub fn set(&mut self, session: &Session) {
-        let now = || session.held().filter(|(_, bytes)| *bytes > 0);
-        let same = |((by, bytes), known): ((Option<&Arc<str>>, usize), &(Principal, usize))| {
-            (by, bytes) == (known.0.as_ref(), known.1)
-        };
-        if now().count() == self.held.len() && now().zip(&self.held).all(same) {
+        let held = session.held().filter(|(_, bytes)| *bytes > 0);
+        let fresh: Vec<_> = held.map(|(by, bytes)| (by.cloned(), bytes)).collect();
+        if fresh == self.held {
             return;
         }
-        let fresh: Vec<_> = now().map(|(by, bytes)| (by.cloned(), bytes)).collect();
         let before = std::mem::replace(&mut self.held, fresh);
         let mut held = self.backlog.held();
         self.held.iter().for_each(|(by, bytes)| held.add(by, *bytes));
@@ -136,11 +133,11 @@ mod tests {
     fn each_principal_has_a_share_and_the_process_its_own() {
         let backlog = Backlog::new(BacklogLimits { share: 10, all: 15 });
         let (ann, bob) = (Some(Arc::from("ann")), Some(Arc::from("bob")));
-        let first = backlog.reserve(&ann, 10).ok().expect("a share");
+        let first = backlog.reserve(&ann, 10).expect("a share");
         assert_eq!(backlog.reserve(&ann, 1).err(), Some(QueueBound::ShareBytes));
         assert_eq!(backlog.reserve(&bob, 6).err(), Some(QueueBound::Bytes));
-        let second = backlog.reserve(&bob, 5).ok().expect("what is left");
-        let own = backlog.reserve(&None, 10).ok().expect("beside what clients hold");
+        let second = backlog.reserve(&bob, 5).expect("what is left");
+        let own = backlog.reserve(&None, 10).expect("beside what clients hold");
         assert_eq!(backlog.reserve(&None, 1).err(), Some(QueueBound::ShareBytes));
         drop((first, second, own));
         let held = backlog.held();
@@ -151,7 +148,7 @@ mod tests {
     fn a_prompt_larger_than_a_share_is_taken_alone() {
         let backlog = Backlog::new(BacklogLimits { share: 10, all: 15 });
         let ann = Some(Arc::from("ann"));
-        let large = backlog.reserve(&ann, 40).ok().expect("nothing else is held");
+        let large = backlog.reserve(&ann, 40).expect("nothing else is held");
         assert_eq!(backlog.reserve(&ann, 1).err(), Some(QueueBound::ShareBytes));
         drop(large);
         assert!(backlog.reserve(&ann, 1).is_ok());

@@ -112,7 +112,7 @@ fn run(
             Some(arguments) => text(&arguments.join(" "), pattern, depth + 1),
             None => Some(Denial::Possible),
         },
-        "." | "source" => arguments.first().and_then(|file| script_file(file)),
+        "." | "source" => arguments.first().and_then(script_file),
         "find" | "xargs" if by == By::Replacing => Some(Denial::Possible),
         "find" => find(arguments, pattern, depth),
         "xargs" => xargs(arguments, pattern, depth),

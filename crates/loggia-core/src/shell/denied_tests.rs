@@ -313,7 +313,7 @@ fn no_line_takes_long() {
         let begun = std::time::Instant::now();
         let _ = denies(&line, &rule);
         let _ = denies(&line, &pattern("git push *"));
-        assert!(begun.elapsed().as_secs() < 20, "{}", &line[..40]);
+        assert!(begun.elapsed().as_secs() < 20, "{}", line.get(..40).unwrap_or(&line));
     }
 }
 
