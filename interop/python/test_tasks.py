@@ -119,7 +119,7 @@ async def nobody_is_asked():
     c = await elsewhere(client)
     task = c._create_task(saying('write asked.txt: hi'))
     done = await elsewhere(c._send_task, task)
-    equal(done.status.state, TaskState.COMPLETED)
+    equal(done.status.state, TaskState.FAILED)
     said = done.message['content']['text']
     equal('asked.txt: it needs an approval' in said, True)
     equal((WORKSPACE / 'asked.txt').exists(), False)

@@ -211,10 +211,6 @@ fn left_out(
     match read {
         Ok(found) => Ok(found),
         Err(StoreError::Unknown(_)) => Ok(Vec::new()),
-        Err(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
-            tracing::error!(%error, "a session is left out of a list");
-            Ok(Vec::new())
-        }
         Err(error) => Err(hub_error(HubError::Store(error))),
     }
 }

@@ -140,7 +140,7 @@ impl Server {
         // One that may ask would keep those behind it waiting.
         let shares = self.is_many() && run.settings.is_none() && !command.may_ask();
         let wanted = run.session.or_else(|| shares.then(|| CONTEXT.into()));
-        let prompt = Box::new(prompt_of(&command, wanted, run.settings));
+        let prompt = Box::new(prompt_of(&command, view, wanted, run.settings));
         let passed = match self.look(prompt, view, caller).await? {
             Looked::Passed(passed) => passed,
             Looked::Rejected { reason, .. } if view == View::SDLC => {
@@ -259,13 +259,14 @@ impl Server {
 /// A command as the message that it becomes.
 fn prompt_of(
     command: &Slash,
+    view: View,
     session: Option<SessionId>,
     settings: Option<AgentSettings>,
 ) -> Prompt {
     Prompt {
         session,
         task: TaskChoice::New,
-        content: Content::text(command.to_string()),
+        content: Content { profile: view.profile(), ..Content::text(command.to_string()) },
         settings,
         delivery: Delivery::AtOnce,
         push: None,

@@ -501,12 +501,11 @@ pub(crate) fn hub_error(error: HubError) -> WireError {
             tracing::error!(%error, "storage");
             Condition::StorageFull.into()
         }
-        HubError::Store(
-            error @ (StoreError::Corrupt { .. }
-            | StoreError::Damaged { .. }
-            | StoreError::Newer { .. }
-            | StoreError::Io(_)),
-        ) => {
+        HubError::Store(error @ (StoreError::Corrupt { .. } | StoreError::Damaged { .. })) => {
+            tracing::error!(%error, "storage");
+            Condition::StorageDamaged.into()
+        }
+        HubError::Store(error @ (StoreError::Newer { .. } | StoreError::Io(_))) => {
             tracing::error!(%error, "storage");
             Condition::Storage.into()
         }

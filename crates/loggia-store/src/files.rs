@@ -50,8 +50,20 @@ pub fn describe(error: rusqlite::Error, path: &Path) -> StoreError {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StoreError::Damaged { file, detail: error.to_string() }
         }
+        // SQLite cannot make its own files there, and says no more than that it failed.
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if is_full(path) => {
+            StoreError::Full { file }
+        }
         _ => StoreError::Io(format!("{file}: {error}")),
     }
+}
+
+/// Whether the disk has no room for the files that SQLite makes beside a database.
+fn is_full(path: &Path) -> bool {
+    const NEEDED: u64 = 64 * 1024;
+    let directory = path.parent().unwrap_or(path);
+    nix::sys::statvfs::statvfs(directory)
+        .is_ok_and(|disk| disk.blocks_available() * disk.fragment_size() < NEEDED)
 }
 
 pub fn io(path: &Path, error: &std::io::Error) -> StoreError {

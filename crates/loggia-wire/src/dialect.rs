@@ -110,6 +110,11 @@ impl View {
         let [a, b, c, d, e, f] = View::A2A;
         [a, b, c, d, e, f, View::SDLC, View::CODER, View::LEGACY]
     };
+
+    /// How the log remembers that a task was begun with the extension.
+    pub fn profile(self) -> Option<String> {
+        (self.extension == Extension::On).then(|| crate::devtool::PROFILE.to_owned())
+    }
 }
 
 /// The dialect a method of JSON-RPC belongs to, or None for a method nobody knows.

@@ -105,7 +105,7 @@ pub enum Answers {
     Maybe,
     /// The client says that it is a prompt.
     Never,
-    /// The task takes no further prompt.
+    /// The client says that it is no prompt, or the task takes no further one.
     Only,
 }
 

@@ -77,10 +77,14 @@ pub enum Condition {
     TooManyStreams,
     #[error("The session is being restarted: try again in a moment")]
     Restarting,
-    #[error("The log can not be written: nothing was changed")]
+    #[error("The log cannot be read or written: nothing was changed")]
     Storage,
     #[error("The disk is full: nothing was changed, and nothing is taken until there is room")]
     StorageFull,
+    #[error(
+        "The log of a session is damaged and cannot be read: the server's own log names the file and the event"
+    )]
+    StorageDamaged,
     #[error("Authentication is required")]
     Unauthenticated,
     #[error("Not permitted: {0}")]
@@ -360,6 +364,7 @@ fn condition_row(condition: &Condition) -> Row {
         Condition::Restarting => own(INTERNAL, "restarting", 503),
         Condition::Storage => own(INTERNAL, "storage", 500),
         Condition::StorageFull => own(INTERNAL, "storage-full", 507),
+        Condition::StorageDamaged => own(INTERNAL, "storage-damaged", 500),
         Condition::Unauthenticated => own(NOT_PERMITTED, "unauthenticated", 401),
         Condition::Forbidden(Forbidden::ToolDescendant) => {
             own(NOT_PERMITTED, "tool-descendant", 403)

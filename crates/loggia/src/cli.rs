@@ -22,7 +22,7 @@ use crate::cmd;
   loggia attach localhost:1234                       that session, in another terminal
   loggia doctor                                      what works on this machine
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask,
+Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask, 4 refused,
 130 interrupted, 141 output closed, 143 terminated. More in docs/configuration.md."
 )]
 pub struct Cli {

@@ -87,7 +87,11 @@ impl App {
     pub fn start_logging(&self, screen: bool, debug: bool) -> anyhow::Result<()> {
         let debug = debug.then_some("warn,loggia=debug");
         let Some(filter) = self.environment.get("LOGGIA_LOG").or(debug) else { return Ok(()) };
-        let mut filter = tracing_subscriber::EnvFilter::new(filter);
+        // A narrower directive would win over ours.
+        let is_wordy =
+            |directive: &&str| WORDY.iter().any(|target| directive.trim().starts_with(target));
+        let asked: Vec<&str> = filter.split(',').filter(|directive| !is_wordy(directive)).collect();
+        let mut filter = tracing_subscriber::EnvFilter::new(asked.join(","));
         for target in WORDY {
             filter = filter.add_directive(format!("{target}=warn").parse()?);
         }

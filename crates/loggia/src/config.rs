@@ -306,11 +306,16 @@ pub fn user_file(environment: &Environment, paths: &Paths) -> Result<UserFile, C
 }
 
 fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(), ConfigError> {
-    let entries = project_settings(workspace)?;
-    if entries.is_empty() {
-        return Ok(());
-    }
     let path = workspace.join(PROJECT_FILE);
+    let entries = match project_settings(workspace) {
+        Ok(entries) if entries.is_empty() => return Ok(()),
+        Ok(entries) => entries,
+        Err(error) if Trust::new(paths).is_trusted(workspace)? => return Err(error),
+        Err(error) => {
+            draft.note_untrusted(&path, Vec::new(), Vec::new(), vec![error.to_string()]);
+            return Ok(());
+        }
+    };
     let trusted = Trust::new(paths).is_trusted(workspace)?;
     let (mut need_trust, mut unknown_keys, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for Entry { line, written, found } in entries {

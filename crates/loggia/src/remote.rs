@@ -70,6 +70,9 @@ pub enum AttachError {
     Unreachable { url: String, why: String },
     #[error("{url} refused ({status}): {hint}")]
     Refused { url: String, status: u16, hint: &'static str },
+    /// The server gave no token, and says why.
+    #[error("not let in ({status}): {why}")]
+    NotLetIn { status: u16, why: String },
     #[error("{0}")]
     Failed(String),
 }
@@ -411,11 +414,18 @@ impl Link {
                 && self.address.registered.is_some()
             {
                 let renewed = tokio::select! {
-                    renewed = self.address.renew() => renewed.is_ok(),
+                    renewed = self.address.renew() => renewed,
                     () = refuse(&mut self.wanted) => return None,
                 };
-                if renewed {
-                    continue;
+                match renewed {
+                    Ok(()) => continue,
+                    // Revoked or expired. Asking again would only count as guessing.
+                    Err(AttachError::NotLetIn { status: 400 | 401 | 403, why }) => {
+                        let why = format!("this device is no longer let in ({why})");
+                        self.trouble.send_replace(why);
+                        return None;
+                    }
+                    Err(_) => {}
                 }
             }
             // A token taken back reads differently from a server that is not there.

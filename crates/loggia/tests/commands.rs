@@ -32,7 +32,7 @@ impl Machine {
         self.root.path().canonicalize().unwrap().join("workspace")
     }
 
-    fn write(&self, name: &str, text: &str) {
+    fn write(&self, name: &str, text: impl AsRef<[u8]>) {
         fs::write(self.root.path().join(name), text).unwrap();
     }
 
@@ -116,6 +116,14 @@ fn a_bad_value_of_a_project_that_is_not_trusted_is_a_notice() {
         assert!(ran.err.contains("config.toml:1: "), "{line}: {}", ran.err);
         let trusted = machine.run(&["trust"]);
         assert_eq!(trusted.code, 2, "{line}: what cannot be understood is not agreed to");
+    }
+    for unreadable in ["mode = 'plan".as_bytes(), b"mode = '\xff'"] {
+        let machine = Machine::new();
+        machine.write("workspace/.loggia/config.toml", unreadable);
+        let ran = machine.run(&["run", "say hi"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.err.contains("config.toml:1: this is not valid"), "{}", ran.err);
+        assert_eq!(machine.run(&["trust"]).code, 2);
     }
 }
 

@@ -16,6 +16,7 @@ use loggia_session::Permit;
 use rustix::fs::FileType;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::glob::{self, RESULT_BYTES, RESULTS, WALK_TIME, full_path, remarks, walk_limits};
@@ -27,7 +28,9 @@ use crate::workspace::{WalkEnd, Walked, Workspace, WorkspaceErrorKind, shown};
 /// A longer line is not searched: it is no text that people wrote.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;
 /// Of a pattern, and of what it is compiled to: what people write is far below both.
-const LONGEST_PATTERN: usize = 16 * 1024;
+const LONGEST_PATTERN: usize = 4 * 1024;
+/// Searches of all sessions at a time. A pattern takes many times its own size while it is compiled.
+static SEARCHES: Semaphore = Semaphore::const_new(4);
 const COMPILED: usize = 4 * 1024 * 1024;
 /// Of a line that is shown; the match stays visible.
 const SHOWN_LINE: usize = 400;
@@ -73,6 +76,7 @@ impl Tool for SearchFileContent {
             let input: Input = input::read(FIELDS, input)?;
             let place = workspace.locate(input.path.as_deref().unwrap_or("."))?;
             let title = format!("search for {} in {place}", shown(&input.pattern));
+            let _place = SEARCHES.acquire().await;
             blocking(move || {
                 matcher(&input.pattern)?;
                 included(input.include.as_deref())
@@ -90,6 +94,7 @@ impl Tool for SearchFileContent {
         Box::pin(async move {
             let input: Input = input::read(FIELDS, permit.input())?;
             let (workspace, stop) = (Arc::clone(workspace), permit.stop().clone());
+            let _place = SEARCHES.acquire().await;
             let text = reading(permit.stop(), move || {
                 let path = input.path.as_deref().unwrap_or(".");
                 search(&workspace, &input.pattern, path, input.include.as_deref(), stop)

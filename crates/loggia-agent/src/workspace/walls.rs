@@ -47,15 +47,15 @@ impl Walls {
         self.below.is_empty()
     }
 
-    /// Whether this is another name (a hard link) of a file that is one of them.
+    /// Whether this file is one of them under another name: a hard link, or where a link to a secret leads by now (a
+    /// certificate that was renewed).
     pub(super) fn is_one(&self, opened: impl AsFd) -> bool {
         let Ok(stat) = fstat(opened) else { return false };
-        let named_twice = FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_nlink > 1;
         let same = |wall: &PathBuf| {
             let known = statat(CWD, wall, AtFlags::empty());
             known.is_ok_and(|known| (known.st_dev, known.st_ino) == (stat.st_dev, stat.st_ino))
         };
-        named_twice && self.all.iter().any(same)
+        FileType::from_raw_mode(stat.st_mode).is_file() && self.all.iter().any(same)
     }
 }
 

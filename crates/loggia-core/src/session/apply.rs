@@ -59,6 +59,10 @@ impl Session {
                     .entry(task.clone())
                     .or_insert_with(|| KnownTask::new(seq, content.profile.clone()));
                 known.waiting += 1;
+                // A message after the turn that asked: the task has moved on.
+                if self.turn.as_ref().is_none_or(|turn| turn.task != *task) {
+                    known.last_question = None;
+                }
                 self.queue.push_back(Queued {
                     accepted: envelope.seq,
                     prompt: prompt.clone(),
@@ -113,9 +117,6 @@ impl Session {
                     calls: Vec::new(),
                     refused: None,
                 });
-                if let Some(known) = self.tasks.get_mut(task) {
-                    known.last_question = None;
-                }
             }
             Event::TurnEnded { outcome, .. } => {
                 if let Some(turn) = self.turn.take() {

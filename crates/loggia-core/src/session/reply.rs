@@ -112,7 +112,8 @@ impl Session {
         // A question to the user takes any words. Behind the end of its turn, a task that can be continued takes
         // other words than a choice as its next prompt.
         let by_choice = Details::Generic { text: String::new() };
-        let continues = !running && matches!(reply.task, TaskChoice::Reopen(_));
+        let may_prompt = reply.otherwise != Otherwise::Refused;
+        let continues = !running && may_prompt && matches!(reply.task, TaskChoice::Reopen(_));
         let details = if continues { &by_choice } else { &closed.details };
         let (choice, edit) = words_to_choice(text, &closed.choices, details)?;
         Some(InWords { call: call.clone(), choice, edit })

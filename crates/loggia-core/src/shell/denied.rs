@@ -71,6 +71,9 @@ fn worst(found: impl Iterator<Item = Option<Denial>>) -> Option<Denial> {
 fn simple(command: &Simple, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
     let Simple { assignments, words, input } = command;
     let values = assignments.iter().filter_map(Word::known);
+    if words.iter().chain(assignments).any(names_a_command) {
+        return Some(Denial::Possible);
+    }
     let assigned = worst(values.map(|value| expanded(&value, pattern, depth)));
     let texts = words.iter().chain(assignments).chain(input).filter_map(Word::known);
     let named = texts.into_iter().any(|text| mentions(&text, pattern));
@@ -79,6 +82,13 @@ fn simple(command: &Simple, pattern: &CommandPattern, depth: usize) -> Option<De
         return Some(Denial::Named);
     }
     assigned.max(run(words, input.as_ref(), By::Shell, pattern, depth))
+}
+
+/// Whether it puts a command under another name, in one of bash's tables of commands.
+fn names_a_command(word: &Word) -> bool {
+    let tables = ["BASH_CMDS", "BASH_ALIASES"];
+    let named = |text: &str| tables.iter().any(|table| text.starts_with(table));
+    matches!(word.pieces.first(), Some(Piece::Text(text)) if named(text))
 }
 
 /// How the words came to be run.
@@ -113,6 +123,12 @@ fn run(
             None => Some(Denial::Possible),
         },
         "." | "source" => arguments.first().and_then(script_file),
+        // `-c alias.NAME=…`: whatever it stands for.
+        "git"
+            if arguments.iter().filter_map(Word::known).any(|word| word.starts_with("alias.")) =>
+        {
+            Some(Denial::Possible)
+        }
         "find" | "xargs" if by == By::Replacing => Some(Denial::Possible),
         "find" => find(arguments, pattern, depth),
         "xargs" => xargs(arguments, pattern, depth),

@@ -114,7 +114,8 @@ fn host(url: &Url, private: &Private) -> Result<Host, &'static str> {
             Ok(Host::Address(address))
         }
         Ok(_) => Err("it is no public address"),
-        Err(_) if text == LOOPBACK_NAME => Ok(Host::Loopback),
+        // A name may end in the dot of the root.
+        Err(_) if text.trim_end_matches('.') == LOOPBACK_NAME => Ok(Host::Loopback),
         Err(_) => Ok(Host::Name(text.to_owned())),
     }
 }

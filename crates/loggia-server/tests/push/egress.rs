@@ -78,7 +78,9 @@ async fn only_the_local_user_names_loopback() {
     let strict = stage(&[]);
     let port = webhook.port;
     let mut urls = vec![webhook.url()];
-    for host in ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "2130706433", "0x7f.1"] {
+    for host in
+        ["localhost", "localhost.", "127.0.0.1", "127.9.9.9", "[::1]", "2130706433", "0x7f.1"]
+    {
         urls.push(format!("http://{host}:{port}/"));
         urls.push(format!("https://{host}:{port}/"));
     }

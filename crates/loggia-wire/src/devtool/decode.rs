@@ -83,10 +83,12 @@ pub(crate) fn confirmation(
         Some(approval) => Question::Both { approval: ApprovalId::from(approval.as_str()), call },
         None => Question::Call(call),
     };
+    let choice = ChoiceId::from(choice);
     Ok(Confirmation {
         to,
-        choice: ChoiceId::from(choice),
-        edit: edit(&fields)?,
+        // A refusal changes nothing, whatever else it carries.
+        edit: if choice.proceeds() { edit(&fields)? } else { None },
+        choice,
         digest: named("details_digest", "detailsDigest")?,
     })
 }
@@ -143,8 +145,8 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     Ok(None)
 }
 
-/// Whether the sender says that a message is a prompt: `"prompt": true` under the extension's name. Without it, the
-/// words of a message to a task may be an answer.
+/// Whether the sender says that a message is a prompt (`"prompt": true` under the extension's name) or an answer
+/// (`false`). Without it, the words of a message to a task may be an answer.
 pub(crate) fn answers(at: &str, metadata: Option<&Value>) -> Read<Answers> {
     let Some(metadata) = metadata else { return Ok(Answers::Maybe) };
     let fields = Fields::of(at, metadata)?;
@@ -152,7 +154,8 @@ pub(crate) fn answers(at: &str, metadata: Option<&Value>) -> Read<Answers> {
     let Some(keyed) = keyed.filter(|keyed| keyed.is_object()) else { return Ok(Answers::Maybe) };
     match Fields::of(format!("{at}.settings"), keyed)?.flag("prompt")? {
         Some(true) => Ok(Answers::Never),
-        Some(false) | None => Ok(Answers::Maybe),
+        Some(false) => Ok(Answers::Only),
+        None => Ok(Answers::Maybe),
     }
 }
 

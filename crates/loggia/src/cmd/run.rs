@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use futures::StreamExt;
 use loggia_core::{
-    Access, ApprovalId, CallId, ChoiceId, Command, Content, Edit, Envelope, Event, Mode, Origin,
-    PromptId, Question, Refusal, Seq, Session, Surface, TurnId, TurnOutcome, Verdict,
+    Access, ApprovalId, CallId, ChoiceId, Command, Content, Details, Edit, Envelope, Event, Mode,
+    Origin, PromptId, Question, Refusal, Seq, Session, Surface, TurnId, TurnOutcome, Verdict,
 };
 use loggia_session::{LocalClient, SessionClient, SessionHandle, SubmitError};
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::by_hand::{GO_ON, only_by_hand};
 use crate::cli::{Approve, RunArgs};
 use crate::compose::{self, App};
-use crate::config::Flags;
+use crate::config::{self, Flags};
 use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, REFUSED, TERMINATED, Usage};
 use crate::style::{one_line, say};
 pub(super) use ask::edit_text;
@@ -36,13 +36,17 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     if resumes {
         only_by_hand(GO_ON)?;
     }
-    // What passes is the person's to choose. A call gets what the configuration says.
-    if matches!(args.approve, Some(Approve::Edits | Approve::All)) {
-        only_by_hand("choose what passes without a question")?;
-    }
     let prompt = read_prompt(&args.prompt, resumes)?;
     let mode = args.approve.and_then(mode_of);
     let loaded = app.load_config(&Flags { model: args.model.clone(), mode })?;
+    // What passes is the person's to choose. A call gets what the configuration files say.
+    let chosen = matches!(
+        loaded.origins.get("mode"),
+        Some(config::Origin::Flag(_) | config::Origin::Variable(_))
+    );
+    if chosen && loaded.config.mode.freedom() > Mode::Ask.freedom() {
+        only_by_hand("choose what passes without a question")?;
+    }
     loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)
         .map_err(|error| Usage(error.to_string()))?;
     let store = app.open_store()?;
@@ -338,10 +342,15 @@ impl Watch<'_> {
             return Ok(None);
         }
         let (title, session) = (one_line(&first.title), self.printer.session().as_str());
+        let details = self.printer.call(&first.call).map(|shown| &shown.details);
+        let flags = match details {
+            Some(Details::Edit(diff)) if !diff.protected => "--approve edits or --approve all",
+            _ => "--approve all",
+        };
         say(&format!(
             "approval needed to {title}, and there is no terminal to ask on.\n\
              It was not done, and the question stays open. Allow it beforehand with\n\
-             --approve edits or --approve all, or go on in a terminal:\n\
+             {flags}, or answer it in a terminal:\n\
              loggia run --session {}",
             one_line(session)
         ));

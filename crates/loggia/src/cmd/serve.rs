@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use loggia_core::{AgentName, Mode, Origin, Settings, Surface};
+use loggia_core::{AgentName, Mode, Origin, Session, SessionId, Settings, Surface};
 use loggia_server::auth::{
     AuthOptions, Authenticator, Code, OAuth, SampleClient, Scopes, TokenFile,
 };
@@ -20,7 +20,7 @@ use loggia_server::serve::{
     self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped, Tls, TlsError, TlsFiles,
 };
 use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
-use loggia_session::{Hub, SessionHandle, StoreError};
+use loggia_session::{Hub, SessionHandle, StoreError, hub};
 use loggia_store::SqliteStore;
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, GrpcUrls, Skill};
@@ -349,11 +349,23 @@ impl Setup {
         let (listed, damage) = self.store.list_readable(usize::MAX).await?;
         damage.iter().for_each(|damage| say(&damage.to_string()));
         for busy in listed.iter().filter(|listed| listed.summary.busy) {
+            if busy.summary.waiting_for_answer && self.is_for_a_terminal(&busy.session).await {
+                continue;
+            }
             if let Err(error) = self.hub.open(&busy.session).await {
                 say(&error.to_string());
             }
         }
         Ok(())
+    }
+
+    /// Whether a question waits for a person at a terminal: in a session that no client of a server opened, and
+    /// without a time-out. Opened here, it would keep the terminal out, and no client could answer it.
+    async fn is_for_a_terminal(&self, id: &SessionId) -> bool {
+        let mut session = Session::default();
+        let folded = hub::fold(&*self.store, id, |envelope| session.apply(envelope)).await;
+        let opened = session.opened().filter(|_| folded.is_ok());
+        opened.is_some_and(|opened| opened.principal.is_none() && opened.settings.timeout.is_none())
     }
 
     async fn session(&self, wanted: Option<String>, app: &App) -> anyhow::Result<SessionHandle> {

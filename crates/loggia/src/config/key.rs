@@ -293,7 +293,7 @@ fn read_allowed(text: &str) -> Result<Setting, String> {
     let pattern = CommandPattern::parse(text).map_err(|reason| {
         format!(
             "`{}` cannot be a rule: {reason}; write one plain command such as `git status`, or \
-             `git log *` for any further words",
+             `cargo test *` for any further words",
             shortened(text)
         )
     })?;

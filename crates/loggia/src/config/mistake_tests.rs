@@ -100,14 +100,14 @@ fn mistakes_name_their_place_and_a_next_step() {
             "[commands]\nallow = [\n  'ls',\n  'git status; rm -rf ~']",
             4,
             "commands.allow: `git status; rm -rf ~` cannot be a rule: it uses an expansion; write \
-             one plain command such as `git status`, or `git log *` for any further words",
+             one plain command such as `git status`, or `cargo test *` for any further words",
         ),
         (
             "[commands]\nallow = ['sudo *']",
             2,
             "commands.allow: `sudo *` cannot be a rule: it starts with a command that changes the \
              shell or runs other commands; write one plain command such as `git status`, or \
-             `git log *` for any further words",
+             `cargo test *` for any further words",
         ),
         (
             "[commands]\ndeny = ['rm $HOME']",

@@ -107,7 +107,7 @@ fn refused(status: StatusCode, body: &[u8]) -> AttachError {
         },
         Err(_) => "that is no Loggia, or an old one".to_owned(),
     };
-    AttachError::Failed(format!("not let in ({}): {why}", status.as_u16()))
+    AttachError::NotLetIn { status: status.as_u16(), why }
 }
 
 /// What this machine is called.

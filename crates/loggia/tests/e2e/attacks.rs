@@ -261,6 +261,7 @@ fn a_command_is_known_by_its_parents() {
         format!("{clean} {program} serve --port 0"),
         format!("{clean} {program} --a2a-port 0"),
         format!("{clean} {program} run --approve all 'write all.txt: x'"),
+        format!("{clean} LOGGIA_MODE=all {program} run 'write all.txt: x'"),
         format!("{clean} {program} sessions delete none"),
         format!("{clean} {program} approvals revoke none"),
         format!("{clean} {program} attach localhost:1"),
@@ -274,7 +275,7 @@ fn a_command_is_known_by_its_parents() {
         script += &format!("({attempt}) </dev/null; echo ended $?\n");
     }
     let asks = format!("{clean} {program} run \"write pty.txt: x\"");
-    script += &format!("yes p | script -qec '{asks}' /dev/null; echo asked $?\n");
+    script += &format!("printf 'p\\np\\n' | script -qec '{asks}' /dev/null; echo asked $?\n");
     machine.write("steal.sh", &script);
     let ran = machine.run(&["run", "--approve", "all", "run timeout 100 bash steal.sh 2>&1"]);
     let said = format!("{}{}", ran.out, ran.err);

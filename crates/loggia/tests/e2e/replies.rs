@@ -192,6 +192,54 @@ async fn a_prompt_can_be_said_to_be_one() {
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
 }
 
+/// A prompt that waited in the same task makes no prompt of a late word. A client can also say that its words are an
+/// answer and nothing else: then they never become a prompt, however late they are.
+#[tokio::test]
+async fn a_late_word_is_late_while_the_next_prompt_of_its_task_runs() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let first = served.stream(served.tool_stream(text_message("write a.txt: x")), usize::MAX).await;
+    let (task, call) = asked(&first);
+    let mut next = to_task(&task, "wait 10m");
+    next["metadata"] = json!({ EXTENSION: { "prompt": true } });
+    served.call("message/send", json!({ "message": next })).await;
+    let mut watch = served.socket("").await;
+    let answer = json!({ "message": confirmation(&task, &call, "proceed_once") });
+    watch.send(1, "message/send", answer).await;
+    watch.until(|value| value["id"] == 1).await;
+    let next_runs = |value: &Value| {
+        let event = &value["params"]["event"];
+        event["status"]["state"] == "working" && machine.read("a.txt").is_some()
+    };
+    watch.until(next_runs).await;
+    for name in ["?name=ann", "?name=bob"] {
+        let mut socket = served.socket(name).await;
+        socket.send(1, "message/send", json!({ "message": to_task(&task, "no") })).await;
+        let told = socket.until(|value| value["id"] == 1).await;
+        assert!(is_late(&told), "{told}");
+    }
+    assert_eq!(prompts(&machine), 2);
+}
+
+#[tokio::test]
+async fn words_that_are_said_to_be_an_answer_are_never_a_prompt() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let question = text_message("ask Which file?\nsay took {answer}");
+    let first = served.stream(served.tool_stream(question), usize::MAX).await;
+    let (task, _) = asked(&first);
+    let mut answer = to_task(&task, "a.txt");
+    answer["metadata"] = json!({ EXTENSION: { "prompt": false } });
+    let told = served.stream(served.tool_stream(answer.clone()), usize::MAX).await;
+    assert!(told.iter().any(|event| event.response.to_string().contains("took a.txt")), "{told:?}");
+    answer["parts"][0]["text"] = "run touch LATE".into();
+    let mut socket = served.socket("?name=bob").await;
+    socket.send(1, "message/send", json!({ "message": answer })).await;
+    let late = socket.until(|value| value["id"] == 1).await;
+    assert_eq!(late["error"]["data"]["reason"], "already-answered", "{late}");
+    assert_eq!(prompts(&machine), 1);
+}
+
 /// A question that nobody can answer any more takes no word either.
 #[tokio::test]
 async fn a_word_to_a_withdrawn_question_is_refused() {
@@ -212,12 +260,18 @@ async fn a_cancellation_with_an_edit_cancels() {
     let served = Served::shared(&machine, &[]);
     let first = served.stream(served.tool_stream(text_message("write a.txt: x")), usize::MAX).await;
     let (task, call) = asked(&first);
-    let mut answer = confirmation(&task, &call, "cancel");
-    answer["parts"][0]["data"]["file_details"] = json!({ "new_content": "y\n" });
-    let told = served.stream(served.tool_stream(answer), usize::MAX).await;
-    let told: Vec<String> = told.iter().map(|event| short(&event.response["result"])).collect();
-    assert_eq!(told[0], "TOOL_CALL_UPDATE CANCELLED", "{told:?}");
-    assert_eq!(machine.read("a.txt"), None);
+    let cancel = async |task: &Value, call: &Value, details: Value| {
+        let mut answer = confirmation(task, call, "cancel");
+        answer["parts"][0]["data"]["file_details"] = details;
+        let told = served.stream(served.tool_stream(answer), usize::MAX).await;
+        let told: Vec<String> = told.iter().map(|event| short(&event.response["result"])).collect();
+        assert_eq!(told[0], "TOOL_CALL_UPDATE CANCELLED", "{told:?}");
+        assert_eq!(machine.read("a.txt"), None);
+    };
+    cancel(&task, &call, json!({ "new_content": "y\n" })).await;
+    let again = served.stream(served.tool_stream(text_message("write a.txt: x")), usize::MAX).await;
+    let (task, call) = asked(&again);
+    cancel(&task, &call, json!({})).await;
 }
 
 /// S1's step 7 begins with EXECUTING, and what runs is what the person made of it.

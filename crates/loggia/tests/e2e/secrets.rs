@@ -43,7 +43,9 @@ async fn canaries_are_written_down_nowhere() {
     let arguments =
         ["serve", "--port", "0", "--approve", "all", "--require-token", "--token-file", &tokens];
     let mut command = with_keys(machine.command(&arguments));
-    command.env("LOGGIA_LOG", "trace").stderr(File::create(&log).unwrap());
+    command
+        .env("LOGGIA_LOG", "trace,tungstenite::protocol=trace")
+        .stderr(File::create(&log).unwrap());
     let served = Served::spawn(command);
     let token = ann.token(&served).await;
 

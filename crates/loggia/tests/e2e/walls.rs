@@ -155,3 +155,27 @@ async fn secrets_below_a_root_are_not_for_tools() {
     let said = std::fs::read_to_string(said).unwrap();
     assert!(said.contains("secrets/tokens"), "{said}");
 }
+
+/// Certificates are renewed by turning a link: the key that it leads to by now is closed, too.
+#[tokio::test]
+async fn a_secret_that_was_replaced_through_a_link_is_closed() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let machine = Machine::new();
+    for name in ["first", "second"] {
+        let path = machine.write(name, "bob:0123456789abcdef0123456789abcdef\n");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let link = machine.file("credential");
+    symlink("first", &link).unwrap();
+    let configured = format!("credentials = ['git.example.org={}']\n", link.display());
+    machine.configure(&format!("[server.clones]\n{configured}"));
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    std::fs::remove_file(&link).unwrap();
+    symlink("second", &link).unwrap();
+    for prompt in ["read credential", "read second", "search 0123456789"] {
+        let params =
+            json!({ "message": text_message(prompt), "configuration": { "blocking": true } });
+        let answer = served.call("message/send", params).await.to_string();
+        assert!(!answer.contains("abcdef0123456789abcdef"), "{prompt}: {answer}");
+    }
+}

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 
 use loggia_core::{
-    CallId, CallOutcome, Details, Envelope, Event, Level, SessionId, StepState, TurnOutcome, Usage,
+    CallId, CallOutcome, Details, Envelope, Event, Level, MessageId, SessionId, StepState,
+    TurnOutcome, Usage,
 };
 use serde_json::{Value, json};
 
@@ -40,7 +41,10 @@ pub struct Printer {
     open: HashMap<CallId, Shown>,
     /// The text so far did not end with a newline.
     mid_line: bool,
+    /// All that the agent said, each message on lines of its own.
     text: String,
+    /// The message that the last text belongs to.
+    speaking: Option<MessageId>,
     calls: Vec<Value>,
     usage: Usage,
 }
@@ -56,6 +60,7 @@ impl Printer {
             open: HashMap::new(),
             mid_line: false,
             text: String::new(),
+            speaking: None,
             calls: Vec::new(),
             usage: Usage::default(),
         }
@@ -89,7 +94,13 @@ impl Printer {
             print_json(&line)?;
         }
         match &envelope.event {
-            Event::TextAppended { text, .. } => self.say(text)?,
+            Event::TextAppended { message, text, .. } => {
+                let is_new = self.speaking.replace(message.clone()).as_ref() != Some(message);
+                if is_new && !self.text.is_empty() && !self.text.ends_with('\n') {
+                    self.text.push('\n');
+                }
+                self.say(text)?;
+            }
             Event::ThoughtAppended { subject, text, .. } => {
                 let thought = printable(&format!("{subject}: {text}"));
                 self.aside(&self.style.dim(&format!("· {thought}")))?;
