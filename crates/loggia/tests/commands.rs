@@ -104,9 +104,9 @@ fn a_bad_value_of_a_project_that_is_not_trusted_is_a_notice() {
     ];
     for line in bad {
         let machine = Machine::new();
-        machine.write("workspace/.loggia/config.toml", &format!("{line}\nlimits.calls = 2\n"));
+        machine.write("workspace/.loggia/config.toml", format!("{line}\nlimits.calls = 2\n"));
         if line.starts_with("limits = ") {
-            machine.write("workspace/.loggia/config.toml", &format!("{line}\n"));
+            machine.write("workspace/.loggia/config.toml", format!("{line}\n"));
         } else {
             assert_eq!(machine.value("limits.calls"), 2, "{line}");
         }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use loggia_session::StoreError;
 use loggia_store::SqliteStore;
 use rustix::fs::{statfs, statvfs};
 
@@ -23,13 +24,13 @@ async fn database(data: &Path) -> Vec<Check> {
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&directory)).await;
     let store = match opened {
         Ok(Ok(store)) => store,
-        Ok(Err(error)) => return vec![damaged(&error.to_string())],
-        Err(error) => return vec![damaged(&error.to_string())],
+        Ok(Err(error)) => return vec![damaged(&error)],
+        Err(error) => return vec![damaged(&StoreError::Io(error.to_string()))],
     };
     let path = store.path().display().to_string();
     let mut checks = vec![match store.check().await {
         Ok(()) => Check::works("database", format!("{path} opens, and its check finds nothing")),
-        Err(error) => damaged(&error.to_string()),
+        Err(error) => damaged(&error),
     }];
     checks.extend(store.findings().iter().map(|finding| {
         Check::limited("database", finding, "The sessions it names can be shown and exported.")
@@ -37,9 +38,12 @@ async fn database(data: &Path) -> Vec<Check> {
     checks
 }
 
-fn damaged(reason: &str) -> Check {
-    let next = "Keep a copy of the file; LOGGIA_HOME=/another/directory starts with an empty one.";
-    Check::broken("database", reason, next)
+fn damaged(error: &StoreError) -> Check {
+    let next = match error {
+        StoreError::Full { .. } => "Free some space; nothing is lost.",
+        _ => "Keep a copy of the file; LOGGIA_HOME=/another/directory starts with an empty one.",
+    };
+    Check::broken("database", error.to_string(), next)
 }
 
 fn space(data: &Path) -> Check {
