@@ -94,7 +94,7 @@ impl Engine {
             event = events => match event {
                 Some(Ok(envelope)) => Ok(Msg::Event(envelope)),
                 Some(Err(error)) => Err(Exit::Stopped(error.to_string())),
-                None => Err(Exit::Stopped("the session stopped; its log is kept".to_owned())),
+                None => Err(Exit::Stopped(why_stopped(&self.trouble.borrow()))),
             },
         }
     }
@@ -231,5 +231,13 @@ async fn submit(
         if results.send(Msg::Submitted { what, result }).await.is_err() {
             return;
         }
+    }
+}
+
+/// Why there is no more to show: the last trouble with the connection, if that ended it.
+fn why_stopped(trouble: &str) -> String {
+    match trouble {
+        "" => "the session stopped; its log is kept".to_owned(),
+        trouble => trouble.to_owned(),
     }
 }

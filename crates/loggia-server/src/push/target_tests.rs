@@ -118,7 +118,7 @@ fn which_urls_may_be_called() {
         ("http://metadata.google.internal/", insecure.clone()),
         // Names are looked up; these are not the loopback's own.
         ("https://localhost.example.com/", name("localhost.example.com")),
-        ("https://localhost./", name("localhost.")),
+        ("https://localhost./", Ok(Host::Loopback)),
         ("http://localhost:4000/", Err("it is this server itself")),
         ("http://127.0.0.1:4000/", Err("it is this server itself")),
         ("http://[::1]:4000/", Err("it is this server itself")),

@@ -81,7 +81,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     assert_eq!(client["scope"], "read prompt approve");
     assert!(client["until"].is_string(), "{client}");
     assert_eq!(machine.run(&["clients", "revoke", "phone"]).code, 0);
-    away.sees("this device is no longer let in");
+    away.sees("this device is no longer let in").sees("code 1");
     home.sees_no("with TUI:client:phone");
 
     // What is taken off the wire takes its code with it.
