@@ -57,6 +57,7 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("busy", condition(Condition::Busy)),
         ("held elsewhere", condition(Condition::HeldElsewhere)),
         ("storage", condition(Condition::Storage)),
+        ("storage damaged", condition(Condition::StorageDamaged)),
         ("unauthenticated", condition(Condition::Unauthenticated)),
         ("tool descendant", condition(Condition::Forbidden(Forbidden::ToolDescendant))),
         ("body too large", condition(Condition::BodyTooLarge { limit: 10 * 1024 * 1024 })),
