@@ -3,11 +3,16 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
+
+use crate::guard::{BytePermit, ByteShares, SMALL};
+use crate::http::BODY_LIMIT;
 
 /// Who asks for more only after this long was busy with something else.
 const A_WHILE: Duration = Duration::from_secs(1);
@@ -17,6 +22,38 @@ const A_WHILE: Duration = Duration::from_secs(1);
 #[error("the message was not complete in time")]
 pub(super) struct Unfinished;
 
+/// There was no room for a large message for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no room for a large message")]
+pub(super) struct NoRoom;
+
+/// Where the large messages of one socket are counted while they arrive.
+pub(in crate::http) struct Arrivals {
+    bodies: ByteShares,
+    principal: Arc<str>,
+    /// Of the message that is complete, until its reader takes it. A lock, not a task: held to put it in or to take it out.
+    complete: Mutex<Option<BytePermit>>,
+}
+
+impl Arrivals {
+    pub(in crate::http) fn new(bodies: ByteShares, principal: Arc<str>) -> Arc<Self> {
+        Arc::new(Self { bodies, principal, complete: Mutex::default() })
+    }
+
+    /// What the message counts that was read last, if it is large.
+    pub(super) fn take(&self) -> Option<BytePermit> {
+        self.complete.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, permit: BytePermit) {
+        *self.complete.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+    }
+
+    fn wait(self: Arc<Self>, bytes: usize) -> BoxFuture<'static, Option<BytePermit>> {
+        Box::pin(async move { self.bodies.acquire(&self.principal, bytes).await })
+    }
+}
+
 pub(in crate::http) struct Whole<S> {
     stream: S,
     limit: Duration,
@@ -25,11 +62,18 @@ pub(in crate::http) struct Whole<S> {
     timer: Option<Pin<Box<Sleep>>>,
     /// Since when it is not the client that is waited for, but who reads.
     handed_over: Option<Instant>,
+    arrivals: Arc<Arrivals>,
+    /// Of the message that is under way, if it is large.
+    permit: Option<BytePermit>,
+    /// Until there is room for it nothing more is read.
+    waiting: Option<BoxFuture<'static, Option<BytePermit>>>,
 }
 
 impl<S> Whole<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, frames: Frames::default(), timer: None, handed_over: None }
+    pub(super) fn new(stream: S, limit: Duration, arrivals: Arc<Arrivals>) -> Self {
+        let (timer, handed_over, permit, waiting) = (None, None, None, None);
+        let frames = Frames::default();
+        Self { stream, limit, frames, timer, handed_over, arrivals, permit, waiting }
     }
 
     /// The time in which nobody has read is not the client's.
@@ -49,6 +93,14 @@ impl<S> Whole<S> {
         } else if rested || self.timer.is_none() {
             self.timer = Some(Box::pin(sleep(self.limit)));
         }
+        if rested && let Some(permit) = self.permit.take() {
+            self.arrivals.put(permit);
+        }
+        if self.permit.is_none() && self.frames.are_under_way() && self.frames.message > SMALL {
+            // How large a message in several frames becomes is not known yet.
+            let most = if self.frames.last { self.frames.message } else { BODY_LIMIT };
+            self.waiting = Some(self.arrivals.clone().wait(most.min(BODY_LIMIT)));
+        }
     }
 }
 
@@ -59,6 +111,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Whole<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if let Some(waiting) = &mut this.waiting {
+            let room = ready!(waiting.as_mut().poll(context));
+            this.waiting = None;
+            this.permit = Some(room.ok_or_else(|| io::Error::other(NoRoom))?);
+        }
         this.read_on();
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
@@ -105,6 +162,8 @@ struct Frames {
     masked: bool,
     /// Of the content, as far as it is known, and not yet here.
     length: u64,
+    /// What the frames of the message hold that have begun.
+    message: usize,
     /// A message has begun whose last frame has not.
     continues: bool,
 }
@@ -136,10 +195,14 @@ impl Frames {
                 }
                 Part::ShortLength => {
                     self.masked = byte & 0x80 != 0;
-                    (self.length, self.part) = match byte & 0x7f {
-                        126 => (0, Part::LongLength(2)),
-                        127 => (0, Part::LongLength(8)),
-                        short => (short.into(), self.after_length()),
+                    self.length = 0;
+                    self.part = match byte & 0x7f {
+                        126 => Part::LongLength(2),
+                        127 => Part::LongLength(8),
+                        short => {
+                            self.length = short.into();
+                            self.after_length()
+                        }
                     };
                 }
                 Part::LongLength(left) => {
@@ -166,7 +229,13 @@ impl Frames {
         rested
     }
 
-    fn after_length(&self) -> Part {
+    /// The length of a frame is known.
+    fn after_length(&mut self) -> Part {
+        if !self.control {
+            let length = usize::try_from(self.length).unwrap_or(usize::MAX);
+            self.message =
+                if self.continues { self.message.saturating_add(length) } else { length };
+        }
         if self.masked { Part::Mask(4) } else { Part::Content }
     }
 }
@@ -184,7 +253,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_the_client_is_hurried() {
         let (mut client, server) = duplex(1 << 10);
-        let mut server = Whole::new(server, TIME);
+        let mut server =
+            Whole::new(server, TIME, Arrivals::new(ByteShares::default(), "ann".into()));
         let mut piece = [0; 10];
         let message = frame(0x81, 100);
         client.write_all(&message[..50]).await.unwrap();
@@ -209,7 +279,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pieces_without_end_have_their_time() {
         let (mut client, server) = duplex(1 << 10);
-        let mut server = Whole::new(server, TIME);
+        let mut server =
+            Whole::new(server, TIME, Arrivals::new(ByteShares::default(), "ann".into()));
         let piece = frame(0x00, 0);
         client.write_all(&frame(0x01, 0)).await.unwrap();
         let mut pieces = 0;
