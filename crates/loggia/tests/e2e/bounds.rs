@@ -414,3 +414,21 @@ async fn unfinished_messages_are_counted() {
     assert!(peak < 200, "{peak} MiB");
     assert!(served.is_well());
 }
+
+/// A socket on which a large message came keeps no room for another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_keeps_nothing_of_a_large_message() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let mut sockets = Vec::new();
+    for id in 0..16 {
+        let mut socket = served.socket("").await;
+        socket.send(id, "tasks/get", json!({ "id": "none", "more": " ".repeat(LARGE) })).await;
+        let told = socket.until(|frame| frame["id"] == id).await;
+        assert!(told["error"].is_object(), "{told}");
+        sockets.push(socket);
+    }
+    let now = served.resident() >> 10;
+    println!("{now} MiB resident");
+    assert!(now < 120, "{now} MiB");
+}

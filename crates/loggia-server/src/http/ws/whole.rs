@@ -1,5 +1,8 @@
 //! A stream of bytes on which every message of the WebSocket protocol has to be complete in time, whatever else comes in
 //! between. Sees where frames begin and end, and nothing of what is in them.
+//!
+//! Large messages are counted while they arrive, and their frames are handed on in pieces: who reads them keeps as much
+//! room as the largest frame needed, for as long as the socket is there.
 
 use std::io;
 use std::pin::Pin;
@@ -16,6 +19,12 @@ use crate::http::BODY_LIMIT;
 
 /// Who asks for more only after this long was busy with something else.
 const A_WHILE: Duration = Duration::from_secs(1);
+
+/// What is read at once.
+const READ: usize = 1024;
+
+/// Frames that are larger are handed on in pieces of this size, a multiple of the mask's.
+const PIECE: usize = 32 * 1024;
 
 /// A message took too long.
 #[derive(Debug, thiserror::Error)]
@@ -111,17 +120,25 @@ impl<S: AsyncRead + Unpin> AsyncRead for Whole<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.frames.hand_on(buffer) {
+            return Poll::Ready(Ok(()));
+        }
         if let Some(waiting) = &mut this.waiting {
             let room = ready!(waiting.as_mut().poll(context));
             this.waiting = None;
             this.permit = Some(room.ok_or_else(|| io::Error::other(NoRoom))?);
         }
         this.read_on();
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if read.is_ready() {
-            this.note(buffer.filled().get(before..).unwrap_or_default());
-        }
+        let read = loop {
+            let mut space = [0; READ];
+            let mut bytes = ReadBuf::new(&mut space);
+            let read = Pin::new(&mut this.stream).poll_read(context, &mut bytes);
+            this.note(bytes.filled());
+            // The beginning of a frame is handed on when all of it is there.
+            if this.frames.hand_on(buffer) || read.is_pending() || bytes.filled().is_empty() {
+                break read;
+            }
+        };
         // Looked at also when something came: pieces without end are no message.
         if let Some(timer) = &mut this.timer
             && timer.as_mut().poll(context).is_ready()
@@ -166,6 +183,13 @@ struct Frames {
     message: usize,
     /// A message has begun whose last frame has not.
     continues: bool,
+    /// What is here of how the frame begins.
+    head: Vec<u8>,
+    /// What is left of the piece in which a large frame is handed on.
+    piece: Option<usize>,
+    /// What is to be handed on, and how much of it was.
+    out: Vec<u8>,
+    given: usize,
 }
 
 /// What comes next, and how many bytes of it.
@@ -188,6 +212,9 @@ impl Frames {
     fn take(&mut self, mut bytes: &[u8]) -> bool {
         let mut rested = false;
         while let Some((&byte, mut rest)) = bytes.split_first() {
+            if self.part != Part::Content {
+                self.head.push(byte);
+            }
             match self.part {
                 Part::Kind => {
                     (self.last, self.control) = (byte & 0x80 != 0, byte & 0x08 != 0);
@@ -215,18 +242,73 @@ impl Frames {
                 }
                 Part::Content => {
                     let here = bytes.len().min(usize::try_from(self.length).unwrap_or(usize::MAX));
-                    rest = bytes.get(here..).unwrap_or_default();
+                    let here = self.piece.map_or(here, |piece| here.min(piece));
+                    let (content, after) = bytes.split_at(here);
+                    rest = after;
+                    self.out.extend_from_slice(content);
                     self.length -= u64::try_from(here).unwrap_or(self.length);
+                    self.piece = self.piece.map(|piece| piece - here);
+                    if self.piece == Some(0) && self.length > 0 {
+                        self.begin_piece(0);
+                    }
                 }
             }
             bytes = rest;
+            if self.part == Part::Content && !self.head.is_empty() && self.piece.is_none() {
+                self.begin();
+            }
             if self.part == Part::Content && self.length == 0 {
                 self.part = Part::Kind;
+                self.piece = None;
+                self.head.clear();
                 self.continues = if self.control { self.continues } else { !self.last };
                 rested |= !self.continues;
             }
         }
         rested
+    }
+
+    /// All of how a frame begins is here.
+    fn begin(&mut self) {
+        let large = PIECE as u64 + 1..=BODY_LIMIT as u64;
+        if self.control || !large.contains(&self.length) {
+            self.out.append(&mut self.head);
+        } else {
+            self.begin_piece(self.head.first().map_or(0, |kind| kind & 0x7f));
+        }
+    }
+
+    /// The next piece of a large frame is a frame by itself.
+    fn begin_piece(&mut self, kind: u8) {
+        let length = usize::try_from(self.length).unwrap_or(PIECE).min(PIECE);
+        let last = self.last && self.length == length as u64;
+        let masked = if self.masked { 0x80 } else { 0 };
+        self.out.push(kind | if last { 0x80 } else { 0 });
+        match u8::try_from(length) {
+            Ok(short @ 0..126) => self.out.push(masked | short),
+            _ => {
+                self.out.push(masked | 126);
+                self.out.extend(u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
+            }
+        }
+        if let (true, Some(mask)) = (self.masked, self.head.last_chunk::<4>()) {
+            self.out.extend(mask);
+        }
+        self.piece = Some(length);
+    }
+
+    /// Whether there was something to hand on.
+    fn hand_on(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let left = self.out.get(self.given..).unwrap_or_default();
+        let here = left.get(..left.len().min(buffer.remaining())).unwrap_or_default();
+        buffer.put_slice(here);
+        self.given += here.len();
+        let some = !here.is_empty();
+        if self.given == self.out.len() {
+            // Idle sockets keep nothing.
+            (self.out, self.given) = (Vec::new(), 0);
+        }
+        some
     }
 
     /// The length of a frame is known.
@@ -269,7 +351,6 @@ mod tests {
         assert!(timeout(TIME * 2, server.read(&mut piece)).await.is_err());
         client.write_all(&[0x01]).await.unwrap();
         let begun = Instant::now();
-        server.read_exact(&mut piece[..1]).await.unwrap();
         let error = server.read(&mut piece).await.unwrap_err();
         assert!(error.get_ref().unwrap().is::<Unfinished>(), "{error}");
         assert!(begun.elapsed() >= TIME && begun.elapsed() < TIME * 2, "{:?}", begun.elapsed());
@@ -338,6 +419,18 @@ mod tests {
                 assert_eq!(rested, passed, "at {place} in steps of {step}");
                 assert_eq!(frames.are_under_way(), !ends.contains(&place), "at {place} by {step}");
             }
+            // Handed on in pieces, it is the same.
+            let mut whole = Frames::default();
+            let out = std::mem::take(&mut frames.out);
+            assert_eq!(
+                out.len(),
+                bytes.len() + 2 * 8 - 6,
+                "one frame became three, in steps of {step}"
+            );
+            let ended = out.iter().filter(|byte| whole.take(std::slice::from_ref(byte))).count();
+            assert_eq!(ended, messages.len(), "in steps of {step}");
+            assert!(!whole.are_under_way());
+            assert_eq!(whole.out, out, "no piece is too large");
         }
     }
 }
