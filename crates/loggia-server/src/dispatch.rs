@@ -48,7 +48,11 @@ impl Server {
         tokio::select! {
             reply = self.reply(asked, caller, resume) => {
                 caller.load.release_body();
-                reply
+                let mut reply = reply?;
+                if let Reply::Frames(frames) = &mut reply {
+                    frames.count(&self.replies, &caller.principal.name);
+                }
+                Ok(reply)
             }
             () = caller.principal.tenure.clone().over() => Err(Condition::Unauthenticated.into()),
         }
@@ -406,9 +410,14 @@ impl Server {
                 let waits = state.is_some_and(|state| state == TaskState::InputRequired);
                 projector.head() >= ack.seq && (waits || state.is_some_and(TaskState::is_over))
             };
-            let projector = alone::fold(handle, view, task, settled).await?;
+            let mut projector = alone::fold(handle, view, task, settled).await?;
             let weight = projector.tasks().get(task).map_or(0, TaskView::weight);
-            self.count_reply(weight, caller).await?;
+            if !self.count_reply_now(weight, caller) {
+                // Nothing of it stays in memory while it waits.
+                drop(projector);
+                self.count_reply(weight, caller).await?;
+                projector = alone::fold(handle, view, task, settled).await?;
+            }
             let sent = projector.sent(task, shown).ok_or(Condition::TaskNotFound)?;
             return Ok(Reply::Written(sent));
         }
@@ -464,7 +473,14 @@ impl Server {
         let weigh = |projector: &Projector| projector.tasks().get(task).map_or(0, TaskView::weight);
         let look = |projector: &Projector| projector.snapshot(task, shown);
         let (weight, folded) = self.folded(handle, view, task, at_least, weigh).await?;
-        self.count_reply(weight, caller).await?;
+        let folded = if self.count_reply_now(weight, caller) {
+            folded
+        } else {
+            // Nothing of it stays in memory while it waits.
+            drop(folded);
+            self.count_reply(weight, caller).await?;
+            None
+        };
         let shown = match folded {
             Some(projector) => look(&projector),
             None => self.folded(handle, view, task, at_least, look).await?.0,

@@ -32,6 +32,15 @@ impl Server {
         Ok(())
     }
 
+    /// Whether there is room for a reply of this weight without waiting. It is held until the reply is sent.
+    pub(crate) fn count_reply_now(&self, bytes: usize, caller: &Caller) -> bool {
+        if bytes <= SMALL {
+            return true;
+        }
+        let permit = self.replies.try_acquire(&caller.principal.name, bytes);
+        permit.map(|permit| caller.load.hold_reply(permit)).is_some()
+    }
+
     /// Waits for room for a reply of this weight. It is held until the reply is sent.
     pub(crate) async fn count_reply(&self, bytes: usize, caller: &Caller) -> Result<(), WireError> {
         if bytes <= SMALL {

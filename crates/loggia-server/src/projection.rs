@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
+use crate::guard::{BytePermit, ByteShares, SMALL};
 use crate::pacer::Pacer;
 
 /// What the tail holds at most.
@@ -236,7 +237,8 @@ impl Reading {
     /// All frames after `after`, then whatever comes.
     pub fn frames(&self, after: FrameId) -> Frames {
         let (projection, head) = (self.clone(), self.head.clone());
-        Frames { projection, head, cursor: after, turn: None, own: None }
+        let (turn, own, counting, crowded) = (None, None, None, false);
+        Frames { projection, head, cursor: after, turn, own, counting, crowded }
     }
 }
 
@@ -283,6 +285,10 @@ pub struct Frames {
     /// Not before this moment.
     turn: Option<Instant>,
     own: Option<Box<Own>>,
+    /// Where large events count that this reader has read for itself, and for whom.
+    counting: Option<(ByteShares, Arc<str>)>,
+    /// There was no room for them for too long.
+    crowded: bool,
 }
 
 /// A reader's own fold, while it is behind what memory holds.
@@ -291,6 +297,9 @@ struct Own {
     follower: Follower,
     /// Read and not yet folded. Each by itself: a reader that stands still keeps no others in memory.
     events: VecDeque<Arc<Envelope>>,
+    /// Of the largest block that was read.
+    counted: Option<Arc<BytePermit>>,
+    weight: usize,
 }
 
 /// What still fits into a batch.
@@ -326,6 +335,21 @@ impl Frames {
         &self.projection
     }
 
+    /// Large events count for this principal from now on.
+    pub fn count(&mut self, replies: &ByteShares, principal: &Arc<str>) {
+        self.counting = Some((replies.clone(), principal.clone()));
+    }
+
+    /// What the frames count that were given last, if this reader has read large events for itself.
+    pub fn counted(&self) -> Option<Arc<BytePermit>> {
+        self.own.as_ref()?.counted.clone()
+    }
+
+    /// Whether it ended because there was no room for large events.
+    pub fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
     /// The last frame that was given to this reader.
     pub fn cursor(&self) -> FrameId {
         self.cursor
@@ -337,7 +361,8 @@ impl Frames {
         folded && self.projection.newest_after(self.cursor).is_some_and(|rest| rest.is_empty())
     }
 
-    /// The next frames, in order; None when the session has stopped and all of it was given.
+    /// The next frames, in order; None when the session has stopped and all of it was given, or if there is no room
+    /// for them.
     pub async fn next(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
         if let Some(turn) = self.turn {
             tokio::time::sleep_until(turn).await;
@@ -376,14 +401,34 @@ impl Frames {
     async fn replay(&mut self) -> Result<Option<Vec<Arc<Encoded>>>, StoreError> {
         let projection = &self.projection;
         let session = projection.handle.id();
-        let own = self.own.get_or_insert_with(|| {
+        let begin = |counted, weight| {
             let projector = Projector::new(session.clone(), projection.view).trimming();
             let follower = projection.handle.follow(Seq::ZERO);
-            Box::new(Own { projector, follower, events: VecDeque::new() })
-        });
+            Box::new(Own { projector, follower, events: VecDeque::new(), counted, weight })
+        };
+        let own = self.own.get_or_insert_with(|| begin(None, SMALL));
         if own.events.is_empty() {
             let Some(events) = own.follower.next().await? else { return Ok(None) };
             own.events.extend(events);
+            let weight = own.events.iter().map(|envelope| envelope.weight()).sum();
+            if weight > own.weight
+                && let Some((replies, principal)) = &self.counting
+            {
+                own.counted = None;
+                own.counted = replies.try_acquire(principal, weight).map(Arc::new);
+                own.weight = weight;
+                if own.counted.is_none() {
+                    // Nothing of it stays in memory while it waits: it is read once more.
+                    self.own = None;
+                    let counted = replies.acquire(principal, weight).await.map(Arc::new);
+                    self.crowded = counted.is_none();
+                    if self.crowded {
+                        return Ok(None);
+                    }
+                    self.own = Some(begin(counted, weight));
+                    return Ok(Some(Vec::new()));
+                }
+            }
         }
         let (mut frames, mut room) = (Vec::new(), Room::default());
         while !room.is_full()

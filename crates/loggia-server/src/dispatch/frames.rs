@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use loggia_core::{Seq, SessionId};
 use loggia_session::HubError;
-use loggia_wire::{TaskStream, WireError};
+use loggia_wire::{Condition, TaskStream, WireError};
 
+use crate::guard::{BytePermit, ByteShares};
 use crate::projection::{Encoded, Frames};
 use crate::state::{hub_error, stopped};
 
@@ -21,6 +22,16 @@ pub struct TaskFrames {
 impl TaskFrames {
     pub(super) fn new(frames: Frames, stream: TaskStream) -> Self {
         Self { opening: None, frames, stream, closes_at: None }
+    }
+
+    /// Large events count for this principal from now on.
+    pub(super) fn count(&mut self, replies: &ByteShares, principal: &Arc<str>) {
+        self.frames.count(replies, principal);
+    }
+
+    /// What the frames count that were given last, if they do so already.
+    pub fn counted(&self) -> Option<Arc<BytePermit>> {
+        self.frames.counted()
     }
 
     pub fn session(&self) -> &SessionId {
@@ -40,6 +51,9 @@ impl TaskFrames {
             let batch = self.frames.next().await;
             let batch = batch.map_err(|error| hub_error(HubError::Store(error)))?;
             let Some(mut batch) = batch else {
+                if self.frames.is_crowded() {
+                    return Err(Condition::Busy.into());
+                }
                 return Err(stopped(self.frames.projection().handle()));
             };
             batch.retain(|frame| self.stream.takes(&frame.task, frame.mark()));

@@ -58,8 +58,7 @@ impl ByteShares {
     /// Room for so many bytes; None if there was none for too long. What is larger than a share takes all of it.
     pub async fn acquire(&self, principal: &Arc<str>, bytes: usize) -> Option<BytePermit> {
         let share = self.share(principal);
-        let units = (bytes.min(self.limits.share) / UNIT).max(1);
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let units = self.units(bytes);
         let acquiring = async {
             // Its own share first: a principal that waits for itself takes nothing from others.
             let own = share.clone().acquire_many_owned(units).await.ok()?;
@@ -68,6 +67,20 @@ impl ByteShares {
         };
         let (own, all) = tokio::time::timeout(PATIENCE, acquiring).await.ok()??;
         Some(BytePermit { _own: own, _all: all, _share: share })
+    }
+
+    /// The same without waiting.
+    pub fn try_acquire(&self, principal: &Arc<str>, bytes: usize) -> Option<BytePermit> {
+        let share = self.share(principal);
+        let units = self.units(bytes);
+        let own = share.clone().try_acquire_many_owned(units).ok()?;
+        let all = self.all.clone().try_acquire_many_owned(units).ok()?;
+        Some(BytePermit { _own: own, _all: all, _share: share })
+    }
+
+    fn units(&self, bytes: usize) -> u32 {
+        let units = (bytes.min(self.limits.share) / UNIT).max(1);
+        u32::try_from(units).unwrap_or(u32::MAX)
     }
 
     fn share(&self, principal: &Arc<str>) -> Arc<Semaphore> {

@@ -15,8 +15,10 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::ws::line::{self, Close, Hearing, Taking, WebSocket};
+use super::ws::whole::Arrivals;
 use crate::auth::Scopes;
 use crate::dispatch::out_of_scope;
+use crate::guard::{BytePermit, SMALL};
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
@@ -28,7 +30,7 @@ pub(super) async fn serve(
     caller: Caller,
     session: Result<SessionHandle, WireError>,
     after: Seq,
-    socket: WebSocket,
+    (socket, arrivals): (WebSocket, Arc<Arrivals>),
     stopping: Stopping,
 ) {
     let (mut sink, source) = socket.split();
@@ -45,7 +47,7 @@ pub(super) async fn serve(
     let _present = server.presence.join(&caller.origin);
     let (answers, outgoing) = mpsc::channel(ANSWERS);
     let taking = Taking::new();
-    let hearing = Hearing::new(source, server.limits.silence, &taking);
+    let hearing = Hearing::new(source, server.limits.silence, &taking, arrivals);
     let show = Show {
         server: &server,
         handle: &handle,
@@ -85,6 +87,7 @@ impl Show<'_> {
         let mut present = self.server.presence.watch();
         present.mark_changed();
         let mut follower = self.handle.follow(after);
+        let (mut after, mut counted) = (after, None::<(BytePermit, usize)>);
         let mut ping = line::pings(self.server.limits.silence);
         let mut batch = vec![text(&welcome)];
         loop {
@@ -97,9 +100,42 @@ impl Show<'_> {
             tokio::select! {
                 Some(answer) = self.outgoing.recv() => batch.push(text(&answer)),
                 events = follower.next() => match events {
-                    Ok(Some(events)) => batch.extend(events.iter().map(|envelope| {
-                        text(&Update::Event { envelope: envelope.clone() })
-                    })),
+                    Ok(Some(events)) => {
+                        let weight: usize = events.iter().map(|event| event.weight()).sum();
+                        if weight > counted.as_ref().map_or(SMALL, |(_, counted)| *counted) {
+                            let (replies, name) =
+                                (&self.server.replies, &self.caller.principal.name);
+                            drop(counted.take());
+                            counted = replies.try_acquire(name, weight).map(|it| (it, weight));
+                            if counted.is_none() {
+                                // Nothing of it stays in memory while it waits: it is read once more.
+                                drop(events);
+                                counted = tokio::select! {
+                                    it = replies.acquire(name, weight) => it.map(|it| (it, weight)),
+                                    () = self.stopping.told() => return Close::STOPPING,
+                                };
+                                if counted.is_none() {
+                                    return Close::NO_ROOM;
+                                }
+                                follower = self.handle.follow(after);
+                                continue;
+                            }
+                        }
+                        for envelope in events.iter() {
+                            after = envelope.seq;
+                            let update = Update::Event { envelope: envelope.clone() };
+                            let words = serde_json::to_string(&update).unwrap_or_default();
+                            let parts = [words.into()];
+                            let sending = async {
+                                line::feed(sink, &parts).await?;
+                                sink.flush().await
+                            };
+                            if self.taking.during(sending).await.is_err() {
+                                return Close::Silent;
+                            }
+                        }
+                        counted = None;
+                    }
                     Ok(None) | Err(_) => return Close::STOPPED,
                 },
                 Ok(()) = present.changed() => {
@@ -125,8 +161,9 @@ impl Hear<'_> {
     /// Commands, one after the other, until the client goes or is silent for too long.
     async fn run(self, mut hearing: Hearing<'_>) -> Close {
         loop {
-            let message = match hearing.next().await {
-                Ok(message) => message,
+            // Counted until its command is taken.
+            let (message, _counted) = match hearing.next().await {
+                Ok(heard) => heard,
                 Err(close) => return close,
             };
             let answer = match message {

@@ -139,7 +139,8 @@ impl State {
     /// Frames as they go out; large ones when there is room for them.
     async fn encode(&mut self, frames: &[Arc<Encoded>]) -> Bytes {
         let size: usize = frames.iter().map(|frame| frame.body.len()).sum();
-        if let (true, Some(held)) = (size > SMALL, &self.held) {
+        let counted = self.frames.counted().is_some();
+        if let (true, Some(held)) = (size > SMALL && !counted, &self.held) {
             self.on_its_way = held.large(size).await;
             if self.on_its_way.is_none() {
                 self.over = true;

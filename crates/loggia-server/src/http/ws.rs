@@ -7,7 +7,7 @@
 mod key;
 pub(super) mod line;
 mod upgrade;
-mod whole;
+pub(super) mod whole;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::{Seq, SessionId, Surface};
@@ -26,14 +27,16 @@ use loggia_wire::{
     answered_in, check_call_version, check_tenant, check_version, decode, refuse, streams,
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::key::Key;
 use self::line::{Close, Hearing, Taking, WebSocket};
 use self::upgrade::Upgrade;
+use self::whole::Arrivals;
 use crate::dispatch::{Reply, TaskFrames, out_of_scope};
+use crate::guard::{BytePermit, Load, SMALL};
 use crate::peer::Peer;
 use crate::projection::{Encoded, Frames};
 use crate::serve::Stopping;
@@ -85,12 +88,13 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         query.joined = joined(&server, &handle).await;
     }
     let time = server.limits.silence;
-    upgrade.answer(time, async move |socket| {
+    let arrivals = Arrivals::new(server.bodies.clone(), caller.principal.name.clone());
+    upgrade.answer(time, arrivals.clone(), async move |socket| {
         let _place = place;
         if attaches {
-            return Box::pin(attach_to(server, caller, query, socket, stopping)).await;
+            return Box::pin(attach_to(server, caller, query, socket, arrivals, stopping)).await;
         }
-        serve(server, caller, query, socket, stopping).await;
+        serve(server, caller, query, socket, arrivals, stopping).await;
     })
 }
 
@@ -100,6 +104,7 @@ async fn attach_to(
     mut caller: Caller,
     query: Query,
     socket: WebSocket,
+    arrivals: Arc<Arrivals>,
     stopping: Stopping,
 ) {
     caller.origin.surface = Surface::Tui;
@@ -109,7 +114,8 @@ async fn attach_to(
         None => Err(no_session()),
     };
     let after = query.after.map_or(Seq::ZERO, |after| after.seq);
-    super::attach::serve(server, caller, session, after, socket, stopping).await;
+    let line = (socket, arrivals);
+    super::attach::serve(server, caller, session, after, line, stopping).await;
 }
 
 /// `?after=41` or `?after=41.0`, `?session=…`, `?name=…`.
@@ -140,7 +146,7 @@ async fn joined(server: &Server, handle: &SessionHandle) -> Option<Joined> {
         return None;
     }
     let (frames, after) = projection.joining();
-    Some(Joined { told: frames.into_iter().map(|frame| frame.followed).collect(), after })
+    Some(Joined { told: frames.into_iter().map(|frame| text(frame.followed)).collect(), after })
 }
 
 impl Query {
@@ -216,14 +222,58 @@ fn cursor(text: &str) -> Option<FrameId> {
 }
 
 /// What goes out in one piece: all that a reader found.
-type Texts = Vec<Utf8Bytes>;
+type Texts = Vec<Text>;
+
+/// A text in parts: what lies in memory for others already is not copied.
+type Text = Vec<Bytes>;
+
+fn text(text: impl Into<Utf8Bytes>) -> Text {
+    vec![text.into().into()]
+}
+
+/// Texts on their way to the socket.
+struct Batch {
+    texts: Texts,
+    counted: Counted,
+    /// Told when the socket has taken them, if they are large.
+    sent: Option<oneshot::Sender<()>>,
+}
+
+/// What texts count until they are sent, by themselves or with their request.
+type Counted = (Option<Arc<BytePermit>>, Option<Arc<Load>>);
+
+/// Nobody reads any more.
+struct Closed;
+
+#[derive(Clone)]
+struct Outbox(mpsc::Sender<Batch>);
+
+impl Outbox {
+    /// Hands texts over. Large ones are waited for, so that a reader keeps those of one time only.
+    async fn send(&self, texts: Texts, counted: Counted) -> Result<(), Closed> {
+        let size: usize = texts.iter().flatten().map(Bytes::len).sum();
+        let (sent, waiting) =
+            if size > SMALL { Some(oneshot::channel()).unzip() } else { (None, None) };
+        self.0.send(Batch { texts, counted, sent }).await.map_err(|_| Closed)?;
+        match waiting {
+            Some(waiting) => waiting.await.map_err(|_| Closed),
+            None => Ok(()),
+        }
+    }
+
+    /// One text that is small.
+    async fn say(&self, words: String) {
+        // Closed: nobody reads any more.
+        let _ = self.send(vec![text(words)], (None, None)).await;
+    }
+}
 
 /// What a connection owns: everything it started ends with it.
 struct Connection {
     server: Arc<Server>,
     caller: Caller,
     query: Arc<Query>,
-    outbox: mpsc::Sender<Texts>,
+    outbox: Outbox,
     /// Requests, and followed sessions.
     running: HashMap<Key, Work>,
     left: u64,
@@ -262,18 +312,20 @@ async fn serve(
     caller: Caller,
     query: Query,
     socket: WebSocket,
+    arrivals: Arc<Arrivals>,
     stopping: Stopping,
 ) {
     let _present = server.presence.join(&caller.origin);
     let (mut sink, source) = socket.split();
     let (outbox, outgoing) = mpsc::channel(OUTBOX);
+    let outbox = Outbox(outbox);
     let silence = server.limits.silence;
     let query = Arc::new(query);
     let tenure = caller.principal.tenure.clone();
     let mut connection =
         Connection { server, caller, query, outbox, running: HashMap::new(), left: 0 };
     let taking = Taking::new();
-    let hearing = Hearing::new(source, silence, &taking);
+    let hearing = Hearing::new(source, silence, &taking, arrivals);
     // Two futures of one task: an answer that waits for the socket does not keep the socket from
     // being emptied, and when either ends, the connection does.
     let close = tokio::select! {
@@ -287,20 +339,20 @@ async fn serve(
 /// Empties the outbox into the socket, and keeps the connection warm.
 async fn write(
     sink: &mut SplitSink<WebSocket, Message>,
-    mut outgoing: mpsc::Receiver<Texts>,
+    mut outgoing: mpsc::Receiver<Batch>,
     stopping: Stopping,
     silence: Duration,
     taking: &Taking,
 ) -> Close {
     let mut ping = line::pings(silence);
     loop {
-        let texts = tokio::select! {
-            Some(texts) = outgoing.recv() => Some(texts),
+        let batch = tokio::select! {
+            Some(batch) = outgoing.recv() => Some(batch),
             _ = ping.tick() => None,
             () = stopping.told() => return Close::STOPPING,
         };
         // It is gone, or has taken nothing for too long.
-        if taking.during(send(sink, texts, &mut outgoing)).await.is_err() {
+        if taking.during(send(sink, batch, &mut outgoing)).await.is_err() {
             return Close::Silent;
         }
     }
@@ -309,18 +361,27 @@ async fn write(
 /// Some texts, or else a ping, and what waits already, in as few writes as the socket takes.
 async fn send(
     sink: &mut SplitSink<WebSocket, Message>,
-    mut texts: Option<Texts>,
-    outgoing: &mut mpsc::Receiver<Texts>,
+    mut batch: Option<Batch>,
+    outgoing: &mut mpsc::Receiver<Batch>,
 ) -> Result<(), tungstenite::Error> {
-    if texts.is_none() {
+    if batch.is_none() {
         sink.feed(Message::Ping(bytes::Bytes::new())).await?;
     }
     for _ in 0..OUTBOX {
-        let Some(batch) = texts.or_else(|| outgoing.try_recv().ok()) else { break };
-        for text in batch {
-            sink.feed(Message::Text(text)).await?;
+        let Some(Batch { texts, counted, sent }) = batch.or_else(|| outgoing.try_recv().ok())
+        else {
+            break;
+        };
+        for text in texts {
+            line::feed(sink, &text).await?;
         }
-        texts = None;
+        if let Some(sent) = sent {
+            sink.flush().await?;
+            drop(counted);
+            // Who handed it over may be gone.
+            let _ = sent.send(());
+        }
+        batch = None;
     }
     sink.flush().await
 }
@@ -332,8 +393,8 @@ impl Connection {
         // Both on the heap, and only while they last: most of the time a socket waits.
         Box::pin(self.join()).await;
         loop {
-            let message = match hearing.next().await {
-                Ok(message) => message,
+            let (message, counted) = match hearing.next().await {
+                Ok(heard) => heard,
                 Err(close) => return close,
             };
             match message {
@@ -341,7 +402,7 @@ impl Connection {
                 Message::Text(_) if !self.caller.principal.tenure.holds().await => {
                     return Close::TENURE_OVER;
                 }
-                Message::Text(text) => Box::pin(self.take(&text)).await,
+                Message::Text(text) => Box::pin(self.take(&text, counted)).await,
                 Message::Binary(_) => self.refuse(Id::NULL, &NOT_TEXT).await,
                 Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {}
             }
@@ -357,10 +418,10 @@ impl Connection {
         }
     }
 
-    async fn take(&mut self, text: &str) {
+    async fn take(&mut self, text: &str, counted: Option<BytePermit>) {
         self.make_room().await;
         match jsonrpc::parse(text.as_bytes()) {
-            Ok(Body::One(call)) => self.one(call, text.len()).await,
+            Ok(Body::One(call)) => self.one(call, text.len(), counted).await,
             Ok(Body::Batch(_)) => {
                 self.refuse(Id::NULL, &WireError::InvalidRequest("one object a frame, no batches"))
                     .await;
@@ -369,7 +430,7 @@ impl Connection {
         }
     }
 
-    async fn one(&mut self, call: Call, bytes: usize) {
+    async fn one(&mut self, call: Call, bytes: usize, counted: Option<BytePermit>) {
         let outcome = match call.method.as_str() {
             "stream/cancel" => self.cancel(&call.params).await,
             "session/follow" => self.follow_asked(&call.params).await,
@@ -378,7 +439,7 @@ impl Connection {
                 self.stop(&Key::session(id)).await;
                 Ok(json!({}))
             }
-            _ => return self.ask(call, bytes).await,
+            _ => return self.ask(call, bytes, counted).await,
         };
         match outcome {
             Ok(value) => self.send(jsonrpc::response(&call.id, &value.to_string())).await,
@@ -458,7 +519,8 @@ impl Connection {
                 self::joined(&self.server, &handle).await.ok_or(Condition::Restarting)?
             }
         };
-        let frames = projection.frames(begins.after);
+        let mut frames = projection.frames(begins.after);
+        frames.count(&self.server.replies, &self.caller.principal.name);
         let (outbox, session) = (self.outbox.clone(), id.clone());
         let (key, open) = (Key::session(id.as_str()), Arc::new(()));
         let still = Arc::downgrade(&open);
@@ -482,7 +544,7 @@ impl Connection {
     }
 
     /// Any other method: answered by a task of its own, so that a long one holds up nothing.
-    async fn ask(&mut self, call: Call, bytes: usize) {
+    async fn ask(&mut self, call: Call, bytes: usize, counted: Option<BytePermit>) {
         let (server, caller, outbox) =
             (self.server.clone(), self.caller.again(), self.outbox.clone());
         let (id, query) = (call.id.clone(), self.query.clone());
@@ -490,8 +552,10 @@ impl Connection {
         if self.running.get(&key).is_some_and(Work::is_open) {
             return self.refuse(id, &WireError::InvalidRequest(IN_USE)).await;
         }
+        if counted.is_some() {
+            caller.load.hold_body(counted);
         // Waited for here: nothing more is read from this socket meanwhile.
-        if let Err(error) = self.server.count_body(bytes, &caller).await {
+        } else if let Err(error) = self.server.count_body(bytes, &caller).await {
             return self.refuse(id, &error).await;
         }
         if let Some(leaving) = self.running.remove(&key) {
@@ -520,9 +584,11 @@ impl Connection {
                 Err(error) => Some(jsonrpc::error_response(&call.id, &refuse(&error, dialect))),
             };
             let say = async |text: Option<String>| {
-                if let Some(text) = text {
+                if let Some(words) = text {
                     // Closed: nobody reads any more.
-                    let _ = outbox.send(vec![text.into()]).await;
+                    let _ = outbox
+                        .send(vec![self::text(words)], (None, Some(caller.load.clone())))
+                        .await;
                 }
             };
             // The id is let go before the last frame is handed over: who has that may use it again.
@@ -552,8 +618,7 @@ impl Connection {
     }
 
     async fn send(&mut self, text: String) {
-        // Closed: nobody reads any more.
-        let _ = self.outbox.send(vec![text.into()]).await;
+        self.outbox.say(text).await;
     }
 }
 
@@ -569,25 +634,19 @@ async fn answer(
 }
 
 /// The frames of one request.
-async fn stream_of(
-    mut frames: TaskFrames,
-    id: &Id,
-    dialect: Dialect,
-    outbox: &mpsc::Sender<Texts>,
-) {
+async fn stream_of(mut frames: TaskFrames, id: &Id, dialect: Dialect, outbox: &Outbox) {
     loop {
         match frames.next().await {
             Ok(Some(batch)) => {
                 let texts = batch.iter().map(|frame| result(id, frame)).collect();
-                if outbox.send(texts).await.is_err() {
+                if outbox.send(texts, (frames.counted(), None)).await.is_err() {
                     return;
                 }
             }
             Ok(None) => break,
             Err(error) => {
                 let text = jsonrpc::error_response(id, &refuse(&error, dialect));
-                // Closed: nobody reads any more.
-                let _ = outbox.send(vec![text.into()]).await;
+                outbox.say(text).await;
                 break;
             }
         }
@@ -595,17 +654,21 @@ async fn stream_of(
 }
 
 /// The last word of a stream.
-async fn end(id: &Id, outbox: &mpsc::Sender<Texts>) {
+async fn end(id: &Id, outbox: &Outbox) {
     let end = format!(
         "{{\"jsonrpc\":\"2.0\",\"method\":\"stream/end\",\"params\":{{\"id\":{}}}}}",
         id.as_json()
     );
-    // Closed: nobody reads any more.
-    let _ = outbox.send(vec![end.into()]).await;
+    outbox.say(end).await;
 }
 
-fn result(id: &Id, frame: &Encoded) -> Utf8Bytes {
-    jsonrpc::response(id, &String::from_utf8_lossy(&frame.body)).into()
+fn result(id: &Id, frame: &Encoded) -> Text {
+    if frame.body.len() <= SMALL {
+        return text(jsonrpc::response(id, &String::from_utf8_lossy(&frame.body)));
+    }
+    let mut before = jsonrpc::response(id, "").into_bytes();
+    let after = before.pop().into_iter().collect::<Vec<u8>>();
+    vec![before.into(), frame.body.clone(), after.into()]
 }
 
 /// Every frame of a session, with its place; and the word that no more will come.
@@ -613,15 +676,15 @@ async fn follow(
     told: Texts,
     mut frames: Frames,
     session: SessionId,
-    outbox: mpsc::Sender<Texts>,
+    outbox: Outbox,
     open: Arc<()>,
 ) {
-    if !told.is_empty() && outbox.send(told).await.is_err() {
+    if !told.is_empty() && outbox.send(told, (None, None)).await.is_err() {
         return;
     }
     while let Ok(Some(batch)) = frames.next().await {
-        let texts = batch.iter().map(|frame| frame.followed.clone()).collect();
-        if outbox.send(texts).await.is_err() {
+        let texts = batch.iter().map(|frame| text(frame.followed.clone())).collect();
+        if outbox.send(texts, (frames.counted(), None)).await.is_err() {
             return;
         }
     }
@@ -630,13 +693,14 @@ async fn follow(
         "method": "session/end",
         "params": { "contextId": session.as_str(), "after": place(frames.cursor()) },
     });
-    if frames.projection().handle().failure().is_some() {
+    if frames.is_crowded() {
+        end["params"]["error"] = json!(refuse(&Condition::Busy.into(), Dialect::A2a03));
+    } else if frames.projection().handle().failure().is_some() {
         let why = refuse(&stopped(frames.projection().handle()), Dialect::A2a03);
         end["params"]["error"] = json!(why);
     }
     drop(open);
-    // Closed: nobody reads any more.
-    let _ = outbox.send(vec![end.to_string().into()]).await;
+    outbox.say(end.to_string()).await;
 }
 
 /// As [`cursor`] reads it.

@@ -35,6 +35,9 @@ use crate::peer::Peer;
 /// Bodies beyond this take a while to read.
 const LARGE: u64 = 64 * 1024;
 
+/// What a client is given of a large answer at a time. The rest waits here, where it is counted.
+const PIECE: usize = 64 * 1024;
+
 pub(super) struct Connection {
     entrance: Arc<Entrance>,
     peer: Peer,
@@ -156,7 +159,10 @@ impl Connection {
         if response.body().size_hint().exact().is_none() {
             self.clock.go_apart();
         }
-        Ok(response.map(|body| Answer { body, alone, _underway: underway, _load: load }))
+        Ok(response.map(|body| {
+            let rest = Bytes::new();
+            Answer { body, rest, alone, _underway: underway, _load: load }
+        }))
     }
 }
 
@@ -170,6 +176,8 @@ fn is_long(request: &Request<Incoming>) -> bool {
 /// A body that counts as under way until it is sent or given up.
 struct Answer {
     body: Body,
+    /// What is left of a large piece of the body.
+    rest: Bytes,
     /// The clock of a connection that has no other body: there it waits for the socket.
     alone: Option<Arc<Clock>>,
     _underway: Underway,
@@ -188,14 +196,32 @@ impl HttpBody for Answer {
         if let Some(clock) = &self.alone {
             ready!(clock.poll_room(context));
         }
-        Pin::new(&mut self.body).poll_frame(context)
+        if self.rest.is_empty() {
+            let next = ready!(Pin::new(&mut self.body).poll_frame(context));
+            let Some(Ok(frame)) = next else { return Poll::Ready(next) };
+            match frame.into_data() {
+                Ok(data) if data.len() > PIECE => self.rest = data,
+                Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                Err(frame) => return Poll::Ready(Some(Ok(frame))),
+            }
+        }
+        let length = self.rest.len().min(PIECE);
+        let piece = self.rest.split_to(length);
+        // Copied: a part of it would keep all of it in memory.
+        Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(&piece)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (body, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
     }
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::driver::Machine;
 use crate::served::{Served, text_message};
@@ -231,4 +233,202 @@ async fn what_cannot_be_logged_breaks_no_request() {
     command.stderr(closed);
     let ran = command.output().unwrap();
     assert_eq!(ran.status.code(), Some(0));
+}
+
+/// How many clients do not read, or do not finish.
+const CLIENTS: usize = 24;
+
+/// A server that has one task of 9 MiB in its log and nothing in memory, the task and its session.
+async fn with_a_large_task(machine: &Machine) -> (Served, String, String) {
+    let mut served = Served::start(machine, &["serve", "--port", "0"]);
+    let message = large_message("say ok", None);
+    let params = json!({ "message": message, "configuration": { "blocking": true } });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
+    let request = served.post(&body).timeout(Duration::from_secs(60));
+    let told: Value = request.send().await.unwrap().json().await.unwrap();
+    assert_eq!(told["result"]["status"]["state"], "completed", "{}", told["error"]);
+    let name = |field: &str| told["result"][field].as_str().unwrap().to_owned();
+    served.signal(nix::sys::signal::Signal::SIGTERM);
+    served.ended(Duration::from_secs(20));
+    (Served::start(machine, &["serve", "--port", "0"]), name("id"), name("contextId"))
+}
+
+/// A connection whose client takes little at a time, after it has sent something.
+async fn narrow(served: &Served, sent: &str) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let address = served.connect().peer_addr().unwrap();
+    let mut stream = socket.connect(address).await.unwrap();
+    stream.write_all(sent.replace("HOST", &address.to_string()).as_bytes()).await.unwrap();
+    stream
+}
+
+/// The same as a WebSocket.
+async fn narrow_socket(served: &Served, query: &str, more: &str) -> TcpStream {
+    let head = format!(
+        "GET /ws{query} HTTP/1.1\r\nHost: HOST\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
+    );
+    let mut stream = narrow(served, &head).await;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(stream.read_u8().await.unwrap());
+    }
+    assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
+    stream
+}
+
+/// Reads the small texts of a WebSocket up to its first large one, which is left there (None), or up to the end of what
+/// it follows or of itself.
+async fn until_large(stream: &mut TcpStream) -> Option<String> {
+    loop {
+        let (kind, short) = (stream.read_u8().await.unwrap(), stream.read_u8().await.unwrap());
+        let length = match short {
+            126 => stream.read_u16().await.unwrap().into(),
+            127 => stream.read_u64().await.unwrap(),
+            short => short.into(),
+        };
+        if kind & 0x80 == 0 || length > 60_000 {
+            return None;
+        }
+        let mut text = vec![0; usize::try_from(length).unwrap()];
+        stream.read_exact(&mut text).await.unwrap();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if kind & 0x0f == 8 || text.contains("\"session/end\"") {
+            return Some(text);
+        }
+    }
+}
+
+/// A reply counts until its client has taken it: who does not read keeps others of the same principal waiting, and not
+/// memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replies_that_nobody_reads_are_counted() {
+    let machine = Machine::new();
+    let (served, task, _) = with_a_large_task(&machine).await;
+    let get = format!("GET /tasks/{task} HTTP/1.1\r\nHost: HOST\r\nA2A-Version: 1.0\r\n\r\n");
+    let call =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": { "id": task } });
+    let call = call.to_string();
+    let post = format!(
+        "POST / HTTP/1.1\r\nHost: HOST\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{call}",
+        call.len()
+    );
+    let asked =
+        (0..CLIENTS).map(|index| narrow(&served, if index % 2 == 0 { &get } else { &post }));
+    let mut streams = join_all(asked).await;
+    let answers = join_all(streams.iter_mut().map(async |stream| {
+        let mut answer = [0; 1024];
+        let length = stream.peek(&mut answer).await.unwrap();
+        String::from_utf8_lossy(&answer[..length]).into_owned()
+    }));
+    let answers = tokio::time::timeout(Duration::from_secs(25), answers).await.unwrap();
+    let refused = answers.iter().filter(|answer| answer.to_lowercase().contains("busy")).count();
+    let peak = served.peak() >> 10;
+    println!("{refused} of {CLIENTS} refused; {peak} MiB at most");
+    assert!(refused >= CLIENTS - 2, "{refused} were refused");
+    assert!(peak < 300, "{peak} MiB");
+    assert!(served.is_well());
+    // When they are gone there is room again.
+    drop(streams);
+    let told = served.call("tasks/get", json!({ "id": task })).await;
+    assert_eq!(told["result"]["id"], task, "{}", told["error"]);
+}
+
+/// The same for those who follow a session on a WebSocket, in either protocol.
+async fn frames_are_counted(more: &str, busy: &str) {
+    let machine = Machine::new();
+    let (served, _, session) = with_a_large_task(&machine).await;
+    let query = format!("?session={session}&after=0");
+    let mut streams = join_all((0..CLIENTS).map(|_| narrow_socket(&served, &query, more))).await;
+    let seen = join_all(streams.iter_mut().map(until_large));
+    let seen = tokio::time::timeout(Duration::from_secs(25), seen).await.unwrap();
+    let refused: Vec<_> = seen.into_iter().flatten().collect();
+    let peak = served.peak() >> 10;
+    println!("{} of {CLIENTS} refused; {peak} MiB at most", refused.len());
+    assert!(refused.len() >= CLIENTS - 2, "{refused:?}");
+    assert!(refused.iter().all(|refused| refused.contains(busy)), "{refused:?}");
+    assert!(peak < 300, "{peak} MiB");
+    assert!(served.is_well());
+    // When they are gone, one who reads gets all of it.
+    drop(streams);
+    let mut reader = served.socket(&query).await;
+    let whole = reader.until(|frame| frame["params"]["event"]["history"].is_array()).await;
+    assert!(whole.to_string().len() > LARGE);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_that_nobody_reads_are_counted() {
+    frames_are_counted("", "\"busy\"").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_that_nobody_reads_are_counted() {
+    frames_are_counted("Sec-WebSocket-Protocol: loggia\r\n", "come back with `after`").await;
+}
+
+/// Messages that lack their last bytes count as request bodies do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unfinished_messages_are_counted() {
+    const ANNOUNCED: u64 = 9 << 20;
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let content = vec![b' '; 1 << 20];
+    let sending = (0..CLIENTS).map(async |_| {
+        let mut stream = narrow_socket(&served, "", "").await;
+        let head = [&[0x81, 0xff][..], &ANNOUNCED.to_be_bytes(), &[0; 4]].concat();
+        stream.write_all(&head).await.unwrap();
+        let (mut reading, mut writing) = stream.into_split();
+        // Its last bytes stay away; who is refused can not send as much.
+        let writing = async {
+            for piece in 0..9 {
+                let length = if piece < 8 { content.len() } else { content.len() - 10 };
+                if writing.write_all(&content[..length]).await.is_err() {
+                    return;
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        let closed = async {
+            let mut head = [0; 2];
+            // It is asked whether it is there.
+            while head[0] & 0x0f != 8 {
+                reading.read_exact(&mut head).await.unwrap();
+            }
+            let mut reason = vec![0; head[1].into()];
+            reading.read_exact(&mut reason).await.unwrap();
+            assert_eq!(u16::from_be_bytes([reason[0], reason[1]]), 1013);
+            String::from_utf8_lossy(&reason[2..]).into_owned()
+        };
+        let told = async {
+            let mut closed = std::pin::pin!(closed);
+            tokio::select! { told = &mut closed => told, () = writing => closed.await }
+        };
+        tokio::time::timeout(Duration::from_secs(13), told).await.ok()
+    });
+    let refused: Vec<_> = join_all(sending).await.into_iter().flatten().collect();
+    let peak = served.peak() >> 10;
+    println!("{} of {CLIENTS} refused; {peak} MiB at most", refused.len());
+    assert!(refused.len() >= CLIENTS - 2, "{refused:?}");
+    assert!(refused.iter().all(|refused| refused.contains("try again later")), "{refused:?}");
+    assert!(peak < 200, "{peak} MiB");
+    assert!(served.is_well());
+}
+
+/// A socket on which a large message came keeps no room for another.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_socket_keeps_nothing_of_a_large_message() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let mut sockets = Vec::new();
+    for id in 0..16 {
+        let mut socket = served.socket("").await;
+        socket.send(id, "tasks/get", json!({ "id": "none", "more": " ".repeat(LARGE) })).await;
+        let told = socket.until(|frame| frame["id"] == id).await;
+        assert!(told["error"].is_object(), "{told}");
+        sockets.push(socket);
+    }
+    let now = served.resident() >> 10;
+    println!("{now} MiB resident");
+    assert!(now < 120, "{now} MiB");
 }

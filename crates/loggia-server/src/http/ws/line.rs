@@ -2,8 +2,10 @@
 //!
 //! Who takes nothing is found out by the socket below (see `serve::socket`), as for everything else.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::future::poll_immediate;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
@@ -13,9 +15,12 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout, timeout_at};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
-use super::whole::{Unfinished, Whole};
+use super::whole::{Arrivals, NoRoom, Unfinished, Whole};
+use crate::guard::{BytePermit, SMALL};
 
 /// A socket, after its upgrade.
 pub(in crate::http) type WebSocket = WebSocketStream<Whole<TokioIo<Upgraded>>>;
@@ -26,6 +31,7 @@ const PROTOCOL_ERROR: u16 = 1002;
 const NOT_TEXT_AT_ALL: u16 = 1007;
 const POLICY: u16 = 1008;
 const TOO_LARGE: u16 = 1009;
+const TRY_LATER: u16 = 1013;
 
 /// How long the last word may wait for the client.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -43,6 +49,9 @@ pub(in crate::http) enum Close {
 
 impl Close {
     pub(in crate::http) const STOPPING: Self = Self::With(GOING_AWAY, "stopping");
+    /// Large frames wait for other readers.
+    pub(in crate::http) const NO_ROOM: Self =
+        Self::With(TRY_LATER, "too much is being sent to others: come back with `after`");
     pub(in crate::http) const STOPPED: Self = Self::With(GOING_AWAY, "the session stopped");
     /// The client is nobody any more.
     pub(in crate::http) const TENURE_OVER: Self =
@@ -77,9 +86,36 @@ impl Close {
             {
                 Self::With(POLICY, "the message was not complete in time")
             }
+            tungstenite::Error::Io(error)
+                if error.get_ref().is_some_and(|error| error.is::<NoRoom>()) =>
+            {
+                Self::With(TRY_LATER, "too many large messages arrive at a time: try again later")
+            }
             _ => Self::Silent,
         }
     }
+}
+
+/// How much of a large text is written at a time: a socket keeps as much room as its largest frame needed.
+const PIECE: usize = 64 * 1024;
+
+/// Sends one text, of several parts; a large one in several frames.
+pub(in crate::http) async fn feed(
+    sink: &mut SplitSink<WebSocket, Message>,
+    parts: &[Bytes],
+) -> Result<(), tungstenite::Error> {
+    let (mut kind, mut left) = (Data::Text, parts.iter().map(Bytes::len).sum::<usize>());
+    for part in parts {
+        let mut part = part.clone();
+        while !part.is_empty() {
+            let piece = part.split_to(part.len().min(PIECE));
+            left -= piece.len();
+            let frame = Frame::message(piece, OpCode::Data(kind), left == 0);
+            sink.feed(Message::Frame(frame)).await?;
+            kind = Data::Continue;
+        }
+    }
+    Ok(())
 }
 
 /// When to ask a client whether it is there: a living one answers twice before it would count as gone.
@@ -121,6 +157,7 @@ pub(in crate::http) struct Hearing<'a> {
     source: SplitStream<WebSocket>,
     silence: Duration,
     taking: &'a Taking,
+    arrivals: Arc<Arrivals>,
 }
 
 impl<'a> Hearing<'a> {
@@ -128,17 +165,23 @@ impl<'a> Hearing<'a> {
         source: SplitStream<WebSocket>,
         silence: Duration,
         taking: &'a Taking,
+        arrivals: Arc<Arrivals>,
     ) -> Self {
-        Self { source, silence, taking }
+        Self { source, silence, taking, arrivals }
     }
 
-    /// The next message but for a close, or how it ends. A living client answers a ping at least.
-    pub(in crate::http) async fn next(&mut self) -> Result<Message, Close> {
+    /// The next message but for a close, with what a large one counts, or how it ends. A living client answers a ping
+    /// at least.
+    pub(in crate::http) async fn next(&mut self) -> Result<(Message, Option<BytePermit>), Close> {
         let mut heard = Instant::now();
         loop {
             match timeout_at(heard + self.silence, self.source.next()).await {
                 Ok(Some(Ok(Message::Close(_)))) => return Err(Close::Answered),
-                Ok(Some(Ok(message))) => return Ok(message),
+                Ok(Some(Ok(message))) => {
+                    let large = !message.is_ping() && !message.is_pong() && message.len() > SMALL;
+                    let permit = if large { self.arrivals.take() } else { None };
+                    return Ok((message, permit));
+                }
                 Ok(Some(Err(error))) => return Err(Close::after(&error)),
                 Ok(None) => return Err(Close::Silent),
                 Err(_) => match self.taking.last() {

@@ -1,6 +1,7 @@
 //! How a request becomes a socket. The headers are read by axum; the socket is not its own, because that lets a message
 //! take for ever.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,7 +18,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::line::WebSocket;
-use super::whole::Whole;
+use super::whole::{Arrivals, Whole};
 use crate::http::BODY_LIMIT;
 
 /// A thousand sockets have a thousand of each, which never shrink; most clients say little, and get
@@ -46,10 +47,12 @@ impl Upgrade {
         }
     }
 
-    /// Serves the socket when the answer is sent. `time` is what a message may take to arrive.
+    /// Serves the socket when the answer is sent. `time` is what a message may take to arrive; large ones
+    /// are counted.
     pub(super) fn answer<F>(
         self,
         time: Duration,
+        arrivals: Arc<Arrivals>,
         serve: impl FnOnce(WebSocket) -> F + Send + 'static,
     ) -> Response
     where
@@ -64,7 +67,7 @@ impl Upgrade {
         tokio::spawn(async move {
             // The client may be gone already.
             let Ok(upgraded) = pending.await else { return };
-            let stream = Whole::new(TokioIo::new(upgraded), time);
+            let stream = Whole::new(TokioIo::new(upgraded), time, arrivals);
             let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
             serve(socket).await;
         });

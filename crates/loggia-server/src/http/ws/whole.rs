@@ -1,21 +1,67 @@
 //! A stream of bytes on which every message of the WebSocket protocol has to be complete in time, whatever else comes in
 //! between. Sees where frames begin and end, and nothing of what is in them.
+//!
+//! Large messages are counted while they arrive, and their frames are handed on in pieces: who reads them keeps as much
+//! room as the largest frame needed, for as long as the socket is there.
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::guard::{BytePermit, ByteShares, SMALL};
+use crate::http::BODY_LIMIT;
+
 /// Who asks for more only after this long was busy with something else.
 const A_WHILE: Duration = Duration::from_secs(1);
+
+/// What is read at once.
+const READ: usize = 1024;
+
+/// Frames that are larger are handed on in pieces of this size, a multiple of the mask's.
+const PIECE: usize = 32 * 1024;
 
 /// A message took too long.
 #[derive(Debug, thiserror::Error)]
 #[error("the message was not complete in time")]
 pub(super) struct Unfinished;
+
+/// There was no room for a large message for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no room for a large message")]
+pub(super) struct NoRoom;
+
+/// Where the large messages of one socket are counted while they arrive.
+pub(in crate::http) struct Arrivals {
+    bodies: ByteShares,
+    principal: Arc<str>,
+    /// Of the message that is complete, until its reader takes it. A lock, not a task: held to put it in or to take it out.
+    complete: Mutex<Option<BytePermit>>,
+}
+
+impl Arrivals {
+    pub(in crate::http) fn new(bodies: ByteShares, principal: Arc<str>) -> Arc<Self> {
+        Arc::new(Self { bodies, principal, complete: Mutex::default() })
+    }
+
+    /// What the message counts that was read last, if it is large.
+    pub(super) fn take(&self) -> Option<BytePermit> {
+        self.complete.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, permit: BytePermit) {
+        *self.complete.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+    }
+
+    fn wait(self: Arc<Self>, bytes: usize) -> BoxFuture<'static, Option<BytePermit>> {
+        Box::pin(async move { self.bodies.acquire(&self.principal, bytes).await })
+    }
+}
 
 pub(in crate::http) struct Whole<S> {
     stream: S,
@@ -25,11 +71,18 @@ pub(in crate::http) struct Whole<S> {
     timer: Option<Pin<Box<Sleep>>>,
     /// Since when it is not the client that is waited for, but who reads.
     handed_over: Option<Instant>,
+    arrivals: Arc<Arrivals>,
+    /// Of the message that is under way, if it is large.
+    permit: Option<BytePermit>,
+    /// Until there is room for it nothing more is read.
+    waiting: Option<BoxFuture<'static, Option<BytePermit>>>,
 }
 
 impl<S> Whole<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, frames: Frames::default(), timer: None, handed_over: None }
+    pub(super) fn new(stream: S, limit: Duration, arrivals: Arc<Arrivals>) -> Self {
+        let (timer, handed_over, permit, waiting) = (None, None, None, None);
+        let frames = Frames::default();
+        Self { stream, limit, frames, timer, handed_over, arrivals, permit, waiting }
     }
 
     /// The time in which nobody has read is not the client's.
@@ -49,6 +102,14 @@ impl<S> Whole<S> {
         } else if rested || self.timer.is_none() {
             self.timer = Some(Box::pin(sleep(self.limit)));
         }
+        if rested && let Some(permit) = self.permit.take() {
+            self.arrivals.put(permit);
+        }
+        if self.permit.is_none() && self.frames.are_under_way() && self.frames.message > SMALL {
+            // How large a message in several frames becomes is not known yet.
+            let most = if self.frames.last { self.frames.message } else { BODY_LIMIT };
+            self.waiting = Some(self.arrivals.clone().wait(most.min(BODY_LIMIT)));
+        }
     }
 }
 
@@ -59,12 +120,25 @@ impl<S: AsyncRead + Unpin> AsyncRead for Whole<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.read_on();
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
-        if read.is_ready() {
-            this.note(buffer.filled().get(before..).unwrap_or_default());
+        if this.frames.hand_on(buffer) {
+            return Poll::Ready(Ok(()));
         }
+        if let Some(waiting) = &mut this.waiting {
+            let room = ready!(waiting.as_mut().poll(context));
+            this.waiting = None;
+            this.permit = Some(room.ok_or_else(|| io::Error::other(NoRoom))?);
+        }
+        this.read_on();
+        let read = loop {
+            let mut space = [0; READ];
+            let mut bytes = ReadBuf::new(&mut space);
+            let read = Pin::new(&mut this.stream).poll_read(context, &mut bytes);
+            this.note(bytes.filled());
+            // The beginning of a frame is handed on when all of it is there.
+            if this.frames.hand_on(buffer) || read.is_pending() || bytes.filled().is_empty() {
+                break read;
+            }
+        };
         // Looked at also when something came: pieces without end are no message.
         if let Some(timer) = &mut this.timer
             && timer.as_mut().poll(context).is_ready()
@@ -105,8 +179,17 @@ struct Frames {
     masked: bool,
     /// Of the content, as far as it is known, and not yet here.
     length: u64,
+    /// What the frames of the message hold that have begun.
+    message: usize,
     /// A message has begun whose last frame has not.
     continues: bool,
+    /// What is here of how the frame begins.
+    head: Vec<u8>,
+    /// What is left of the piece in which a large frame is handed on.
+    piece: Option<usize>,
+    /// What is to be handed on, and how much of it was.
+    out: Vec<u8>,
+    given: usize,
 }
 
 /// What comes next, and how many bytes of it.
@@ -129,6 +212,9 @@ impl Frames {
     fn take(&mut self, mut bytes: &[u8]) -> bool {
         let mut rested = false;
         while let Some((&byte, mut rest)) = bytes.split_first() {
+            if self.part != Part::Content {
+                self.head.push(byte);
+            }
             match self.part {
                 Part::Kind => {
                     (self.last, self.control) = (byte & 0x80 != 0, byte & 0x08 != 0);
@@ -136,10 +222,14 @@ impl Frames {
                 }
                 Part::ShortLength => {
                     self.masked = byte & 0x80 != 0;
-                    (self.length, self.part) = match byte & 0x7f {
-                        126 => (0, Part::LongLength(2)),
-                        127 => (0, Part::LongLength(8)),
-                        short => (short.into(), self.after_length()),
+                    self.length = 0;
+                    self.part = match byte & 0x7f {
+                        126 => Part::LongLength(2),
+                        127 => Part::LongLength(8),
+                        short => {
+                            self.length = short.into();
+                            self.after_length()
+                        }
                     };
                 }
                 Part::LongLength(left) => {
@@ -152,13 +242,25 @@ impl Frames {
                 }
                 Part::Content => {
                     let here = bytes.len().min(usize::try_from(self.length).unwrap_or(usize::MAX));
-                    rest = bytes.get(here..).unwrap_or_default();
+                    let here = self.piece.map_or(here, |piece| here.min(piece));
+                    let (content, after) = bytes.split_at(here);
+                    rest = after;
+                    self.out.extend_from_slice(content);
                     self.length -= u64::try_from(here).unwrap_or(self.length);
+                    self.piece = self.piece.map(|piece| piece - here);
+                    if self.piece == Some(0) && self.length > 0 {
+                        self.begin_piece(0);
+                    }
                 }
             }
             bytes = rest;
+            if self.part == Part::Content && !self.head.is_empty() && self.piece.is_none() {
+                self.begin();
+            }
             if self.part == Part::Content && self.length == 0 {
                 self.part = Part::Kind;
+                self.piece = None;
+                self.head.clear();
                 self.continues = if self.control { self.continues } else { !self.last };
                 rested |= !self.continues;
             }
@@ -166,7 +268,56 @@ impl Frames {
         rested
     }
 
-    fn after_length(&self) -> Part {
+    /// All of how a frame begins is here.
+    fn begin(&mut self) {
+        let large = PIECE as u64 + 1..=BODY_LIMIT as u64;
+        if self.control || !large.contains(&self.length) {
+            self.out.append(&mut self.head);
+        } else {
+            self.begin_piece(self.head.first().map_or(0, |kind| kind & 0x7f));
+        }
+    }
+
+    /// The next piece of a large frame is a frame by itself.
+    fn begin_piece(&mut self, kind: u8) {
+        let length = usize::try_from(self.length).unwrap_or(PIECE).min(PIECE);
+        let last = self.last && self.length == length as u64;
+        let masked = if self.masked { 0x80 } else { 0 };
+        self.out.push(kind | if last { 0x80 } else { 0 });
+        match u8::try_from(length) {
+            Ok(short @ 0..126) => self.out.push(masked | short),
+            _ => {
+                self.out.push(masked | 126);
+                self.out.extend(u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes());
+            }
+        }
+        if let (true, Some(mask)) = (self.masked, self.head.last_chunk::<4>()) {
+            self.out.extend(mask);
+        }
+        self.piece = Some(length);
+    }
+
+    /// Whether there was something to hand on.
+    fn hand_on(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
+        let left = self.out.get(self.given..).unwrap_or_default();
+        let here = left.get(..left.len().min(buffer.remaining())).unwrap_or_default();
+        buffer.put_slice(here);
+        self.given += here.len();
+        let some = !here.is_empty();
+        if self.given == self.out.len() {
+            // Idle sockets keep nothing.
+            (self.out, self.given) = (Vec::new(), 0);
+        }
+        some
+    }
+
+    /// The length of a frame is known.
+    fn after_length(&mut self) -> Part {
+        if !self.control {
+            let length = usize::try_from(self.length).unwrap_or(usize::MAX);
+            self.message =
+                if self.continues { self.message.saturating_add(length) } else { length };
+        }
         if self.masked { Part::Mask(4) } else { Part::Content }
     }
 }
@@ -184,7 +335,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_the_client_is_hurried() {
         let (mut client, server) = duplex(1 << 10);
-        let mut server = Whole::new(server, TIME);
+        let mut server =
+            Whole::new(server, TIME, Arrivals::new(ByteShares::default(), "ann".into()));
         let mut piece = [0; 10];
         let message = frame(0x81, 100);
         client.write_all(&message[..50]).await.unwrap();
@@ -199,7 +351,6 @@ mod tests {
         assert!(timeout(TIME * 2, server.read(&mut piece)).await.is_err());
         client.write_all(&[0x01]).await.unwrap();
         let begun = Instant::now();
-        server.read_exact(&mut piece[..1]).await.unwrap();
         let error = server.read(&mut piece).await.unwrap_err();
         assert!(error.get_ref().unwrap().is::<Unfinished>(), "{error}");
         assert!(begun.elapsed() >= TIME && begun.elapsed() < TIME * 2, "{:?}", begun.elapsed());
@@ -209,7 +360,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pieces_without_end_have_their_time() {
         let (mut client, server) = duplex(1 << 10);
-        let mut server = Whole::new(server, TIME);
+        let mut server =
+            Whole::new(server, TIME, Arrivals::new(ByteShares::default(), "ann".into()));
         let piece = frame(0x00, 0);
         client.write_all(&frame(0x01, 0)).await.unwrap();
         let mut pieces = 0;
@@ -267,6 +419,18 @@ mod tests {
                 assert_eq!(rested, passed, "at {place} in steps of {step}");
                 assert_eq!(frames.are_under_way(), !ends.contains(&place), "at {place} by {step}");
             }
+            // Handed on in pieces, it is the same.
+            let mut whole = Frames::default();
+            let out = std::mem::take(&mut frames.out);
+            assert_eq!(
+                out.len(),
+                bytes.len() + 2 * 8 - 6,
+                "one frame became three, in steps of {step}"
+            );
+            let ended = out.iter().filter(|byte| whole.take(std::slice::from_ref(byte))).count();
+            assert_eq!(ended, messages.len(), "in steps of {step}");
+            assert!(!whole.are_under_way());
+            assert_eq!(whole.out, out, "no piece is too large");
         }
     }
 }
