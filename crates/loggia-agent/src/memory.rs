@@ -8,7 +8,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::workspace::{Workspace, WorkspaceErrorKind, shown};
+use crate::workspace::{Workspace, WorkspaceErrorKind};
+
+/// What the user's own file is called.
+const USERS: &str = "AGENTS.md in the configuration directory";
 
 /// The file that `/init` writes and `/memory add` adds to.
 pub const AGENTS: &str = "AGENTS.md";
@@ -28,7 +31,7 @@ pub struct Memory {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MemoryFile {
-    /// Relative to the workspace, or the full path of the user's own.
+    /// Relative to the workspace, or [`USERS`].
     name: String,
     found: Found,
 }
@@ -58,7 +61,8 @@ impl Memory {
     }
 
     pub fn read(workspace: &Workspace, user: Option<&Path>) -> Self {
-        let users = user.map(|path| (shown(&path.to_string_lossy()), read_user(path)));
+        // Without its path: clients of a server read this, too.
+        let users = user.map(|path| (USERS.to_owned(), read_user(path)));
         let own = NAMES.iter().map(|name| ((*name).to_owned(), read_own(workspace, name)));
         let mut files: Vec<MemoryFile> = Vec::new();
         let mut room = LIMIT;

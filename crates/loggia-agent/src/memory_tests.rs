@@ -44,7 +44,7 @@ fn nothing_is_remembered_where_there_is_nothing() {
         memory.list(),
         format!(
             "{}: not there\nAGENTS.md: not there\nGEMINI.md: not there\nCLAUDE.md: not there",
-            user.display()
+            super::USERS
         )
     );
 }
@@ -55,12 +55,11 @@ fn the_users_notes_come_first_and_equal_files_count_once() {
     place.put("user.md", "I like tea.\n").put("w/AGENTS.md", "# Here\n\nRun make.\n");
     place.put("w/GEMINI.md", " \n").put("w/CLAUDE.md", "# Here\n\nRun make.\n");
     let memory = place.read();
-    let user = place.user();
     assert_eq!(
         memory.block().unwrap(),
         format!(
             "{HEADING}\n\n--- {} ---\nI like tea.\n\n--- AGENTS.md ---\n# Here\n\nRun make.",
-            user.display()
+            super::USERS
         )
     );
     let list = memory.list();
@@ -94,7 +93,7 @@ fn what_is_no_note_is_not_read() {
     assert!(list.contains("AGENTS.md: not read, `AGENTS.md` leads outside"), "{list}");
     assert!(list.contains("GEMINI.md: not read, it is not UTF-8 text"), "{list}");
     assert!(list.contains("CLAUDE.md: not read"), "{list}");
-    assert!(list.contains("user.md: not read, it is not a file"), "{list}");
+    assert!(list.contains("configuration directory: not read, it is not a file"), "{list}");
     assert!(memory.warning().is_some());
     place.put("w/big", vec![b'x'; 1024 * 1024 + 1]);
     std::fs::rename(
