@@ -214,7 +214,7 @@ fn the_full_transcript() {
         &mut screen,
         &["think Haystack: it has to be somewhere", "run seq -f 'straw %g' 40", "say found it"],
     );
-    screen.sees("found it").sees_no("working").types("\x14");
+    screen.sees("\n\nfound it").sees_no("working").types("\x14");
     assert_snapshot!("full_transcript", screen.picture(&["/ search", "straw 40"]));
     // Everything unfolded, and searched.
     screen.types("g").sees("› think").types("z").sees("straw 10").types("/straw 33\r");

@@ -135,7 +135,11 @@ fn an_open_question_survives_kill_9_and_is_on_the_screen_again() {
 fn every_size_is_drawn_and_what_is_printed_stays() {
     let machine = Machine::new();
     let mut screen = Screen::open(&machine, &[]);
-    screen.sees("what shall I do?").types("say one two three\r").sees_no("working");
+    screen
+        .sees("what shall I do?")
+        .types("say one two three\r")
+        .sees("\n\none two three")
+        .sees_no("working");
     for (columns, rows) in [(60, 30), (100, 20), (10, 3), (40, 10), (100, 30)] {
         screen.resize(columns, rows).types("x").sees("› x").types("\x7f").sees_no("› x");
     }
@@ -192,7 +196,7 @@ fn ten_columns_and_three_rows_are_enough() {
 fn the_full_transcript_opens_and_closes() {
     let machine = Machine::new();
     let mut screen = Screen::open(&machine, &[]);
-    screen.sees("what shall I do?").types("say needle\r").sees_no("working");
+    screen.sees("what shall I do?").types("say needle\r").sees("\n\nneedle").sees_no("working");
     screen.types("\x14").sees("/ search");
     assert!(screen.is_alternate());
     screen.types("/need\r").sees("/need  n next").types("q").types("q").sees("what shall I do?");
