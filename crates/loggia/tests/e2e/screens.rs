@@ -214,7 +214,9 @@ fn the_full_transcript() {
         &mut screen,
         &["think Haystack: it has to be somewhere", "run seq -f 'straw %g' 40", "say found it"],
     );
-    screen.sees("\n\nfound it").sees_no("working").types("\x14");
+    // Six lines in a row are in the reply alone: a call shows five.
+    let reply = (25..31).map(|straw| format!("straw {straw}\n")).collect::<Vec<_>>().join("  ");
+    screen.sees(&reply).sees_no("working").types("\x14");
     assert_snapshot!("full_transcript", screen.picture(&["/ search", "straw 40"]));
     // Everything unfolded, and searched.
     screen.types("g").sees("› think").types("z").sees("straw 10").types("/straw 33\r");
