@@ -121,7 +121,7 @@ async def nobody_is_asked():
     done = await elsewhere(c._send_task, task)
     equal(done.status.state, TaskState.FAILED)
     said = done.message['content']['text']
-    equal('asked.txt: it needs an approval' in said, True)
+    equal('asked.txt was refused: it needs an approval' in said, True)
     equal((WORKSPACE / 'asked.txt').exists(), False)
 
 
