@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::approval::{Choice, ChoiceId, Risk};
 use crate::call::{Access, Details};
 use crate::id::RuleId;
-use crate::shell::{self, CommandPattern, Denial};
+use crate::shell::{CommandPattern, Denial, ShellParser};
 
 /// How much passes without a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -150,8 +150,9 @@ impl Policy {
         access: Access,
         details: &Details,
         guest: Option<&str>,
+        shell: &dyn ShellParser,
     ) -> Verdict {
-        if let Some(why) = self.forbids(tool, details) {
+        if let Some(why) = self.forbids(tool, details, shell) {
             return Verdict::Deny(why);
         }
         match (access, self.mode) {
@@ -170,15 +171,20 @@ impl Policy {
             }
             (Access::Edit, Mode::Edits) => Verdict::Allow("mode edits".into(), None),
             (Access::Edit | Access::Execute | Access::Other, Mode::Ask | Mode::Edits) => {
-                self.by_rule(tool, details, guest).unwrap_or(Verdict::Ask(Risk::Normal))
+                self.by_rule(tool, details, guest, shell).unwrap_or(Verdict::Ask(Risk::Normal))
             }
         }
     }
 
     /// Why a rule forbids it, whoever wants it and in whatever mode.
-    pub fn forbids(&self, tool: &str, details: &Details) -> Option<String> {
+    pub fn forbids(
+        &self,
+        tool: &str,
+        details: &Details,
+        shell: &dyn ShellParser,
+    ) -> Option<String> {
         let denying = self.rules.iter().filter(|rule| !rule.allow);
-        let found = denying.filter_map(|rule| Some((rule, denies(rule, tool, details)?)));
+        let found = denying.filter_map(|rule| Some((rule, denies(rule, tool, details, shell)?)));
         let (rule, denial) = found.max_by_key(|(_, denial)| *denial)?;
         let why = format!("a rule forbids it: {}", rule.matcher);
         Some(match denial {
@@ -190,13 +196,19 @@ impl Policy {
         })
     }
 
-    fn by_rule(&self, tool: &str, details: &Details, guest: Option<&str>) -> Option<Verdict> {
+    fn by_rule(
+        &self,
+        tool: &str,
+        details: &Details,
+        guest: Option<&str>,
+        shell: &dyn ShellParser,
+    ) -> Option<Verdict> {
         let allows = |wanted: &dyn Fn(&Rule) -> bool| {
             self.rules.iter().find(|rule| rule.allow && rule.serves(guest) && wanted(rule))
         };
         let rule = match details {
             Details::Execute { command, directory } => {
-                let commands = shell::plain_commands(command).ok()?;
+                let commands = shell.plain_commands(command)?;
                 let mut last = None;
                 for plain in &commands {
                     last = Some(allows(&|rule| {
@@ -217,10 +229,10 @@ impl Policy {
     }
 }
 
-fn denies(rule: &Rule, tool: &str, details: &Details) -> Option<Denial> {
+fn denies(rule: &Rule, tool: &str, details: &Details, shell: &dyn ShellParser) -> Option<Denial> {
     match (&rule.matcher, details) {
         (Matcher::Command(pattern), Details::Execute { command, .. }) => {
-            shell::denies(command, pattern)
+            shell.denies(command, pattern)
         }
         (Matcher::Edits, Details::Edit(_)) => Some(Denial::Named),
         (Matcher::Tool(name), _) => (name == tool).then_some(Denial::Named),
@@ -234,9 +246,9 @@ fn is_protected(details: &Details) -> bool {
 
 /// What "always" would remember for this call, or None where nothing safe can be remembered: a
 /// command line that is not one plain command, a protected file, a question.
-pub fn rule_for(tool: &str, details: &Details) -> Option<Matcher> {
+pub fn rule_for(tool: &str, details: &Details, shell: &dyn ShellParser) -> Option<Matcher> {
     match details {
-        Details::Execute { command, .. } => match shell::plain_commands(command).ok()?.as_slice() {
+        Details::Execute { command, .. } => match shell.plain_commands(command)?.as_slice() {
             [only] => Some(Matcher::Command(CommandPattern::exact(only))),
             _ => None,
         },
@@ -248,7 +260,7 @@ pub fn rule_for(tool: &str, details: &Details) -> Option<Matcher> {
 }
 
 /// The answers offered for a call. The rule named is the rule that would be stored.
-pub fn choices(tool: &str, details: &Details, risk: Risk) -> Vec<Choice> {
+pub fn choices(tool: &str, details: &Details, risk: Risk, shell: &dyn ShellParser) -> Vec<Choice> {
     let choice = |id: &str, name: String| Choice { id: id.into(), name, description: None };
     if let Details::Question { options, .. } = details {
         let mut offered: Vec<Choice> = options
@@ -262,7 +274,7 @@ pub fn choices(tool: &str, details: &Details, risk: Risk) -> Vec<Choice> {
     }
     let mut offered = vec![choice(ChoiceId::PROCEED_ONCE, "Allow once".into())];
     if risk == Risk::Normal
-        && let Some(matcher) = rule_for(tool, details)
+        && let Some(matcher) = rule_for(tool, details, shell)
     {
         let (session, project) = match &matcher {
             // It is granted for the directory that the question shows.

@@ -363,7 +363,7 @@ impl Actor {
         let at = now();
         let fresh = self.fresh(at);
         let stamped = Stamped { command, at, origin: origin.clone(), fresh };
-        for event in self.session.decide(&stamped)? {
+        for event in self.session.decide(&stamped, &loggia_shell::Parser)? {
             step.effects.extend(effects(&event));
             step.batch.push(&mut self.session, at, origin, event);
         }

@@ -201,7 +201,7 @@ proptest! {
                     None => ahead.recover(&fresh),
                     Some(command) => {
                         let stamped = Stamped { command, at, origin: origin.clone(), fresh };
-                        ahead.decide(&stamped).unwrap_or_default()
+                        ahead.decide(&stamped, &loggia_shell::Parser).unwrap_or_default()
                     }
                 };
                 for event in events {

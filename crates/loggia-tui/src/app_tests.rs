@@ -135,7 +135,7 @@ impl Desk {
 
     fn ask(&mut self, call: &str) -> ApprovalId {
         let details = Details::Execute { command: "ls".into(), directory: "/w".into() };
-        let choices = policy::choices("shell", &details, Risk::Normal);
+        let choices = policy::choices("shell", &details, Risk::Normal, &loggia_shell::Parser);
         let proposed = Event::CallProposed {
             turn: "u".into(),
             message: "m".into(),

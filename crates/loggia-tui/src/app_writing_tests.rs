@@ -208,7 +208,7 @@ fn a_draft_is_not_the_answer_to_a_question_in_words() {
     desk.turn("go");
     desk.types("see");
     let details = Details::Question { text: "which?".into(), options: vec!["red".into()] };
-    let choices = policy::choices("ask", &details, Risk::Normal);
+    let choices = policy::choices("ask", &details, Risk::Normal, &loggia_shell::Parser);
     let (call, approval) = (loggia_core::CallId::from("q"), ApprovalId::from("q"));
     let proposed = Event::CallProposed {
         turn: "u".into(),

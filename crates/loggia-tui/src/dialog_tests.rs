@@ -10,7 +10,7 @@ fn question(details: Details) -> OpenQuestion {
         call: "c".into(),
         tool: "tool".into(),
         title: "do it".into(),
-        choices: policy::choices("tool", &details, Risk::Normal),
+        choices: policy::choices("tool", &details, Risk::Normal, &loggia_shell::Parser),
         details,
         risk: Risk::Normal,
         asked: Default::default(),

@@ -11,7 +11,6 @@ use futures::future::BoxFuture;
 use loggia_agent::guard::Probe;
 use loggia_agent::tool::{ToolConfig, ToolError, Toolbox, builtin};
 use loggia_agent::workspace::Workspace;
-use loggia_core::shell::CommandPattern;
 use loggia_core::{
     AgentName, Amendment, CallFailure, CallId, CallOutcome, Cancel, ChoiceId, ClientId, Command,
     Content, Details, Edit, Event, Limits, Matcher, Mode, ModelName, Origin, Output, Proposal,
@@ -183,7 +182,7 @@ impl Stage {
     pub async fn allow(&self, command: &str) {
         let rule = Rule {
             id: format!("allow {command}").as_str().into(),
-            matcher: Matcher::Command(CommandPattern::parse(command).unwrap()),
+            matcher: Matcher::Command(loggia_shell::parse_pattern(command).unwrap()),
             allow: true,
             scope: Scope::Session,
             directory: None,

@@ -21,6 +21,7 @@ use crate::session::{
     ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_BYTES, QUEUE_LIMIT, QUEUE_OTHERS,
     QUEUE_OTHERS_BYTES, QUEUE_SHARE, QUEUE_SHARE_BYTES, READY_LIMIT, SUMMARY_LIMIT, Session,
 };
+use crate::shell::ShellParser;
 use crate::timeout::OnTimeout;
 
 pub(super) type Decision = Result<Vec<Event>, Refusal>;
@@ -43,7 +44,7 @@ const RULE: u64 = 3;
 const NOBODY_TO_ASK: &str = "it needs an approval, and in this session nobody is there to give one";
 
 impl Session {
-    pub fn decide(&self, stamped: &Stamped<Command>) -> Decision {
+    pub fn decide(&self, stamped: &Stamped<Command>, shell: &dyn ShellParser) -> Decision {
         let Stamped { command, origin, fresh, .. } = stamped;
         match (command, &self.opened) {
             (Command::Open { .. }, Some(_)) => return Err(Refusal::AlreadyOpen),
@@ -62,7 +63,7 @@ impl Session {
             Command::Prompt { prompt, task, content } => {
                 self.prompt(prompt, task, content, false, origin, fresh)
             }
-            Command::Reply(reply) => self.reply(reply, origin, fresh),
+            Command::Reply(reply) => self.reply(reply, origin, fresh, shell),
             Command::Screened { prompt, task, content, screening } => {
                 self.screened(prompt, task, content, screening, fresh)
             }
@@ -72,7 +73,7 @@ impl Session {
             }
             Command::Answer { to, choice, edit, digest, message } => {
                 let answer = Answer { to, choice, edit: edit.as_ref(), message: message.as_ref() };
-                self.answer(&answer, digest.as_deref(), origin, fresh)
+                self.answer(&answer, digest.as_deref(), origin, fresh, shell)
             }
             Command::Expire { approval } => Ok(self.expire(approval, fresh)),
             Command::Cancel { what } => self.cancel(what, origin, fresh),
@@ -89,7 +90,7 @@ impl Session {
             Command::Close { reason } => Ok(self.close(*reason, origin)),
             Command::Report { turn, report } => {
                 let open = self.turn.as_ref().filter(|open| open.id == *turn);
-                self.report(open.ok_or(Refusal::StaleTurn)?, report, fresh)
+                self.report(open.ok_or(Refusal::StaleTurn)?, report, fresh, shell)
             }
         }
     }
@@ -210,6 +211,7 @@ impl Session {
         digest: Option<&str>,
         origin: &Origin,
         fresh: &Fresh,
+        shell: &dyn ShellParser,
     ) -> Decision {
         let Answer { to, choice, edit, message } = *answer;
         // A refusal changes nothing, so an edit beside it is ignored.
@@ -254,10 +256,11 @@ impl Session {
         let shown = details.as_ref().unwrap_or(&call.details);
         // Deny beats a person's yes, too: the edit, or the policy since, may forbid what would run.
         let guest = self.turn.as_ref().and_then(|turn| turn.guest.as_deref());
-        if let Verdict::Deny(why) = self.policy.judge(&call.tool, call.access, shown, guest) {
+        if let Verdict::Deny(why) = self.policy.judge(&call.tool, call.access, shown, guest, shell)
+        {
             return Err(Refusal::UnfitEdit { why });
         }
-        events.extend(remembered(choice, &call.tool, shown, origin, fresh));
+        events.extend(remembered(choice, &call.tool, shown, origin, fresh, shell));
         events.push(Event::CallStarted {
             call: call.id.clone(),
             authority: Authority::Approval { approval: approval.id.clone() },
@@ -408,7 +411,13 @@ impl Session {
         withdrawn.chain(ended).chain([Event::SessionClosed { reason }]).collect()
     }
 
-    fn report(&self, turn: &OpenTurn, report: &Report, fresh: &Fresh) -> Decision {
+    fn report(
+        &self,
+        turn: &OpenTurn,
+        report: &Report,
+        fresh: &Fresh,
+        shell: &dyn ShellParser,
+    ) -> Decision {
         let id = || turn.id.clone();
         Ok(match report {
             Report::Text { message, text } => {
@@ -435,7 +444,9 @@ impl Session {
             Report::Notice { level, text } => {
                 vec![Event::NoticeRaised { level: *level, text: text.clone() }]
             }
-            Report::Propose { call, proposal } => self.propose(turn, call, proposal, fresh)?,
+            Report::Propose { call, proposal } => {
+                self.propose(turn, call, proposal, fresh, shell)?
+            }
             Report::Invalid { call, message, tool, input, outcome } => {
                 let proposal = Proposal {
                     message: message.clone(),
@@ -508,13 +519,14 @@ impl Session {
         call: &CallId,
         proposal: &Proposal,
         fresh: &Fresh,
+        shell: &dyn ShellParser,
     ) -> Decision {
         self.no_duplicate(call)?;
         let mut events = vec![proposed(turn, call, proposal)];
         let started = |authority| Event::CallStarted { call: call.clone(), authority };
         let verdict = match self.is_typed(turn, proposal) {
             // A person's own line passes in every mode. What a rule forbids, nobody may.
-            true => match self.policy.forbids(&proposal.tool, &proposal.details) {
+            true => match self.policy.forbids(&proposal.tool, &proposal.details, shell) {
                 Some(why) => Verdict::Deny(why),
                 None => {
                     events.push(started(Authority::Typed { prompt: turn.prompt.clone() }));
@@ -523,7 +535,7 @@ impl Session {
             },
             false => {
                 let guest = turn.guest.as_deref();
-                self.policy.judge(&proposal.tool, proposal.access, &proposal.details, guest)
+                self.policy.judge(&proposal.tool, proposal.access, &proposal.details, guest, shell)
             }
         };
         events.push(match verdict {
@@ -538,7 +550,7 @@ impl Session {
             Verdict::Ask(risk) => Event::ApprovalAsked {
                 approval: fresh.id(APPROVAL).into(),
                 call: call.clone(),
-                choices: policy::choices(&proposal.tool, &proposal.details, risk),
+                choices: policy::choices(&proposal.tool, &proposal.details, risk, shell),
                 risk,
             },
         });
@@ -661,13 +673,14 @@ fn remembered(
     details: &Details,
     origin: &Origin,
     fresh: &Fresh,
+    shell: &dyn ShellParser,
 ) -> Option<Event> {
     let scope = match choice.0.as_str() {
         ChoiceId::PROCEED_ALWAYS => Scope::Session,
         ChoiceId::PROCEED_ALWAYS_PROJECT => Scope::Project,
         _ => return None,
     };
-    let matcher = policy::rule_for(tool, details)?;
+    let matcher = policy::rule_for(tool, details, shell)?;
     let directory = match details {
         Details::Execute { directory, .. } => Some(directory.clone()),
         _ => None,

@@ -11,6 +11,7 @@ use crate::id::{CallId, Fresh, TaskId};
 use crate::origin::Origin;
 use crate::session::Session;
 use crate::session::decide::{Answer, Decision};
+use crate::shell::ShellParser;
 use crate::words::words_to_choice;
 
 /// What a reply is.
@@ -40,7 +41,13 @@ impl Session {
         }
     }
 
-    pub(super) fn reply(&self, reply: &Reply, origin: &Origin, fresh: &Fresh) -> Decision {
+    pub(super) fn reply(
+        &self,
+        reply: &Reply,
+        origin: &Origin,
+        fresh: &Fresh,
+        shell: &dyn ShellParser,
+    ) -> Decision {
         if self.prompts.get(&reply.prompt).is_some() {
             return Ok(Vec::new());
         }
@@ -56,7 +63,7 @@ impl Session {
                     text: edit.is_none().then(|| reply.content.to_text()),
                 };
                 let answer = Answer { to: &to, choice: &choice, edit, message: Some(&message) };
-                self.answer(&answer, None, origin, fresh)
+                self.answer(&answer, None, origin, fresh, shell)
             }
             Reading::Late(InWords { call, choice, edit }) => {
                 self.answer_too_late(&Question::Call(call), &choice, edit.as_ref(), origin)

@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 
-use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
     ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh,
@@ -15,6 +14,7 @@ use loggia_core::{
     Seconds, Session, Settings, Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId,
     Timeout, TurnId, TurnOutcome, Usage, Workspace,
 };
+use loggia_shell::parse_pattern;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
@@ -231,7 +231,7 @@ pub fn settings_strategy() -> impl Strategy<Value = Settings> {
 
 pub fn rules() -> impl Strategy<Value = Rule> {
     let pattern = select(vec!["git log", "git log *", "git *", "cargo test", "ls *"])
-        .prop_map(|text| Matcher::Command(CommandPattern::parse(text).unwrap()));
+        .prop_map(|text| Matcher::Command(parse_pattern(text).unwrap()));
     let matcher = prop_oneof![
         3 => pattern,
         1 => Just(Matcher::Edits),

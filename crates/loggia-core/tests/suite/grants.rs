@@ -1,10 +1,10 @@
 //! Who can grant a rule, for which prompts and in which directory it holds, and who can revoke it.
 
-use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Amendment, Authority, ChoiceId, Command, Details, Envelope, Event, Matcher, Mode, Origin,
     Output, Policy, Proposal, Refusal, Rule, Scope, Session, TaskChoice, Verdict,
 };
+use loggia_shell::{Parser, parse_pattern};
 
 use super::scenarios::script::{Script, browser, ide, shell, tui};
 
@@ -21,7 +21,7 @@ fn shell_in(command: &str, directory: &str) -> Proposal {
 fn configured(command: &str) -> Rule {
     Rule {
         id: "config-1".into(),
-        matcher: Matcher::Command(CommandPattern::parse(command).unwrap()),
+        matcher: Matcher::Command(parse_pattern(command).unwrap()),
         allow: true,
         scope: Scope::Configured,
         directory: None,
@@ -132,7 +132,7 @@ fn a_call_that_passes_by_a_rule_says_which() {
     };
     let judge = |policy: &Policy| {
         let Proposal { tool, access, details, .. } = shell("git status");
-        policy.judge(&tool, access, &details, None)
+        policy.judge(&tool, access, &details, None, &Parser)
     };
     let Verdict::Allow(_, Some(rule)) = judge(&policy) else { panic!("it asks") };
     assert_eq!(rule.as_str(), "config-1");

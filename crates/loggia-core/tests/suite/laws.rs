@@ -12,6 +12,7 @@ use loggia_core::{
     Origin, Part, Question, QueueBound, Refusal, Seq, Session, Surface, TaskChoice, Tasks,
     Transcript,
 };
+use loggia_shell::Parser;
 use proptest::prelude::*;
 use proptest::test_runner::{FileFailurePersistence, TestRunner};
 use serde_json::json;
@@ -109,8 +110,8 @@ proptest! {
         let mut replay = World::default();
         for taken in &world.steps {
             let before = (replay.session.clone(), replay.log.len());
-            let first = replay.session.decide(&taken.stamped);
-            prop_assert_eq!(&replay.session.decide(&taken.stamped), &first);
+            let first = replay.session.decide(&taken.stamped, &Parser);
+            prop_assert_eq!(&replay.session.decide(&taken.stamped, &Parser), &first);
             prop_assert_eq!(&replay.session, &before.0);
             match (&taken.outcome, first) {
                 (Ok(range), Ok(events)) => {
@@ -180,7 +181,7 @@ proptest! {
                 content: Content::text(text.clone()),
             };
             let stamped = world.stamp(client(by), command);
-            prop_assert_eq!(world.session.decide(&stamped), Ok(Vec::new()));
+            prop_assert_eq!(world.session.decide(&stamped, &Parser), Ok(Vec::new()));
             prop_assert_eq!(world.session.task_of(&prompt).cloned(), task);
         }
     }
@@ -206,12 +207,12 @@ proptest! {
                 });
                 let again = answer(&won.choice.0, won.edit.clone());
                 let retry = world.stamp(won.by.clone(), again.clone());
-                prop_assert_eq!(world.session.decide(&retry), Ok(Vec::new()));
+                prop_assert_eq!(world.session.decide(&retry, &Parser), Ok(Vec::new()));
                 let late = world.stamp(Origin::new(Surface::Sdlc, "somebody else"), again);
-                prop_assert_eq!(&world.session.decide(&late), &lost);
+                prop_assert_eq!(&world.session.decide(&late, &Parser), &lost);
                 let other = answer("another choice", won.edit.clone());
                 let changed = world.stamp(won.by.clone(), other);
-                prop_assert_eq!(&world.session.decide(&changed), &lost);
+                prop_assert_eq!(&world.session.decide(&changed, &Parser), &lost);
             }
         }
     }
@@ -229,7 +230,7 @@ proptest! {
                 let choice = ChoiceId::PROCEED_ONCE.into();
                 let answer = Command::Answer { to, choice, edit: None, digest: None, message: None };
                 let stamped = world.stamp(Origin::new(Surface::Sdlc, "somebody"), answer);
-                let refused = world.session.decide(&stamped).unwrap_err();
+                let refused = world.session.decide(&stamped, &Parser).unwrap_err();
                 prop_assert!(matches!(refused, Refusal::MixedQuestion | Refusal::UnknownQuestion), "{}", refused);
             }
         }

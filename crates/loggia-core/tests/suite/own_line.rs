@@ -1,10 +1,10 @@
 //! A person's own command line: what it is an authority for, and for how long.
 
-use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Authority, CallOutcome, Command, Content, Details, Event, Matcher, Mode, Origin,
     Proposal, Refusal, Report, Rule, SHELL_TOOL, Scope, TaskChoice, TurnOutcome,
 };
+use loggia_shell::parse_denied_pattern;
 use serde_json::json;
 
 use super::generate::{World, client, open, settings};
@@ -84,7 +84,7 @@ fn modes_do_not_stand_in_its_way_and_a_rule_that_forbids_does() {
         world.submit(client(0), shell("prompt-1")).unwrap();
         assert_eq!(propose(&mut world, "call-1", exact()), "typed", "{mode:?}");
     }
-    let matcher = Matcher::Command(CommandPattern::parse_denied("make").unwrap());
+    let matcher = Matcher::Command(parse_denied_pattern("make").unwrap());
     let rule = Rule {
         id: "no".into(),
         matcher,

@@ -1,11 +1,12 @@
 //! What passes, what asks, what is denied: the table, and what no rule can do.
 
 use loggia_core::policy::choices;
-use loggia_core::shell::{CommandPattern, plain_commands};
+use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Authority, ChoiceId, Details, Event, FileDiff, Matcher, Mode, Policy, Risk, Rule,
     Scope, Session, Verdict,
 };
+use loggia_shell::{Parser, parse_pattern, plain_commands};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -98,7 +99,7 @@ fn rules_named(name: &str) -> Vec<Rule> {
         "edits" => Matcher::Edits,
         "tool" => Matcher::Tool("the_tool".into()),
         "another tool" => Matcher::Tool("another_tool".into()),
-        command => Matcher::Command(CommandPattern::parse(command).unwrap()),
+        command => Matcher::Command(parse_pattern(command).unwrap()),
     };
     let rule = |allow: bool| Rule {
         id: "rule".into(),
@@ -136,7 +137,7 @@ fn the_table_of_calls_and_rules_and_modes() {
         let found = MODES.map(|mode| {
             word(
                 &Policy { mode, rules: rules_named(rule), root: ROOT.into() }
-                    .judge("the_tool", access, &details, None),
+                    .judge("the_tool", access, &details, None, &Parser),
             )
         });
         if found != expected[..] {
@@ -152,10 +153,12 @@ fn the_table_of_calls_and_rules_and_modes() {
 fn a_person_who_looks_carefully_is_not_offered_always() {
     for name in ["edit a hook", "run two commands", "run a script", "ask a person"] {
         let (access, details) = call(name);
-        let Verdict::Ask(risk) = Policy::default().judge("the_tool", access, &details, None) else {
+        let Verdict::Ask(risk) =
+            Policy::default().judge("the_tool", access, &details, None, &Parser)
+        else {
             panic!("{name} does not ask");
         };
-        let offered = choices("the_tool", &details, risk);
+        let offered = choices("the_tool", &details, risk, &Parser);
         let always = [ChoiceId::PROCEED_ALWAYS, ChoiceId::PROCEED_ALWAYS_PROJECT];
         assert!(offered.iter().all(|choice| !always.contains(&choice.id.0.as_str())), "{name}");
         assert!(offered.iter().any(|choice| choice.id.0 == ChoiceId::CANCEL), "{name}");
@@ -207,7 +210,7 @@ proptest! {
     ) {
         let details = Details::Execute { command: line.clone(), directory: "/work".into() };
         let judge =
-            |rules| Policy { mode, rules, root: "/work".into() }.judge("shell", Access::Execute, &details, None);
+            |rules| Policy { mode, rules, root: "/work".into() }.judge("shell", Access::Execute, &details, None, &Parser);
         match plain_commands(&line) {
             Err(_) => prop_assert_eq!(judge(generous(&line)), Verdict::Ask(Risk::Normal)),
             Ok(commands) => {
@@ -241,7 +244,7 @@ proptest! {
         };
         let denying = Rule { id: "no".into(), matcher, allow: false, scope: Scope::Configured, directory: None, principal: None };
         rules.insert(place.index(rules.len() + 1), denying);
-        let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None);
+        let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None, &Parser);
         prop_assert_eq!(word(&verdict), "deny");
     }
 
@@ -261,7 +264,7 @@ proptest! {
         rules.retain(|rule| rule.allow);
         let absolute = format!("{above}/{path}");
         let details = Details::Edit(FileDiff::between(path, &absolute, None, "new"));
-        let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None);
+        let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None, &Parser);
         prop_assert_eq!(verdict, Verdict::Ask(Risk::High));
     }
 }
@@ -277,14 +280,14 @@ proptest! {
         for envelope in &world.log {
             if let Event::CallStarted { call, authority } = &envelope.event {
                 let open = session.open_call(call).unwrap();
-                let forbidden = session.policy().forbids(&open.tool, &open.details);
+                let forbidden = session.policy().forbids(&open.tool, &open.details, &Parser);
                 prop_assert_eq!(forbidden, None, "{} runs {:?}", call, open.details);
                 // The mode binds the agent; a person's own line is theirs.
                 if matches!(authority, Authority::Typed { .. }) {
                     session.apply(envelope);
                     continue;
                 }
-                let verdict = session.policy().judge(&open.tool, open.access, &open.details, None);
+                let verdict = session.policy().judge(&open.tool, open.access, &open.details, None, &Parser);
                 prop_assert_ne!(word(&verdict), "deny", "{} runs {:?}", call, open.details);
             }
             session.apply(envelope);

@@ -11,13 +11,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
     Content, Details, Edit, Envelope, Level, Matcher, Mode, OnTimeout, Output, Part, Refusal,
     Repository, Rule, Scope, Screening, Seconds, SessionName, Settings, Source, Step, StepState,
     TaskChoice, Timeout, TurnOutcome, Workspace,
 };
+use loggia_shell::{parse_denied_pattern, parse_pattern};
 use serde_json::json;
 
 use super::laws::fold;
@@ -187,7 +187,7 @@ fn hello() -> Script {
 }
 
 fn tool_allowed() -> Script {
-    let matcher = Matcher::Command(CommandPattern::parse("cargo test *").unwrap());
+    let matcher = Matcher::Command(parse_pattern("cargo test *").unwrap());
     let rule = Rule {
         id: "rule-tests".into(),
         matcher,
@@ -430,7 +430,7 @@ fn plan_and_settings() -> Script {
     script.say("message-2", &["This is the plan; I changed nothing."]);
     script.finish();
     script.configure(tui(), Mode::Edits);
-    let matcher = Matcher::Command(CommandPattern::parse_denied("git push *").unwrap());
+    let matcher = Matcher::Command(parse_denied_pattern("git push *").unwrap());
     let rule = Rule {
         id: "rule-no-push".into(),
         matcher,

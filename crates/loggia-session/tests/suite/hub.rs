@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use loggia_core::shell::CommandPattern;
 use loggia_core::{
     AgentName, Amendment, Command, Content, Matcher, Mode, Origin, PromptId, Rule, RuleId, Scope,
     Seq, SessionId, TaskChoice, Workspace,
@@ -200,7 +199,7 @@ async fn a_rule_that_was_taken_back_elsewhere_lets_nothing_pass() {
     let ann = Origin { principal: Some("client:ann~1".into()), ..client::origin("ann") };
     let rule = |command: &str, scope| Rule {
         id: RuleId::from(command),
-        matcher: Matcher::Command(CommandPattern::parse(command).unwrap()),
+        matcher: Matcher::Command(loggia_shell::parse_pattern(command).unwrap()),
         allow: true,
         scope,
         directory: None,

@@ -99,7 +99,7 @@ pub(super) fn details(call: &OpenCall) -> ConfirmationDetails {
 
 /// The programs that a line runs, as far as it can be read with certainty.
 fn root_commands(line: &str) -> Vec<String> {
-    let Ok(commands) = loggia_core::shell::plain_commands(line) else {
+    let Ok(commands) = loggia_shell::plain_commands(line) else {
         return line.split_whitespace().next().map(str::to_owned).into_iter().collect();
     };
     let mut names: Vec<String> = Vec::new();

@@ -61,7 +61,7 @@ impl Script {
         let at = Millis(self.at);
         let fresh = Fresh::new(self.commands, at);
         let stamped = Stamped { command, at, origin: origin.clone(), fresh };
-        let events = self.session.decide(&stamped)?;
+        let events = self.session.decide(&stamped, &loggia_shell::Parser)?;
         for event in &events {
             let envelope = Envelope {
                 seq: self.session.head().next(),

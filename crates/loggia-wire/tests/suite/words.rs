@@ -14,7 +14,7 @@ fn question(options: &[&str]) -> Details {
 }
 
 fn offered(details: &Details) -> Vec<Choice> {
-    choices("tool", details, Risk::Normal)
+    choices("tool", details, Risk::Normal, &loggia_shell::Parser)
 }
 
 fn choice(text: &str, details: &Details) -> Option<String> {
@@ -65,7 +65,7 @@ fn words_for_an_approval() {
 #[test]
 fn only_what_is_offered() {
     let details = execute();
-    let offered = choices("tool", &details, Risk::High);
+    let offered = choices("tool", &details, Risk::High, &loggia_shell::Parser);
     assert_eq!(words_to_choice("always", &offered, &details), None);
     assert_eq!(words_to_choice("yes", &[], &details), None);
 }

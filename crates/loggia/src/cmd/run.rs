@@ -163,7 +163,13 @@ struct Found {
 fn look(session: &Session) -> Found {
     let allowed = |call: &loggia_core::OpenCall| {
         let guest = session.turn().and_then(|turn| turn.guest.as_deref());
-        let verdict = session.policy().judge(&call.tool, call.access, &call.details, guest);
+        let verdict = session.policy().judge(
+            &call.tool,
+            call.access,
+            &call.details,
+            guest,
+            &loggia_shell::Parser,
+        );
         // A command that a rule would let pass now is still asked about: it would run as one that a
         // person has looked at.
         let passes = match verdict {

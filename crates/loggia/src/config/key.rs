@@ -290,7 +290,7 @@ fn read_theme(text: &str) -> Result<Setting, String> {
 }
 
 fn read_allowed(text: &str) -> Result<Setting, String> {
-    let pattern = CommandPattern::parse(text).map_err(|reason| {
+    let pattern = loggia_shell::parse_pattern(text).map_err(|reason| {
         format!(
             "`{}` cannot be a rule: {reason}; write one plain command such as `git status`, or \
              `cargo test *` for any further words",
@@ -301,7 +301,7 @@ fn read_allowed(text: &str) -> Result<Setting, String> {
 }
 
 fn read_denied(text: &str) -> Result<Setting, String> {
-    let pattern = CommandPattern::parse_denied(text).map_err(|reason| {
+    let pattern = loggia_shell::parse_denied_pattern(text).map_err(|reason| {
         format!(
             "`{}` cannot be a rule: {reason}; write the words of one command, such as `sudo *`",
             shortened(text)

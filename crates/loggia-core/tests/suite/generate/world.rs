@@ -1,5 +1,7 @@
 //! A session with everything the moves need to remember of it, and how a move becomes a command.
 
+use loggia_shell::Parser;
+
 use super::*;
 
 /// A session driven like the actor drives it: decide, number, apply. Nothing is coalesced here.
@@ -53,7 +55,7 @@ impl World {
 
     pub fn submit(&mut self, origin: Origin, command: Command) -> Result<Range<usize>, Refusal> {
         let stamped = self.stamp(origin, command);
-        let outcome = self.session.decide(&stamped).map(|events| {
+        let outcome = self.session.decide(&stamped, &Parser).map(|events| {
             let start = self.log.len();
             for event in events {
                 self.append(stamped.at, stamped.origin.clone(), event);

@@ -6,6 +6,7 @@ use loggia_core::{
     Part, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, SessionName,
     Settings, Source, Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
 };
+use loggia_shell::Parser;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -107,7 +108,7 @@ impl Script {
 
     pub fn submit(&mut self, origin: Origin, command: Command) {
         let stamped = self.stamp(origin, command);
-        let events = self.session.decide(&stamped);
+        let events = self.session.decide(&stamped, &Parser);
         let events = events.unwrap_or_else(|refusal| panic!("{:?}: {refusal}", stamped.command));
         self.append(stamped.at, &stamped.origin, events);
     }
@@ -127,7 +128,7 @@ impl Script {
 
     pub fn refused_command(&mut self, origin: Origin, command: Command) -> Refusal {
         let stamped = self.stamp(origin, command);
-        self.session.decide(&stamped).unwrap_err()
+        self.session.decide(&stamped, &Parser).unwrap_err()
     }
 
     pub fn configure(&mut self, origin: Origin, mode: Mode) {

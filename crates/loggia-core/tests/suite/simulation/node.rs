@@ -9,6 +9,7 @@ use loggia_core::{
     Command, Effect, Envelope, Event, Fresh, Millis, Origin, Refusal, Report, Seq, Session,
     Stamped, TurnId, effects,
 };
+use loggia_shell::Parser;
 
 use super::agent::Agent;
 use super::rng::Rng;
@@ -85,7 +86,7 @@ impl Node {
     ) -> Result<Option<Seq>, Refusal> {
         let fresh = self.fresh(at);
         let stamped = Stamped { command, at, origin: origin.clone(), fresh };
-        let events = self.session.decide(&stamped)?;
+        let events = self.session.decide(&stamped, &Parser)?;
         let first = (!events.is_empty()).then(|| self.session.head().next());
         for event in events {
             self.push(step, at, origin, event);

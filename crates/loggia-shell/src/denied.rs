@@ -1,48 +1,79 @@
-//! Whether a line could run a command that a rule denies.
+//! Whether a line could run a command that a deny rule names.
 //!
-//! The answer errs on the side of yes. The words of a rule are looked for in the text of the line first,
-//! wherever they stand. Then every command that the shell would run is compared with the rule; a word
-//! that only the shell can expand could be any word, so it is taken for the denied one.
+//! The answer errs on the side of yes. First the words of the rule are searched in the text of the
+//! line. Then every command that the shell would run is compared with the rule. A word that only the
+//! shell can expand could be any word, so it is treated as the denied one.
 //!
-//! It is about what a shell runs for the line itself. What a program, a script or an interpreter
-//! does by itself is not known here.
+//! Only commands that the shell itself runs for the line are considered. What a program, a script or
+//! an interpreter runs is unknown here.
 
-use super::script::{self, Piece, Simple, Word};
-use super::{CommandPattern, mentions};
+use loggia_core::shell::{CommandPattern, Denial};
 
-/// Why a rule that denies applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Denial {
-    /// The line could run it: some word or text is only known once the shell has expanded it.
-    Possible,
-    /// The line holds the words of the rule.
-    Named,
-}
+use crate::plain::{BLANKS, check_visible};
+use crate::script::{self, Piece, SimpleCommand, Word};
 
 /// Shells that read what [`script`] reads.
 const SHELLS: &str = "ash bash dash ksh mksh rbash sh zsh";
-/// Shells and job queues whose input is another language, or is not in the line.
+/// Shells and job queues whose input is in another language or is not part of the line.
 const FOREIGN: &str = "at batch cmd csh elvish fish nu powershell pwsh tcsh xonsh";
-/// They run the words behind them, behind options of their own, or a text among these words.
+/// Programs that run their arguments, after their own options, or run one of the arguments as a line.
 const RUNNERS: &str = "bwrap builtin busybox caffeinate chroot chrt command coproc doas entr env exec \
     fakeroot firejail flock gdb gosu ionice ltrace nice nohup nsenter parallel pkexec prlimit proot \
     run0 runuser sandbox-exec screen script setarch setpriv setsid sg stdbuf strace su sudo systemd-run \
     taskset time timeout tmux toybox unshare valgrind watch xvfb-run";
-/// Builtins that keep or run a text as commands.
+/// Builtins that store or run a text as commands.
 const TEXTS: &str = "alias bind compgen complete enable fc hash mapfile readarray trap";
 /// Builtins that can evaluate a subscript in their arguments, with the substitutions in it.
 const SUBSCRIPTS: &str =
     "[ declare export getopts let local printf read readonly test typeset unset wait";
 
-/// Words behind a program that runs other programs; a line with more is not followed.
-const MOST_WORDS: usize = 1_024;
+/// Arguments of a program that runs other programs. A command with more is not examined.
+const MAX_WORDS: usize = 1_024;
 
-/// Whether a line could run what a rule denies.
+/// Whether a line could run the command that a pattern denies.
 pub fn denies(line: &str, pattern: &CommandPattern) -> Option<Denial> {
     if mentions(line, pattern) {
         return Some(Denial::Named);
     }
     text(line, pattern, 0)
+}
+
+/// True if the words of `pattern` occur in the line in sequence, however they are written: quotes and
+/// backslashes are removed, every shell metacharacter separates. For deny rules, so it errs on the side
+/// of true. It evaluates nothing: a line that is not plain must be asked about anyway.
+pub fn mentions(line: &str, pattern: &CommandPattern) -> bool {
+    // Split the same way, so that the one word `'a b'` of a pattern is found in any quoting.
+    let wanted = lenient_words(&pattern.words.join(" "));
+    let Some((program, arguments)) = wanted.split_first() else {
+        return true;
+    };
+    let names = |word: &String| word == program || word.ends_with(&format!("/{program}"));
+    let readings = [
+        line.to_owned(),
+        // A backslash at the end of a line joins it to the next, but not at the end of a comment.
+        line.replace("\\\n", "\n"),
+        line.replace("${IFS}", " ").replace("$IFS", " "),
+    ];
+    readings.iter().any(|reading| {
+        lenient_words(reading).windows(wanted.len()).any(|run| {
+            run.split_first().is_some_and(|(first, others)| names(first) && others == arguments)
+        })
+    })
+}
+
+fn lenient_words(text: &str) -> Vec<String> {
+    let mut flat = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '\'' | '"' | '\0' => {}
+            '\\' => drop(rest.next_if(|next| matches!(next, '\\' | '\n'))),
+            _ if ";&|<>(){}$`!,=".contains(character) => flat.push(' '),
+            _ if check_visible(character).is_err() => flat.push(' '),
+            _ => flat.push(character),
+        }
+    }
+    flat.split(BLANKS).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// Text that a shell would run as a line.
@@ -53,7 +84,7 @@ fn text(line: &str, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
     }
 }
 
-/// Text that a shell would expand, as the value of a variable is in arithmetic.
+/// Text that a shell would expand, such as the value of a variable in arithmetic.
 fn expanded(value: &str, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
     if !value.contains("$(") && !value.contains('`') {
         return None;
@@ -68,10 +99,10 @@ fn worst(found: impl Iterator<Item = Option<Denial>>) -> Option<Denial> {
     found.flatten().max()
 }
 
-fn simple(command: &Simple, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
-    let Simple { assignments, words, input } = command;
+fn simple(command: &SimpleCommand, pattern: &CommandPattern, depth: usize) -> Option<Denial> {
+    let SimpleCommand { assignments, words, input } = command;
     let values = assignments.iter().filter_map(Word::known);
-    if words.iter().chain(assignments).any(names_a_command) {
+    if words.iter().chain(assignments).any(sets_command_table) {
         return Some(Denial::Possible);
     }
     let assigned = worst(values.map(|value| expanded(&value, pattern, depth)));
@@ -81,31 +112,31 @@ fn simple(command: &Simple, pattern: &CommandPattern, depth: usize) -> Option<De
     if named {
         return Some(Denial::Named);
     }
-    assigned.max(run(words, input.as_ref(), By::Shell, pattern, depth))
+    assigned.max(run(words, input.as_ref(), RunBy::Shell, pattern, depth))
 }
 
-/// Whether it puts a command under another name, in one of bash's tables of commands.
-fn names_a_command(word: &Word) -> bool {
+/// Whether the word assigns to one of bash's tables of commands, which gives a command another name.
+fn sets_command_table(word: &Word) -> bool {
     let tables = ["BASH_CMDS", "BASH_ALIASES"];
     let named = |text: &str| tables.iter().any(|table| text.starts_with(table));
     matches!(word.pieces.first(), Some(Piece::Text(text)) if named(text))
 }
 
-/// How the words came to be run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum By {
+/// Which program runs a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunBy {
     Shell,
-    /// One of [`RUNNERS`], which tries every word behind it as the program.
+    /// One of [`RUNNERS`]. Every argument after it is tried as the program.
     Runner,
-    /// A program that changes the words, too.
+    /// `find` or `xargs`, which also change the words.
     Replacing,
 }
 
-/// What these words run, the first of them being the program.
+/// Checks a command, the first word being the program, and the commands that it runs in turn.
 fn run(
     words: &[Word],
     input: Option<&Word>,
-    by: By,
+    by: RunBy,
     pattern: &CommandPattern,
     depth: usize,
 ) -> Option<Denial> {
@@ -114,7 +145,7 @@ fn run(
     let Some(name) = program.known() else { return own };
     let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let listed = |names: &str| names.split_whitespace().any(|listed| listed == name);
-    if words.len() > MOST_WORDS && (listed(RUNNERS) || listed("find xargs")) {
+    if words.len() > MAX_WORDS && (listed(RUNNERS) || listed("find xargs")) {
         return own.max(Some(Denial::Possible));
     }
     let others = match name.as_str() {
@@ -123,21 +154,21 @@ fn run(
             None => Some(Denial::Possible),
         },
         "." | "source" => arguments.first().and_then(script_file),
-        // `-c alias.NAME=…`: whatever it stands for.
+        // `-c alias.NAME=…` can run anything.
         "git"
             if arguments.iter().filter_map(Word::known).any(|word| word.starts_with("alias.")) =>
         {
             Some(Denial::Possible)
         }
-        "find" | "xargs" if by == By::Replacing => Some(Denial::Possible),
+        "find" | "xargs" if by == RunBy::Replacing => Some(Denial::Possible),
         "find" => find(arguments, pattern, depth),
         "xargs" => xargs(arguments, pattern, depth),
         _ if listed(SHELLS) => shell(arguments, input, pattern, depth),
         _ if listed(FOREIGN) => Some(Denial::Possible),
-        _ if listed(RUNNERS) && by == By::Shell => runner(&name, arguments, pattern, depth),
+        _ if listed(RUNNERS) && by == RunBy::Shell => runner(&name, arguments, pattern, depth),
         _ if listed(TEXTS) => worst(arguments.iter().map(|argument| match argument.known() {
             Some(argument) if name == "alias" => {
-                // Further words follow where it is used.
+                // Further words can follow where the alias is used.
                 let (_, value) = argument.split_once('=')?;
                 text(&format!("{value} $_"), pattern, depth + 1)
             }
@@ -153,7 +184,7 @@ fn run(
     own.max(others)
 }
 
-/// Any of the words could be the program, and any text among them a line.
+/// Any argument could be the program, and any argument could be a line to run.
 fn runner(
     name: &str,
     arguments: &[Word],
@@ -171,7 +202,7 @@ fn runner(
         let first = rest.first().filter(|first| !first.assigns())?;
         let line = first.known().filter(|line| line.contains([' ', '\t', '\n', ';', '$', '`']));
         let line = line.and_then(|line| text(&line, pattern, depth + 1));
-        line.max(run(rest, None, By::Runner, pattern, depth + 1))
+        line.max(run(rest, None, RunBy::Runner, pattern, depth + 1))
     }))
 }
 
@@ -210,7 +241,7 @@ fn shell(
     }
 }
 
-/// A file of commands. What is in a file is not part of the line; what a line writes into a pipe is.
+/// A file of commands. The content of a file is not part of the line, but the content of a pipe is.
 fn script_file(file: &Word) -> Option<Denial> {
     match file.known() {
         Some(path) if !path.starts_with("/dev/") && !path.starts_with("/proc/") => None,
@@ -218,9 +249,9 @@ fn script_file(file: &Word) -> Option<Denial> {
     }
 }
 
-/// What `find` runs stands behind `-exec` and its relatives.
+/// `find` runs the words after `-exec` and its variants.
 fn find(arguments: &[Word], pattern: &CommandPattern, depth: usize) -> Option<Denial> {
-    // It could become `-exec` and more.
+    // An expansion could yield `-exec` and a command.
     if arguments.iter().any(Word::splits) {
         return Some(Denial::Possible);
     }
@@ -229,13 +260,13 @@ fn find(arguments: &[Word], pattern: &CommandPattern, depth: usize) -> Option<De
     worst((0..arguments.len()).map(|at| {
         let word = arguments.get(at)?.known();
         match word.is_none_or(|word| runs.contains(&word.as_str())) {
-            true => run(words.get(at + 1..)?, None, By::Replacing, pattern, depth + 1),
+            true => run(words.get(at + 1..)?, None, RunBy::Replacing, pattern, depth + 1),
             false => None,
         }
     }))
 }
 
-/// What `xargs` runs gets further words from its input, or has them put in the place of a mark.
+/// `xargs` runs its arguments with words from its input appended, or inserted in place of a mark.
 fn xargs(arguments: &[Word], pattern: &CommandPattern, depth: usize) -> Option<Denial> {
     let mut mark = None;
     for (at, argument) in arguments.iter().enumerate() {
@@ -257,34 +288,34 @@ fn xargs(arguments: &[Word], pattern: &CommandPattern, depth: usize) -> Option<D
         Some(mark) => replaced(arguments, mark),
         None => arguments.to_vec(),
     };
-    // The mark where it is named is no program.
+    // The argument that defines the mark is not the program.
     if let (Some(mark), Some(at)) = (&mark, arguments.iter().position(is_replacing))
         && arguments.get(at + 1).and_then(Word::known).as_ref() == Some(mark)
         && let Some(named) = words.get_mut(at + 1)
     {
         *named = Word::text("");
     }
-    words.push(Word::gap());
-    let programs = behind_options(arguments).into_iter();
-    worst(programs.map(|at| run(words.get(at..)?, None, By::Replacing, pattern, depth + 1)))
+    words.push(Word::unknown());
+    let programs = after_options(arguments).into_iter();
+    worst(programs.map(|at| run(words.get(at..)?, None, RunBy::Replacing, pattern, depth + 1)))
 }
 
 fn is_replacing(word: &Word) -> bool {
     word.known().is_some_and(|word| word == "-I" || word == "-J")
 }
 
-/// The words with a gap in every place where a mark stands.
+/// The words with every mark replaced by unknown text.
 fn replaced(words: &[Word], mark: &str) -> Vec<Word> {
     let replace = |word: &Word| match word.known() {
         Some(known) if known.contains(mark) => {
             let mut pieces = Vec::new();
             for (index, part) in known.split(mark).enumerate() {
                 if index > 0 {
-                    pieces.push(Piece::Gap { splits: false });
+                    pieces.push(Piece::Unknown { splits: false });
                 }
                 pieces.push(Piece::Text(part.to_owned()));
             }
-            Word::of(pieces)
+            Word::from_pieces(pieces)
         }
         _ => word.clone(),
     };
@@ -312,7 +343,7 @@ impl Fit {
     }
 }
 
-/// Whether the words from there on begin as the rule does.
+/// Whether the words from `at` on begin with the words of the rule.
 fn starts(words: &[Word], at: usize, pattern: &CommandPattern) -> Fit {
     let words = words.get(at..).unwrap_or_default();
     let (Some((program, rest)), Some((name, wanted))) =
@@ -324,22 +355,22 @@ fn starts(words: &[Word], at: usize, pattern: &CommandPattern) -> Fit {
     let named = fits(program, name, false).max(fits(program, &below, true));
     match named {
         Fit::No => Fit::No,
-        // It can become several words.
+        // The word can expand to several words.
         _ if program.splits() => Fit::Maybe,
         _ => named.min(follow(rest, wanted)),
     }
 }
 
-/// Whether arguments begin as wanted, behind options or not.
+/// Whether arguments begin with the wanted words, with or without options before them.
 fn follow(words: &[Word], wanted: &[String]) -> Fit {
-    let places = behind_options(words).into_iter();
+    let positions = after_options(words).into_iter();
     let fit = |at| begin(words.get(at..).unwrap_or_default(), wanted);
     let first = begin(words, wanted);
-    places.map(fit).max().unwrap_or(Fit::No).max(first)
+    positions.map(fit).max().unwrap_or(Fit::No).max(first)
 }
 
-/// Where the first word can be that is no option. An option can have a value.
-fn behind_options(words: &[Word]) -> Vec<usize> {
+/// The positions at which the first argument that is not an option can be. An option can have a value.
+fn after_options(words: &[Word]) -> Vec<usize> {
     let option = |word: &Word| {
         let text = match word.pieces.first() {
             Some(Piece::Text(text)) => text.as_str(),
@@ -361,14 +392,14 @@ fn behind_options(words: &[Word]) -> Vec<usize> {
     found
 }
 
-/// Whether words begin as wanted, one by one.
+/// Whether words begin with the wanted words, one by one.
 fn begin(words: &[Word], wanted: &[String]) -> Fit {
     let mut fit = Fit::Yes;
     for (at, next) in wanted.iter().enumerate() {
         let Some(word) = words.get(at) else { return Fit::No };
         match fits(word, next, false) {
             Fit::No => return Fit::No,
-            // It can become several words.
+            // The word can expand to several words.
             _ if word.splits() => return Fit::Maybe,
             found => fit = fit.min(found),
         }
@@ -376,18 +407,18 @@ fn begin(words: &[Word], wanted: &[String]) -> Fit {
     fit
 }
 
-/// Whether a word could be a text, or end with it.
+/// Whether a word could be equal to a text or, `at_end`, end with it.
 fn fits(word: &Word, text: &str, at_end: bool) -> Fit {
     if let Some(known) = word.known() {
         let same = if at_end { known.ends_with(text) } else { known == text };
         return if same { Fit::Yes } else { Fit::No };
     }
-    // None is a gap.
+    // None stands for unknown text.
     let mut pieces: Vec<Option<char>> = Vec::new();
     for piece in &word.pieces {
         match piece {
             Piece::Text(text) => pieces.extend(text.chars().map(Some)),
-            Piece::Gap { splits } => {
+            Piece::Unknown { splits } => {
                 pieces.push(None);
                 if *splits {
                     break;
@@ -400,9 +431,9 @@ fn fits(word: &Word, text: &str, at_end: bool) -> Fit {
     if unify(&pieces, &text) { Fit::Maybe } else { Fit::No }
 }
 
-/// Whether some text fits both of two patterns, in which None stands for any text.
+/// Whether some text matches both patterns. None in a pattern stands for any text.
 fn unify(one: &[Option<char>], other: &[Option<char>]) -> bool {
-    // `row[j]`: the rest of `one` and `other[j..]` can be the same.
+    // `row[j]`: the rest of `one` and `other[j..]` can be equal.
     let mut row = vec![false; other.len() + 1];
     for i in (0..=one.len()).rev() {
         let below = row.clone();
@@ -413,12 +444,7 @@ fn unify(one: &[Option<char>], other: &[Option<char>]) -> bool {
             let across = !end && j < other.len() && below.get(j + 1).copied().unwrap_or(false);
             let same = match (one.get(i), other.get(j)) {
                 (None, None) => true,
-                (Some(None), _) | (_, Some(None)) => {
-                    let gap = |side: Option<&Option<char>>| side == Some(&None);
-                    let by_one = gap(one.get(i)) && (down || right);
-                    let by_other = gap(other.get(j)) && (right || down);
-                    by_one || by_other
-                }
+                (Some(None), _) | (_, Some(None)) => down || right,
                 (Some(mine), Some(theirs)) => mine == theirs && across,
                 (Some(_), None) | (None, Some(_)) => false,
             };

@@ -1,12 +1,12 @@
-//! How the words of a line are read: quotes, expansions and substitutions.
+//! Reads the words of a line: quotes, expansions and substitutions.
 //!
-//! What must not be here: commands and what separates them.
+//! What must not be here: commands and their separators.
 
-use super::{End, Piece, Read, Reader, Unreadable, Word, commands};
+use super::{End, Piece, ReadResult, Reader, Unreadable, Word, commands};
 
 impl Reader {
-    /// Text that is expanded, to its end.
-    pub(super) fn body(&mut self) -> Read<Word> {
+    /// Reads text in which expansions take place, to its end.
+    pub(super) fn body(&mut self) -> ReadResult<Word> {
         let mut word = Word::default();
         while let Some(character) = self.next() {
             match character {
@@ -19,7 +19,7 @@ impl Reader {
         Ok(word)
     }
 
-    /// Behind a backslash that only escapes some characters.
+    /// After a backslash that only escapes `special` characters.
     fn escaped(&mut self, word: &mut Word, special: &str) {
         match self.peek(0) {
             Some('\n') => self.at += 1,
@@ -31,9 +31,9 @@ impl Reader {
         }
     }
 
-    pub(super) fn word(&mut self) -> Read<Word> {
+    pub(super) fn word(&mut self) -> ReadResult<Word> {
         let mut word = Word::default();
-        // An open brace, and whether a list or a range has been seen in it.
+        // Set after an open brace: whether it contains a list or a range.
         let mut brace: Option<bool> = None;
         let start = self.at;
         while let Some(character) = self.peek(0) {
@@ -41,16 +41,16 @@ impl Reader {
                 '<' | '>' if self.peek(1) == Some('(') => {
                     self.at += 2;
                     self.nested(End::Parenthesis)?;
-                    word.push_gap(false);
+                    word.push_unknown(false);
                     continue;
                 }
                 ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | ')' => break,
                 '(' if word.assigns && self.text.get(self.at - 1) == Some(&'=') => {
                     self.array()?;
-                    word.push_gap(false);
+                    word.push_unknown(false);
                     continue;
                 }
-                // A group of an extended pattern.
+                // An extended file name pattern.
                 '(' if matches!(
                     self.text.get(start..self.at),
                     Some([.., '?' | '*' | '+' | '@' | '!'])
@@ -80,11 +80,11 @@ impl Reader {
                 }
                 '$' => self.dollar(&mut word, false)?,
                 '`' => self.backquoted(&mut word, false)?,
-                '*' | '?' => word.push_gap(true),
+                '*' | '?' => word.push_unknown(true),
                 '[' if !word.quoted && self.subscript(&mut word) => {}
                 '[' if self.word_ends() || self.peek(0) == Some('[') => word.push('['),
-                '[' => word.push_gap(true),
-                '~' if word.pieces.is_empty() && !word.quoted => word.push_gap(false),
+                '[' => word.push_unknown(true),
+                '~' if word.pieces.is_empty() && !word.quoted => word.push_unknown(false),
                 '=' => {
                     word.assigns |= !word.quoted && is_target(&word);
                     word.push('=');
@@ -138,7 +138,7 @@ impl Reader {
     }
 
     /// The elements of an array, with their parentheses.
-    fn array(&mut self) -> Read<()> {
+    fn array(&mut self) -> ReadResult<()> {
         self.at += 1;
         loop {
             self.space()?;
@@ -152,8 +152,8 @@ impl Reader {
         }
     }
 
-    fn single_quoted(&mut self, word: &mut Word) -> Read<()> {
-        // An empty quotation is a word, too.
+    fn single_quoted(&mut self, word: &mut Word) -> ReadResult<()> {
+        // Empty quotes are a word, too.
         word.pieces.push(Piece::Text(String::new()));
         loop {
             match self.next().ok_or(Unreadable)? {
@@ -163,7 +163,7 @@ impl Reader {
         }
     }
 
-    fn double_quoted(&mut self, word: &mut Word) -> Read<()> {
+    fn double_quoted(&mut self, word: &mut Word) -> ReadResult<()> {
         word.pieces.push(Piece::Text(String::new()));
         loop {
             match self.next().ok_or(Unreadable)? {
@@ -176,17 +176,17 @@ impl Reader {
         }
     }
 
-    /// Behind a dollar sign.
-    pub(super) fn dollar(&mut self, word: &mut Word, quoted: bool) -> Read<()> {
+    /// After a dollar sign.
+    pub(super) fn dollar(&mut self, word: &mut Word, quoted: bool) -> ReadResult<()> {
         match self.peek(0) {
             Some('(') => {
-                let arithmetic =
-                    self.peek(1) == Some('(') && self.tried(|reader| reader.arithmetic(2)).is_ok();
+                let arithmetic = self.peek(1) == Some('(')
+                    && self.attempt(|reader| reader.arithmetic(2)).is_ok();
                 if !arithmetic {
                     self.at += 1;
                     self.nested(End::Parenthesis)?;
                 }
-                word.push_gap(!quoted);
+                word.push_unknown(!quoted);
             }
             Some('{') => {
                 self.at += 1;
@@ -195,7 +195,7 @@ impl Reader {
             Some('[') => {
                 self.at += 1;
                 self.old_arithmetic()?;
-                word.push_gap(!quoted);
+                word.push_unknown(!quoted);
             }
             Some('\'') if !quoted => {
                 self.at += 1;
@@ -211,19 +211,19 @@ impl Reader {
                 while self.peek(0).is_some_and(|one| one.is_ascii_alphanumeric() || one == '_') {
                     self.at += 1;
                 }
-                word.push_gap(!quoted);
+                word.push_unknown(!quoted);
             }
             Some(character) if character.is_ascii_digit() || "@*#?-$!".contains(character) => {
                 self.at += 1;
-                word.push_gap(!quoted || character == '@');
+                word.push_unknown(!quoted || character == '@');
             }
             _ => word.push('$'),
         }
         Ok(())
     }
 
-    /// Behind `${`.
-    fn parameter(&mut self, word: &mut Word, quoted: bool) -> Read<()> {
+    /// After `${`.
+    fn parameter(&mut self, word: &mut Word, quoted: bool) -> ReadResult<()> {
         // `${ command; }` and `${| command; }` of newer shells run commands.
         if matches!(self.peek(0), Some(' ' | '\t' | '\n' | '|')) {
             return Err(Unreadable);
@@ -234,7 +234,7 @@ impl Reader {
             match self.next().ok_or(Unreadable)? {
                 '}' => break,
                 '\\' => drop(self.next()),
-                // Whether it quotes depends on the operator.
+                // Whether a single quote quotes here depends on the operator.
                 '\'' if quoted => return Err(Unreadable),
                 '\'' => self.single_quoted(&mut inside)?,
                 '"' => self.double_quoted(&mut inside)?,
@@ -248,11 +248,11 @@ impl Reader {
                 _ => {}
             }
         }
-        word.push_gap(!quoted || many);
+        word.push_unknown(!quoted || many);
         Ok(())
     }
 
-    fn old_arithmetic(&mut self) -> Read<()> {
+    fn old_arithmetic(&mut self) -> ReadResult<()> {
         let mut open = 0_usize;
         let mut inside = Word::default();
         loop {
@@ -268,8 +268,8 @@ impl Reader {
         }
     }
 
-    /// Behind a backquote.
-    pub(super) fn backquoted(&mut self, word: &mut Word, quoted: bool) -> Read<()> {
+    /// After a backquote.
+    pub(super) fn backquoted(&mut self, word: &mut Word, quoted: bool) -> ReadResult<()> {
         let mut line = String::new();
         loop {
             match self.next().ok_or(Unreadable)? {
@@ -284,12 +284,12 @@ impl Reader {
             }
         }
         self.commands.append(&mut commands(&line, self.depth + 1)?);
-        word.push_gap(!quoted);
+        word.push_unknown(!quoted);
         Ok(())
     }
 
-    /// Behind `$'`.
-    fn ansi_quoted(&mut self, word: &mut Word) -> Read<()> {
+    /// After `$'`.
+    fn ansi_quoted(&mut self, word: &mut Word) -> ReadResult<()> {
         word.pieces.push(Piece::Text(String::new()));
         let mut cut = false;
         let mut inside = Word::default();
@@ -311,8 +311,8 @@ impl Reader {
         Ok(())
     }
 
-    /// One escape of `$'…'`. True: it is the character that ends a string in C.
-    fn ansi_escape(&mut self, word: &mut Word) -> Read<bool> {
+    /// One escape of `$'…'`. True if it is NUL, which ends the string.
+    fn ansi_escape(&mut self, word: &mut Word) -> ReadResult<bool> {
         let escape = self.next().ok_or(Unreadable)?;
         if let Some(plain) = plain_escape(escape) {
             word.push(plain);
@@ -328,7 +328,7 @@ impl Reader {
             'U' => (16, 8),
             'c' => {
                 self.next().ok_or(Unreadable)?;
-                word.push_gap(false);
+                word.push_unknown(false);
                 return Ok(false);
             }
             other => {
@@ -346,7 +346,7 @@ impl Reader {
             self.at += 1;
         }
         match (digits, char::from_u32(value)) {
-            // Nothing to convert: bash keeps the letters.
+            // Without digits, bash keeps the letters.
             (0, _) => {
                 word.push('\\');
                 word.push(escape);
@@ -355,8 +355,8 @@ impl Reader {
             (_, Some(character)) if character.is_ascii() || matches!(escape, 'u' | 'U') => {
                 word.push(character);
             }
-            // A byte of a character, or `\x{…}`.
-            _ => word.push_gap(false),
+            // One byte of a character, or `\x{…}`.
+            _ => word.push_unknown(false),
         }
         Ok(false)
     }
@@ -377,7 +377,7 @@ fn plain_escape(escape: char) -> Option<char> {
     })
 }
 
-/// What is written so far can stand in front of `=` or `[`.
+/// Whether the word so far is a variable name, so that `=` or `[` can follow.
 fn is_target(word: &Word) -> bool {
     let [Piece::Text(name)] = word.pieces.as_slice() else { return false };
     let name = name.strip_suffix('+').unwrap_or(name);
@@ -388,7 +388,7 @@ fn is_target(word: &Word) -> bool {
         && !name.starts_with(|one: char| one.is_ascii_digit())
 }
 
-/// Braces with a list or a range become several words from their beginning on.
+/// Braces with a list or a range expand to several words: the text from the brace on is unknown.
 fn braces_expand(word: &mut Word) {
     let Some(piece) = word
         .pieces
@@ -402,5 +402,5 @@ fn braces_expand(word: &mut Word) {
         text.truncate(end);
     }
     word.pieces.truncate(piece + 1);
-    word.push_gap(true);
+    word.push_unknown(true);
 }

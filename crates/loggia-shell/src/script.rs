@@ -1,21 +1,21 @@
-//! Finds the commands that a shell would run in a line, whatever its form.
+//! Finds the commands that a shell would run in a line of any form.
 //!
-//! [`super::plain_commands`] accepts plain lines only. This reader accepts every line that it
-//! understands: lists, pipelines, compound commands, functions, substitutions, here-documents. A word
-//! whose text is only known once the shell has expanded it keeps a [`Piece::Gap`] in that place.
+//! [`crate::plain_commands`] accepts plain lines only. This reader accepts every line that it
+//! understands: lists, pipelines, compound commands, functions, substitutions, here-documents. Text
+//! that is only known once the shell has expanded it becomes a [`Piece::Unknown`].
 //!
-//! What must not be here: rules, and what a program does with its arguments ([`super::denied`]).
+//! What must not be here: rules, and what a program does with its arguments ([`crate::denied`]).
 
 mod word;
 
-/// Nesting of substitutions and compound commands that is followed.
-const DEEPEST: usize = 40;
+/// Nesting of substitutions and compound commands. A deeper line is unreadable.
+const MAX_DEPTH: usize = 40;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(String),
-    /// Any text. It can become several words, or none, if it `splits`.
-    Gap {
+    /// Any text. If it `splits`, it can become several words or none.
+    Unknown {
         splits: bool,
     },
 }
@@ -24,42 +24,41 @@ pub(super) enum Piece {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub pieces: Vec<Piece>,
-    /// Some part of it was quoted, so it is no keyword.
+    /// Some part of it was quoted, so it is not a keyword.
     quoted: bool,
-    /// `NAME=…`, written in a way that a shell takes for an assignment.
+    /// A shell reads it as an assignment, `NAME=…`.
     assigns: bool,
 }
 
 impl Word {
     pub fn text(text: &str) -> Self {
-        Self::of(vec![Piece::Text(text.to_owned())])
+        Self::from_pieces(vec![Piece::Text(text.to_owned())])
     }
 
-    pub fn gap() -> Self {
-        Self::of(vec![Piece::Gap { splits: true }])
+    pub fn unknown() -> Self {
+        Self::from_pieces(vec![Piece::Unknown { splits: true }])
     }
 
-    pub fn of(pieces: Vec<Piece>) -> Self {
+    pub fn from_pieces(pieces: Vec<Piece>) -> Self {
         Self { pieces, ..Self::default() }
     }
 
-    /// The text, where all of it is known.
+    /// The text, if all of it is known.
     pub fn known(&self) -> Option<String> {
         let mut text = String::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(piece) => text.push_str(piece),
-                Piece::Gap { .. } => return None,
+                Piece::Unknown { .. } => return None,
             }
         }
         Some(text)
     }
 
     pub fn splits(&self) -> bool {
-        self.pieces.contains(&Piece::Gap { splits: true })
+        self.pieces.contains(&Piece::Unknown { splits: true })
     }
 
-    /// Whether a shell takes it for `NAME=…`.
     pub fn assigns(&self) -> bool {
         self.assigns
     }
@@ -71,15 +70,15 @@ impl Word {
         }
     }
 
-    fn push_gap(&mut self, splits: bool) {
-        self.pieces.push(Piece::Gap { splits });
+    fn push_unknown(&mut self, splits: bool) {
+        self.pieces.push(Piece::Unknown { splits });
     }
 
     fn append(&mut self, other: Word) {
         for piece in other.pieces {
             match piece {
                 Piece::Text(text) => text.chars().for_each(|character| self.push(character)),
-                gap @ Piece::Gap { .. } => self.pieces.push(gap),
+                unknown @ Piece::Unknown { .. } => self.pieces.push(unknown),
             }
         }
     }
@@ -92,31 +91,31 @@ impl Word {
     }
 }
 
-/// A simple command: assignments, words and what it reads, without its redirections.
+/// A simple command: assignments, words and input, without its redirections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Simple {
+pub(super) struct SimpleCommand {
     pub assignments: Vec<Word>,
     pub words: Vec<Word>,
-    /// A here-document or here-string, or a gap for another redirected input.
+    /// A here-document or here-string; unknown text for any other redirected input.
     pub input: Option<Word>,
 }
 
-/// The reader does not know what a shell would make of the line.
+/// The reader does not know how a shell would read the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unreadable;
 
-type Read<T> = Result<T, Unreadable>;
+type ReadResult<T> = Result<T, Unreadable>;
 
 /// Every simple command of a line, nested ones included.
-pub(super) fn commands(line: &str, depth: usize) -> Read<Vec<Simple>> {
+pub(super) fn commands(line: &str, depth: usize) -> ReadResult<Vec<SimpleCommand>> {
     let mut reader = Reader::new(line, depth)?;
     reader.list(End::Line)?;
-    reader.bodies()?;
+    reader.here_documents()?;
     Ok(reader.commands)
 }
 
-/// The commands that are substituted in a text which a shell expands as if it were in double quotes.
-pub(super) fn substituted(text: &str, depth: usize) -> Read<Vec<Simple>> {
+/// The command substitutions in a text that a shell expands like a text in double quotes.
+pub(super) fn substituted(text: &str, depth: usize) -> ReadResult<Vec<SimpleCommand>> {
     let mut reader = Reader::new(text, depth)?;
     reader.body()?;
     Ok(reader.commands)
@@ -138,7 +137,7 @@ enum Stop {
 }
 
 /// A here-document whose body begins after the line.
-struct Here {
+struct HereDocument {
     delimiter: String,
     quoted: bool,
     tabs: bool,
@@ -149,13 +148,13 @@ struct Reader {
     text: Vec<char>,
     at: usize,
     depth: usize,
-    commands: Vec<Simple>,
-    here: Vec<Here>,
+    commands: Vec<SimpleCommand>,
+    here: Vec<HereDocument>,
 }
 
 impl Reader {
-    fn new(text: &str, depth: usize) -> Read<Self> {
-        if depth > DEEPEST {
+    fn new(text: &str, depth: usize) -> ReadResult<Self> {
+        if depth > MAX_DEPTH {
             return Err(Unreadable);
         }
         let text = text.chars().collect();
@@ -172,7 +171,7 @@ impl Reader {
         Some(next)
     }
 
-    fn takes(&mut self, text: &str) -> bool {
+    fn accept(&mut self, text: &str) -> bool {
         let found =
             text.chars().enumerate().all(|(ahead, wanted)| self.peek(ahead) == Some(wanted));
         if found {
@@ -181,16 +180,16 @@ impl Reader {
         found
     }
 
-    fn expect(&mut self, wanted: char) -> Read<()> {
+    fn expect(&mut self, wanted: char) -> ReadResult<()> {
         if self.next() == Some(wanted) { Ok(()) } else { Err(Unreadable) }
     }
 
     fn blanks(&mut self) {
-        while self.takes(" ") || self.takes("\t") || self.takes("\\\n") {}
+        while self.accept(" ") || self.accept("\t") || self.accept("\\\n") {}
     }
 
     /// Blanks, line ends and comments.
-    fn space(&mut self) -> Read<()> {
+    fn space(&mut self) -> ReadResult<()> {
         loop {
             self.blanks();
             match self.peek(0) {
@@ -207,14 +206,14 @@ impl Reader {
         }
     }
 
-    fn line_end(&mut self) -> Read<()> {
+    fn line_end(&mut self) -> ReadResult<()> {
         self.at += 1;
-        self.bodies()
+        self.here_documents()
     }
 
-    fn nested(&mut self, end: End) -> Read<()> {
+    fn nested(&mut self, end: End) -> ReadResult<()> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(Unreadable);
         }
         let pending = std::mem::take(&mut self.here);
@@ -227,7 +226,7 @@ impl Reader {
         Ok(())
     }
 
-    fn list(&mut self, end: End) -> Read<Stop> {
+    fn list(&mut self, end: End) -> ReadResult<Stop> {
         loop {
             self.blanks();
             match self.peek(0) {
@@ -244,7 +243,7 @@ impl Reader {
                     if end != End::Branch {
                         return Err(Unreadable);
                     }
-                    let _ = self.takes(";;&") || self.takes(";;") || self.takes(";&");
+                    let _ = self.accept(";;&") || self.accept(";;") || self.accept(";&");
                     return Ok(Stop::End);
                 }
                 Some('&') if self.peek(1) == Some('>') => {
@@ -264,16 +263,16 @@ impl Reader {
     }
 
     /// A subshell, or `((…))`.
-    fn parenthesis(&mut self) -> Read<()> {
-        if self.peek(1) == Some('(') && self.tried(|reader| reader.arithmetic(2)).is_ok() {
+    fn parenthesis(&mut self) -> ReadResult<()> {
+        if self.peek(1) == Some('(') && self.attempt(|reader| reader.arithmetic(2)).is_ok() {
             return Ok(());
         }
         self.at += 1;
         self.nested(End::Parenthesis)
     }
 
-    /// Undone where it fails.
-    fn tried<T>(&mut self, read: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+    /// Restores the state if reading fails.
+    fn attempt<T>(&mut self, read: impl FnOnce(&mut Self) -> ReadResult<T>) -> ReadResult<T> {
         let (at, commands, here, depth) =
             (self.at, self.commands.len(), self.here.len(), self.depth);
         let read = read(self);
@@ -286,8 +285,8 @@ impl Reader {
         read
     }
 
-    /// After so many opening characters, up to `))`.
-    fn arithmetic(&mut self, opening: usize) -> Read<()> {
+    /// Skips `opening` characters, then reads up to `))`.
+    fn arithmetic(&mut self, opening: usize) -> ReadResult<()> {
         self.at += opening;
         let mut open = 0_usize;
         let mut inside = Word::default();
@@ -305,9 +304,9 @@ impl Reader {
     }
 
     /// One simple command, or the keyword that begins or ends a compound one.
-    fn simple(&mut self) -> Read<Stop> {
+    fn simple(&mut self) -> ReadResult<Stop> {
         let slot = self.commands.len();
-        self.commands.push(Simple::default());
+        self.commands.push(SimpleCommand::default());
         let mut words: Vec<Word> = Vec::new();
         loop {
             self.blanks();
@@ -339,7 +338,7 @@ impl Reader {
                                 self.blanks();
                                 self.word()?;
                                 self.blanks();
-                                if self.takes("(") {
+                                if self.accept("(") {
                                     self.blanks();
                                     self.expect(')')?;
                                 }
@@ -374,8 +373,8 @@ impl Reader {
         }
     }
 
-    /// A parenthesis behind words: `for ((…))`, `name ()`, or a group behind `time`.
-    fn after_word(&mut self, words: &[Word]) -> Read<()> {
+    /// A parenthesis after words: `for ((…))`, `name ()`, or a group after `time`.
+    fn after_word(&mut self, words: &[Word]) -> ReadResult<()> {
         let only = match words {
             [only] => only.keyword(),
             _ => None,
@@ -391,8 +390,8 @@ impl Reader {
         }
     }
 
-    /// `case WORD in PATTERN) … ;; esac`, behind its first word.
-    fn case(&mut self) -> Read<()> {
+    /// `case WORD in PATTERN) … ;; esac`, after the word `case`.
+    fn case(&mut self) -> ReadResult<()> {
         self.blanks();
         self.word()?;
         self.space()?;
@@ -401,10 +400,10 @@ impl Reader {
         }
         loop {
             self.space()?;
-            if self.tried(|reader| reader.esac()).is_ok() {
+            if self.attempt(|reader| reader.esac()).is_ok() {
                 return Ok(());
             }
-            let _ = self.takes("(");
+            let _ = self.accept("(");
             loop {
                 self.blanks();
                 self.word()?;
@@ -416,7 +415,7 @@ impl Reader {
                 }
             }
             self.depth += 1;
-            if self.depth > DEEPEST {
+            if self.depth > MAX_DEPTH {
                 return Err(Unreadable);
             }
             let stop = self.list(End::Branch)?;
@@ -427,12 +426,12 @@ impl Reader {
         }
     }
 
-    fn esac(&mut self) -> Read<()> {
+    fn esac(&mut self) -> ReadResult<()> {
         if self.word()?.keyword() == Some("esac") { Ok(()) } else { Err(Unreadable) }
     }
 
-    /// `[[ … ]]`, behind its first word. Operators separate the words in it.
-    fn test(&mut self) -> Read<()> {
+    /// `[[ … ]]`, after the `[[`. Operators separate the words in it.
+    fn test(&mut self) -> ReadResult<()> {
         loop {
             self.space()?;
             match self.peek(0) {
@@ -448,7 +447,7 @@ impl Reader {
         }
     }
 
-    /// The number or `{name}` in front of a redirection.
+    /// The number or `{name}` before a redirection.
     fn descriptor(&mut self) -> bool {
         let mut ahead = 0;
         let digit = |character: Option<char>| character.is_some_and(|one| one.is_ascii_digit());
@@ -478,11 +477,11 @@ impl Reader {
         redirects
     }
 
-    fn redirection(&mut self, command: usize) -> Read<()> {
+    fn redirection(&mut self, command: usize) -> ReadResult<()> {
         const OPERATORS: [&str; 12] =
             ["<<<", "<<-", "<<", "<>", "<&", "<", "&>>", "&>", ">>", ">|", ">&", ">"];
         let operator =
-            OPERATORS.into_iter().find(|operator| self.takes(operator)).ok_or(Unreadable)?;
+            OPERATORS.into_iter().find(|operator| self.accept(operator)).ok_or(Unreadable)?;
         self.blanks();
         if matches!(self.peek(0), None | Some('\n' | ';' | '|' | '&' | ')' | '(')) {
             return Err(Unreadable);
@@ -495,11 +494,11 @@ impl Reader {
             "<<" | "<<-" => {
                 let delimiter = target.known().ok_or(Unreadable)?;
                 let tabs = operator == "<<-";
-                self.here.push(Here { delimiter, quoted: target.quoted, tabs, command });
+                self.here.push(HereDocument { delimiter, quoted: target.quoted, tabs, command });
                 return Ok(());
             }
             "<<<" => target,
-            "<" | "<>" | "<&" => Word::gap(),
+            "<" | "<>" | "<&" => Word::unknown(),
             _ => return Ok(()),
         };
         if let Some(command) = self.commands.get_mut(command) {
@@ -508,9 +507,9 @@ impl Reader {
         Ok(())
     }
 
-    /// The bodies of the here-documents that the line before has named.
-    fn bodies(&mut self) -> Read<()> {
-        for Here { delimiter, quoted, tabs, command } in std::mem::take(&mut self.here) {
+    /// The bodies of the here-documents that the previous line started.
+    fn here_documents(&mut self) -> ReadResult<()> {
+        for HereDocument { delimiter, quoted, tabs, command } in std::mem::take(&mut self.here) {
             let mut body = String::new();
             while self.at < self.text.len() {
                 let mut line = String::new();
@@ -558,7 +557,7 @@ impl Reader {
     }
 }
 
-/// `for NAME do …`, which takes the place of `for NAME in LIST; do …`.
+/// `for NAME do …`, the form without `in LIST`.
 fn is_loop_without_list(words: &[Word]) -> bool {
     matches!(words, [first, _] if matches!(first.keyword(), Some("for" | "select")))
 }
