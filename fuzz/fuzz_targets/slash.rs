@@ -3,19 +3,19 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use loggia_core::slash::{Reading, complete, parse, read};
+use loggia_core::slash::{PromptKind, complete, parse, read};
 
 fuzz_target!(|text: &str| {
     let _ = complete(text);
     match read(text) {
-        Reading::Command(command) => {
-            assert_eq!(read(&command.to_string()), Reading::Command(command));
+        PromptKind::Command(command) => {
+            assert_eq!(read(&command.to_string()), PromptKind::Command(command));
         }
-        Reading::Mistake(error) => assert!(error.to_string().len() < 1024),
-        Reading::Message => {}
+        PromptKind::Mistake(error) => assert!(error.to_string().len() < 1024),
+        PromptKind::Message => {}
     }
     let (first, rest) = text.split_once(' ').unwrap_or((text, ""));
     if let Ok(command) = parse(&[first], rest) {
-        assert_eq!(read(&command.to_string()), Reading::Command(command));
+        assert_eq!(read(&command.to_string()), PromptKind::Command(command));
     }
 });

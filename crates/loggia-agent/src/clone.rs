@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use loggia_core::repository::{RepositoryUrl, Scheme, Sources};
+use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme};
 use loggia_core::{Artifact, Level, Part, Repository};
 use loggia_session::{Turn, TurnOver};
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ pub struct CloneConfig {
     pub guard: Vec<OsString>,
     /// The environment to pick from: only the way to programs is kept.
     pub env: Vec<(OsString, OsString)>,
-    pub sources: Sources,
+    pub sources: AllowedSources,
     /// Files with credentials, each for exactly one `host` or `host:port`.
     pub credentials: Vec<(String, PathBuf)>,
     /// Certificates to trust instead of the system's.

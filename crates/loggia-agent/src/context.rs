@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use loggia_core::slash::{self, Reading};
+use loggia_core::slash::{self, PromptKind};
 use loggia_core::{
     CallFailure, CallId, CallOutcome, Content, Envelope, Event, MessageId, Output, PromptId, Seq,
     TurnId,
@@ -286,7 +286,7 @@ impl PastTurn {
 
     /// Commands are between a person and Loggia: no model reads them or what came of them.
     fn is_command(&self) -> bool {
-        !self.expanded && slash::read_content(&self.content) != Reading::Message
+        !self.expanded && slash::read_content(&self.content) != PromptKind::Message
     }
 
     /// Roughly how much a model has to read of this turn.

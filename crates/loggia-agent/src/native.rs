@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{BoxFuture, join_all};
-use loggia_core::slash::{self as slash_line, Reading};
+use loggia_core::slash::{self as slash_line, PromptKind};
 use loggia_core::{
     Access, CallFailure, CallId, CallOutcome, Content, CustomCommands, Details, Edit, Level,
     Limits, MessageId, Part, Prices, Proposal, SHELL_TOOL, Slash,
@@ -312,7 +312,7 @@ impl NativeAgent {
     /// Does the turn if it is a command; otherwise says what its prompt became.
     async fn begin(&self, turn: &Turn) -> Result<Begun, TurnOver> {
         let content = &turn.context().content;
-        if let Reading::Command(command) = slash_line::read_content(content) {
+        if let PromptKind::Command(command) = slash_line::read_content(content) {
             return slash::run(self, turn, command).await.map(|()| Begun::Done);
         }
         if let Some(recorded) = expand::recorded(turn).await? {
@@ -320,15 +320,15 @@ impl NativeAgent {
         }
         let custom = self.custom(turn).await?;
         match (custom.read_content(content), &self.commands) {
-            (Reading::Message, _) => Ok(Begun::Prompt(None)),
-            (Reading::Command(Slash::Custom { name, arguments, .. }), Some(files)) => {
+            (PromptKind::Message, _) => Ok(Begun::Prompt(None)),
+            (PromptKind::Command(Slash::Custom { name, arguments, .. }), Some(files)) => {
                 let expanded = expand::expand(self, turn, files, &name, &arguments).await?;
                 Ok(expanded.map_or(Begun::Done, |expanded| Begun::Prompt(Some(expanded))))
             }
-            (Reading::Command(command), _) => {
+            (PromptKind::Command(command), _) => {
                 slash::run(self, turn, command).await.map(|()| Begun::Done)
             }
-            (Reading::Mistake(error), _) => {
+            (PromptKind::Mistake(error), _) => {
                 slash::explain(turn, &custom, &error).await.map(|()| Begun::Done)
             }
         }

@@ -1,12 +1,12 @@
-//! Which network addresses are public: whoever connects to an address that somebody else chose asks
-//! here first.
+//! Which network addresses are public. Code that connects to an address from a client or a
+//! configuration checks it here first.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Answers instance metadata on one cloud, out of a public range.
+/// Serves instance metadata on one cloud, in a public range.
 const WIRE_SERVER: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
 
-/// Global unicast, and nothing that leads somewhere else.
+/// Whether the address is global unicast and not a tunnel to another address.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_4(address),
@@ -15,7 +15,7 @@ pub fn is_public(address: IpAddr) -> bool {
 }
 
 fn is_public_4(address: Ipv4Addr) -> bool {
-    // The special-purpose registry of RFC 6890, its updates, multicast and what is reserved.
+    // The special-purpose registry of RFC 6890 with its updates, multicast, and reserved ranges.
     const NOT_PUBLIC: &[(Ipv4Addr, u32)] = &[
         (Ipv4Addr::new(0, 0, 0, 0), 8),
         (Ipv4Addr::new(10, 0, 0, 0), 8),
@@ -47,11 +47,11 @@ fn is_public_6(address: Ipv6Addr) -> bool {
     let network = |network: Ipv6Addr, bits: u32| {
         (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits
     };
-    // Everything outside of it is local, multicast, reserved, or a version 4 address in disguise:
-    // mapped, translated (64:ff9b::/96 and 64:ff9b:1::/48).
+    // Every other address is local, multicast, reserved, or stands for a version 4 address: mapped,
+    // or translated (64:ff9b::/96 and 64:ff9b:1::/48).
     let global = network(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
-    // Inside of it: tunnels that carry a version 4 address (Teredo, 6to4), other protocol
-    // assignments, documentation.
+    // Global ranges that are not public: tunnels that carry a version 4 address (Teredo, 6to4), other
+    // protocol assignments, documentation.
     let carries = network(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23)
         || network(Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16);
     let documentation = network(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32)

@@ -1,4 +1,4 @@
-//! A question about a call and the answers it offers.
+//! A question about a call, and the answers to choose from.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -6,16 +6,16 @@ use sha2::{Digest, Sha256};
 use crate::call::Details;
 use crate::id::{ApprovalId, CallId};
 
-/// How carefully a person should look, and which answers are offered.
+/// How risky a call is. It determines which answers are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     Normal,
-    /// Touches what configures Loggia, git or other programs: "always" is not offered.
+    /// It changes files that configure Loggia, git or other programs: "always" is not offered.
     High,
 }
 
-/// The stable name of an answer; the same on every wire and every screen.
+/// The stable name of an answer, the same in every protocol and on every screen.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ChoiceId(pub String);
@@ -54,8 +54,8 @@ pub struct Choice {
     pub description: Option<String>,
 }
 
-/// The message that an answer came in, as far as it says more than the answer: its id with its
-/// client, and the words that stood for a choice.
+/// The message that contained an answer: the id that its client gave it, and its text if that named
+/// a choice.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct AnswerMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,11 +64,12 @@ pub struct AnswerMessage {
     pub text: Option<String>,
 }
 
-/// What the person changed while answering. It replaces the proposal; it can not move it elsewhere.
+/// A change that the person made while answering. It replaces the proposed content, but not the path
+/// or directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Edit {
-    /// The file's new content. The path stays what was shown.
+    /// The new content of the file. The path stays the same.
     File { content: String },
     /// The command line to run instead.
     Command { command: String },
@@ -76,7 +77,7 @@ pub enum Edit {
     Text { text: String },
 }
 
-/// Which question an answer is for. Some wires name the approval, some only the call, some both.
+/// Which question an answer is for. Some protocols name the approval, some the call, some both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
@@ -86,7 +87,7 @@ pub enum Question {
 }
 
 impl Question {
-    /// Whether it is the one about this call.
+    /// Whether it names this call and approval.
     pub fn is(&self, call: &CallId, approval: &ApprovalId) -> bool {
         match self {
             Self::Approval(named) => named == approval,
@@ -95,7 +96,7 @@ impl Question {
         }
     }
 
-    /// Whether two are named, and this is one of them.
+    /// Whether it names two ids, and one of them is this one.
     pub(crate) fn is_mixed_with(&self, call: &CallId, approval: &ApprovalId) -> bool {
         match self {
             Self::Approval(_) | Self::Call(_) => false,
@@ -105,7 +106,7 @@ impl Question {
 }
 
 impl Details {
-    /// SHA-256 of what was shown. An answer that names another digest was given to something else.
+    /// SHA-256 of the details. An answer with another digest was given to other details.
     pub fn digest(&self) -> String {
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         hex(&Sha256::digest(&bytes))

@@ -1,15 +1,15 @@
-//! One use of one tool: what it is about, what state it is in, how it ended.
+//! One use of one tool: its details, its state and its outcome.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::content::Part;
 
-/// What a call touches. Policy decides by this, never by a tool's name.
+/// What a call can change. The policy decides by this, never by the name of the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Looks at the workspace, changes nothing.
+    /// Reads the workspace, changes nothing.
     Read,
     /// Changes the session only: a plan, an artifact.
     Session,
@@ -17,14 +17,14 @@ pub enum Access {
     Edit,
     /// Runs a program.
     Execute,
-    /// Needs a person's words.
+    /// Asks a person a question.
     Ask,
-    /// Anything else, such as a tool of somebody else's server.
+    /// Anything else, such as a tool of an MCP server.
     Other,
 }
 
 impl Access {
-    /// Whether a call of this kind may change something outside of the session.
+    /// Whether a call of this kind can change something outside the session.
     pub fn changes(self) -> bool {
         match self {
             Access::Edit | Access::Execute | Access::Other => true,
@@ -33,8 +33,8 @@ impl Access {
     }
 }
 
-/// What a person is shown before deciding: a pure function of the call's input, made before anyone
-/// is asked. What runs is exactly this.
+/// The preview that a person sees before deciding: a pure function of the call's input. The tool runs
+/// exactly these details.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Details {
@@ -69,22 +69,22 @@ pub struct FileDiff {
     pub new: String,
     /// Unified diff, for people.
     pub unified: String,
-    /// Pins the version that was shown: SHA-256 of the old bytes, empty for a new file. Not the
-    /// hash of `old`, which is text: a byte-order mark or CRLF counts.
+    /// SHA-256 of the old bytes, empty for a new file: the version that the person saw. Not the hash of
+    /// `old`, which is decoded text: the bytes include a byte-order mark and CRLF.
     #[serde(default)]
     pub old_digest: String,
-    /// Policy never lets an edit of such a file pass without a person (`.git/hooks`, CI files, …).
+    /// An edit of such a file always needs a person (`.git/hooks`, CI files, …).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
 }
 
 impl FileDiff {
-    /// The file has the new content already.
+    /// Whether the file already has the new content.
     pub fn changes_nothing(&self) -> bool {
         self.old.as_deref() == Some(self.new.as_str())
     }
 
-    /// The change from `old` to `new`, with the unified form people read.
+    /// The change from `old` to `new`, with its unified diff.
     pub fn between(path: &str, absolute_path: &str, old: Option<&str>, new: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -108,8 +108,8 @@ impl FileDiff {
     }
 }
 
-/// Changed lines up to which the shortest diff is looked for; finding it costs their product.
-const FINE_DIFF: usize = 4000;
+/// Up to this many changed lines, the shortest diff is computed. Its cost is quadratic.
+const MAX_FINE_DIFF_LINES: usize = 4000;
 
 fn unified(path: &str, old: Option<&str>, new: &str) -> String {
     let from = if old.is_some() { format!("a/{path}") } else { "/dev/null".to_owned() };
@@ -121,8 +121,8 @@ fn unified(path: &str, old: Option<&str>, new: &str) -> String {
     let prefix = before.iter().zip(&after).take_while(same).count();
     let suffix = before.iter().rev().zip(after.iter().rev()).take_while(same).count();
     let suffix = suffix.min(before.len().min(after.len()) - prefix);
-    if before.len() + after.len() - 2 * (prefix + suffix) > FINE_DIFF {
-        return coarse(&from, &to, &before, &after, prefix, suffix);
+    if before.len() + after.len() - 2 * (prefix + suffix) > MAX_FINE_DIFF_LINES {
+        return coarse_diff(&from, &to, &before, &after, prefix, suffix);
     }
     similar::TextDiff::from_lines(old, new)
         .unified_diff()
@@ -131,8 +131,8 @@ fn unified(path: &str, old: Option<&str>, new: &str) -> String {
         .to_string()
 }
 
-/// One hunk for everything between the first and the last change: right, in linear time.
-fn coarse(
+/// One hunk from the first to the last change: correct, and linear in time.
+fn coarse_diff(
     from: &str,
     to: &str,
     before: &[&str],
@@ -182,7 +182,7 @@ pub enum CallOutcome {
     Cancelled { reason: String },
 }
 
-/// What a call gave back. Text is what the model reads.
+/// The result of a call. The model reads the text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Output {
     pub text: String,
@@ -204,7 +204,7 @@ impl Output {
     }
 }
 
-/// A named result. Chunks of one artifact share its id; `append` adds to what came before.
+/// A named result. Chunks of one artifact share its id; `append` adds to the earlier chunks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Artifact {
     pub id: String,
@@ -216,7 +216,7 @@ pub struct Artifact {
     pub last: bool,
 }
 
-/// Why a call failed: a sentence for people and a stable word for programs.
+/// Why a call failed: a sentence for people and a stable kind for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallFailure {
     pub kind: String,
@@ -230,7 +230,7 @@ impl CallFailure {
         Self { kind: kind.into(), message: message.into(), code: None }
     }
 
-    /// A crash cut the call; it is never run again.
+    /// A crash interrupted the call. It never runs again.
     pub fn interrupted() -> Self {
         Self::new("interrupted", "interrupted: Loggia stopped while this call was running")
     }

@@ -1,4 +1,4 @@
-//! What a client or the running agent may want, and why it may not have it.
+//! The commands of clients and of the running agent, and the reasons to refuse them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,17 +7,19 @@ use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
 use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::event::{Amendment, CloseReason, Level, Screening, Source, Step, TurnOutcome, Usage};
-use crate::id::{ApprovalId, CallId, Fresh, MessageId, Millis, PromptId, RuleId, TaskId, TurnId};
+use crate::id::{
+    ApprovalId, CallId, FreshIds, MessageId, Millis, PromptId, RuleId, TaskId, TurnId,
+};
 use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
 
-/// What a person's own command line begins with where prompts are shown.
-pub const SHELL_MARK: char = '!';
-/// The one tool that may run it.
+/// The prefix of a shell line that a person typed as a prompt.
+pub const SHELL_PREFIX: char = '!';
+/// The only tool that may run such a line.
 pub const SHELL_TOOL: &str = "run_shell_command";
 
-/// A wish. It carries its own id where a retry must be recognised.
+/// A request to the session. It has its own id if a retry must be recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     Open {
@@ -25,7 +27,7 @@ pub enum Command {
         settings: Settings,
         agent: AgentName,
     },
-    /// Keeps a task ready for a message that comes later.
+    /// Opens a task before its first message.
     OpenTask {
         task: TaskId,
         profile: Option<String>,
@@ -35,16 +37,16 @@ pub enum Command {
         task: TaskChoice,
         content: Content,
     },
-    /// A message to a task that exists: an answer in words, or the task's next prompt.
+    /// A message to an existing task: an answer in words, or its next prompt.
     Reply(Reply),
-    /// Keeps what became of a message that is to have no turn, as a task of its own.
+    /// Records a message that gets no turn, as a task of its own.
     Screened {
         prompt: PromptId,
         task: TaskChoice,
         content: Content,
         screening: Screening,
     },
-    /// A command line of a person's own: a turn that runs it, once, without a question.
+    /// A shell line that a person typed: its turn runs it once, without asking.
     Shell {
         prompt: PromptId,
         line: String,
@@ -53,11 +55,11 @@ pub enum Command {
         to: Question,
         choice: ChoiceId,
         edit: Option<Edit>,
-        /// The digest of what the person saw, where the client sends one.
+        /// The digest of the details that the person saw, if the client sent one.
         digest: Option<String>,
         message: Option<AnswerMessage>,
     },
-    /// The time of a question is up. Sent by the session's own clock, and by no client.
+    /// A question has timed out. Only the session's own timer sends it.
     Expire {
         approval: ApprovalId,
     },
@@ -70,7 +72,7 @@ pub enum Command {
     Amend {
         amendment: Amendment,
     },
-    /// Calls the session something.
+    /// Names the session.
     Name {
         name: SessionName,
     },
@@ -81,17 +83,18 @@ pub enum Command {
     Close {
         reason: CloseReason,
     },
-    /// Only the runner of the turn sends these.
+    /// Sent only by the task that runs the turn.
     Report {
         turn: TurnId,
         report: Report,
     },
 }
 
-/// Which task a prompt belongs to. The dialect picks; the refusals differ.
+/// Which task a prompt belongs to. The protocol determines the variant; each is refused for other
+/// reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskChoice {
-    /// A new task with an id of ours.
+    /// A new task with a generated id.
     New,
     /// A new task with the client's own id.
     Named(TaskId),
@@ -101,34 +104,34 @@ pub enum TaskChoice {
     Reopen(TaskId),
 }
 
-/// A message to a task that exists. Its words answer the question that is open when the message is decided. Words that
-/// would have answered the task's last question are refused, and the refusal says how that question was closed. Any
-/// other message is the task's next prompt, unless `otherwise` says something else.
+/// A message to an existing task. It answers the question that is open when the message is decided. An answer to
+/// the task's last question, if that is closed, is refused, and the refusal says how the question was closed. Every
+/// other message is the task's next prompt, unless `otherwise` rules that out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     pub prompt: PromptId,
     pub task: TaskChoice,
     pub content: Content,
-    pub otherwise: Otherwise,
-    pub late: Late,
+    pub otherwise: IfNotAnswer,
+    pub late: LateUntil,
     /// The client may answer questions.
     pub may_answer: bool,
 }
 
-/// What becomes of a reply that answers no question.
+/// How to treat a reply that answers no question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Otherwise {
+pub enum IfNotAnswer {
     /// It is the next prompt.
     Prompt,
-    /// It is the next prompt unless a question is open, which it has to answer then.
+    /// It is the next prompt if no question is open, and refused otherwise.
     PromptUnlessAsked,
     /// It is refused.
     Refused,
 }
 
-/// How long a reply that names a choice of the last question is a late answer.
+/// How long a reply that names a choice of the closed question counts as a late answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Late {
+pub enum LateUntil {
     /// Until the turn that asked has ended.
     UntilTurnEnds,
     /// Until the next turn of the task starts.
@@ -136,7 +139,7 @@ pub enum Late {
 }
 
 impl TaskChoice {
-    /// The task, where it has to exist already.
+    /// The task, if it must exist already.
     pub fn existing(&self) -> Option<&TaskId> {
         match self {
             TaskChoice::New | TaskChoice::Named(_) => None,
@@ -153,7 +156,7 @@ pub enum Cancel {
     Task(TaskId),
 }
 
-/// What the running agent tells the writer.
+/// A report of the running agent to the session's writer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Report {
     Text {
@@ -174,7 +177,7 @@ pub enum Report {
     Usage {
         model: ModelName,
         usage: Usage,
-        /// Tokens that the model can hold at once, where that is known.
+        /// The model's context window in tokens, if known.
         window: Option<u64>,
     },
     Notice {
@@ -185,7 +188,7 @@ pub enum Report {
         call: CallId,
         proposal: Proposal,
     },
-    /// A call that can not even be proposed: unknown tool, unreadable input.
+    /// A call that cannot be proposed: unknown tool, unreadable input.
     Invalid {
         call: CallId,
         message: MessageId,
@@ -206,23 +209,23 @@ pub enum Report {
     Publish {
         artifact: Artifact,
     },
-    /// What a command from a file became.
+    /// The prompt that a command from a file expanded to.
     Expand {
         command: String,
         source: String,
         text: String,
     },
-    /// From now on the model reads this instead of what was said so far; empty to begin anew.
+    /// Replaces the conversation so far, for the model. An empty summary starts it over.
     Compact {
         summary: String,
-        /// By itself, as the turn begins: it stands for the turns before this one.
+        /// Not requested: done as the turn begins, for the turns before it.
         automatic: bool,
     },
-    /// Calls the session something, because somebody said so in this turn.
+    /// Names the session, on request in this turn.
     Name {
         name: SessionName,
     },
-    /// Takes back a permission. There is no report that gives one.
+    /// Revokes a permission. No report grants one.
     Revoke {
         rule: RuleId,
     },
@@ -231,7 +234,7 @@ pub enum Report {
     },
 }
 
-/// A call the agent would like to make, with the preview everybody is shown.
+/// A call that the agent wants to make, with its preview.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
     pub message: MessageId,
@@ -242,16 +245,16 @@ pub struct Proposal {
     pub details: Details,
 }
 
-/// What makes a decision pure: time, origin and ids come from outside.
+/// A command with its inputs from outside: time, origin and ids. They keep decisions pure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stamped<C> {
     pub command: C,
     pub at: Millis,
     pub origin: Origin,
-    pub fresh: Fresh,
+    pub fresh: FreshIds,
 }
 
-/// Which bound of the queue is reached.
+/// Which limit of the queue is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueBound {
@@ -265,7 +268,7 @@ pub enum QueueBound {
 }
 
 impl QueueBound {
-    fn said(self, queued: usize) -> String {
+    fn describe(self, queued: usize) -> String {
         match self {
             Self::Prompts => format!("{queued} prompts are waiting already"),
             Self::Share => {
@@ -280,7 +283,7 @@ impl QueueBound {
     }
 }
 
-/// Why not. Each variant is something a client does differently; the text is for people.
+/// Why a command is refused. Clients react to the variant; the text is for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Refusal {
@@ -316,7 +319,7 @@ pub enum Refusal {
     TaskOver,
     #[error("nothing is running that could be cancelled")]
     NothingToCancel,
-    #[error("{}: try again when some are done", bound.said(*queued))]
+    #[error("{}: try again when some are done", bound.describe(*queued))]
     QueueFull {
         queued: usize,
         #[serde(default)]

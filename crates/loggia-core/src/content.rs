@@ -1,4 +1,4 @@
-//! What a prompt holds: text, files, structured data. Numbers in data come back as they were sent.
+//! The content of a prompt: text, files, structured data. Numbers in data keep their digits.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -6,18 +6,18 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Content {
     pub parts: Vec<Part>,
-    /// The client's own name for its message, echoed back to it. Not an idempotency key.
+    /// The id that the client gave its message, returned to it. Not an idempotency key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
-    /// The profile of its protocol that the client speaks: what a task is shown in to a reader who
-    /// names none. A word of the wire's; nothing here looks at it.
+    /// The protocol profile of the client, for readers of the task that name none. Only `loggia-wire`
+    /// interprets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
 }
 
-/// A value that was written is there, even if it is null: what is read back is what was meant.
+/// Reads a value that is present, null included, as `Some`.
 pub(crate) fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(value).map(Some)
 }
@@ -28,7 +28,7 @@ pub enum Part {
     Text {
         text: String,
     },
-    /// Inline bytes (base64) or an address, never both; the decoder sees to that.
+    /// Inline bytes (base64) or an address, never both; the decoder checks that.
     File {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
@@ -49,7 +49,7 @@ impl Content {
         Self { parts: vec![Part::Text { text: text.into() }], ..Self::default() }
     }
 
-    /// What people see of it: the texts, and what else is there by its kind.
+    /// The content for people: the texts, and a placeholder for every other part.
     pub fn shown(&self) -> String {
         let shown: Vec<String> = self.parts.iter().map(Part::shown).collect();
         shown.join("\n")
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_data_are_seen_by_their_kind() {
+    fn files_and_data_are_shown_as_placeholders() {
         let file = |name: Option<&str>, media_type: Option<&str>, uri: Option<&str>| Part::File {
             name: name.map(str::to_owned),
             media_type: media_type.map(str::to_owned),

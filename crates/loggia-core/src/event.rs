@@ -1,7 +1,7 @@
-//! The facts. Past tense, immutable, self-contained, additive only: a released variant or field
-//! keeps its meaning for ever, new ones may appear, and a fold ignores what it does not know.
+//! The events of a session: past tense, immutable, self-contained. A released variant or field never
+//! changes its meaning; new ones may be added, and a fold ignores variants that it does not know.
 
-pub(crate) mod weight;
+pub(crate) mod size;
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::origin::Origin;
 use crate::policy::Rule;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
 
-/// One fact of a session.
+/// One event of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
@@ -32,7 +32,7 @@ pub enum Event {
     PolicyAmended {
         amendment: Amendment,
     },
-    /// What the session is called from now on.
+    /// The session has a new name.
     SessionNamed {
         name: String,
     },
@@ -40,14 +40,14 @@ pub enum Event {
         reason: CloseReason,
     },
     // prompts and turns
-    /// A client keeps a task ready; the message that it is for comes later.
+    /// A client opened a task before its first message.
     TaskOpened {
         task: TaskId,
         /// As on [`Content`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
     },
-    /// A task that was kept ready gets no message any more.
+    /// An opened task was closed before its first message.
     TaskClosed {
         task: TaskId,
     },
@@ -55,19 +55,19 @@ pub enum Event {
         prompt: PromptId,
         task: TaskId,
         content: Arc<Content>,
-        /// A command line of the person's own: what is behind the `!` is to be run as it stands.
+        /// A shell line that a person typed: the text after the `!` is to be run unchanged.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         shell: bool,
     },
     PromptWithdrawn {
         prompt: PromptId,
     },
-    /// A message that got no turn: whoever looks at messages first has dealt with it. Its task is
-    /// over, and no model reads of it.
+    /// A prompt hook rejected or answered a message, so it gets no turn. Its task is over, and the
+    /// model does not see it.
     PromptScreened {
         prompt: PromptId,
         task: TaskId,
-        /// Of a message that was rejected, what its client needs to know it by, and none of its words.
+        /// Without the text of a rejected message, but with what its client recognises it by.
         content: Arc<Content>,
         screening: Screening,
     },
@@ -76,8 +76,8 @@ pub enum Event {
         prompt: PromptId,
         task: TaskId,
     },
-    /// The turn's prompt was a command from a file: this is what the model is told instead of what
-    /// was typed. Calls of the turn before this one only served to write it.
+    /// The turn's prompt was a command from a file: the model reads `text` instead of the typed line.
+    /// Earlier calls of the turn only served to produce it.
     PromptExpanded {
         turn: TurnId,
         command: String,
@@ -89,7 +89,7 @@ pub enum Event {
         turn: TurnId,
         outcome: TurnOutcome,
     },
-    // what the agent says
+    // output of the agent
     TextAppended {
         turn: TurnId,
         message: MessageId,
@@ -113,11 +113,11 @@ pub enum Event {
         turn: TurnId,
         model: ModelName,
         usage: Usage,
-        /// Tokens that this model can hold at once, where that is known.
+        /// The model's context window in tokens, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         window: Option<u64>,
     },
-    // what the agent does
+    // calls of the agent
     CallProposed {
         turn: TurnId,
         /// The model's reply this call belongs to.
@@ -135,17 +135,17 @@ pub enum Event {
         choices: Vec<Choice>,
         risk: Risk,
     },
-    /// Who answered is the envelope's origin.
+    /// The envelope's origin is the person who answered.
     ApprovalAnswered {
         approval: ApprovalId,
         call: CallId,
         choice: ChoiceId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         edit: Option<Edit>,
-        /// The details as edited: what every screen shows and what will run.
+        /// The edited details, which every screen shows and the tool runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         details: Option<Details>,
-        /// For whoever reads what was said; it changes nothing.
+        /// For readers of the conversation; it has no effect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<AnswerMessage>,
     },
@@ -170,12 +170,12 @@ pub enum Event {
         artifact: Artifact,
     },
     // housekeeping
-    /// For the model, this text stands in place of every turn that began up to there; an empty one
-    /// means that the conversation begins anew. The log itself stays as it is.
+    /// For the model, the summary replaces every turn that began up to `upto`. An empty summary starts
+    /// the conversation over. The log itself does not change.
     ContextCompacted {
         upto: Seq,
         summary: String,
-        /// Nobody asked for it: the turn that runs would have been too much for the model.
+        /// Not requested: the context of the running turn would have exceeded the model's window.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         automatic: bool,
     },
@@ -183,7 +183,7 @@ pub enum Event {
         level: Level,
         text: String,
     },
-    /// A fact of a newer version. Kept in the log, ignored by every fold.
+    /// An event of a newer version. It stays in the log, and every fold ignores it.
     #[serde(other)]
     Unknown,
 }
@@ -192,7 +192,7 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
-/// A fact with its place, time and cause.
+/// An event with its position, time and origin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
     pub seq: Seq,
@@ -201,14 +201,14 @@ pub struct Envelope {
     pub event: Event,
 }
 
-/// What a power cut may take: nothing of a decision, at most the end of a stream.
+/// Whether an event survives a power cut. Decisions do; the newest stream events may be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     Stream,
     Decision,
 }
 
-/// What became of a message before it was a prompt.
+/// The result of a prompt hook that did not let a message through.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Screening {
@@ -222,29 +222,29 @@ pub enum TurnOutcome {
     Completed,
     Failed {
         message: String,
-        /// Nothing broke: a call was refused without a person, and no change succeeded after it.
+        /// Not an error: a call was refused without a person, and no change succeeded after it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         refused: bool,
     },
     Cancelled,
-    /// A crash cut the turn; its calls are not run again.
+    /// A crash interrupted the turn. Its calls do not run again.
     Interrupted,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Authority {
-    /// A mode or a rule let it pass; the text names which.
+    /// A mode or a rule allowed it; the text names it.
     Rule {
         rule: String,
-        /// The rule, where it was one that somebody wrote or granted.
+        /// The rule, if it was a configured or granted one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<RuleId>,
     },
     Approval {
         approval: ApprovalId,
     },
-    /// A person typed this very command line, as a prompt of its own.
+    /// A person typed exactly this shell line as a prompt.
     Typed {
         prompt: PromptId,
     },
@@ -314,7 +314,7 @@ impl TurnOutcome {
 }
 
 impl Usage {
-    /// Saturating: the numbers are a provider's, and no log may fail to fold.
+    /// Saturating: the numbers come from a provider, and a fold must not fail.
     pub fn add(&mut self, more: &Usage) {
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.input_tokens, more.input_tokens);
@@ -358,13 +358,13 @@ impl Event {
         }
     }
 
-    /// What people are told of a prompt that a command from a file became.
+    /// The notice about a prompt that a command from a file expanded to.
     pub fn expansion(command: &str, source: &str, text: &str) -> String {
         format!("/{command} is, from {source}:\n{text}")
     }
 
-    /// Adds `next` to this event where both are pieces of one stream and the sum stays under
-    /// `limit` bytes. Readers may see one piece or two; every fold comes out the same (law L6).
+    /// Appends `next` to this event if both are pieces of one stream and the sum stays within `limit`
+    /// bytes. Every fold of one piece or two is the same (law L6).
     #[must_use]
     pub fn absorb(&mut self, next: &Event, limit: usize) -> bool {
         match (self, next) {

@@ -1,8 +1,7 @@
-//! Names of things. Every id is its own type, so that a task id cannot stand where a turn id belongs.
+//! Ids. Each kind has its own type, so that a task id cannot be passed as a turn id.
 //!
-//! Ids are opaque text: Loggia's own are UUIDv7, but clients may bring theirs (a client-made task
-//! id, a model's call id). Nothing here makes randomness; [`Fresh`] spends a seed that came from
-//! outside.
+//! Ids are opaque text: Loggia's own are UUIDv7, but clients and models may choose theirs (a task id,
+//! a call id). Nothing here is random: [`FreshIds`] derives ids from a seed that the caller supplies.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ macro_rules! ids {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                from.deserialize_str(Text).map(Self)
+                from.deserialize_str(IdVisitor).map(Self)
             }
         }
 
@@ -52,11 +51,11 @@ macro_rules! ids {
 ids! {
     /// One conversation on one workspace; one log.
     SessionId,
-    /// An address for clients: one or more turns.
+    /// The unit that clients refer to: one or more turns.
     TaskId,
     /// From a started prompt to its end.
     TurnId,
-    /// What a client asked the agent to do. Retrying with the same id changes nothing.
+    /// One prompt of a client. A retry with the same id changes nothing.
     PromptId,
     /// One use of one tool.
     CallId,
@@ -66,14 +65,14 @@ ids! {
     MessageId,
     /// A remembered permission.
     RuleId,
-    /// Who is connected: stable for one client's connection or run.
+    /// One client, for the length of its connection or run.
     ClientId,
 }
 
-/// The text of an id, copied once: every event of a log has some, and by way of a `String` it would be twice.
-struct Text;
+/// Reads an id with one copy. By way of a `String` there would be two, for every id of a log.
+struct IdVisitor;
 
-impl Visitor<'_> for Text {
+impl Visitor<'_> for IdVisitor {
     type Value = Arc<str>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,26 +106,26 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Wall clock, milliseconds since 1970. For people to read; order comes from [`Seq`] alone.
+/// Wall clock, milliseconds since 1970. For display; the order of events is [`Seq`].
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Millis(pub i64);
 
-/// A supply of ids for one command: a seed from outside, spent in order.
+/// New ids for one command, derived from a seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fresh {
+pub struct FreshIds {
     seed: u64,
     at: Millis,
 }
 
-impl Fresh {
+impl FreshIds {
     pub fn new(seed: u64, at: Millis) -> Self {
         Self { seed, at }
     }
 
-    /// The n-th id of this supply. Sorts by time like any UUIDv7.
+    /// The n-th id. It sorts by time like any UUIDv7.
     pub fn id(&self, n: u64) -> uuid::Uuid {
         let high = mix(self.seed ^ mix(n.wrapping_add(1)));
         let low = mix(high ^ self.seed);

@@ -1,13 +1,14 @@
 //! The session as pure functions over facts.
 //!
 //! A session is an append-only log of [`Event`]s. [`Session::decide`] turns a command into events
-//! or a refusal, [`Session::apply`] folds an event into state, [`effects`] says what the outside
-//! world has to do once the event is durable, and [`Session::recover`] says what to append when a
-//! log is reopened after a crash.
+//! or a refusal, [`Session::apply`] folds an event into state, [`effects`] lists the actions that
+//! follow a durable event, and [`Session::recover`] returns the events to append when a log is
+//! reopened after a crash.
 //!
-//! What must not be here: a runtime, a clock, a file, a socket, a lock, a channel, randomness, and
-//! any type of anybody's protocol. Time, origin and the seed for fresh ids arrive with the command
-//! ([`Stamped`]); the same log always folds to the same state.
+//! What must not be here: a runtime, a clock, a file, a socket, a lock, a channel, randomness, a
+//! parser of shell lines ([`shell`] is the port for it), and the types of any protocol. Time, origin
+//! and the seed for new ids come with the command ([`Stamped`]); the same log always folds to the
+//! same state.
 
 pub mod address;
 pub mod approval;
@@ -34,8 +35,8 @@ pub mod words;
 pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
-    Cancel, Command, Late, Otherwise, Proposal, QueueBound, Refusal, Reply, Report, SHELL_MARK,
-    SHELL_TOOL, Stamped, TaskChoice,
+    Cancel, Command, IfNotAnswer, LateUntil, Proposal, QueueBound, Refusal, Reply, Report,
+    SHELL_PREFIX, SHELL_TOOL, Stamped, TaskChoice,
 };
 pub use content::{Content, Part};
 pub use event::{
@@ -43,7 +44,7 @@ pub use event::{
     StepState, TurnOutcome, Usage,
 };
 pub use id::{
-    ApprovalId, CallId, ClientId, Fresh, MessageId, Millis, PromptId, RuleId, Seq, SessionId,
+    ApprovalId, CallId, ClientId, FreshIds, MessageId, Millis, PromptId, RuleId, Seq, SessionId,
     TaskId, TurnId,
 };
 pub use name::{NameError, SessionName};

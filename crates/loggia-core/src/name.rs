@@ -1,39 +1,39 @@
-//! What a person calls a session: short, on one line, and nothing that a screen would obey or hide.
+//! The name of a session: short, one line, no control characters and no invisible characters.
 
 use std::fmt;
 
-/// Letters of a name.
-pub const LONGEST_NAME: usize = 80;
+/// Characters of a name.
+pub const MAX_NAME_CHARS: usize = 80;
 
-/// A name that can be shown everywhere as it is.
+/// A name that is safe to print.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SessionName(String);
 
-/// Why a text is no name.
+/// Why a text is not a valid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     #[error("a session's name has at least one letter")]
     Empty,
-    #[error("a session's name has at most {LONGEST_NAME} letters")]
+    #[error("a session's name has at most {MAX_NAME_CHARS} letters")]
     TooLong,
     #[error(
         "a session's name is one line of letters that can be seen: `{}` is not",
         character.escape_unicode()
     )]
-    Unseen { character: char },
+    Invisible { character: char },
 }
 
 impl SessionName {
-    /// Space around a name is not part of it.
-    pub fn read(text: &str) -> Result<Self, NameError> {
+    /// Removes surrounding space.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
         let name = text.trim();
         if name.is_empty() {
             return Err(NameError::Empty);
         }
-        if let Some(character) = name.chars().find(|character| is_unseen(*character)) {
-            return Err(NameError::Unseen { character });
+        if let Some(character) = name.chars().find(|character| is_invisible(*character)) {
+            return Err(NameError::Invisible { character });
         }
-        if name.chars().count() > LONGEST_NAME {
+        if name.chars().count() > MAX_NAME_CHARS {
             return Err(NameError::TooLong);
         }
         Ok(Self(name.to_owned()))
@@ -43,8 +43,8 @@ impl SessionName {
         &self.0
     }
 
-    /// What people are told when a session gets a name.
-    pub fn told(name: &str) -> String {
+    /// The notice that a session has a new name.
+    pub fn notice(name: &str) -> String {
         format!("This session is called `{name}`.")
     }
 }
@@ -55,9 +55,9 @@ impl fmt::Display for SessionName {
     }
 }
 
-/// Control characters, what changes the direction of a text, and what takes no room. The joiner of
-/// pictures stays: screens write it out where it joins nothing.
-fn is_unseen(character: char) -> bool {
+/// Control characters, characters that change the text direction, and characters without width. The
+/// zero-width joiner of emoji is allowed: screens print it as text if it joins nothing.
+fn is_invisible(character: char) -> bool {
     character.is_control()
         || matches!(character,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
@@ -71,10 +71,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_line_that_can_be_seen() {
-        let longest = "ä".repeat(LONGEST_NAME);
+    fn a_name_is_one_line_of_visible_characters() {
+        let longest = "ä".repeat(MAX_NAME_CHARS);
         let long = format!("{longest}ä");
-        let unseen = |character| Err(NameError::Unseen { character });
+        let invisible = |character| Err(NameError::Invisible { character });
         let cases = [
             ("parser", Ok("parser")),
             ("  the parser, 2nd try ", Ok("the parser, 2nd try")),
@@ -83,18 +83,18 @@ mod tests {
             ("", Err(NameError::Empty)),
             (" \t\n", Err(NameError::Empty)),
             (&long, Err(NameError::TooLong)),
-            ("a\nb", unseen('\n')),
-            ("a\u{1b}[2J", unseen('\u{1b}')),
-            ("a\u{9b}2J", unseen('\u{9b}')),
-            ("safe\u{202e}gnp", unseen('\u{202e}')),
-            ("a\u{200b}b", unseen('\u{200b}')),
-            ("a\u{2028}b", unseen('\u{2028}')),
+            ("a\nb", invisible('\n')),
+            ("a\u{1b}[2J", invisible('\u{1b}')),
+            ("a\u{9b}2J", invisible('\u{9b}')),
+            ("safe\u{202e}gnp", invisible('\u{202e}')),
+            ("a\u{200b}b", invisible('\u{200b}')),
+            ("a\u{2028}b", invisible('\u{2028}')),
         ];
         for (text, wanted) in cases {
-            let read = SessionName::read(text);
+            let read = SessionName::parse(text);
             assert_eq!(read.as_ref().map(SessionName::as_str).map_err(|error| *error), wanted);
         }
-        let error = SessionName::read("a\u{1b}b").unwrap_err().to_string();
+        let error = SessionName::parse("a\u{1b}b").unwrap_err().to_string();
         assert!(error.contains("`\\u{1b}`"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Who did it: the surface a fact came through, the client, and the principal behind it.
+//! The origin of an event: the surface, the client, and the principal.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ClientId;
 
-/// The kind of client, or the part of Loggia, that caused a fact.
+/// The kind of client, or the part of Loggia, that caused an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Surface {
@@ -24,7 +24,7 @@ pub enum Surface {
 }
 
 impl Surface {
-    /// The word people see in front of a message that came from elsewhere: `[A2A]`.
+    /// The label before a message from another client: `[A2A]`.
     pub fn label(self) -> &'static str {
         match self {
             Surface::Cli => "CLI",
@@ -41,13 +41,13 @@ impl Surface {
     }
 }
 
-/// Between a principal's name and what is its own for ever.
-pub const MARK: char = '~';
+/// Separates the name of a principal from the id that makes it unique.
+pub const PRINCIPAL_SEPARATOR: char = '~';
 
-/// What the principals of the user's own processes begin with.
-const LOCAL: &str = "local:";
+/// Prefix of the principals of the user's own processes.
+const LOCAL_PREFIX: &str = "local:";
 
-/// What answers where nobody does.
+/// The client id of the timeout policy, which answers questions left open.
 const TIME_OUT: &str = "time-out";
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,23 +63,23 @@ impl Origin {
         Self { surface, client: client.into(), principal: None }
     }
 
-    /// The principal as people call it, if it has a name: "whoever is this user here" has none. Behind
-    /// a [`MARK`] stands what tells it from an earlier one of the same name.
+    /// The display name of the principal: the part before [`PRINCIPAL_SEPARATOR`]. The local user has
+    /// none. The part after it tells two principals of the same name apart.
     pub fn name(&self) -> Option<&str> {
-        self.guest()?.split(MARK).next()
+        self.guest()?.split(PRINCIPAL_SEPARATOR).next()
     }
 
-    /// The principal, unless it is the owner: the user who runs Loggia, at the terminal or through a
-    /// local process that needs no credential.
+    /// The principal, unless it is the owner. The owner is the user who runs Loggia, at the terminal or
+    /// through a local process without a credential.
     pub fn guest(&self) -> Option<&Arc<str>> {
-        self.principal.as_ref().filter(|principal| !principal.starts_with(LOCAL))
+        self.principal.as_ref().filter(|principal| !principal.starts_with(LOCAL_PREFIX))
     }
 
     pub fn agent() -> Self {
         Self::new(Surface::Agent, "agent")
     }
 
-    /// Nobody: the policy for questions that are left open.
+    /// The policy for questions that time out.
     pub fn timeout() -> Self {
         Self::new(Surface::Policy, TIME_OUT)
     }
@@ -94,7 +94,7 @@ impl fmt::Display for Origin {
         if self.surface == Surface::Policy && self.client.as_str() == TIME_OUT {
             return write!(out, "the {TIME_OUT}");
         }
-        // Somebody with a name goes by it; others are told apart by their client.
+        // A principal without a name is shown by its client id.
         write!(out, "{}:{}", self.surface.label(), self.name().unwrap_or(self.client.as_str()))
     }
 }

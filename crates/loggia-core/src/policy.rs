@@ -1,7 +1,7 @@
-//! May this call run? Rules and modes, in one place, by what a call touches.
+//! Decides whether a call may run, by mode and rules and by what the call can change.
 //!
-//! Deny beats everything, a person's mode comes next, remembered rules after that, and whatever is
-//! left is asked. A command rule speaks for a parsed command line only ([`crate::shell`]).
+//! Deny rules come first, then the mode, then remembered rules; every other call is asked about. An
+//! allow rule for commands applies only to lines that the [`ShellParser`] could read.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::call::{Access, Details};
 use crate::id::RuleId;
 use crate::shell::{CommandPattern, Denial, ShellParser};
 
-/// How much passes without a question.
+/// Which calls are allowed without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Edits and commands ask.
+    /// Edits and commands are asked about.
     #[default]
     Ask,
-    /// File edits pass, commands ask.
+    /// File edits are allowed, commands are asked about.
     Edits,
-    /// Everything passes.
+    /// Everything is allowed.
     All,
-    /// Read only: whatever changes something is refused.
+    /// Read only: changes are refused.
     Plan,
 }
 
@@ -37,7 +37,7 @@ impl Mode {
         }
     }
 
-    /// How much passes, for comparing.
+    /// Orders modes by how much they allow.
     pub fn freedom(self) -> u8 {
         match self {
             Mode::Plan => 0,
@@ -54,21 +54,21 @@ pub struct Rule {
     pub matcher: Matcher,
     pub allow: bool,
     pub scope: Scope,
-    /// Where a rule that allows a command holds, as a real path; None: in the workspace's root.
+    /// The directory in which a command rule allows, as a real path; None: the workspace's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// The guest that granted it, for whose prompts alone it holds; None: the owner's.
+    /// The guest that granted it. It then applies to that guest's prompts only. None: the owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<Arc<str>>,
 }
 
 impl Rule {
-    /// Whether calls for a prompt of this guest may rest on it; None: a prompt of the owner.
+    /// Whether it applies to calls for a prompt of this guest; None: a prompt of the owner.
     pub fn serves(&self, guest: Option<&str>) -> bool {
         self.principal.is_none() || self.principal.as_deref() == guest
     }
 
-    /// Whether it is this guest's to see and to revoke. The owner has all.
+    /// Whether this guest may see and revoke it. The owner (None) may see and revoke all.
     pub fn is_open_to(&self, guest: Option<&str>) -> bool {
         guest.is_none() || self.principal.as_deref() == guest
     }
@@ -77,7 +77,7 @@ impl Rule {
         self.directory.as_deref().unwrap_or(root) == directory
     }
 
-    /// What it is about and where, for people. `root` is the workspace.
+    /// Describes the rule for people. `root` is the workspace.
     pub fn describe(&self, root: &str) -> String {
         let Matcher::Command(_) = self.matcher else { return self.matcher.to_string() };
         if !self.allow {
@@ -104,7 +104,7 @@ pub enum Matcher {
     Tool(String),
 }
 
-/// How long a rule lives, and where it came from.
+/// The lifetime and the source of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -117,7 +117,7 @@ pub enum Scope {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// The text names the mode or rule that let it pass; the id is that of the rule.
+    /// The text names the mode or rule that allowed it; the id is that of the rule.
     Allow(String, Option<RuleId>),
     Ask(Risk),
     Deny(String),
@@ -133,7 +133,7 @@ impl std::fmt::Display for Matcher {
     }
 }
 
-/// The rules in force: the settings' rules, then the session's own.
+/// The rules of the settings, then those of the session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Policy {
     pub mode: Mode,
@@ -143,7 +143,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// May this call run for a prompt of this guest (None: of the owner)?
+    /// Judges a call for a prompt of this guest (None: of the owner).
     pub fn judge(
         &self,
         tool: &str,
@@ -176,7 +176,7 @@ impl Policy {
         }
     }
 
-    /// Why a rule forbids it, whoever wants it and in whatever mode.
+    /// The reason if a deny rule applies. Deny rules apply to everyone, in every mode.
     pub fn forbids(
         &self,
         tool: &str,
@@ -244,8 +244,8 @@ fn is_protected(details: &Details) -> bool {
     matches!(details, Details::Edit(diff) if diff.protected)
 }
 
-/// What "always" would remember for this call, or None where nothing safe can be remembered: a
-/// command line that is not one plain command, a protected file, a question.
+/// The rule that "always" would add for this call. None if no rule is safe: for a shell line that is
+/// not one plain command, a protected file, or a question.
 pub fn rule_for(tool: &str, details: &Details, shell: &dyn ShellParser) -> Option<Matcher> {
     match details {
         Details::Execute { command, .. } => match shell.plain_commands(command)?.as_slice() {
@@ -259,7 +259,7 @@ pub fn rule_for(tool: &str, details: &Details, shell: &dyn ShellParser) -> Optio
     }
 }
 
-/// The answers offered for a call. The rule named is the rule that would be stored.
+/// The answers offered for a call. An "always" answer names exactly the rule that it adds.
 pub fn choices(tool: &str, details: &Details, risk: Risk, shell: &dyn ShellParser) -> Vec<Choice> {
     let choice = |id: &str, name: String| Choice { id: id.into(), name, description: None };
     if let Details::Question { options, .. } = details {
@@ -277,7 +277,7 @@ pub fn choices(tool: &str, details: &Details, risk: Risk, shell: &dyn ShellParse
         && let Some(matcher) = rule_for(tool, details, shell)
     {
         let (session, project) = match &matcher {
-            // It is granted for the directory that the question shows.
+            // The rule applies in the directory that the question shows.
             Matcher::Command(_) => {
                 ("in this directory for this session", "always in this directory")
             }

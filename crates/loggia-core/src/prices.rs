@@ -1,7 +1,6 @@
-//! What tokens cost, as somebody's configuration says it. Whole numbers throughout: a sum of many
-//! small amounts is the amount, to the last digit.
+//! The cost of tokens by configured prices. Amounts are integers, so sums are exact.
 //!
-//! What must not be here: a price. Nobody's prices are built in.
+//! What must not be here: built-in prices.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,34 +8,34 @@ use std::fmt;
 use crate::event::Usage;
 use crate::settings::ModelName;
 
-/// Digits behind the point of a price for a million tokens.
+/// Decimal places of a price for a million tokens.
 const DIGITS: usize = 6;
 /// Parts of a unit in an [`Amount`]: a millionth of a millionth.
 const UNIT: u128 = 1_000_000_000_000;
-/// Models whose tokens are counted apart.
-const MOST_MODELS: usize = 64;
+/// Models whose tokens are counted separately.
+const MAX_MODELS: usize = 64;
 
 /// The price of a million tokens, in millionths of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Rate(u64);
 
-/// What one model costs.
+/// The price of one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Price {
     pub input: Rate,
     pub output: Rate,
-    /// Of input that the provider still had; as `input` where it is not given.
+    /// For input tokens from the provider's cache; defaults to `input`.
     pub cached_input: Option<Rate>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prices {
-    /// As it is written behind an amount; empty for none.
+    /// The unit after an amount; may be empty.
     pub currency: String,
     pub models: BTreeMap<String, Price>,
 }
 
-/// Money, exactly.
+/// An exact amount of money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Amount(u128);
 
@@ -45,8 +44,8 @@ pub struct Amount(u128);
 pub struct UsageByModel(BTreeMap<String, Usage>);
 
 impl Rate {
-    /// A number as it is written: `3`, `0.30`, `15.000001`.
-    pub fn read(text: &str) -> Result<Self, &'static str> {
+    /// Parses a decimal number: `3`, `0.30`, `15.000001`.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
         const FORM: &str = "write what a million tokens cost, such as 3.00";
         let text = text.replace('_', "");
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
@@ -81,7 +80,7 @@ impl fmt::Display for Rate {
 }
 
 impl Price {
-    /// Cached tokens are part of the input, thoughts are part of the output.
+    /// Cached tokens are part of the input; thought tokens are part of the output.
     pub fn of(&self, usage: &Usage) -> Amount {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let parts = [
@@ -117,8 +116,8 @@ impl fmt::Display for Amount {
 
 impl UsageByModel {
     pub fn add(&mut self, model: &ModelName, usage: &Usage) {
-        let known = self.0.contains_key(&model.0) || self.0.len() < MOST_MODELS;
-        // Beyond the bound they are somebody's without a name, which has no price.
+        let known = self.0.contains_key(&model.0) || self.0.len() < MAX_MODELS;
+        // Further models are counted together, without a name and so without a price.
         let name = if known { model.0.as_str() } else { "" };
         self.0.entry(name.to_owned()).or_default().add(usage);
     }
@@ -127,19 +126,19 @@ impl UsageByModel {
         self.0.iter().map(|(model, usage)| (model.as_str(), usage))
     }
 
-    /// Those that used something, which is what can cost something.
+    /// Models with at least one token.
     pub fn spending(&self) -> impl Iterator<Item = (&str, &Usage)> {
         self.iter().filter(|(_, usage)| **usage != Usage::default())
     }
 }
 
 impl Prices {
-    /// What a model's tokens cost; None where nobody said.
+    /// The cost of a model's tokens; None if it has no price.
     pub fn of(&self, model: &str, usage: &Usage) -> Option<Amount> {
         self.models.get(model).map(|price| price.of(usage))
     }
 
-    /// What everything cost; None where a model that was used has no price.
+    /// The total cost; None if a used model has no price.
     pub fn total(&self, used: &UsageByModel) -> Option<Amount> {
         let costs: Option<Vec<Amount>> =
             used.spending().map(|(model, usage)| self.of(model, usage)).collect();

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn rate(text: &str) -> Rate {
-    Rate::read(text).unwrap()
+    Rate::parse(text).unwrap()
 }
 
 fn usage(input: u64, output: u64, thought: u64, cached: u64) -> Usage {
@@ -48,7 +48,7 @@ fn rates_are_read_to_the_last_digit() {
         "0x10",
         "99999999999999999999999",
     ] {
-        assert!(Rate::read(text).is_err(), "{text}");
+        assert!(Rate::parse(text).is_err(), "{text}");
     }
 }
 
@@ -117,7 +117,7 @@ fn names_are_bounded() {
     for number in 0..200 {
         used.add(&ModelName(format!("m{number}")), &usage(1, 0, 0, 0));
     }
-    assert_eq!(used.iter().count(), MOST_MODELS + 1);
+    assert_eq!(used.iter().count(), MAX_MODELS + 1);
     let all: u64 = used.iter().map(|(_, usage)| usage.input_tokens).sum();
     assert_eq!(all, 200);
 }

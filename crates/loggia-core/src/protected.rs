@@ -1,21 +1,21 @@
-//! Files whose change is never routine: they decide what other programs run, or what Loggia lets pass.
-//! One table, by what the files configure; docs/configuration.md shows the same.
+//! Protected files: they configure what other programs run or what Loggia allows. One table, grouped by
+//! what the files configure; docs/configuration.md shows the same table.
 //!
-//! By the letters of paths alone. What policy makes of it is for [`crate::policy`] to say.
+//! Only paths are compared. [`crate::policy`] decides how protected files are treated.
 
-struct Kind {
+struct ProtectedGroup {
     #[cfg_attr(not(test), expect(dead_code, reason = "for readers, here and in the manual"))]
     configures: &'static str,
-    /// Paths with everything below them, wherever they are. A `*` at one end of a name stands for
-    /// anything; capitals do not count.
+    /// Paths in any directory, with everything below them. A `*` at one end of a name matches any text;
+    /// case is ignored.
     paths: &'static [&'static str],
-    /// Below these names in them lie checkouts, which are projects of their own.
+    /// Subdirectories with these names contain checkouts, which are ordinary projects.
     checkouts: &'static [&'static str],
 }
 
-/// Notes for a model (`AGENTS.md`, `CLAUDE.md`, …) are not here: they are text, and set nothing.
-const PROTECTED: &[Kind] = &[
-    Kind {
+/// Notes for a model (`AGENTS.md`, `CLAUDE.md`, …) are not listed: they are text and configure nothing.
+const PROTECTED: &[ProtectedGroup] = &[
+    ProtectedGroup {
         configures: "git",
         paths: &[
             ".git",
@@ -33,7 +33,7 @@ const PROTECTED: &[Kind] = &[
         ],
         checkouts: &[],
     },
-    Kind {
+    ProtectedGroup {
         configures: "shells and prompts of other programs",
         paths: &[
             ".profile",
@@ -79,7 +79,7 @@ const PROTECTED: &[Kind] = &[
         ],
         checkouts: &[],
     },
-    Kind {
+    ProtectedGroup {
         configures: "logins and what starts by itself",
         paths: &[
             ".ssh",
@@ -103,7 +103,7 @@ const PROTECTED: &[Kind] = &[
         ],
         checkouts: &[],
     },
-    Kind {
+    ProtectedGroup {
         configures: "editors",
         paths: &[
             ".vscode",
@@ -127,7 +127,7 @@ const PROTECTED: &[Kind] = &[
         ],
         checkouts: &[],
     },
-    Kind {
+    ProtectedGroup {
         configures: "package managers",
         paths: &[
             ".npmrc",
@@ -139,7 +139,7 @@ const PROTECTED: &[Kind] = &[
         ],
         checkouts: &[],
     },
-    Kind {
+    ProtectedGroup {
         configures: "CI",
         paths: &[
             ".github",
@@ -161,7 +161,7 @@ const PROTECTED: &[Kind] = &[
         ],
         checkouts: &[],
     },
-    Kind {
+    ProtectedGroup {
         configures: "Loggia and other agents",
         paths: &[
             ".loggia",
@@ -196,18 +196,18 @@ const PROTECTED: &[Kind] = &[
     },
 ];
 
-/// Whether a path is one of them, or below one.
+/// Whether a path is protected, or is below a protected path.
 fn protects(path: &str) -> bool {
     let parts: Vec<&str> = parts(path).collect();
     found(&parts).next().is_some()
 }
 
-/// The same for a file of a workspace that may itself lie in one: `hooks/pre-push` is harmless, and
-/// not if the workspace is `.git`. `path` is where `absolute` ends.
+/// Whether a file of a workspace is protected. The workspace itself may be below a protected path:
+/// `hooks/pre-push` is protected if the workspace is `.git`. `absolute` ends with `path`.
 pub(crate) fn protects_file(path: &str, absolute: &str) -> bool {
     let whole: Vec<&str> = parts(absolute).collect();
     let above = whole.len().saturating_sub(parts(path).count());
-    let is_checkout = |kind: &Kind, end: usize| {
+    let is_checkout = |kind: &ProtectedGroup, end: usize| {
         let between = whole.get(end..above).unwrap_or_default();
         between.iter().any(|part| kind.checkouts.iter().any(|name| fits(name, part)))
     };
@@ -218,8 +218,8 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !part.is_empty())
 }
 
-/// What a path has to do with the table: each match, with where it ends.
-fn found(parts: &[&str]) -> impl Iterator<Item = (&'static Kind, usize)> {
+/// Every entry of the table that matches, with the index after the match.
+fn found(parts: &[&str]) -> impl Iterator<Item = (&'static ProtectedGroup, usize)> {
     let all = PROTECTED.iter().flat_map(|kind| kind.paths.iter().map(move |path| (kind, *path)));
     all.flat_map(move |(kind, path)| {
         let names: Vec<&str> = path.split('/').collect();
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_protects_itself_and_what_is_below_in_any_case() {
+    fn every_entry_protects_itself_and_everything_below_in_any_case() {
         for path in PROTECTED.iter().flat_map(|kind| kind.paths) {
             let plain = path.replace('*', "x");
             for path in [plain.clone(), format!("a/b/{plain}"), format!("/h/{plain}/c/d")] {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_it_is_not_protected() {
+    fn similar_paths_are_not_protected() {
         for path in [
             "",
             "/",
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_inside_of_one_takes_nothing_away() {
+    fn a_workspace_below_a_protected_path_is_protected() {
         for (workspace, path, wanted) in [
             ("/r", "hooks/x", false),
             ("/r/.git", "hooks/x", true),
@@ -310,7 +310,7 @@ mod tests {
             ("/r", ".goose/recipes/x.yaml", true),
             ("/r", ".goosehints", false),
             ("/r/.loggia", "config.toml", true),
-            // Where agents keep checkouts, a project is as any other.
+            // Checkouts of agents are ordinary projects.
             ("/r/.claude/worktrees/fix", "src/lib.rs", false),
             ("/r/.claude/worktrees/fix", ".git/config", true),
             ("/h/.loggia/state/clones/0199", "src/lib.rs", false),

@@ -1,8 +1,8 @@
-//! Where a repository may be copied from: its address, read strictly, and what is allowed.
+//! Repositories to clone: their addresses, parsed strictly, and the rules about which are allowed.
 //!
-//! Pure. An address that this reads has exactly one meaning to everybody who reads it later: a
-//! scheme of ours, a plain host, no user but ssh's, no option, no other program's transport. What a
-//! name stands for is found out where the connection is made, and put to [`Sources`] there.
+//! An address that is accepted here has only one meaning for git: a known scheme, a plain host, a user
+//! for ssh only, no options, no transport helpers. Host names are resolved when the connection is
+//! made, and the result is checked with [`AllowedSources`] then.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,16 +16,16 @@ use crate::id::SessionId;
 
 const URL_LIMIT: usize = 2048;
 const REVISION_LIMIT: usize = 256;
-/// How the directory of a session begins whose id a client chose.
+/// Prefix of the clone directory of a session whose id a client chose.
 const NAMED: &str = "named-";
 
-/// A repository that a session works in a copy of. Checked for shape and for what is allowed where
-/// the session is opened, and again where it is cloned.
+/// A repository that a session works in a clone of. It is validated when the session is opened, and
+/// again before it is cloned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repository {
-    /// Never with credentials in it.
+    /// Never contains credentials.
     pub url: String,
-    /// A branch, a tag or a commit; None is what the remote calls its head.
+    /// A branch, a tag or a commit; None for the HEAD of the remote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// Only the newest commit.
@@ -37,18 +37,18 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The address, if it is one.
+    /// The parsed URL, if it is valid.
     pub fn address(&self) -> Result<RepositoryUrl, &'static str> {
         RepositoryUrl::parse(&self.url)
     }
 
-    /// The revision, if its name can be one.
+    /// The parsed revision, if it is valid.
     pub fn named_revision(&self) -> Result<Option<Revision<'_>>, &'static str> {
         self.revision.as_deref().map(Revision::parse).transpose()
     }
 }
 
-/// What is asked of the remote.
+/// The revision to fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Revision<'a> {
     /// A whole commit id.
@@ -58,7 +58,7 @@ pub enum Revision<'a> {
 }
 
 impl<'a> Revision<'a> {
-    /// The rules of `git check-ref-format`, and nothing that could be an option.
+    /// Follows `git check-ref-format`, and rejects names that look like an option.
     pub fn parse(text: &'a str) -> Result<Self, &'static str> {
         if text.is_empty() || text.len() > REVISION_LIMIT {
             return Err("must have 1 to 256 bytes");
@@ -91,9 +91,9 @@ pub enum Scheme {
     Https,
     Ssh,
     File,
-    /// Of this machine only: nothing protects it on the way.
+    /// Unencrypted, so for this machine only.
     Http,
-    /// The same.
+    /// Unencrypted, so for this machine only.
     Git,
 }
 
@@ -126,11 +126,11 @@ impl Scheme {
     }
 }
 
-/// An address with one meaning.
+/// A validated repository URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepositoryUrl {
     pub scheme: Scheme,
-    /// Of ssh only.
+    /// For ssh only.
     pub user: Option<String>,
     /// None for a file.
     pub host: Option<RemoteHost>,
@@ -147,7 +147,7 @@ pub enum RemoteHost {
 }
 
 impl RemoteHost {
-    /// True where no name server is needed to know that it is this machine.
+    /// Whether it is this machine without a name lookup.
     pub fn is_loopback(&self) -> bool {
         match self {
             RemoteHost::Address(address) => address.is_loopback(),
@@ -167,7 +167,7 @@ impl fmt::Display for RemoteHost {
 }
 
 impl RepositoryUrl {
-    /// The sentence of an error goes on after the name of the field.
+    /// The error is the rest of a sentence that begins with the name of the field.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.is_empty() || text.len() > URL_LIMIT {
             return Err("must have 1 to 2048 bytes");
@@ -203,14 +203,14 @@ impl RepositoryUrl {
         if path.is_empty() {
             return Err("must name a repository on its host");
         }
-        let (user, place) = match authority.rsplit_once('@') {
+        let (user, host_and_port) = match authority.rsplit_once('@') {
             None => (None, authority),
-            Some((user, place)) if scheme == Scheme::Ssh && is_user(user) => {
-                (Some(user.to_owned()), place)
+            Some((user, host_and_port)) if scheme == Scheme::Ssh && is_user(user) => {
+                (Some(user.to_owned()), host_and_port)
             }
             Some(_) => return Err("must not hold a user name or a password"),
         };
-        let (host, port) = read_place(place)?;
+        let (host, port) = parse_host_and_port(host_and_port)?;
         Ok(Self { scheme, user, host: Some(host), port, path: format!("/{path}") })
     }
 
@@ -240,11 +240,11 @@ fn is_user(user: &str) -> bool {
     !user.is_empty() && !user.starts_with(['-', '.']) && user.chars().all(plain)
 }
 
-/// A host and a port. The host is an address as everybody writes one, or a name that can not be
-/// taken for one: `2130706433` and `0x7f.1` are neither.
-fn read_place(place: &str) -> Result<(RemoteHost, Option<u16>), &'static str> {
+/// Parses a host and a port. The host is an IP address in its usual form, or a name that cannot be
+/// mistaken for one: `2130706433` and `0x7f.1` are neither.
+fn parse_host_and_port(host_and_port: &str) -> Result<(RemoteHost, Option<u16>), &'static str> {
     const NO_HOST: &str = "must name a host, as letters and digits or as an address";
-    let (host, port) = match place.strip_prefix('[') {
+    let (host, port) = match host_and_port.strip_prefix('[') {
         Some(rest) => {
             let (address, port) = rest.split_once(']').ok_or(NO_HOST)?;
             let address: Ipv6Addr = address.parse().map_err(|_| NO_HOST)?;
@@ -256,11 +256,11 @@ fn read_place(place: &str) -> Result<(RemoteHost, Option<u16>), &'static str> {
             (RemoteHost::Address(address.into()), port)
         }
         None => {
-            let (host, port) = match place.split_once(':') {
-                None => (place, None),
+            let (host, port) = match host_and_port.split_once(':') {
+                None => (host_and_port, None),
                 Some((host, port)) => (host, Some(port)),
             };
-            (read_name(host).ok_or(NO_HOST)?, port)
+            (parse_host(host).ok_or(NO_HOST)?, port)
         }
     };
     let port = port.map(|port| {
@@ -271,7 +271,7 @@ fn read_place(place: &str) -> Result<(RemoteHost, Option<u16>), &'static str> {
     Ok((host, port.transpose()?))
 }
 
-fn read_name(host: &str) -> Option<RemoteHost> {
+fn parse_host(host: &str) -> Option<RemoteHost> {
     let last = host.rsplit('.').next()?;
     if last.starts_with(|first: char| first.is_ascii_digit()) {
         return host.parse::<Ipv4Addr>().ok().map(|address| RemoteHost::Address(address.into()));
@@ -287,24 +287,24 @@ fn read_name(host: &str) -> Option<RemoteHost> {
     fits.then(|| RemoteHost::Name(host.to_ascii_lowercase()))
 }
 
-/// What may be cloned.
+/// Which repositories may be cloned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sources {
+pub struct AllowedSources {
     pub schemes: Vec<Scheme>,
-    /// The only hosts, each `host` or `host:port`; empty for all.
+    /// The allowed hosts, each `host` or `host:port`; empty for all.
     pub hosts: Vec<String>,
-    /// Hosts that may stand for addresses that are not public.
+    /// Hosts that may resolve to private addresses.
     pub private_hosts: Vec<String>,
 }
 
-impl Default for Sources {
+impl Default for AllowedSources {
     fn default() -> Self {
         Self { schemes: vec![Scheme::Https], hosts: Vec::new(), private_hosts: Vec::new() }
     }
 }
 
-impl Sources {
-    /// Whether an address is allowed, as far as can be told without looking up its name.
+impl AllowedSources {
+    /// Whether a URL is allowed, as far as is known without a name lookup.
     pub fn admit(&self, url: &RepositoryUrl) -> Result<(), &'static str> {
         if !self.schemes.contains(&url.scheme) {
             return Err("has a scheme that is not allowed here");
@@ -318,7 +318,7 @@ impl Sources {
         }
         match host {
             RemoteHost::Address(address) => self.admit_address(url, *address),
-            // Whatever a name server says about it.
+            // Regardless of the name server.
             RemoteHost::Name(name) if name == "localhost" || name.ends_with(".localhost") => {
                 self.admit_address(url, Ipv4Addr::LOCALHOST.into())
             }
@@ -326,7 +326,7 @@ impl Sources {
         }
     }
 
-    /// Whether a connection may go to this address.
+    /// Whether a connection to this address is allowed.
     pub fn admit_address(&self, url: &RepositoryUrl, address: IpAddr) -> Result<(), &'static str> {
         let Some(host) = &url.host else { return Ok(()) };
         let plain = matches!(url.scheme, Scheme::Http | Scheme::Git);
@@ -349,9 +349,9 @@ fn is_listed(list: &[String], host: &RemoteHost, port: u16) -> bool {
     })
 }
 
-/// The name of the directory that a session's copy is kept in. A client may choose a session's id,
-/// and an id may hold anything: only one of the form that ids of ours have is taken as it is, and
-/// what any other becomes has another form.
+/// The name of the clone directory of a session. Clients may choose session ids with arbitrary
+/// characters, so only an id in the form of a UUID is used unchanged. Any other id is hashed, which
+/// gives a name of another form.
 pub fn clone_name(session: &SessionId) -> String {
     let id = session.as_str();
     match is_own_id(id) {
@@ -360,7 +360,7 @@ pub fn clone_name(session: &SessionId) -> String {
     }
 }
 
-/// Whether a directory has a name that [`clone_name`] gives.
+/// Whether [`clone_name`] can return this name.
 pub fn is_clone_name(name: &str) -> bool {
     let digest = name.strip_prefix(NAMED);
     is_own_id(name) || digest.is_some_and(|digest| digest.len() == 64 && digest.bytes().all(is_hex))

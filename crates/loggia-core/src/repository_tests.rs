@@ -105,10 +105,16 @@ fn plain_addresses_are_read_as_they_are_meant() {
 #[test]
 fn what_is_allowed() {
     let list = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect();
-    let default = Sources::default();
-    let some = Sources { hosts: list(&["a.example", "b.example:8443"]), ..Sources::default() };
-    let every = Sources { schemes: Scheme::ALL.to_vec(), ..Sources::default() };
-    let inside = Sources { private_hosts: list(&["git.corp", "[::1]:9"]), ..Sources::default() };
+    let default = AllowedSources::default();
+    let some = AllowedSources {
+        hosts: list(&["a.example", "b.example:8443"]),
+        ..AllowedSources::default()
+    };
+    let every = AllowedSources { schemes: Scheme::ALL.to_vec(), ..AllowedSources::default() };
+    let inside = AllowedSources {
+        private_hosts: list(&["git.corp", "[::1]:9"]),
+        ..AllowedSources::default()
+    };
     let table = [
         (&default, "https://a.example/x", true),
         (&default, "http://a.example/x", false),

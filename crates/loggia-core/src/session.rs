@@ -1,5 +1,5 @@
-//! The state a session decides by: the open turn, its calls, the queue, the policy, and what was
-//! recently asked and answered. Small, and bounded wherever clients could make it grow.
+//! The state that decisions depend on: the open turn, its calls, the queue, the policy, and recent
+//! questions and answers. Every part that a client could make grow has a limit.
 
 pub mod apply;
 pub mod decide;
@@ -25,22 +25,23 @@ use crate::session::stats::Stats;
 use crate::settings::{AgentName, Settings, Workspace};
 use crate::task::TaskState;
 
-/// Prompts that may wait behind a running turn.
+/// Prompts that may wait while a turn runs.
 pub const QUEUE_LIMIT: usize = 32;
-/// Of them, how many may be of clients other than the session's owner: of one client, and of all of them together.
-/// The rest is kept for the owner.
+/// How many of them one client other than the session's owner may have, and all such clients together.
+/// The rest is reserved for the owner.
 pub const QUEUE_SHARE: usize = 16;
 pub const QUEUE_OTHERS: usize = 24;
-/// The same in bytes of content. A share holds the largest message that a server accepts.
+/// The same limits in bytes of content. One client's share fits the largest message that the server accepts.
 pub const QUEUE_BYTES: usize = 40 << 20;
 pub const QUEUE_SHARE_BYTES: usize = 16 << 20;
 pub const QUEUE_OTHERS_BYTES: usize = 24 << 20;
-/// Tasks that may wait for their first message; beyond, the one that waits longest is given up.
+/// Opened tasks without a message. Beyond that, the oldest one is closed.
 pub const READY_LIMIT: usize = 32;
-/// How many past prompts, answers and turns are remembered for retries, late answers and context.
+/// How many past prompts and answers are remembered, for retries and late answers.
 pub const RECENT: usize = 1024;
+/// How many past turns are part of the context.
 pub const RECENT_TURNS: usize = 32;
-/// Bytes of a summary that stands for the conversation before it.
+/// Bytes of a summary that replaces the conversation before it.
 pub const SUMMARY_LIMIT: usize = 32 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,11 +53,11 @@ pub struct Session {
     pub(crate) policy: Policy,
     pub(crate) turn: Option<OpenTurn>,
     pub(crate) queue: VecDeque<Queued>,
-    /// Ordered, like the other maps of a fold: most sessions have one task, and comparing two names costs
-    /// less than hashing one.
-    pub(crate) tasks: BTreeMap<TaskId, KnownTask>,
+    /// A B-tree, like the other maps here: most sessions have one task, and comparing two ids costs less
+    /// than hashing one.
+    pub(crate) tasks: BTreeMap<TaskId, TaskRecord>,
     pub(crate) prompts: Recent<PromptId, TaskId>,
-    /// Every call proposed lately: an id names one call, or a late answer could reach another.
+    /// Recently proposed calls. Ids must be unique, or a late answer could reach another call.
     pub(crate) calls: Recent<CallId, ()>,
     pub(crate) closed_questions: Recent<CallId, ClosedQuestion>,
     /// The turns that a model still reads, oldest first.
@@ -68,13 +69,13 @@ pub struct Session {
     pub(crate) updated: Millis,
     pub(crate) created: Millis,
     pub(crate) last_task: Option<TaskId>,
-    /// Of its first message, as on [`Content`].
+    /// Profile of its first message, as in [`Content`].
     pub(crate) profile: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
-    /// Whose session it is, where clients have names.
+    /// The owner of the session, if clients have names.
     pub principal: Option<Arc<str>>,
     pub workspace: Workspace,
     pub settings: Settings,
@@ -87,15 +88,15 @@ pub struct OpenTurn {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Arc<Content>,
-    /// Of the prompt: the principal that sent it, and what its content weighs.
+    /// The principal that sent the prompt, and the size of its content.
     pub by: Option<Arc<str>>,
     pub bytes: usize,
-    /// The person's own command line, until it has been let run: once is what they typed.
+    /// The shell line that the person typed, until it was started: it runs once.
     pub line: Option<String>,
-    /// The guest whose prompt it is; None: the owner's.
+    /// The guest that sent the prompt; None: the owner.
     pub guest: Option<Arc<str>>,
     pub started: Seq,
-    /// Calls that have not ended, in the order they were proposed.
+    /// Calls that have not ended, in the order of their proposals.
     pub calls: Vec<OpenCall>,
     /// Calls that were refused without a person since the last change that succeeded.
     pub refused: Option<Refusals>,
@@ -110,7 +111,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Why a turn that ends like this is no success.
+    /// The reason why the turn failed.
     pub fn message(&self) -> String {
         let Refusals { title, reason, more } = self;
         match more {
@@ -134,7 +135,7 @@ pub struct OpenCall {
     pub choice: Option<ChoiceId>,
     pub state: CallState,
     pub approval: Option<OpenApproval>,
-    /// What it runs on, once it has started.
+    /// The authority on which it was started.
     pub authority: Option<Authority>,
 }
 
@@ -153,9 +154,9 @@ pub struct Queued {
     pub prompt: PromptId,
     pub task: TaskId,
     pub content: Arc<Content>,
-    /// The principal that sent it; None: this process itself.
+    /// The principal that sent it; None: this process.
     pub by: Option<Arc<str>>,
-    /// What its content weighs.
+    /// The size of its content.
     pub bytes: usize,
     pub shell: bool,
     /// As in [`OpenTurn`].
@@ -163,10 +164,10 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// The command line, where the prompt is one: the text that everybody is shown, without its mark.
+    /// The shell line, if the prompt is one: its text without the prefix.
     fn line(&self) -> Option<String> {
         let text = self.shell.then(|| self.content.to_text())?;
-        text.strip_prefix(crate::command::SHELL_MARK).map(str::to_owned)
+        text.strip_prefix(crate::command::SHELL_PREFIX).map(str::to_owned)
     }
 }
 
@@ -176,36 +177,36 @@ pub(crate) struct RecentTurn {
     pub started: Seq,
 }
 
-/// What stands for the conversation before the turns that a model still reads.
+/// Replaces the conversation before the turns that the model still reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compacted {
-    /// Turns that began up to here are not read any more.
+    /// Turns that began up to here are replaced.
     pub upto: Seq,
-    /// Empty: nothing stands for them.
+    /// Empty: they are left out without a summary.
     pub summary: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct KnownTask {
+pub(crate) struct TaskRecord {
     /// Prompts of this task that wait or run.
     pub waiting: usize,
     pub last: Option<TaskState>,
-    /// A turn of it has started, and prompts of it have waited or run ever since.
+    /// A turn of it has started, and since then a prompt of it was always waiting or running.
     pub at_work: bool,
-    /// The event that began it.
+    /// The event that created it.
     pub since: Seq,
-    /// Of whatever began it.
+    /// Profile of the message or command that created it.
     pub profile: Option<String>,
-    /// The question of its last turn that was closed last.
+    /// The question of its last turn that was closed most recently.
     pub last_question: Option<CallId>,
 }
 
-impl KnownTask {
+impl TaskRecord {
     pub fn new(since: Seq, profile: Option<String>) -> Self {
         Self { waiting: 0, last: None, at_work: false, since, profile, last_question: None }
     }
 
-    /// Opened, and still without a message.
+    /// Whether it was opened and has no message yet.
     pub fn is_ready(&self) -> bool {
         self.waiting == 0 && self.last.is_none()
     }
@@ -217,9 +218,9 @@ pub(crate) struct ClosedQuestion {
     pub approval: ApprovalId,
     pub at: Millis,
     pub how: Closing,
-    /// What a late answer in words is recognised by.
+    /// The choices that were offered, to recognise a late answer in words.
     pub choices: Vec<Choice>,
-    /// The details of a question to the user; generic ones without text for any other call.
+    /// The details of a question to the user; empty generic details for any other call.
     pub details: Details,
 }
 
@@ -229,20 +230,19 @@ pub(crate) enum Closing {
     Withdrawn { why: String },
 }
 
-/// What a listing shows of a session, kept beside the log so that a list need not fold it.
+/// The summary of a session for lists, stored beside the log so that a list does not fold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// What somebody calls it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The beginning of its first prompt.
+    /// The first line of its first prompt, shortened.
     pub title: String,
     pub workspace: String,
     pub model: String,
     pub created: Millis,
     pub updated: Millis,
     pub turns: u64,
-    /// A turn is open: after a crash, somebody has to recover this session.
+    /// A turn is open or a prompt is queued: after a crash, the session must be recovered.
     pub busy: bool,
     pub waiting_for_answer: bool,
     pub closed: bool,
@@ -264,12 +264,11 @@ impl Session {
     pub fn queue(&self) -> impl ExactSizeIterator<Item = &Queued> {
         self.queue.iter()
     }
-    /// What the content of every prompt that runs or waits weighs in bytes, with the principal that sent it.
-    pub fn held(&self) -> impl Iterator<Item = (Option<&Arc<str>>, usize)> {
+    /// The principal and the content size of every running or queued prompt.
+    pub fn prompt_bytes(&self) -> impl Iterator<Item = (Option<&Arc<str>>, usize)> {
         let running = self.turn.iter().map(|turn| (turn.by.as_ref(), turn.bytes));
         running.chain(self.queue.iter().map(|queued| (queued.by.as_ref(), queued.bytes)))
     }
-    /// What somebody calls it.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -279,14 +278,14 @@ impl Session {
     pub fn usage(&self) -> Usage {
         self.stats.usage
     }
-    /// The task a client means when it names none: of the current turn, or of the last.
+    /// The task that is meant if a client names none: that of the current turn, or of the last.
     pub fn current_task(&self) -> Option<&TaskId> {
         self.turn.as_ref().map(|turn| &turn.task).or(self.last_task.as_ref())
     }
     pub fn task_of(&self, prompt: &PromptId) -> Option<&TaskId> {
         self.prompts.get(prompt)
     }
-    /// The profile that a task began in; None also for a task that is not there.
+    /// The profile of the task's first message; None also if there is no such task.
     pub fn profile_of(&self, task: &TaskId) -> Option<&str> {
         self.tasks.get(task)?.profile.as_deref()
     }
@@ -297,13 +296,13 @@ impl Session {
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
-    /// Where the context of a new turn begins: the prompt of the oldest of the recent turns. That
-    /// prompt may have waited since before the last compaction; its turn began after it.
+    /// Where the context of a new turn begins: the prompt of the oldest recent turn. The prompt may be
+    /// older than the last compaction if it waited in the queue; its turn is newer.
     pub fn recent_from(&self) -> Seq {
         let upto = self.compacted.as_ref().map_or(Seq::ZERO, |compacted| compacted.upto);
         self.turns.front().map_or(upto, |turn| turn.accepted)
     }
-    /// What a model is told instead of the turns before [`Session::recent_from`].
+    /// Replaces the turns before [`Session::recent_from`] for the model.
     pub fn compacted(&self) -> Option<&Compacted> {
         self.compacted.as_ref()
     }

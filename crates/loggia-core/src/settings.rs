@@ -1,4 +1,4 @@
-//! How a session is set up: where it works, with which model, under which policy and limits.
+//! The settings of a session: workspace, model, policy and limits.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub enum Workspace {
     Local {
         path: String,
     },
-    /// A directory of the session's own, which its first turn fills with a copy of the repository.
+    /// A directory for this session only. Its first turn clones the repository into it.
     Clone {
         path: String,
         repository: Repository,
@@ -43,7 +43,7 @@ impl Workspace {
         }
     }
 
-    /// What it is a copy of.
+    /// The cloned repository.
     pub fn repository(&self) -> Option<&Repository> {
         match self {
             Workspace::Local { .. } => None,
@@ -62,10 +62,10 @@ pub struct Settings {
     /// The tools the agent is given; None means all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Nobody is there who could be asked: what would be a question is refused at once.
+    /// No person can answer: a call that would need an approval is refused at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
-    /// What becomes of questions that nobody answers; None: they wait.
+    /// How unanswered questions are treated; None: they wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Timeout>,
     #[serde(default)]
@@ -73,7 +73,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What passes without a question, and what becomes of the questions, for people.
+    /// The mode and the treatment of unanswered questions, for people.
     pub fn approvals(&self) -> String {
         let mode = self.mode.name();
         match self.timeout.filter(|timeout| timeout.then != OnTimeout::Wait) {
@@ -84,7 +84,7 @@ impl Settings {
     }
 }
 
-/// Bounds of one turn, enforced by the agent; a value beyond them is a sentence in the log.
+/// Limits of one turn. The agent enforces them and records an exceeded limit in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {

@@ -1,13 +1,13 @@
-//! Slash commands as every front end knows them: names, arguments, help, and how a line is read.
+//! Slash commands: names, arguments, help, and parsing.
 //!
-//! A slash command is a prompt. This module says which one, and nothing here does it; the doing is
-//! the agent's. One table for all: a terminal completes from it, `commands/get` lists it, and a
-//! line means the same wherever it was typed.
+//! A slash command is a prompt. This module parses it; the agent runs it. All front ends share one
+//! table: the terminal completes from it, `commands/get` lists it, and a line has the same meaning
+//! everywhere.
 //!
-//! **The rule.** A prompt is a command if its very first character is a slash and what follows, up
-//! to the first white space, is a name: letters, digits, `-` and `_`, beginning with a letter, or
-//! several of them with `:` between. So `/usr/bin/x`, `//`, `/ x` and ` /help` are messages, and `/foo`
-//! is a command that does not exist, unless there is a file for it ([`custom`]).
+//! **The rule.** A prompt is a command if its first character is a slash and the text up to the first
+//! white space is a name: letters, digits, `-` and `_`, beginning with a letter, or several such names
+//! joined by `:`. So `/usr/bin/x`, `//`, `/ x` and ` /help` are messages, and `/foo` is an unknown
+//! command, unless there is a file for it ([`custom`]).
 
 pub mod custom;
 
@@ -15,8 +15,8 @@ use std::fmt;
 
 use crate::content::{Content, Part};
 
-/// How much of a mistaken word an error repeats.
-const SHOWN: usize = 40;
+/// Characters of an invalid word that an error repeats.
+const MAX_SHOWN: usize = 40;
 
 /// One command, or a group of commands.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ pub struct SlashCommand {
     pub name: &'static str,
     pub description: &'static str,
     pub arguments: &'static [Argument],
-    /// Not empty for a group. The first is meant where none is named.
+    /// Not empty for a group. The first one is the default.
     pub sub_commands: &'static [SlashCommand],
-    what: What,
+    action: Action,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -37,19 +37,19 @@ pub struct Argument {
     pub required: bool,
 }
 
-/// What an argument has to be.
+/// The kind of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentKind {
-    /// Everything that follows, as it stands.
+    /// The rest of the line, unchanged.
     Text,
-    /// One word: the id of a rule, or its beginning.
+    /// One word: the id of a rule, or a prefix of it.
     Rule,
-    /// The name of a command of this table.
+    /// The name of a command in this table.
     Command,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Action {
     Group,
     Help,
     About,
@@ -66,10 +66,10 @@ enum What {
     Name,
 }
 
-/// A command, ready to be done. Its text form reads back as itself.
+/// A parsed command. Its display form parses to the same command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slash {
-    /// Names of the table; empty for all of it.
+    /// Path of a command; empty for all commands.
     Help {
         about: Vec<&'static str>,
     },
@@ -99,27 +99,27 @@ pub enum Slash {
         name: String,
         arguments: String,
     },
-    /// What a command from a file is.
+    /// Explains a command from a file.
     HelpCustom {
         name: String,
     },
 }
 
-/// What a prompt's text is.
+/// How the text of a prompt is understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
+pub enum PromptKind {
     Message,
     Command(Slash),
-    /// Meant as a command, and none.
+    /// Written as a command, but not a valid one.
     Mistake(SlashError),
 }
 
-/// Why a line is no command. Each sentence names what there is.
+/// Why a line is not a valid command. Each message lists the valid forms.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SlashError {
     #[error("there is no command `/{given}`; there are {}", names(COMMANDS, "/"))]
     UnknownCommand { given: String },
-    /// The same where files give commands, too.
+    /// The same if there are commands from files, too.
     #[error("there is no command `/{given}`; there are {known}")]
     UnknownHere { given: String, known: String },
     #[error("`/{group}` has no `{given}`; it has {}", names(below(group), ""))]
@@ -130,11 +130,11 @@ pub enum SlashError {
     TooMuch { usage: String, given: String },
 }
 
-const fn leaf(name: &'static str, description: &'static str, what: What) -> SlashCommand {
-    SlashCommand { name, description, arguments: &[], sub_commands: &[], what }
+const fn leaf(name: &'static str, description: &'static str, action: Action) -> SlashCommand {
+    SlashCommand { name, description, arguments: &[], sub_commands: &[], action }
 }
 
-/// Every command, in the order in which it is explained.
+/// Every command, in the order of the help.
 pub const COMMANDS: &[SlashCommand] = &[
     SlashCommand {
         arguments: &[Argument {
@@ -143,13 +143,13 @@ pub const COMMANDS: &[SlashCommand] = &[
             kind: ArgumentKind::Command,
             required: false,
         }],
-        ..leaf("help", "Shows the commands, or explains one", What::Help)
+        ..leaf("help", "Shows the commands, or explains one", Action::Help)
     },
-    leaf("about", "Shows version, model, mode, workspace and session", What::About),
-    leaf("tools", "Lists the agent's tools and what each may touch", What::Tools),
+    leaf("about", "Shows version, model, mode, workspace and session", Action::About),
+    leaf("tools", "Lists the agent's tools and what each may touch", Action::Tools),
     SlashCommand {
         sub_commands: &[
-            leaf("list", "Lists what was answered with \"always\"", What::ApprovalsList),
+            leaf("list", "Lists what was answered with \"always\"", Action::ApprovalsList),
             SlashCommand {
                 arguments: &[Argument {
                     name: "rule",
@@ -160,17 +160,17 @@ pub const COMMANDS: &[SlashCommand] = &[
                 ..leaf(
                     "revoke",
                     "Takes a permission back: asks again from now on",
-                    What::ApprovalsRevoke,
+                    Action::ApprovalsRevoke,
                 )
             },
         ],
-        ..leaf("approvals", "What passes without a question", What::Group)
+        ..leaf("approvals", "What passes without a question", Action::Group)
     },
-    leaf("init", "Writes a first AGENTS.md from what is in the workspace", What::Init),
+    leaf("init", "Writes a first AGENTS.md from what is in the workspace", Action::Init),
     SlashCommand {
         sub_commands: &[
-            leaf("show", "Shows the memory exactly as the model is given it", What::MemoryShow),
-            leaf("list", "Lists the files that memory is read from", What::MemoryList),
+            leaf("show", "Shows the memory exactly as the model is given it", Action::MemoryShow),
+            leaf("list", "Lists the files that memory is read from", Action::MemoryList),
             SlashCommand {
                 arguments: &[Argument {
                     name: "text",
@@ -178,12 +178,12 @@ pub const COMMANDS: &[SlashCommand] = &[
                     kind: ArgumentKind::Text,
                     required: true,
                 }],
-                ..leaf("add", "Adds a note to the workspace's AGENTS.md", What::MemoryAdd)
+                ..leaf("add", "Adds a note to the workspace's AGENTS.md", Action::MemoryAdd)
             },
         ],
-        ..leaf("memory", "What the model is always told: AGENTS.md and its like", What::Group)
+        ..leaf("memory", "What the model is always told: AGENTS.md and its like", Action::Group)
     },
-    leaf("stats", "Shows turns, calls, tokens, time and the size of the context", What::Stats),
+    leaf("stats", "Shows turns, calls, tokens, time and the size of the context", Action::Stats),
     SlashCommand {
         arguments: &[Argument {
             name: "focus",
@@ -191,9 +191,9 @@ pub const COMMANDS: &[SlashCommand] = &[
             kind: ArgumentKind::Text,
             required: false,
         }],
-        ..leaf("compact", "Puts a summary in place of the conversation so far", What::Compact)
+        ..leaf("compact", "Puts a summary in place of the conversation so far", Action::Compact)
     },
-    leaf("clear", "Begins the conversation anew; the log stays", What::Clear),
+    leaf("clear", "Begins the conversation anew; the log stays", Action::Clear),
     SlashCommand {
         arguments: &[Argument {
             name: "name",
@@ -201,27 +201,29 @@ pub const COMMANDS: &[SlashCommand] = &[
             kind: ArgumentKind::Text,
             required: false,
         }],
-        ..leaf("name", "Calls this session something, to find it by", What::Name)
+        ..leaf("name", "Calls this session something, to find it by", Action::Name)
     },
 ];
 
-/// What a prompt is: looked at before any model sees it.
-pub fn read_content(content: &Content) -> Reading {
+/// Parses a prompt, before any model sees it.
+pub fn read_content(content: &Content) -> PromptKind {
     match content.parts.first() {
         Some(Part::Text { text }) if text.starts_with('/') => read(&content.to_text()),
-        Some(Part::Text { .. } | Part::File { .. } | Part::Data { .. }) | None => Reading::Message,
+        Some(Part::Text { .. } | Part::File { .. } | Part::Data { .. }) | None => {
+            PromptKind::Message
+        }
     }
 }
 
-pub fn read(text: &str) -> Reading {
+pub fn read(text: &str) -> PromptKind {
     match text.strip_prefix('/') {
         Some(line) if is_name(line.split(char::is_whitespace).next().unwrap_or_default()) => {
             match parse_line(line) {
-                Ok(command) => Reading::Command(command),
-                Err(error) => Reading::Mistake(error),
+                Ok(command) => PromptKind::Command(command),
+                Err(error) => PromptKind::Mistake(error),
             }
         }
-        Some(_) | None => Reading::Message,
+        Some(_) | None => PromptKind::Message,
     }
 }
 
@@ -239,7 +241,7 @@ fn line_of(path: &[impl AsRef<str>], args: &str) -> String {
     line.join(" ")
 }
 
-/// The commands that a line so far may become, each with its whole name: for completion.
+/// The commands that complete the line, each with its full name.
 pub fn complete(text: &str) -> Vec<(String, &'static SlashCommand)> {
     let text = text.to_ascii_lowercase();
     let named = |group: &str, command: &SlashCommand| match group {
@@ -260,7 +262,7 @@ fn is_name(word: &str) -> bool {
     })
 }
 
-/// The first word, and what follows it without the space between.
+/// The first word, and the rest without the space between them.
 fn split(line: &str) -> (&str, &str) {
     let line = line.trim_start();
     let (word, rest) = line.split_at(line.find(char::is_whitespace).unwrap_or(line.len()));
@@ -282,16 +284,17 @@ fn names(commands: &[SlashCommand], before: &str) -> String {
 }
 
 fn shown(text: &str) -> String {
-    let front: String = text.chars().take(SHOWN).filter(|letter| !letter.is_control()).collect();
-    if text.chars().count() > SHOWN { front + "…" } else { front }
+    let front: String =
+        text.chars().take(MAX_SHOWN).filter(|letter| !letter.is_control()).collect();
+    if text.chars().count() > MAX_SHOWN { front + "…" } else { front }
 }
 
-/// The command that begins a line, as a path of names, and what follows.
+/// The command at the start of a line, as a path of names, and the rest.
 fn locate(line: &str) -> Result<(Vec<&'static SlashCommand>, &str), SlashError> {
     let (word, rest) = split(line);
     let unknown = || SlashError::UnknownCommand { given: shown(word) };
     let command = find(COMMANDS, word).ok_or_else(unknown)?;
-    if command.what != What::Group {
+    if command.action != Action::Group {
         return Ok((vec![command], rest));
     }
     let (word, after) = split(rest);
@@ -327,28 +330,28 @@ fn parse_line(line: &str) -> Result<Slash, SlashError> {
         (word, "") => Ok(word.to_owned()),
         (_, more) => Err(SlashError::TooMuch { usage: usage(), given: shown(more) }),
     };
-    Ok(match command.what {
-        What::Help => Slash::Help { about: topic(rest)? },
-        What::About => Slash::About,
-        What::Tools => Slash::Tools,
-        // A group is never the last of a path.
-        What::Group | What::ApprovalsList => Slash::ApprovalsList,
-        What::ApprovalsRevoke => Slash::ApprovalsRevoke { rule: word()? },
-        What::Init => Slash::Init,
-        What::MemoryShow => Slash::MemoryShow,
-        What::MemoryList => Slash::MemoryList,
-        What::MemoryAdd => Slash::MemoryAdd { text: rest.to_owned() },
-        What::Stats => Slash::Stats,
-        What::Compact => Slash::Compact { focus: (!rest.is_empty()).then(|| rest.to_owned()) },
-        What::Clear => Slash::Clear,
-        What::Name => Slash::Name { name: (!rest.is_empty()).then(|| rest.to_owned()) },
+    Ok(match command.action {
+        Action::Help => Slash::Help { about: topic(rest)? },
+        Action::About => Slash::About,
+        Action::Tools => Slash::Tools,
+        // A path never ends with a group.
+        Action::Group | Action::ApprovalsList => Slash::ApprovalsList,
+        Action::ApprovalsRevoke => Slash::ApprovalsRevoke { rule: word()? },
+        Action::Init => Slash::Init,
+        Action::MemoryShow => Slash::MemoryShow,
+        Action::MemoryList => Slash::MemoryList,
+        Action::MemoryAdd => Slash::MemoryAdd { text: rest.to_owned() },
+        Action::Stats => Slash::Stats,
+        Action::Compact => Slash::Compact { focus: (!rest.is_empty()).then(|| rest.to_owned()) },
+        Action::Clear => Slash::Clear,
+        Action::Name => Slash::Name { name: (!rest.is_empty()).then(|| rest.to_owned()) },
     })
 }
 
 const NOTHING: Argument =
     Argument { name: "", description: "", kind: ArgumentKind::Text, required: false };
 
-/// What `/help` is asked about.
+/// The topic of `/help`.
 fn topic(text: &str) -> Result<Vec<&'static str>, SlashError> {
     let text = text.strip_prefix('/').unwrap_or(text);
     if text.is_empty() {
@@ -362,7 +365,7 @@ fn topic(text: &str) -> Result<Vec<&'static str>, SlashError> {
     }
 }
 
-/// How a command is typed: `/memory add TEXT`.
+/// The syntax of a command: `/memory add TEXT`.
 pub fn usage(path: &[&str]) -> String {
     let mut usage = format!("/{}", path.join(" "));
     let mut commands = COMMANDS;
@@ -384,7 +387,7 @@ pub fn usage(path: &[&str]) -> String {
     usage
 }
 
-/// All commands, or those below one, as a list that reads well as plain text and as Markdown.
+/// All commands, or those of one group, as a list that is readable as plain text and as Markdown.
 pub fn overview(about: &[&str]) -> String {
     let mut lines: Vec<(String, &str)> = Vec::new();
     let asked = |name: &str, depth: usize| about.get(depth).is_none_or(|wanted| *wanted == name);
@@ -401,7 +404,7 @@ pub fn overview(about: &[&str]) -> String {
     lines.join("\n")
 }
 
-/// One command in full.
+/// The full help of one command.
 pub fn explain(about: &[&str]) -> String {
     let mut text = overview(about);
     let mut commands = COMMANDS;
@@ -418,8 +421,7 @@ pub fn explain(about: &[&str]) -> String {
 }
 
 impl Slash {
-    /// Whether doing it may need somebody's permission: it changes a file, or a model reads it, which may want to do
-    /// anything.
+    /// Whether running it may need an approval: it changes a file, or a model reads it and may propose any call.
     pub fn may_ask(&self) -> bool {
         match self {
             Slash::Init | Slash::MemoryAdd { .. } | Slash::Custom { .. } => true,

@@ -1,4 +1,4 @@
-//! Task state as clients know it, derived from the session, never stored.
+//! The task state that clients see. It is derived from the session and never stored.
 
 pub mod view;
 
@@ -48,8 +48,8 @@ impl TaskState {
 }
 
 impl Session {
-    /// accepted → submitted, turn started → working, open question → input-required, ended → how.
-    /// A task whose next prompt waits when its turn ends stays working: it has begun, and is not over.
+    /// accepted → submitted, turn started → working, open question → input-required, ended → outcome.
+    /// A task whose next prompt waits when its turn ends stays working.
     pub fn task_state(&self, task: &TaskId) -> Option<TaskState> {
         let known = self.tasks.get(task)?;
         if let Some(turn) = self.turn().filter(|turn| turn.task == *task) {

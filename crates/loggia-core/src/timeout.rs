@@ -1,7 +1,7 @@
-//! How long a question may stay open, and what becomes of it then.
+//! How long a question may stay open, and what happens then.
 //!
-//! What must not be here: a clock. Whoever owns one says when the time is up
-//! ([`crate::Command::Expire`]).
+//! What must not be here: a clock. The session's actor has the timer and sends
+//! [`crate::Command::Expire`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The policy for questions that nobody answers.
+/// The policy for unanswered questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeout {
     pub after: Seconds,
@@ -18,18 +18,18 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// How long a question is left open, where something happens then.
-    pub fn patience(self) -> Option<Duration> {
+    /// How long a question stays open; None if it stays open forever.
+    pub fn duration(self) -> Option<Duration> {
         (self.then != OnTimeout::Wait).then_some(Duration::from_secs(self.after.0))
     }
 
-    /// Why a call was not made.
+    /// Why a call was refused.
     pub(crate) fn reason(self) -> String {
         format!("nobody answered within {}", self.after)
     }
 }
 
-/// What follows when the time is up, the least first.
+/// The action after the timeout, the mildest first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -37,7 +37,7 @@ impl Timeout {
 pub enum OnTimeout {
     /// The question stays open.
     Wait,
-    /// The call is refused, and the agent goes on.
+    /// The call is refused, and the agent continues.
     #[default]
     Deny,
     /// The turn is cancelled.
@@ -55,7 +55,7 @@ impl OnTimeout {
         }
     }
 
-    /// What has become of the call then, for people.
+    /// The state of the call afterwards, for people.
     pub fn done(self) -> &'static str {
         match self {
             OnTimeout::Wait => "open",
@@ -65,7 +65,7 @@ impl OnTimeout {
     }
 }
 
-/// A length of time as people write it: `90s`, `10m`, `2h`, `1d`.
+/// A duration, written as `90s`, `10m`, `2h` or `1d`.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -78,7 +78,7 @@ const UNITS: [(u64, char); 4] = [(86_400, 'd'), (3_600, 'h'), (60, 'm'), (1, 's'
 impl FromStr for Seconds {
     type Err = ();
 
-    /// A whole number and one unit.
+    /// An integer and one unit.
     fn from_str(text: &str) -> Result<Self, ()> {
         let unit =
             UNITS.iter().find_map(|(seconds, unit)| Some((text.strip_suffix(*unit)?, seconds)));

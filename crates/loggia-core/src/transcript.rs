@@ -1,7 +1,7 @@
-//! The session as people read it: a list of cells with stable ids, folded from the log.
+//! The transcript of a session: a list of cells with stable ids, folded from the log.
 //!
-//! Knows nothing of screens. A terminal, a page and an export render the same cells; a cell's text
-//! is the original, so whoever prints it must make it printable first.
+//! It does not depend on a screen: a terminal, a page and an export render the same cells. The text of a
+//! cell is unfiltered; control characters must be removed before it is printed.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ use crate::id::{CallId, Millis, PromptId, Seq};
 use crate::name::SessionName;
 use crate::origin::{Origin, Surface};
 
-/// How much of a call's live output a cell keeps.
+/// Bytes of a running call's output that a cell keeps.
 pub const LIVE_TAIL: usize = 16 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cell {
-    /// The sequence number of the fact that made the cell; never changes.
+    /// The sequence number of the event that created the cell; never changes.
     pub id: Seq,
     pub at: Millis,
     pub origin: Origin,
@@ -47,9 +47,9 @@ pub struct CallCell {
     pub details: Details,
     pub state: CallState,
     pub answered: Option<(ChoiceId, Origin)>,
-    /// A person typed this very line.
+    /// A person typed exactly this line.
     pub typed: bool,
-    /// The end of what the call has printed so far, and how many bytes before it are not here.
+    /// The end of the call's output so far, and the number of bytes left out before it.
     pub live: String,
     pub skipped: u64,
     pub outcome: Option<CallOutcome>,
@@ -61,9 +61,9 @@ pub struct CallCell {
 pub struct Transcript {
     cells: Vec<Cell>,
     calls: HashMap<CallId, usize>,
-    /// Prompts that wait, the oldest first: each becomes a cell where its turn begins.
+    /// Waiting prompts, oldest first. Each becomes a cell when its turn begins.
     waiting: Vec<(PromptId, Cell)>,
-    /// Index of the text or thought cell that the next piece of the same message joins.
+    /// Key and index of the cell to which the next piece of the same message is appended.
     open: Option<(String, usize)>,
     name: Option<String>,
 }
@@ -73,12 +73,12 @@ impl Transcript {
         &self.cells
     }
 
-    /// Prompts whose turn has not begun, the oldest first: they stand below all cells.
+    /// Prompts whose turn has not begun, oldest first. They are shown below all cells.
     pub fn waiting(&self) -> impl Iterator<Item = &Cell> {
         self.waiting.iter().map(|(_, cell)| cell)
     }
 
-    /// What the session is called, if somebody has said so.
+    /// The name of the session, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -90,8 +90,8 @@ impl Transcript {
                 let body = CellBody::Prompt { text, queued: true, withdrawn: false };
                 self.waiting.push((prompt.clone(), cell(envelope, body)));
             }
-            Event::PromptWithdrawn { prompt } => self.place(prompt, true),
-            Event::TurnStarted { prompt, .. } => self.place(prompt, false),
+            Event::PromptWithdrawn { prompt } => self.add_prompt(prompt, true),
+            Event::TurnStarted { prompt, .. } => self.add_prompt(prompt, false),
             Event::TextAppended { message, text, .. } => {
                 let key = format!("text {message}");
                 match self.joined(&key) {
@@ -172,7 +172,7 @@ impl Transcript {
                 let text = format!("Published {}.", artifact.name);
                 self.push(envelope, CellBody::Notice { level: Level::Info, text });
             }
-            // A notice says so.
+            // A notice tells people about it.
             Event::ContextCompacted { automatic: true, .. } => {}
             Event::ContextCompacted { summary, .. } => {
                 let text = match summary.is_empty() {
@@ -183,9 +183,9 @@ impl Transcript {
             }
             Event::SessionNamed { name } => {
                 self.name = Some(name.clone());
-                // Said in a turn, the turn says so itself.
+                // If the agent named it, the turn contains the notice.
                 if envelope.origin.surface != Surface::Agent {
-                    let text = SessionName::told(name);
+                    let text = SessionName::notice(name);
                     self.push(envelope, CellBody::Notice { level: Level::Info, text });
                 }
             }
@@ -246,8 +246,8 @@ impl Transcript {
         }
     }
 
-    /// A prompt stands where its turn begins, or where it was taken back.
-    fn place(&mut self, prompt: &PromptId, gone: bool) {
+    /// Adds the cell of a prompt when its turn begins or when it is withdrawn.
+    fn add_prompt(&mut self, prompt: &PromptId, gone: bool) {
         let Some(index) = self.waiting.iter().position(|(known, _)| known == prompt) else {
             return;
         };

@@ -1,7 +1,7 @@
-//! An answer in words, for clients that have no other form of one.
+//! Answers in words, for clients without a structured answer.
 //!
-//! Reads only what is plainly an answer. "yes" never means more than this once; a sentence that
-//! merely begins with "no" is not a refusal, it is a sentence.
+//! Only unambiguous words are read as an answer. "yes" allows only this one call; a sentence that begins
+//! with "no" is not a refusal.
 
 use crate::approval::{Choice, ChoiceId, Edit};
 use crate::call::Details;
@@ -43,8 +43,8 @@ const NO: &[&str] = &[
 ];
 const ALWAYS: &[&str] = &["always", "always allow", "allow always", "yes always", "yes, always"];
 
-/// The offered choice that `text` names, by id, name, number or a plain word. A question takes any
-/// other words as its answer.
+/// The offered choice that `text` names by id, name, number or a known word. A question to the user
+/// accepts any other text as its answer.
 pub fn words_to_choice(
     text: &str,
     choices: &[Choice],
@@ -55,7 +55,7 @@ pub fn words_to_choice(
         return None;
     }
     let named = choices.iter().find(|choice| {
-        // The id of "answer in words" is no answer: the words are missing.
+        // The id of "answer in words" alone is not an answer: the text is missing.
         let needs_words = choice.id.0 == ChoiceId::ANSWER;
         !needs_words && (bare(&choice.id.0) == said || bare(&choice.name) == said)
     });
@@ -90,12 +90,12 @@ pub fn words_to_choice(
     }
 }
 
-/// Counted from one, as people count.
+/// A number, counted from one.
 fn numbered(said: &str) -> Option<usize> {
     said.parse::<usize>().ok().filter(|number| *number >= 1)
 }
 
-/// Lower case, without the quotes and full stops people put around a word.
+/// Lower case, without surrounding quotes and punctuation.
 fn bare(text: &str) -> String {
     let around = |c: char| c.is_whitespace() || ".!`'\"“”".contains(c);
     text.trim_matches(around).to_lowercase()

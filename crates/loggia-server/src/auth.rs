@@ -26,7 +26,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 
-use loggia_core::origin::MARK;
+use loggia_core::origin::PRINCIPAL_SEPARATOR;
 
 pub use client::{Client, ClientError, Clients, SAMPLE};
 pub use keys::{KeyError, Keys, OldTokens};
@@ -75,7 +75,7 @@ impl Principal {
 
     /// As people call it.
     pub(crate) fn label(&self) -> &str {
-        self.name.split(MARK).next().unwrap_or(&self.name)
+        self.name.split(PRINCIPAL_SEPARATOR).next().unwrap_or(&self.name)
     }
 
     #[must_use]

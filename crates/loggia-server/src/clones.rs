@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loggia_core::repository::{RepositoryUrl, Scheme, Sources, clone_name, is_clone_name};
+use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme, clone_name, is_clone_name};
 use loggia_core::{Repository, SessionId, Workspace};
 use loggia_wire::{Condition, Violation, WireError, Written};
 
@@ -15,7 +15,7 @@ use crate::state::Defaults;
 pub struct ClonePolicy {
     /// Where copies are kept.
     pub directory: PathBuf,
-    pub sources: Sources,
+    pub sources: AllowedSources,
     /// How many there may be.
     pub count: u64,
 }

@@ -411,7 +411,7 @@ impl Server {
                 projector.head() >= ack.seq && (waits || state.is_some_and(TaskState::is_over))
             };
             let mut projector = alone::fold(handle, view, task, settled).await?;
-            let weight = projector.tasks().get(task).map_or(0, TaskView::weight);
+            let weight = projector.tasks().get(task).map_or(0, TaskView::approx_bytes);
             if !self.count_reply_now(weight, caller) {
                 // Nothing of it stays in memory while it waits.
                 drop(projector);
@@ -470,7 +470,8 @@ impl Server {
         at_least: Seq,
         caller: &Caller,
     ) -> Result<Value, WireError> {
-        let weigh = |projector: &Projector| projector.tasks().get(task).map_or(0, TaskView::weight);
+        let weigh =
+            |projector: &Projector| projector.tasks().get(task).map_or(0, TaskView::approx_bytes);
         let look = |projector: &Projector| projector.snapshot(task, shown);
         let (weight, folded) = self.folded(handle, view, task, at_least, weigh).await?;
         let folded = if self.count_reply_now(weight, caller) {

@@ -242,7 +242,7 @@ impl Part<'_> {
         if self.tasks.iter().filter_map(view).any(|view| view.trimmed) {
             return None;
         }
-        Some(self.tasks_of(projector, |task| view(task).map_or(0, TaskView::weight)))
+        Some(self.tasks_of(projector, |task| view(task).map_or(0, TaskView::approx_bytes)))
     }
 
     fn tasks_of(

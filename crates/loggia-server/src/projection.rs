@@ -262,14 +262,14 @@ async fn drive(projection: Weak<Projection>, mut follower: Follower, head: watch
             let mut fold = projection.fold();
             let mut large = false;
             for envelope in &events {
-                large |= envelope.weight() > LARGE;
+                large |= envelope.approx_bytes() > LARGE;
                 for frame in fold.projector.project(envelope) {
                     fold.push(Encoded::new(&projection.session, frame));
                 }
             }
             // Most events are small, and what they add to open tasks is weighed with the next large one.
             if large {
-                fold.open = fold.projector.tasks().iter().map(TaskView::weight).sum();
+                fold.open = fold.projector.tasks().iter().map(TaskView::approx_bytes).sum();
             }
             projection.weight.store(fold.bytes + fold.open, Ordering::Relaxed);
         }
@@ -410,7 +410,7 @@ impl Frames {
         if own.events.is_empty() {
             let Some(events) = own.follower.next().await? else { return Ok(None) };
             own.events.extend(events);
-            let weight = own.events.iter().map(|envelope| envelope.weight()).sum();
+            let weight = own.events.iter().map(|envelope| envelope.approx_bytes()).sum();
             if weight > own.weight
                 && let Some((replies, principal)) = &self.counting
             {

@@ -56,7 +56,7 @@ impl Selected {
     }
 
     pub fn learn(&mut self, envelope: &Envelope) {
-        let weight = envelope.event.weight();
+        let weight = envelope.event.approx_bytes();
         let prompted = match &envelope.event {
             Event::PromptAccepted { task, .. } | Event::PromptScreened { task, .. } => Some(task),
             _ => None,

@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loggia_core::repository::{Scheme, Sources};
+use loggia_core::repository::{AllowedSources, Scheme};
 use loggia_core::{
     AgentName, CallOutcome, Content, Details, Event, FileDiff, Mode, Origin, Output, Repository,
     Seq, SessionId, Settings, Surface, TaskChoice,
@@ -50,7 +50,7 @@ impl Stage {
             tools: Vec::new(),
             auto_execute: true,
         };
-        let sources = Sources { schemes: vec![Scheme::File], ..Sources::default() };
+        let sources = AllowedSources { schemes: vec![Scheme::File], ..AllowedSources::default() };
         let policy = ClonePolicy { directory: root.join("own/clones"), sources, count: 4 };
         let server = Server::new(hub.clone(), Shape::Many, defaults, facts()).cloning(policy);
         Self { hub, server }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
-    ApprovalId, CallId, CallOutcome, CallState, Command, Effect, Fresh, Millis, Origin, Refusal,
+    ApprovalId, CallId, CallOutcome, CallState, Command, Effect, FreshIds, Millis, Origin, Refusal,
     Report, Session, SessionId, Stamped, TaskId, TaskState, effects,
 };
 use tokio::runtime::Handle;
@@ -333,7 +333,7 @@ impl Actor {
                 self.inherited.remove(&call);
                 let asked = |open: &loggia_core::OpenCall| open.state == CallState::Asked;
                 // Answered in this very step: the verdict is given once that is durable.
-                let decided = step.effects.iter().any(|effect| effect.settles(&call));
+                let decided = step.effects.iter().any(|effect| effect.answers(&call));
                 if let Some(verdict) = self.unclaimed.remove(&call) {
                     // The agent left in between: then its turn is over and the call with it.
                     let _ = waiter.send(verdict);
@@ -481,9 +481,9 @@ impl Actor {
         }
     }
 
-    fn fresh(&mut self, at: Millis) -> Fresh {
+    fn fresh(&mut self, at: Millis) -> FreshIds {
         self.seeds = self.seeds.wrapping_add(1);
-        Fresh::new(self.seeds, at)
+        FreshIds::new(self.seeds, at)
     }
 }
 

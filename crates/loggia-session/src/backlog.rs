@@ -106,7 +106,7 @@ impl Charge {
     }
 
     pub fn set(&mut self, session: &Session) {
-        let held = session.held().filter(|(_, bytes)| *bytes > 0);
+        let held = session.prompt_bytes().filter(|(_, bytes)| *bytes > 0);
         let fresh: Vec<_> = held.map(|(by, bytes)| (by.cloned(), bytes)).collect();
         if fresh == self.held {
             return;

@@ -36,7 +36,7 @@ impl Batch {
     /// the same stream right before it. Joined pieces change no state (law L6), so nothing is
     /// folded for them and they take no number of their own.
     pub fn push(&mut self, session: &mut Session, at: Millis, origin: &Origin, event: Event) {
-        self.weight += event.weight();
+        self.weight += event.approx_bytes();
         if let Some(last) = self.events.last_mut().and_then(Arc::get_mut)
             && last.origin == *origin
             && last.event.absorb(&event, PIECE)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use loggia_core::{
-    Access, AgentName, CallId, CallOutcome, Cancel, ChoiceId, Command, Content, Details, Fresh,
+    Access, AgentName, CallId, CallOutcome, Cancel, ChoiceId, Command, Content, Details, FreshIds,
     Limits, MessageId, Mode, ModelName, Output, PromptId, Proposal, Question, Report, Settings,
     Stamped, Surface, TaskChoice, Tasks, TurnId, TurnOutcome, Workspace,
 };
@@ -196,7 +196,7 @@ proptest! {
                 number += 1;
                 let at = Millis(number as i64 * 10);
                 let turn = ahead.turn().map_or_else(|| TurnId::from("none"), |turn| turn.id.clone());
-                let fresh = Fresh::new(number as u64, at);
+                let fresh = FreshIds::new(number as u64, at);
                 let events = match command(attempt, number, turn) {
                     None => ahead.recover(&fresh),
                     Some(command) => {

@@ -58,7 +58,9 @@ pub enum SubmitError {
 /// Of what a command keeps in memory until it is done.
 fn weight_of(command: &Command) -> usize {
     match command {
-        Command::Prompt { content, .. } | Command::Screened { content, .. } => content.weight(),
+        Command::Prompt { content, .. } | Command::Screened { content, .. } => {
+            content.approx_bytes()
+        }
         Command::Shell { line, .. } => line.len(),
         _ => 0,
     }

@@ -250,7 +250,7 @@ impl Model {
     /// What becomes of the oldest question if nobody answers it, and in how many milliseconds.
     pub fn left(&self, now: Moment) -> Option<(OnTimeout, u64)> {
         let timeout = self.facts.settings.as_ref()?.timeout?;
-        let patience = i64::try_from(timeout.patience()?.as_millis()).ok()?;
+        let patience = i64::try_from(timeout.duration()?.as_millis()).ok()?;
         let due = self.questions.first()?.asked.0.saturating_add(patience);
         let left = due.saturating_sub(self.wall(now).0).clamp(0, patience);
         Some((timeout.then, u64::try_from(left).unwrap_or(0)))

@@ -61,7 +61,7 @@ fn a_command_that_was_meant_otherwise_is_explained_here() {
 /// The session lists what it has; what the screen has is said beside it.
 #[test]
 fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() {
-    let loggia_core::slash::Reading::Mistake(error) = loggia_core::slash::read("/modle edits")
+    let loggia_core::slash::PromptKind::Mistake(error) = loggia_core::slash::read("/modle edits")
     else {
         panic!("it is none")
     };

@@ -46,7 +46,7 @@ fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
 
 #[test]
 fn the_status_says_what_it_cost_where_every_price_is_known() {
-    let rate = |text| loggia_core::Rate::read(text).unwrap();
+    let rate = |text| loggia_core::Rate::parse(text).unwrap();
     let price =
         loggia_core::Price { input: rate("3.00"), output: rate("15.00"), cached_input: None };
     let mut desk = Desk::new();

@@ -138,7 +138,7 @@ pub fn alone(local: Local) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use loggia_core::slash::custom::{OF_THE_SCREEN, is_taken};
+    use loggia_core::slash::custom::{TERMINAL_COMMANDS, is_taken};
 
     use super::*;
 
@@ -150,7 +150,7 @@ mod tests {
             .filter(|known| known.local.is_some() && known.name != "help")
             .map(|known| known.name)
             .collect();
-        assert_eq!(local, OF_THE_SCREEN);
+        assert_eq!(local, TERMINAL_COMMANDS);
         assert!(built_in().iter().all(|known| is_taken(&known.name)));
     }
 }

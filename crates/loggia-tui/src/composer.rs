@@ -5,7 +5,7 @@ pub mod history;
 pub mod vim;
 
 use crossterm::event::KeyEvent;
-use loggia_core::{CustomCommands, SHELL_MARK};
+use loggia_core::{CustomCommands, SHELL_PREFIX};
 
 use crate::editor::Editor;
 use crate::keymap::{self, Action};
@@ -234,7 +234,7 @@ impl Composer {
         if text.len() > PROMPT_LIMIT {
             return Written::TooLong;
         }
-        let line = self.is_shell().then(|| text.strip_prefix(SHELL_MARK)).flatten();
+        let line = self.is_shell().then(|| text.strip_prefix(SHELL_PREFIX)).flatten();
         let line = line.map(|line| line.trim().to_owned());
         if line.as_deref() == Some("") {
             return Written::Nothing;
@@ -247,7 +247,7 @@ impl Composer {
 
     /// What is written is a command line. The mark must be seen: one inside a folded paste is none.
     pub fn is_shell(&self) -> bool {
-        self.editor.raw().starts_with(SHELL_MARK)
+        self.editor.raw().starts_with(SHELL_PREFIX)
     }
 
     /// The prompt could not be taken: it is here again, in front of what was typed since.

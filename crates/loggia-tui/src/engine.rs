@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::{BoxStream, FuturesUnordered};
-use loggia_core::{Command, Content, Envelope, Origin, Question, SHELL_MARK, Seq, TaskChoice};
+use loggia_core::{Command, Content, Envelope, Origin, Question, SHELL_PREFIX, Seq, TaskChoice};
 use loggia_session::{SessionClient, SessionHandle, StoreError, SubmitError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -121,7 +121,7 @@ impl Engine {
             }
             Effect::Shell(line) => {
                 let prompt = SessionHandle::fresh_prompt();
-                let text = format!("{SHELL_MARK}{line}");
+                let text = format!("{SHELL_PREFIX}{line}");
                 let what = Submitted::Prompt { prompt: prompt.clone(), text };
                 self.send(what, Command::Shell { prompt, line }, now);
             }

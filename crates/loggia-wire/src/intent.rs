@@ -4,8 +4,8 @@
 //! the client may, whether the workspace is allowed is decided where that is known.
 
 use loggia_core::{
-    AnswerMessage, ChoiceId, Command, Content, Edit, Late, Millis, Otherwise, PromptId, Question,
-    Reply, Repository, SessionId, TaskChoice, TaskId, TaskState,
+    AnswerMessage, ChoiceId, Command, Content, Edit, IfNotAnswer, LateUntil, Millis, PromptId,
+    Question, Reply, Repository, SessionId, TaskChoice, TaskId, TaskState,
 };
 use serde_json::Value;
 
@@ -248,14 +248,14 @@ impl Prompt {
     pub fn command(self, view: View, prompt: PromptId, may_answer: bool) -> Command {
         let Prompt { task, content, answers, .. } = self;
         let otherwise = match answers {
-            Answers::Only => Otherwise::Refused,
-            Answers::Maybe | Answers::Never if view.has_form_for_answers() => Otherwise::Prompt,
-            Answers::Maybe | Answers::Never => Otherwise::PromptUnlessAsked,
+            Answers::Only => IfNotAnswer::Refused,
+            Answers::Maybe | Answers::Never if view.has_form_for_answers() => IfNotAnswer::Prompt,
+            Answers::Maybe | Answers::Never => IfNotAnswer::PromptUnlessAsked,
         };
         // A task of the shipped SDLC server waits for its next message when a turn has ended, and "yes" may be one.
         let late = match view.dialect {
-            Dialect::Coder => Late::UntilTurnEnds,
-            _ => Late::UntilNextTurn,
+            Dialect::Coder => LateUntil::UntilTurnEnds,
+            _ => LateUntil::UntilNextTurn,
         };
         match task.existing().is_some() && answers != Answers::Never {
             true => Command::Reply(Reply { prompt, task, content, otherwise, late, may_answer }),

@@ -369,7 +369,7 @@ impl Projector {
             _ => None,
         });
         let (prompt, content) = prompts.next()?;
-        let is_command = !matches!(slash::read_content(content), slash::Reading::Message);
+        let is_command = !matches!(slash::read_content(content), slash::PromptKind::Message);
         (is_command && prompts.next().is_none()).then(|| self.prompted_after(prompt)).flatten()
     }
 

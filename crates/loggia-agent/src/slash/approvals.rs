@@ -1,6 +1,6 @@
 //! `/approvals`: what passes without a question, and taking it back.
 
-use loggia_core::origin::MARK;
+use loggia_core::origin::PRINCIPAL_SEPARATOR;
 use loggia_core::{Rule, Scope};
 use loggia_session::{Turn, TurnOver};
 
@@ -77,9 +77,10 @@ fn line(rule: &Rule, root: &str) -> String {
         Scope::Project => "always in this workspace",
         Scope::Configured => "from the configuration",
     };
-    let whose = match rule.principal.as_deref().and_then(|name| name.split(MARK).next()) {
-        Some(name) => format!(", for prompts of {name}"),
-        None => String::new(),
-    };
+    let whose =
+        match rule.principal.as_deref().and_then(|name| name.split(PRINCIPAL_SEPARATOR).next()) {
+            Some(name) => format!(", for prompts of {name}"),
+            None => String::new(),
+        };
     format!("- `{}`: {what} {}, {scope}{whose}", rule.id, rule.describe(root))
 }

@@ -9,14 +9,14 @@ use super::say;
 pub async fn name(turn: &Turn, wanted: Option<&str>) -> Result<(), TurnOver> {
     let Some(wanted) = wanted else {
         let text = match &turn.context().name {
-            Some(name) => SessionName::told(name),
+            Some(name) => SessionName::notice(name),
             None => "This session has no name: `/name NAME` gives it one.".to_owned(),
         };
         return say(turn, text).await;
     };
-    let name = SessionName::read(wanted).map_err(|error| TurnOver::Failed(error.to_string()))?;
+    let name = SessionName::parse(wanted).map_err(|error| TurnOver::Failed(error.to_string()))?;
     let found = format!("`loggia --session {}` goes on in it.", quoted(name.as_str()));
-    let told = format!("{} {found}", SessionName::told(name.as_str()));
+    let told = format!("{} {found}", SessionName::notice(name.as_str()));
     turn.name(name).await?;
     say(turn, told).await
 }

@@ -186,7 +186,8 @@ async fn a_tree_can_not_bring_its_own_git_directory() {
 async fn hostile_addresses_start_nothing() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("PWNED");
-    let stage = Stage::with(|config| config.sources = loggia_core::repository::Sources::default());
+    let stage =
+        Stage::with(|config| config.sources = loggia_core::repository::AllowedSources::default());
     let mark_text = mark.display();
     for url in [
         format!("ext::sh -c touch% {mark_text}"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loggia_agent::clone::CloneConfig;
 use loggia_core::Repository;
-use loggia_core::repository::Sources;
+use loggia_core::repository::AllowedSources;
 
 use crate::server::{Manner, Server, tls_file};
 use crate::stage::{Names, Origin, Stage, git, repository};
@@ -76,7 +76,7 @@ async fn private_addresses_are_not_connected_to() {
         ("localhost", "127.0.0.1"),
     ];
     let stage = Stage::with(|config| {
-        config.sources = Sources::default();
+        config.sources = AllowedSources::default();
         config.lookup = Arc::new(Names(names));
         config.ca_file = Some(tls_file("ca.pem"));
     });

@@ -13,7 +13,7 @@ use loggia_agent::NativeAgent;
 use loggia_agent::clone::{CloneConfig, CloneLimits, Clones, Keep, Lookup};
 use loggia_agent::tool::{ToolConfig, builtin};
 use loggia_agent::workspace::Walls;
-use loggia_core::repository::{Scheme, Sources, clone_name};
+use loggia_core::repository::{AllowedSources, Scheme, clone_name};
 use loggia_core::{
     AgentName, Artifact, Cancel, Command, Content, Event, Limits, Mode, ModelName, Part,
     Repository, Seq, SessionId, Settings, TaskChoice, TurnOutcome, Workspace,
@@ -128,7 +128,7 @@ pub fn config(home: &Path) -> CloneConfig {
         directory: home.join("clones"),
         guard: guard(),
         env: vec![("PATH".into(), path), ("GIT_SSH_COMMAND".into(), "touch canary".into())],
-        sources: Sources { schemes: Scheme::ALL.to_vec(), ..Sources::default() },
+        sources: AllowedSources { schemes: Scheme::ALL.to_vec(), ..AllowedSources::default() },
         credentials: Vec::new(),
         ca_file: None,
         limits: CloneLimits { time: Duration::from_secs(60), ..CloneLimits::default() },

@@ -1,4 +1,4 @@
-//! The fold: one event into state. Total: whatever a log holds, folding it does not fail.
+//! Folds one event into the state. It never fails, whatever a log contains.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::id::{ApprovalId, CallId, TaskId};
 use crate::origin::{Origin, Surface};
 use crate::policy::{Policy, Scope};
 use crate::session::{
-    ClosedQuestion, Closing, Compacted, KnownTask, OpenApproval, OpenCall, OpenTurn, Opened,
-    Queued, RECENT_TURNS, RecentTurn, Refusals, Session,
+    ClosedQuestion, Closing, Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued,
+    RECENT_TURNS, RecentTurn, Refusals, Session, TaskRecord,
 };
 use crate::task::TaskState;
 
@@ -45,9 +45,9 @@ impl Session {
                 self.first_task(profile.as_ref());
                 self.tasks
                     .entry(task.clone())
-                    .or_insert_with(|| KnownTask::new(seq, profile.clone()));
+                    .or_insert_with(|| TaskRecord::new(seq, profile.clone()));
             }
-            Event::TaskClosed { task } => self.settle_task(task, TaskState::Canceled),
+            Event::TaskClosed { task } => self.finish_prompt_of(task, TaskState::Canceled),
             Event::PromptAccepted { prompt, task, content, shell } => {
                 if self.title.is_empty() {
                     self.title = title_of(&content.to_text());
@@ -57,9 +57,9 @@ impl Session {
                 let known = self
                     .tasks
                     .entry(task.clone())
-                    .or_insert_with(|| KnownTask::new(seq, content.profile.clone()));
+                    .or_insert_with(|| TaskRecord::new(seq, content.profile.clone()));
                 known.waiting += 1;
-                // A message after the turn that asked: the task has moved on.
+                // A message after the turn that asked: late answers to its question no longer apply.
                 if self.turn.as_ref().is_none_or(|turn| turn.task != *task) {
                     known.last_question = None;
                 }
@@ -69,7 +69,7 @@ impl Session {
                     task: task.clone(),
                     content: content.clone(),
                     by: envelope.origin.principal.clone(),
-                    bytes: content.weight(),
+                    bytes: content.approx_bytes(),
                     shell: *shell,
                     guest: envelope.origin.guest().cloned(),
                 });
@@ -77,7 +77,7 @@ impl Session {
             Event::PromptWithdrawn { prompt } => {
                 let index = self.queue.iter().position(|queued| queued.prompt == *prompt);
                 if let Some(queued) = index.and_then(|index| self.queue.remove(index)) {
-                    self.settle_task(&queued.task, TaskState::Canceled);
+                    self.finish_prompt_of(&queued.task, TaskState::Canceled);
                 }
             }
             Event::PromptScreened { prompt, task, content, screening } => {
@@ -85,8 +85,8 @@ impl Session {
                 self.first_task(content.profile.as_ref());
                 self.tasks
                     .entry(task.clone())
-                    .or_insert_with(|| KnownTask::new(seq, content.profile.clone()));
-                self.settle_task(task, TaskState::of_screening(screening));
+                    .or_insert_with(|| TaskRecord::new(seq, content.profile.clone()));
+                self.finish_prompt_of(task, TaskState::of_screening(screening));
             }
             Event::TurnStarted { turn, prompt, task } => {
                 let index = self.queue.iter().position(|queued| queued.prompt == *prompt);
@@ -120,7 +120,7 @@ impl Session {
             }
             Event::TurnEnded { outcome, .. } => {
                 if let Some(turn) = self.turn.take() {
-                    self.settle_task(&turn.task, TaskState::of_outcome(outcome));
+                    self.finish_prompt_of(&turn.task, TaskState::of_outcome(outcome));
                     self.last_task = Some(turn.task);
                 }
             }
@@ -166,7 +166,7 @@ impl Session {
                 };
                 let mut closed = closed_question(approval, envelope, how);
                 if let Some(open) = self.open_call_mut(call) {
-                    closed.details = read_by_words(&open.details);
+                    closed.details = details_for_words(&open.details);
                     closed.choices =
                         open.approval.take().map(|asked| asked.choices).unwrap_or_default();
                     open.choice = Some(choice.clone());
@@ -199,7 +199,7 @@ impl Session {
                 {
                     let how = Closing::Withdrawn { why: outcome.summary().to_owned() };
                     let mut closed = closed_question(&approval.id, envelope, how);
-                    closed.details = read_by_words(&open.details);
+                    closed.details = details_for_words(&open.details);
                     closed.choices = approval.choices;
                     self.close_question(call, closed);
                 }
@@ -217,16 +217,15 @@ impl Session {
         }
     }
 
-    /// Remembers the profile of the session's first message.
+    /// Keeps the profile of the session's first message.
     fn first_task(&mut self, profile: Option<&String>) {
         if self.tasks.is_empty() {
             self.profile = profile.cloned();
         }
     }
 
-    /// A refusal counts where no person made it: an unattended session has none, and a timeout
-    /// answers because nobody did. A change that succeeds afterwards shows that the agent found
-    /// another way.
+    /// Counts a refusal if no person made it: in an unattended session, or by a timeout. A later change
+    /// that succeeds resets the count: the agent found another way.
     fn count_refusal(&mut self, call: &OpenCall, outcome: &CallOutcome, by: &Origin) {
         let opened = self.opened.as_ref();
         let unattended = opened.is_some_and(|opened| opened.settings.unattended);
@@ -263,7 +262,7 @@ impl Session {
         }
     }
 
-    fn settle_task(&mut self, task: &TaskId, state: TaskState) {
+    fn finish_prompt_of(&mut self, task: &TaskId, state: TaskState) {
         if let Some(known) = self.tasks.get_mut(task) {
             known.waiting = known.waiting.saturating_sub(1);
             known.last = Some(state);
@@ -275,7 +274,7 @@ impl Session {
         match amendment {
             Amendment::Added { rule } => {
                 let mut rule = rule.clone();
-                // Older logs say who granted a rule in the envelope only.
+                // Older logs name the guest that granted a rule only in the envelope.
                 if rule.scope == Scope::Session && rule.principal.is_none() {
                     rule.principal = guest.cloned();
                 }
@@ -317,8 +316,8 @@ fn closed_question(approval: &ApprovalId, envelope: &Envelope, how: Closing) -> 
     }
 }
 
-/// As much of the details as reading words needs. A diff can be large, and no word depends on it.
-fn read_by_words(details: &Details) -> Details {
+/// The details that are needed to read an answer in words. A diff can be large and is not needed.
+fn details_for_words(details: &Details) -> Details {
     match details {
         Details::Question { .. } => details.clone(),
         Details::Execute { .. }

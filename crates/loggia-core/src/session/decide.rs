@@ -1,19 +1,19 @@
-//! Every decision of a session, among them the only place where an approval is answered.
+//! Every decision of a session. This is the only place where an approval is answered.
 //!
-//! A decision looks at the state and says which facts follow, or why none do. It changes nothing
-//! and asks nobody: two clients that race are two commands, one after the other.
+//! A decision reads the state and returns the events that follow, or a refusal. It changes nothing and
+//! does no I/O: two clients that race are two commands, one after the other.
 
 use std::sync::Arc;
 
 use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
-    Cancel, Command, Proposal, QueueBound, Refusal, Report, SHELL_MARK, SHELL_TOOL, Stamped,
+    Cancel, Command, Proposal, QueueBound, Refusal, Report, SHELL_PREFIX, SHELL_TOOL, Stamped,
     TaskChoice,
 };
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, TurnOutcome};
-use crate::id::{ApprovalId, CallId, Fresh, PromptId, RuleId, Seq, TaskId};
+use crate::id::{ApprovalId, CallId, FreshIds, PromptId, RuleId, Seq, TaskId};
 use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::policy::{self, Rule, Scope, Verdict};
@@ -26,7 +26,7 @@ use crate::timeout::OnTimeout;
 
 pub(super) type Decision = Result<Vec<Event>, Refusal>;
 
-/// What somebody answers.
+/// An answer to a question.
 pub(super) struct Answer<'a> {
     pub to: &'a Question,
     pub choice: &'a ChoiceId,
@@ -34,14 +34,14 @@ pub(super) struct Answer<'a> {
     pub message: Option<&'a AnswerMessage>,
 }
 
-// Positions in a command's supply of fresh ids, so that one decision never gives two things one id.
+// Positions in a command's new ids, so that one decision never uses the same id twice.
 const TASK: u64 = 0;
 const TURN: u64 = 1;
 const APPROVAL: u64 = 2;
 const RULE: u64 = 3;
 
-/// Why a call that needs a person is refused where there is none.
-const NOBODY_TO_ASK: &str = "it needs an approval, and in this session nobody is there to give one";
+/// Why a call that needs an approval is refused in an unattended session.
+const UNATTENDED: &str = "it needs an approval, and in this session nobody is there to give one";
 
 impl Session {
     pub fn decide(&self, stamped: &Stamped<Command>, shell: &dyn ShellParser) -> Decision {
@@ -68,7 +68,7 @@ impl Session {
                 self.screened(prompt, task, content, screening, fresh)
             }
             Command::Shell { prompt, line } => {
-                let content = Content::text(format!("{}{line}", SHELL_MARK));
+                let content = Content::text(format!("{}{line}", SHELL_PREFIX));
                 self.prompt(prompt, &TaskChoice::New, &content, true, origin, fresh)
             }
             Command::Answer { to, choice, edit, digest, message } => {
@@ -120,12 +120,12 @@ impl Session {
         content: &Content,
         shell: bool,
         origin: &Origin,
-        fresh: &Fresh,
+        fresh: &FreshIds,
     ) -> Decision {
         if self.prompts.get(prompt).is_some() {
             return Ok(Vec::new());
         }
-        self.check_queue(content.weight(), origin)?;
+        self.check_queue(content.approx_bytes(), origin)?;
         let task = self.choose_task(choice, fresh)?;
         let accepted = Event::PromptAccepted {
             prompt: prompt.clone(),
@@ -141,7 +141,7 @@ impl Session {
         Ok(vec![accepted, started])
     }
 
-    /// Whether one more prompt may wait. Clients have shares; what they leave is for the session's owner.
+    /// Whether one more prompt may wait. Clients have shares; the rest is reserved for the session's owner.
     fn check_queue(&self, bytes: usize, origin: &Origin) -> Result<(), Refusal> {
         let opened_by = self.opened.as_ref().and_then(|opened| opened.principal.as_ref());
         let is_owner = |by: Option<&Arc<str>>| by.is_none() || by == opened_by;
@@ -176,21 +176,21 @@ impl Session {
         choice: &TaskChoice,
         content: &Content,
         screening: &Screening,
-        fresh: &Fresh,
+        fresh: &FreshIds,
     ) -> Decision {
         if self.prompts.get(prompt).is_some() {
             return Ok(Vec::new());
         }
         let task = match choice {
             TaskChoice::New | TaskChoice::Named(_) => self.choose_task(choice, fresh)?,
-            // One that there is already is not over because of one message to it.
+            // A rejected message must not end a task that exists already.
             TaskChoice::Continue(_) | TaskChoice::Reopen(_) => return Err(Refusal::TaskExists),
         };
         let (prompt, content) = (prompt.clone(), Arc::new(content.clone()));
         Ok(vec![Event::PromptScreened { prompt, task, content, screening: screening.clone() }])
     }
 
-    fn choose_task(&self, choice: &TaskChoice, fresh: &Fresh) -> Result<TaskId, Refusal> {
+    fn choose_task(&self, choice: &TaskChoice, fresh: &FreshIds) -> Result<TaskId, Refusal> {
         match choice {
             TaskChoice::New => Ok(fresh.id(TASK).into()),
             TaskChoice::Named(task) if self.tasks.contains_key(task) => Err(Refusal::TaskExists),
@@ -210,11 +210,11 @@ impl Session {
         answer: &Answer<'_>,
         digest: Option<&str>,
         origin: &Origin,
-        fresh: &Fresh,
+        fresh: &FreshIds,
         shell: &dyn ShellParser,
     ) -> Decision {
         let Answer { to, choice, edit, message } = *answer;
-        // A refusal changes nothing, so an edit beside it is ignored.
+        // A refusal runs nothing, so an edit with it is ignored.
         let edit = edit.filter(|_| choice.proceeds());
         let asked = self.open_approvals().find(|(call, approval)| to.is(&call.id, &approval.id));
         let Some((call, approval)) = asked else {
@@ -226,7 +226,7 @@ impl Session {
                 offered: approval.choices.iter().map(|offered| offered.id.0.clone()).collect(),
             });
         }
-        // What holds for the whole project is for its owner to say.
+        // Only the owner may add rules for the whole project.
         if choice.0 == ChoiceId::PROCEED_ALWAYS_PROJECT && origin.guest().is_some() {
             let others = approval.choices.iter().filter(|offered| offered.id != *choice);
             return Err(Refusal::OwnerOnly {
@@ -254,13 +254,13 @@ impl Session {
             return Ok(events);
         }
         let shown = details.as_ref().unwrap_or(&call.details);
-        // Deny beats a person's yes, too: the edit, or the policy since, may forbid what would run.
+        // Deny rules override a person's approval: the edit or a later rule may forbid the call.
         let guest = self.turn.as_ref().and_then(|turn| turn.guest.as_deref());
         if let Verdict::Deny(why) = self.policy.judge(&call.tool, call.access, shown, guest, shell)
         {
             return Err(Refusal::UnfitEdit { why });
         }
-        events.extend(remembered(choice, &call.tool, shown, origin, fresh, shell));
+        events.extend(always_rule(choice, &call.tool, shown, origin, fresh, shell));
         events.push(Event::CallStarted {
             call: call.id.clone(),
             authority: Authority::Approval { approval: approval.id.clone() },
@@ -268,7 +268,7 @@ impl Session {
         Ok(events)
     }
 
-    /// The question is not open: tell the loser who won, or recognise the winner's retry.
+    /// The question is closed: refuse with the answer that was given, or recognise a retry of it.
     pub(super) fn answer_too_late(
         &self,
         to: &Question,
@@ -304,9 +304,9 @@ impl Session {
             || closed.any(|(call, closed)| to.is_mixed_with(call, &closed.approval))
     }
 
-    /// The policy's answer to a question that nobody gave one. Whoever was first has won: then, and
-    /// where the policy has changed meanwhile, there is nothing to do.
-    fn expire(&self, approval: &ApprovalId, fresh: &Fresh) -> Vec<Event> {
+    /// The policy's answer to a question that timed out. If the question was answered or the policy has
+    /// changed in the meantime, nothing happens.
+    fn expire(&self, approval: &ApprovalId, fresh: &FreshIds) -> Vec<Event> {
         let timeout = self.opened.as_ref().and_then(|opened| opened.settings.timeout);
         let asked = self.open_approvals().find(|(_, asked)| asked.id == *approval);
         let (Some(timeout), Some(turn), Some((call, _))) = (timeout, &self.turn, asked) else {
@@ -323,15 +323,15 @@ impl Session {
         };
         match timeout.then {
             OnTimeout::Wait => Vec::new(),
-            OnTimeout::Deny => vec![answered, not_made(call, &reason)],
+            OnTimeout::Deny => vec![answered, cancelled_call(call, &reason)],
             OnTimeout::Cancel => {
                 let text = format!("The turn was cancelled: {reason}.");
                 let notice = Event::NoticeRaised { level: Level::Warning, text };
-                // The one that is answered comes last: nobody is asked another question in between.
+                // The answer comes last, so that no other question becomes the open one in between.
                 let others = turn.calls.iter().filter(|other| other.id != call.id);
                 let mut events = vec![notice];
-                events.extend(others.map(|other| not_made(other, &reason)));
-                events.extend([answered, not_made(call, &reason)]);
+                events.extend(others.map(|other| cancelled_call(other, &reason)));
+                events.extend([answered, cancelled_call(call, &reason)]);
                 let (turn, outcome) = (turn.id.clone(), TurnOutcome::Cancelled);
                 events.push(Event::TurnEnded { turn, outcome });
                 events.extend(self.start_next(fresh, &[]));
@@ -340,7 +340,7 @@ impl Session {
         }
     }
 
-    fn cancel(&self, what: &Cancel, origin: &Origin, fresh: &Fresh) -> Decision {
+    fn cancel(&self, what: &Cancel, origin: &Origin, fresh: &FreshIds) -> Decision {
         let running =
             |wanted: &dyn Fn(&OpenTurn) -> bool| self.turn.as_ref().filter(|turn| wanted(turn));
         let (turn, prompts): (Option<&OpenTurn>, Vec<&PromptId>) = match what {
@@ -391,7 +391,7 @@ impl Session {
                 }
             }
             Amendment::Added { rule } => {
-                // The fold binds it to the guest.
+                // The fold adds the guest.
                 if guest.is_some() {
                     rule.scope = Scope::Session;
                 }
@@ -415,7 +415,7 @@ impl Session {
         &self,
         turn: &OpenTurn,
         report: &Report,
-        fresh: &Fresh,
+        fresh: &FreshIds,
         shell: &dyn ShellParser,
     ) -> Decision {
         let id = || turn.id.clone();
@@ -486,7 +486,7 @@ impl Session {
             Report::Compact { summary, automatic } => {
                 let end = summary.floor_char_boundary(SUMMARY_LIMIT);
                 let summary = summary.get(..end).unwrap_or_default().to_owned();
-                // A command is over when it is done; a turn that goes on is still to be read.
+                // `/compact` includes its own turn; a running turn is kept for the model.
                 let upto = match automatic {
                     true => Seq(turn.started.0.saturating_sub(1)),
                     false => self.head,
@@ -494,8 +494,8 @@ impl Session {
                 vec![Event::ContextCompacted { upto, summary, automatic: *automatic }]
             }
             Report::Name { name } => self.named(name),
-            // Known or not: a rule that only the project remembers is forgotten by this event too. A
-            // guest revokes its own.
+            // The rule may be unknown here: the event also removes a rule that is stored for the
+            // project only. A guest may revoke its own rules.
             Report::Revoke { rule } => {
                 let own =
                     |known: &Rule| known.id == *rule && known.is_open_to(turn.guest.as_deref());
@@ -518,14 +518,14 @@ impl Session {
         turn: &OpenTurn,
         call: &CallId,
         proposal: &Proposal,
-        fresh: &Fresh,
+        fresh: &FreshIds,
         shell: &dyn ShellParser,
     ) -> Decision {
         self.no_duplicate(call)?;
         let mut events = vec![proposed(turn, call, proposal)];
         let started = |authority| Event::CallStarted { call: call.clone(), authority };
         let verdict = match self.is_typed(turn, proposal) {
-            // A person's own line passes in every mode. What a rule forbids, nobody may.
+            // A typed line is allowed in every mode, but deny rules still apply.
             true => match self.policy.forbids(&proposal.tool, &proposal.details, shell) {
                 Some(why) => Verdict::Deny(why),
                 None => {
@@ -544,7 +544,7 @@ impl Session {
                 Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
             }
             Verdict::Ask(_) if self.is_unattended() => {
-                let reason = NOBODY_TO_ASK.to_owned();
+                let reason = UNATTENDED.to_owned();
                 Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
             }
             Verdict::Ask(risk) => Event::ApprovalAsked {
@@ -557,7 +557,7 @@ impl Session {
         Ok(events)
     }
 
-    /// The proposal is exactly the command line that this turn's prompt is, in the workspace.
+    /// Whether the proposal is exactly the shell line of this turn's prompt, in the workspace.
     fn is_typed(&self, turn: &OpenTurn, proposal: &Proposal) -> bool {
         let workspace = self.opened.as_ref().map(|opened| opened.workspace.path());
         match (&turn.line, &proposal.details) {
@@ -582,8 +582,8 @@ impl Session {
         }
     }
 
-    /// The turn for the prompt that has waited longest, leaving out those just withdrawn.
-    pub(super) fn start_next(&self, fresh: &Fresh, withdrawn: &[PromptId]) -> Option<Event> {
+    /// Starts the turn of the oldest queued prompt that was not just withdrawn.
+    pub(super) fn start_next(&self, fresh: &FreshIds, withdrawn: &[PromptId]) -> Option<Event> {
         let next = self.queue.iter().find(|queued| !withdrawn.contains(&queued.prompt))?;
         Some(Event::TurnStarted {
             turn: fresh.id(TURN).into(),
@@ -616,12 +616,12 @@ fn running_call(turn: &OpenTurn, call: &CallId) -> Result<(), Refusal> {
 
 /// Every call ends before its turn does.
 fn end_turn(turn: &OpenTurn, outcome: TurnOutcome, why: &str) -> Vec<Event> {
-    let ended = turn.calls.iter().map(|call| not_made(call, why));
+    let ended = turn.calls.iter().map(|call| cancelled_call(call, why));
     ended.chain([Event::TurnEnded { turn: turn.id.clone(), outcome }]).collect()
 }
 
-/// How a turn ends whose agent says how it went. Clients that poll read the state and nothing else, so
-/// a turn whose work was refused without a person is not reported as a success.
+/// The outcome of a turn that the agent has finished. Clients that poll see only the state, so a turn
+/// whose calls were refused without a person is not reported as a success.
 fn finished(turn: &OpenTurn, outcome: &TurnOutcome) -> TurnOutcome {
     match (outcome, &turn.refused) {
         (TurnOutcome::Completed, Some(refused)) => TurnOutcome::refused(refused.message()),
@@ -629,12 +629,12 @@ fn finished(turn: &OpenTurn, outcome: &TurnOutcome) -> TurnOutcome {
     }
 }
 
-fn not_made(call: &OpenCall, why: &str) -> Event {
+fn cancelled_call(call: &OpenCall, why: &str) -> Event {
     let outcome = CallOutcome::Cancelled { reason: why.to_owned() };
     Event::CallEnded { call: call.id.clone(), outcome }
 }
 
-/// The details with the person's change in them. A change may replace content, never move it.
+/// The details with the person's change. A change may replace content, but not the path.
 fn edited(
     call: &OpenCall,
     choice: &ChoiceId,
@@ -665,14 +665,14 @@ fn edited(
     }
 }
 
-/// The rule that "always" adds, for what was approved, edits included: in its directory, and for the
-/// prompts of the guest that grants it.
-fn remembered(
+/// The rule that "always" adds for the approved details, edits included. It applies in their directory,
+/// and only to prompts of the guest that granted it.
+fn always_rule(
     choice: &ChoiceId,
     tool: &str,
     details: &Details,
     origin: &Origin,
-    fresh: &Fresh,
+    fresh: &FreshIds,
     shell: &dyn ShellParser,
 ) -> Option<Event> {
     let scope = match choice.0.as_str() {

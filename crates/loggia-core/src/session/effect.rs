@@ -1,4 +1,4 @@
-//! What the outside world has to do once an event is durable.
+//! The actions that follow a durable event.
 
 use crate::call::CallOutcome;
 use crate::event::Event;
@@ -10,17 +10,17 @@ pub enum Effect {
     StartTurn(TurnId),
     /// Hand out the permit for this call.
     Grant(CallId),
-    /// Tell whoever waits for a permit that none will come.
+    /// Tell the waiter for this permit that it is denied.
     Deny(CallId, CallOutcome),
-    /// The turn is over: whatever still runs for it must stop.
+    /// The turn is over: stop everything that still runs for it.
     StopTurn(TurnId),
 }
 
 impl Effect {
-    /// Whether this gives whoever waits for a permit of `call` its answer.
-    pub fn settles(&self, call: &CallId) -> bool {
+    /// Whether it grants or denies the permit for `call`.
+    pub fn answers(&self, call: &CallId) -> bool {
         match self {
-            Effect::Grant(settled) | Effect::Deny(settled, _) => settled == call,
+            Effect::Grant(decided) | Effect::Deny(decided, _) => decided == call,
             Effect::StartTurn(_) | Effect::StopTurn(_) => false,
         }
     }

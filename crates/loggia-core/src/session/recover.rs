@@ -1,28 +1,28 @@
-//! The crash table: what to append when a log is opened and its last owner is gone.
+//! Recovery: the events to append when a log is opened after its last owner has crashed.
 //!
-//! | found in the log            | becomes                                                     |
+//! | found in the log            | result                                                      |
 //! |-----------------------------|-------------------------------------------------------------|
-//! | call started, not ended     | failed ("interrupted"); never run again                      |
+//! | call started, not ended     | fails ("interrupted"); never runs again                      |
 //! | call asked, not answered    | stays open; the agent runs again on the same history, waits  |
-//! | turn with nothing asked     | ended as interrupted; the next queued prompt starts          |
+//! | turn without open question  | ends as interrupted; the next queued prompt starts           |
 //! | prompt queued               | stays queued                                                 |
 
 use crate::call::{CallFailure, CallOutcome};
 use crate::event::{Event, TurnOutcome};
-use crate::id::Fresh;
+use crate::id::FreshIds;
 use crate::session::Session;
 
 impl Session {
-    /// Nothing to append means that the last owner left in order, or that only a person is missing.
-    pub fn recover(&self, fresh: &Fresh) -> Vec<Event> {
+    /// Returns nothing if the last owner closed in order, or if the turn only waits for an answer.
+    pub fn recover(&self, fresh: &FreshIds) -> Vec<Event> {
         self.recover_after(None, fresh)
     }
 
-    /// The same where it is known why the last owner stopped: the turn has failed for that reason.
-    pub fn recover_after(&self, failure: Option<&str>, fresh: &Fresh) -> Vec<Event> {
+    /// The same if it is known why the last owner stopped: the turn fails with that reason.
+    pub fn recover_after(&self, failure: Option<&str>, fresh: &FreshIds) -> Vec<Event> {
         let Some(turn) = &self.turn else {
-            // A prompt and its turn are one append, so a queue without a turn can only come from
-            // a log written by something else; it must not wait for ever all the same.
+            // A prompt and its turn are one append, so Loggia never writes a queue without a turn.
+            // If a log has one anyway, its prompts must not wait forever.
             return self.start_next(fresh, &[]).into_iter().collect();
         };
         let mut events: Vec<Event> = turn

@@ -1,4 +1,4 @@
-//! What a session has done so far, in numbers: a fold of its log, like everything else.
+//! Statistics of a session, folded from its log.
 
 use crate::call::CallOutcome;
 use crate::event::{Envelope, Event, TurnOutcome, Usage};
@@ -12,21 +12,21 @@ pub struct Stats {
     /// Failed or interrupted.
     pub failed: u64,
     pub cancelled: u64,
-    /// Calls that were proposed, and how those that ended did.
+    /// Proposed calls, then the ended ones by outcome.
     pub calls: u64,
     pub calls_succeeded: u64,
     pub calls_failed: u64,
-    /// Refused, or stopped.
+    /// Refused or stopped.
     pub calls_cancelled: u64,
-    /// Questions that somebody was asked.
+    /// Questions that were asked.
     pub questions: u64,
     pub compactions: u64,
     pub usage: Usage,
     pub by_model: UsageByModel,
-    /// Milliseconds from the start to the end of all turns that ended, waiting included.
+    /// Milliseconds of all turns that ended, including the time they waited.
     pub working: u64,
     pub opened: Millis,
-    /// When the turn that runs was started.
+    /// When the running turn was started.
     running: Option<Millis>,
 }
 
@@ -40,7 +40,7 @@ impl Stats {
             }
             Event::TurnEnded { outcome, .. } => {
                 let since = self.running.take().unwrap_or(envelope.at);
-                // Clocks are set back; time spent is not.
+                // The clock may have been set back.
                 let spent = u64::try_from(envelope.at.0.saturating_sub(since.0)).unwrap_or(0);
                 self.working = self.working.saturating_add(spent);
                 match outcome {

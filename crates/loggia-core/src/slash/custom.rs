@@ -1,19 +1,18 @@
-//! Commands that people wrote in files, as every front end knows them: names, help, how a line is
-//! read among them and the built-in ones.
+//! Commands from files: names, help, and parsing them beside the built-in commands.
 //!
-//! What must not be here: files, what a command says, and what becomes of it; that is the agent's.
+//! What must not be here: reading files, and expanding or running commands. The agent does that.
 
 use serde::{Deserialize, Serialize};
 
-use super::{COMMANDS, Reading, Slash, SlashError, find, names, shown, split};
+use super::{COMMANDS, PromptKind, Slash, SlashError, find, names, shown, split};
 use crate::content::{Content, Part};
 
-/// Commands of a terminal's own screen: no file may be called like them either.
-pub const OF_THE_SCREEN: &[&str] =
+/// Commands of the terminal interface. A file cannot use these names either.
+pub const TERMINAL_COMMANDS: &[&str] =
     &["share", "resume", "transcript", "copy", "vim", "quit", "mode", "model"];
 
-/// Names that an error repeats.
-const NAMED: usize = 20;
+/// Command names that an error lists.
+const MAX_LISTED: usize = 20;
 
 /// One command from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -21,30 +20,30 @@ pub struct CustomCommand {
     /// With its namespace: `git:commit`.
     pub name: String,
     pub description: String,
-    /// What is to be typed behind it, in the author's words.
+    /// The author's hint about its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// The file, for people.
     pub source: String,
-    /// Whether it runs something before its prompt is complete.
+    /// Whether it runs commands to build its prompt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs: bool,
-    /// What stands in the file and is not done.
+    /// Settings in the file that are not supported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignored: Vec<String>,
 }
 
-/// The commands from files that count in one workspace, by name.
+/// The commands from files that are available in one workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CustomCommands {
     pub commands: Vec<CustomCommand>,
-    /// Files that do not count, and why: one sentence each.
+    /// Why files were ignored: one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
 impl CustomCommand {
-    /// How it is typed: `/git:commit [message]`.
+    /// Its syntax: `/git:commit [message]`.
     pub fn usage(&self) -> String {
         match &self.hint {
             Some(hint) => format!("/{} {hint}", self.name),
@@ -53,7 +52,7 @@ impl CustomCommand {
     }
 }
 
-/// Whether a file may give a command this name.
+/// Whether a command from a file may have this name.
 pub fn is_custom_name(name: &str) -> bool {
     let plain = |part: &str| {
         part.starts_with(|letter: char| letter.is_ascii_alphanumeric())
@@ -62,10 +61,10 @@ pub fn is_custom_name(name: &str) -> bool {
     name.split(':').all(plain)
 }
 
-/// Whether a name is Loggia's own.
+/// Whether a name is reserved for a command of Loggia.
 pub fn is_taken(name: &str) -> bool {
     let same = |known: &&str| known.eq_ignore_ascii_case(name);
-    find(COMMANDS, name).is_some() || OF_THE_SCREEN.iter().any(same)
+    find(COMMANDS, name).is_some() || TERMINAL_COMMANDS.iter().any(same)
 }
 
 impl CustomCommands {
@@ -73,26 +72,26 @@ impl CustomCommands {
         self.commands.iter().find(|command| command.name.eq_ignore_ascii_case(name))
     }
 
-    /// What a prompt is, these commands included.
-    pub fn read_content(&self, content: &Content) -> Reading {
+    /// Parses a prompt, these commands included.
+    pub fn read_content(&self, content: &Content) -> PromptKind {
         match content.parts.first() {
             Some(Part::Text { text }) if text.starts_with('/') => self.read(&content.to_text()),
             Some(Part::Text { .. } | Part::File { .. } | Part::Data { .. }) | None => {
-                Reading::Message
+                PromptKind::Message
             }
         }
     }
 
-    pub fn read(&self, text: &str) -> Reading {
+    pub fn read(&self, text: &str) -> PromptKind {
         let Some(line) =
             text.strip_prefix('/').filter(|line| !line.starts_with(char::is_whitespace))
         else {
-            return Reading::Message;
+            return PromptKind::Message;
         };
         match (self.parse_line(line), super::read(text)) {
-            (Ok(command), _) => Reading::Command(command),
-            (Err(_), Reading::Message) => Reading::Message,
-            (Err(error), _) => Reading::Mistake(error),
+            (Ok(command), _) => PromptKind::Command(command),
+            (Err(_), PromptKind::Message) => PromptKind::Message,
+            (Err(error), _) => PromptKind::Mistake(error),
         }
     }
 
@@ -127,13 +126,13 @@ impl CustomCommands {
     }
 
     fn names(&self) -> String {
-        let own = self.commands.iter().take(NAMED).map(|command| format!("/{}", command.name));
-        let more = (self.commands.len() > NAMED).then(|| "…".to_owned());
+        let own = self.commands.iter().take(MAX_LISTED).map(|command| format!("/{}", command.name));
+        let more = (self.commands.len() > MAX_LISTED).then(|| "…".to_owned());
         let all = std::iter::once(names(COMMANDS, "/")).chain(own).chain(more);
         all.collect::<Vec<_>>().join(", ")
     }
 
-    /// The list of every command, and of the files that do not count.
+    /// The list of all commands, and of the ignored files.
     pub fn overview(&self) -> String {
         let mut text = super::overview(&[]);
         for command in &self.commands {
@@ -145,7 +144,7 @@ impl CustomCommands {
         text
     }
 
-    /// One command in full.
+    /// The full help of one command.
     pub fn explain(&self, name: &str) -> String {
         let Some(command) = self.find(name) else { return self.overview() };
         let mut text = format!(

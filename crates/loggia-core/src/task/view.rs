@@ -1,8 +1,8 @@
-//! Tasks as clients poll them: state, what was said, what came out. A fold of the whole log.
+//! Tasks as clients poll them: state, history and results. A fold of the whole log.
 //!
-//! Says the same about a task's state as [`Session::task_state`](crate::Session::task_state), and
-//! knows besides what a decision does not need: the words and the results. Holds facts only; how a
-//! question is worded or a result is shown belongs to whoever shows it.
+//! The state of a task is the same as in [`Session::task_state`](crate::Session::task_state). In addition,
+//! this fold keeps the texts and results, which decisions do not need. It does not word questions or
+//! format results; the projections do.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,27 +10,27 @@ use std::sync::Arc;
 use crate::approval::{AnswerMessage, ChoiceId, Edit};
 use crate::call::{Artifact, CallOutcome, Details, Output};
 use crate::content::{Content, Part};
-use crate::event::weight::of_parts;
+use crate::event::size::of_parts;
 use crate::event::{Envelope, Event, Screening, Source, TurnOutcome};
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::task::TaskState;
 
-/// Contents beyond this are not kept for long.
-const LARGE: usize = 64 * 1024;
+/// Larger contents of prompts are dropped when their task is over.
+const LARGE_CONTENT: usize = 64 * 1024;
 
-/// Every task of one session, in the order they began.
+/// Every task of one session, in the order of creation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tasks {
     views: BTreeMap<TaskId, TaskView>,
     order: Vec<TaskId>,
     /// Prompts that wait for their turn.
     queued: BTreeMap<PromptId, TaskId>,
-    turn: Option<Running>,
+    turn: Option<RunningTurn>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Running {
+struct RunningTurn {
     turn: TurnId,
     task: TaskId,
     /// Calls that have not ended.
@@ -40,10 +40,10 @@ struct Running {
 #[derive(Debug, Clone, PartialEq)]
 struct RunningCall {
     id: CallId,
-    /// What a question about this call is about.
+    /// The subject of a question about this call.
     subject: String,
     asked: Option<ApprovalId>,
-    /// It was started, or somebody was asked about it.
+    /// It was started, or a question about it was asked.
     admitted: bool,
 }
 
@@ -51,38 +51,38 @@ struct RunningCall {
 pub struct TaskView {
     pub id: TaskId,
     pub state: TaskState,
-    /// It was there before its first message.
+    /// It was opened before its first message.
     pub opened: bool,
     pub created: Millis,
-    /// When its status last changed: its state, its prompts, or the questions it waits with. What
-    /// streams by changes none of them, so that an index of tasks is not written for every word.
+    /// When its state, its prompts or its open questions last changed. Stream events do not change it, so
+    /// that the index of tasks is not written for every piece of text.
     pub updated: Millis,
-    /// What was said, in order.
+    /// Prompts, replies, questions and answers, in order.
     pub history: Vec<Exchange>,
     pub artifacts: Vec<TaskArtifact>,
     /// Why the last turn failed, or why there was none.
     pub failure: Option<String>,
-    /// The event that said so.
+    /// The event that ended that turn.
     pub failed_at: Seq,
-    /// What policy did not allow, in order.
+    /// Calls that the policy refused, in order.
     pub refused: Vec<RefusedCall>,
     /// Large contents of prompts were left out ([`Tasks::trim`]): the whole task is in the log.
     pub trimmed: bool,
     /// Prompts of this task that wait or run.
     waiting: usize,
     last: Option<TaskState>,
-    /// A turn of it has started, and prompts of it have waited or run ever since.
+    /// A turn of it has started, and since then a prompt of it was always waiting or running.
     at_work: bool,
 }
 
-/// A call that was refused without anybody being asked.
+/// A call that was refused without a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedCall {
     pub subject: String,
     pub reason: String,
 }
 
-/// One thing said, by either side.
+/// One entry of the history.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exchange {
     Prompt {
@@ -118,10 +118,10 @@ pub enum Exchange {
     },
 }
 
-/// One thing that came out.
+/// One result.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskArtifact {
-    /// The agent's words of one turn; they stand in the history.
+    /// The agent's text in one turn; the history contains it.
     Response { turn: TurnId, complete: bool },
     /// Published by the agent under a name.
     Published { id: String, name: String, parts: Vec<Part>, complete: bool },
@@ -154,7 +154,7 @@ impl Tasks {
             Event::TaskOpened { task, .. } => {
                 self.view(task, at).opened = true;
             }
-            Event::TaskClosed { task } => self.settle(task, TaskState::Canceled, None, at),
+            Event::TaskClosed { task } => self.finish_prompt(task, TaskState::Canceled, None, at),
             Event::PromptAccepted { prompt, task, content, .. } => {
                 self.queued.insert(prompt.clone(), task.clone());
                 let said = Exchange::Prompt {
@@ -167,13 +167,13 @@ impl Tasks {
             }
             Event::PromptWithdrawn { prompt } => {
                 if let Some(task) = self.queued.remove(prompt) {
-                    self.settle(&task, TaskState::Canceled, None, at);
+                    self.finish_prompt(&task, TaskState::Canceled, None, at);
                 }
             }
             Event::PromptScreened { prompt, task, content, screening } => {
                 let (prompt, content, origin) =
                     (prompt.clone(), content.clone(), envelope.origin.clone());
-                // There was no turn; the answer goes by the name of what it answers.
+                // There was no turn, so the id of the prompt stands in for that of the turn.
                 let turn = TurnId::from(prompt.as_str());
                 self.accept(task, Exchange::Prompt { prompt, content, origin, at }, at);
                 let (state, mut failure) = (TaskState::of_screening(screening), None);
@@ -186,22 +186,23 @@ impl Tasks {
                         view.complete_response(&turn);
                     }
                 }
-                self.settle(task, state, failure, at);
+                self.finish_prompt(task, state, failure, at);
             }
             Event::TurnStarted { turn, prompt, task } => {
                 self.queued.remove(prompt);
-                let running = Running { turn: turn.clone(), task: task.clone(), calls: Vec::new() };
+                let running =
+                    RunningTurn { turn: turn.clone(), task: task.clone(), calls: Vec::new() };
                 let before = self.turn.replace(running);
                 if let Some(before) = before {
-                    self.restate(&before.task, at);
+                    self.update_state(&before.task, at);
                 }
-                self.touch(at, |view| view.at_work = true);
+                self.update_running(at, |view| view.at_work = true);
             }
             Event::TurnEnded { outcome, .. } => self.end_turn(outcome, envelope.seq, at),
             Event::TextAppended { turn, message, text } => {
-                self.touch(at, |view| view.reply(turn, message, text, at));
+                self.update_running(at, |view| view.reply(turn, message, text, at));
             }
-            Event::SourcesCited { turn, sources } => self.touch(at, |view| {
+            Event::SourcesCited { turn, sources } => self.update_running(at, |view| {
                 let (turn, sources) = (turn.clone(), sources.clone());
                 view.respond(&turn);
                 view.history.push(Exchange::Sources { turn, sources, at });
@@ -212,7 +213,7 @@ impl Tasks {
                     let id = call.clone();
                     running.calls.push(RunningCall { id, subject, asked: None, admitted: false });
                 }
-                self.touch(at, |_| {});
+                self.update_running(at, |_| {});
             }
             Event::ApprovalAsked { approval, call, .. } => self.ask(approval, call, at),
             Event::ApprovalAnswered { approval, call, choice, edit, message, .. } => {
@@ -225,7 +226,7 @@ impl Tasks {
                     at,
                 };
                 let asked = self.call_mut(call).and_then(|open| open.asked.take());
-                self.touch(at, |view| {
+                self.update_running(at, |view| {
                     view.history.push(said);
                     view.question_changed(asked.is_some(), at);
                 });
@@ -234,18 +235,18 @@ impl Tasks {
                 if let Some(open) = self.call_mut(call) {
                     open.admitted = true;
                 }
-                self.touch(at, |_| {});
+                self.update_running(at, |_| {});
             }
             Event::CallEnded { call, outcome } => self.end_call(call, outcome, at),
             Event::ArtifactPublished { artifact, .. } => {
-                self.touch(at, |view| view.publish(artifact));
+                self.update_running(at, |view| view.publish(artifact));
             }
             Event::ThoughtAppended { .. }
             | Event::PlanUpdated { .. }
             | Event::UsageReported { .. }
             | Event::ContextCompacted { .. }
             | Event::PromptExpanded { .. }
-            | Event::CallOutput { .. } => self.touch(at, |_| {}),
+            | Event::CallOutput { .. } => self.update_running(at, |_| {}),
             Event::SessionOpened { .. }
             | Event::SettingsChanged { .. }
             | Event::PolicyAmended { .. }
@@ -256,20 +257,20 @@ impl Tasks {
         }
     }
 
-    /// Leaves out the large contents of prompts of a task that is over, for a fold that is kept for long.
+    /// Drops the large contents of prompts of a task that is over, to save memory in a cached fold.
     pub fn trim(&mut self, task: &TaskId) {
         let Some(view) = self.views.get_mut(task).filter(|view| view.state.is_over()) else {
             return;
         };
         for said in &mut view.history {
             let Exchange::Prompt { content, .. } = said else { continue };
-            let bytes = content.weight();
-            if bytes > LARGE {
+            let bytes = content.approx_bytes();
+            if bytes > LARGE_CONTENT {
                 let text = format!("[{bytes} bytes; ask for the task to see them]");
                 let parts = vec![Part::Text { text }];
                 let Content { message, metadata, profile, .. } = content.as_ref();
                 let metadata =
-                    metadata.clone().filter(|_| of_parts(&content.parts) + LARGE > bytes);
+                    metadata.clone().filter(|_| of_parts(&content.parts) + LARGE_CONTENT > bytes);
                 let (message, profile) = (message.clone(), profile.clone());
                 *content = Arc::new(Content { parts, message, metadata, profile });
                 view.trimmed = true;
@@ -289,17 +290,23 @@ impl Tasks {
         view.waiting += 1;
         view.history.push(said);
         view.updated = at;
-        self.restate(task, at);
+        self.update_state(task, at);
     }
 
-    fn settle(&mut self, task: &TaskId, state: TaskState, failure: Option<String>, at: Millis) {
+    fn finish_prompt(
+        &mut self,
+        task: &TaskId,
+        state: TaskState,
+        failure: Option<String>,
+        at: Millis,
+    ) {
         if let Some(view) = self.views.get_mut(task) {
             view.waiting = view.waiting.saturating_sub(1);
             view.last = Some(state);
             view.at_work &= view.waiting > 0;
             view.failure = failure;
         }
-        self.restate(task, at);
+        self.update_state(task, at);
     }
 
     fn end_turn(&mut self, outcome: &TurnOutcome, seq: Seq, at: Millis) {
@@ -315,7 +322,7 @@ impl Tasks {
             }
             TurnOutcome::Completed | TurnOutcome::Cancelled => None,
         };
-        self.settle(&running.task, TaskState::of_outcome(outcome), failure, at);
+        self.finish_prompt(&running.task, TaskState::of_outcome(outcome), failure, at);
     }
 
     fn ask(&mut self, approval: &ApprovalId, call: &CallId, at: Millis) {
@@ -323,7 +330,7 @@ impl Tasks {
         open.asked = Some(approval.clone());
         open.admitted = true;
         let (approval, call, subject) = (approval.clone(), call.clone(), open.subject.clone());
-        self.touch(at, |view| {
+        self.update_running(at, |view| {
             view.history.push(Exchange::Question { approval, call, subject, at });
             view.question_changed(true, at);
         });
@@ -334,10 +341,10 @@ impl Tasks {
         let open = running.calls.iter().position(|open| open.id == *call);
         let open = open.map(|index| running.calls.remove(index));
         let asked = open.as_ref().is_some_and(|open| open.asked.is_some());
-        self.touch(at, |view| {
+        self.update_running(at, |view| {
             match (outcome, open) {
-                (CallOutcome::Succeeded { output }, _) => view.keep(call, output),
-                // Policy speaks in the same step in which a call is proposed.
+                (CallOutcome::Succeeded { output }, _) => view.add_output(call, output),
+                // The policy refuses a call in the same step in which it is proposed.
                 (CallOutcome::Cancelled { reason }, Some(open)) if !open.admitted => {
                     let (subject, reason) = (open.subject, reason.clone());
                     view.refused.push(RefusedCall { subject, reason });
@@ -348,16 +355,16 @@ impl Tasks {
         });
     }
 
-    /// Changes the task whose turn is open, and derives its state anew.
-    fn touch(&mut self, at: Millis, change: impl FnOnce(&mut TaskView)) {
+    /// Changes the task whose turn is open, and updates its state.
+    fn update_running(&mut self, at: Millis, change: impl FnOnce(&mut TaskView)) {
         let Some(task) = self.running().cloned() else { return };
         if let Some(view) = self.views.get_mut(&task) {
             change(view);
         }
-        self.restate(&task, at);
+        self.update_state(&task, at);
     }
 
-    fn restate(&mut self, task: &TaskId, at: Millis) {
+    fn update_state(&mut self, task: &TaskId, at: Millis) {
         let running = self.turn.as_ref().filter(|running| running.task == *task);
         let asked = running.map(|running| running.calls.iter().any(|call| call.asked.is_some()));
         if let Some(view) = self.views.get_mut(task) {
@@ -382,10 +389,10 @@ impl Tasks {
 }
 
 impl TaskView {
-    /// About how much memory its words and results take, in bytes.
-    pub fn weight(&self) -> usize {
+    /// Estimates the memory that its history and results take.
+    pub fn approx_bytes(&self) -> usize {
         let said = self.history.iter().map(|said| match said {
-            Exchange::Prompt { content, .. } => content.weight(),
+            Exchange::Prompt { content, .. } => content.approx_bytes(),
             Exchange::Reply { text, .. } => text.len(),
             Exchange::Sources { sources, .. } => {
                 sources.iter().map(|source| source.title.len() + source.uri.len()).sum()
@@ -466,7 +473,7 @@ impl TaskView {
         }
     }
 
-    fn keep(&mut self, call: &CallId, output: &Output) {
+    fn add_output(&mut self, call: &CallId, output: &Output) {
         if let Some(diff) = &output.diff {
             let (path, unified) = (diff.path.clone(), diff.unified.clone());
             self.artifacts.push(TaskArtifact::Change { call: call.clone(), path, unified });
@@ -512,7 +519,7 @@ fn subject_of(title: &str, details: &Details) -> String {
     }
 }
 
-/// What a person said in their own words; a changed file or command is no word of theirs.
+/// The text of an answer in words.
 fn words_of(edit: &Edit) -> Option<String> {
     match edit {
         Edit::Text { text } => Some(text.clone()),

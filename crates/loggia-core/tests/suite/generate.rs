@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use loggia_core::{
     Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
-    ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, Fresh,
+    ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, FreshIds,
     Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, OnTimeout, Origin, Output, Part,
     PromptId, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Screening,
     Seconds, Session, Settings, Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId,
@@ -41,7 +41,7 @@ pub fn histories() -> impl Strategy<Value = World> {
 fn opening() -> impl Strategy<Value = [Move; 2]> {
     let line = prop::option::weighted(0.4, command_lines());
     (settings_strategy(), contents(), line).prop_map(|(settings, content, line)| {
-        let (by, id) = (0, Pick::Fresh);
+        let (by, id) = (0, Pick::FreshIds);
         let first = match line {
             Some(line) => Move::Shell { by, id, line },
             None => Move::Prompt { by, id, task: TaskPick::New, content },
@@ -123,7 +123,7 @@ fn line_picks() -> impl Strategy<Value = LinePick> {
 
 fn new_calls() -> impl Strategy<Value = CallPick> {
     prop_oneof![
-        16 => Just(CallPick::Fresh),
+        16 => Just(CallPick::FreshIds),
         1 => any::<Index>().prop_map(CallPick::Open),
         1 => any::<Index>().prop_map(CallPick::Any),
     ]
@@ -180,7 +180,7 @@ fn answers() -> impl Strategy<Value = Move> {
 }
 
 fn prompt_picks() -> impl Strategy<Value = Pick> {
-    prop_oneof![5 => Just(Pick::Fresh), 1 => any::<Index>().prop_map(Pick::Known)]
+    prop_oneof![5 => Just(Pick::FreshIds), 1 => any::<Index>().prop_map(Pick::Known)]
 }
 
 fn picks() -> impl Strategy<Value = Pick> {
@@ -195,7 +195,7 @@ fn screenings() -> impl Strategy<Value = Screening> {
 }
 
 fn task_picks() -> impl Strategy<Value = TaskPick> {
-    let named = prop_oneof![3 => Just(Pick::Fresh), 1 => any::<Index>().prop_map(Pick::Known)];
+    let named = prop_oneof![3 => Just(Pick::FreshIds), 1 => any::<Index>().prop_map(Pick::Known)];
     prop_oneof![
         2 => Just(TaskPick::New),
         1 => named.prop_map(TaskPick::Named),

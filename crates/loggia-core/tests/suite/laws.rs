@@ -390,7 +390,7 @@ fn skips(log: &[Envelope]) -> Vec<(CallId, usize, u64)> {
     skips
 }
 
-/// Otherwise every law above could hold for the reason that nothing happens.
+/// IfNotAnswer every law above could hold for the reason that nothing happens.
 #[test]
 fn the_generator_reaches_deep_states() {
     #[derive(Debug, Default)]

@@ -149,7 +149,7 @@ fn a_crash_ends_it_and_it_is_never_run_again() {
     let mut world = world(Mode::Ask, Vec::new());
     world.submit(client(0), shell("prompt-1")).unwrap();
     assert_eq!(propose(&mut world, "call-1", exact()), "typed");
-    let fresh = loggia_core::Fresh::new(99, loggia_core::Millis(0));
+    let fresh = loggia_core::FreshIds::new(99, loggia_core::Millis(0));
     let events = world.session.recover(&fresh);
     let [Event::CallEnded { outcome: CallOutcome::Failed { failure }, .. }, ended] =
         events.as_slice()

@@ -2,8 +2,8 @@
 //! again leaves nothing running, loses no question and no prompt, and keeps every other law.
 
 use loggia_core::{
-    CallFailure, CallOutcome, CallState, Envelope, Event, Fresh, Millis, Origin, PromptId, Session,
-    TurnOutcome,
+    CallFailure, CallOutcome, CallState, Envelope, Event, FreshIds, Millis, Origin, PromptId,
+    Session, TurnOutcome,
 };
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn kept(session: &Session) -> Kept {
 
 fn recover(session: &mut Session, witness: &mut Witness, seed: u64) -> Result<Vec<Event>, String> {
     let at = Millis(1_767_300_000_000);
-    let events = session.recover(&Fresh::new(seed, at));
+    let events = session.recover(&FreshIds::new(seed, at));
     for event in &events {
         let seq = session.head().next();
         let envelope = Envelope { seq, at, origin: Origin::system(), event: event.clone() };
@@ -107,7 +107,7 @@ proptest! {
                     break;
                 }
             }
-            prop_assert_eq!(after.recover(&Fresh::new(100, Millis(0))), Vec::new());
+            prop_assert_eq!(after.recover(&FreshIds::new(100, Millis(0))), Vec::new());
             prop_assert_eq!(&kept(&after).approvals, &before.approvals);
 
             if let Some(envelope) = world.log.get(cut) {

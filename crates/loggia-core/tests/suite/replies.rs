@@ -2,8 +2,8 @@
 //! are prompts.
 
 use loggia_core::{
-    Access, Cancel, ChoiceId, Command, Content, Details, Event, Late, Mode, Origin, Otherwise,
-    Proposal, Question, Refusal, Reply, Report, TaskChoice, TaskId, TurnOutcome,
+    Access, Cancel, ChoiceId, Command, Content, Details, Event, IfNotAnswer, LateUntil, Mode,
+    Origin, Proposal, Question, Refusal, Reply, Report, TaskChoice, TaskId, TurnOutcome,
 };
 use serde_json::json;
 
@@ -54,8 +54,8 @@ fn reply(task: &TaskId, text: &str) -> Reply {
         prompt: format!("reply-{text}").as_str().into(),
         task: TaskChoice::Reopen(task.clone()),
         content: Content::text(text),
-        otherwise: Otherwise::Prompt,
-        late: Late::UntilNextTurn,
+        otherwise: IfNotAnswer::Prompt,
+        late: LateUntil::UntilNextTurn,
         may_answer: true,
     }
 }
@@ -96,7 +96,7 @@ fn a_late_word_is_never_a_prompt() {
         assert_eq!(told(&mut world, 2, reply(&task, text)), "already answered", "{text}");
         let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, text) };
         assert_eq!(told(&mut world, 2, plain), "already answered", "{text}");
-        let ended = Reply { late: Late::UntilTurnEnds, ..reply(&task, "perhaps") };
+        let ended = Reply { late: LateUntil::UntilTurnEnds, ..reply(&task, "perhaps") };
         assert_eq!(world.session.asked_by_reply(&ended), None);
     }
     let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "and then?") };
@@ -130,10 +130,10 @@ fn words_of_ones_own_are_late_while_the_turn_runs() {
 #[test]
 fn what_answers_nothing_is_what_its_client_means_it_to_be() {
     let (mut world, task) = asking(command());
-    let unless = |text| Reply { otherwise: Otherwise::PromptUnlessAsked, ..reply(&task, text) };
+    let unless = |text| Reply { otherwise: IfNotAnswer::PromptUnlessAsked, ..reply(&task, text) };
     assert_eq!(told(&mut world, 1, unless("perhaps")), "not a choice");
     assert_eq!(told(&mut world, 1, reply(&task, "perhaps")), "prompt");
-    let only = |text| Reply { otherwise: Otherwise::Refused, ..reply(&task, text) };
+    let only = |text| Reply { otherwise: IfNotAnswer::Refused, ..reply(&task, text) };
     assert_eq!(told(&mut world, 1, only("maybe")), "not a choice");
     let powerless = Reply { may_answer: false, ..reply(&task, "no") };
     assert_eq!(told(&mut world, 1, powerless.clone()), "may not answer");

@@ -1,7 +1,7 @@
 //! Small scripts whose logs are kept as `tests/golden/*.jsonl`, byte for byte: the fixtures of
 //! every dialect's transcripts, and the proof that old logs stay readable.
 //!
-//! Time and seeds are fixed. Turns, tasks, approvals and rules get their ids from `Fresh`; what
+//! Time and seeds are fixed. Turns, tasks, approvals and rules get their ids from `FreshIds`; what
 //! clients and agents name themselves is named so that people can follow it. `UPDATE_GOLDEN=1`
 //! writes the files anew.
 
@@ -528,7 +528,7 @@ fn custom_command() -> Script {
 
 /// From the command line while nothing runs, and by a command in a turn.
 fn named() -> Script {
-    let name = |text| SessionName::read(text).unwrap();
+    let name = |text| SessionName::parse(text).unwrap();
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.prompt(tui(), "prompt-1", TaskChoice::New, "Write a parser.");
     script.say("message-1", &["It is written."]);

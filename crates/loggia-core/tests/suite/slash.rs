@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use loggia_core::slash::custom::{is_custom_name, is_taken};
-use loggia_core::slash::{self, COMMANDS, Reading, Slash, SlashError, read};
+use loggia_core::slash::{self, COMMANDS, PromptKind, Slash, SlashError, read};
 use loggia_core::{Content, CustomCommand, CustomCommands, Part};
 use proptest::prelude::*;
 use serde_json::json;
@@ -14,8 +14,8 @@ fn memory(text: &str) -> Slash {
 
 #[test]
 fn a_line_is_a_command_or_a_message() {
-    let command = Reading::Command;
-    let cases: Vec<(&str, Reading)> = vec![
+    let command = PromptKind::Command;
+    let cases: Vec<(&str, PromptKind)> = vec![
         ("/help", command(Slash::Help { about: vec![] })),
         ("/HELP  ", command(Slash::Help { about: vec![] })),
         ("/help memory", command(Slash::Help { about: vec!["memory"] })),
@@ -36,19 +36,19 @@ fn a_line_is_a_command_or_a_message() {
         ("/clear", command(Slash::Clear)),
         ("/name", command(Slash::Name { name: None })),
         ("/name  the parser ", command(Slash::Name { name: Some("the parser".into()) })),
-        ("/usr/bin/x explain", Reading::Message),
-        ("/etc", Reading::Mistake(SlashError::UnknownCommand { given: "etc".into() })),
-        ("/help/me", Reading::Message),
-        ("/a.out", Reading::Message),
-        ("/", Reading::Message),
-        ("/ help", Reading::Message),
-        ("//help", Reading::Message),
-        ("/* a comment */", Reading::Message),
-        ("/42", Reading::Message),
-        ("/ärger", Reading::Message),
-        (" /help", Reading::Message),
-        ("see /help", Reading::Message),
-        ("", Reading::Message),
+        ("/usr/bin/x explain", PromptKind::Message),
+        ("/etc", PromptKind::Mistake(SlashError::UnknownCommand { given: "etc".into() })),
+        ("/help/me", PromptKind::Message),
+        ("/a.out", PromptKind::Message),
+        ("/", PromptKind::Message),
+        ("/ help", PromptKind::Message),
+        ("//help", PromptKind::Message),
+        ("/* a comment */", PromptKind::Message),
+        ("/42", PromptKind::Message),
+        ("/ärger", PromptKind::Message),
+        (" /help", PromptKind::Message),
+        ("see /help", PromptKind::Message),
+        ("", PromptKind::Message),
     ];
     for (text, expected) in cases {
         assert_eq!(read(text), expected, "{text:?}");
@@ -72,10 +72,10 @@ fn a_mistake_names_what_there_is() {
         ("/help about me", "`me` is too much: `/help [COMMAND]`"),
     ];
     for (text, expected) in cases {
-        let Reading::Mistake(error) = read(text) else { panic!("{text} is no mistake") };
+        let PromptKind::Mistake(error) = read(text) else { panic!("{text} is no mistake") };
         assert_eq!(error.to_string(), expected);
     }
-    let Reading::Mistake(error) = read(&format!("/{}", "x".repeat(10_000))) else { panic!() };
+    let PromptKind::Mistake(error) = read(&format!("/{}", "x".repeat(10_000))) else { panic!() };
     assert!(error.to_string().len() < 300, "{error}");
 }
 
@@ -95,10 +95,10 @@ fn only_a_text_in_front_makes_a_command() {
     let text = |text: &str| Part::Text { text: text.into() };
     let data = || Part::Data { data: json!({}) };
     let read = |parts| slash::read_content(&Content { parts, ..Content::default() });
-    assert_eq!(read(vec![text("/memory add a"), data()]), Reading::Command(memory("a")));
-    assert_eq!(read(vec![text("/memory add a"), text("b")]), Reading::Command(memory("a\nb")));
-    assert_eq!(read(vec![data(), text("/help")]), Reading::Message);
-    assert_eq!(read(Vec::new()), Reading::Message);
+    assert_eq!(read(vec![text("/memory add a"), data()]), PromptKind::Command(memory("a")));
+    assert_eq!(read(vec![text("/memory add a"), text("b")]), PromptKind::Command(memory("a\nb")));
+    assert_eq!(read(vec![data(), text("/help")]), PromptKind::Message);
+    assert_eq!(read(Vec::new()), PromptKind::Message);
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn the_table_is_in_order() {
         assert!(command.arguments.len() <= 1, "{name}: one argument, which is the rest");
         let needed = command.arguments.iter().any(|argument| argument.required);
         let line = if needed { format!("{name} x") } else { name.clone() };
-        let Reading::Command(read) = read(&line) else { panic!("{line} is not understood") };
+        let PromptKind::Command(read) = read(&line) else { panic!("{line} is not understood") };
         assert_eq!(read.may_ask(), matches!(read, Slash::Init | Slash::MemoryAdd { .. }));
         let path: Vec<&str> = name.trim_start_matches('/').split(' ').collect();
         assert!(slash::usage(&path).starts_with(&name));
@@ -154,7 +154,7 @@ fn custom() -> CustomCommands {
 fn commands_from_files_are_among_them() {
     let run = |name: &str, arguments: &str| {
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
-        Reading::Command(Slash::Custom { name, arguments })
+        PromptKind::Command(Slash::Custom { name, arguments })
     };
     let custom = custom();
     let cases = [
@@ -162,31 +162,31 @@ fn commands_from_files_are_among_them() {
         ("/GIT:Commit  a  b \n", run("git:commit", "a  b")),
         ("/git:commit\none\n two", run("git:commit", "one\n two")),
         ("/speckit.plan x", run("speckit.plan", "x")),
-        ("/about", Reading::Command(Slash::About)),
-        ("/help git:commit", Reading::Command(Slash::HelpCustom { name: "git:commit".into() })),
+        ("/about", PromptKind::Command(Slash::About)),
+        ("/help git:commit", PromptKind::Command(Slash::HelpCustom { name: "git:commit".into() })),
         (
             "/help /Speckit.plan",
-            Reading::Command(Slash::HelpCustom { name: "speckit.plan".into() }),
+            PromptKind::Command(Slash::HelpCustom { name: "speckit.plan".into() }),
         ),
-        ("/git:commit/x", Reading::Message),
-        ("/ git:commit", Reading::Message),
-        (" /git:commit", Reading::Message),
-        ("/a.out", Reading::Message),
-        ("/usr/bin/x", Reading::Message),
-        ("say /git:commit", Reading::Message),
+        ("/git:commit/x", PromptKind::Message),
+        ("/ git:commit", PromptKind::Message),
+        (" /git:commit", PromptKind::Message),
+        ("/a.out", PromptKind::Message),
+        ("/usr/bin/x", PromptKind::Message),
+        ("say /git:commit", PromptKind::Message),
     ];
     for (text, expected) in cases {
         assert_eq!(custom.read(text), expected, "{text:?}");
     }
     for (text, given) in [("/git:push", "git:push"), ("/foo x", "foo"), ("/help foo", "foo")] {
-        let Reading::Mistake(error) = custom.read(text) else { panic!("{text}") };
+        let PromptKind::Mistake(error) = custom.read(text) else { panic!("{text}") };
         let expected = format!("there is no command `/{given}`; there are /help, ");
         assert!(error.to_string().starts_with(&expected), "{error}");
         assert!(error.to_string().ends_with("/name, /git:commit, /speckit.plan"), "{error}");
     }
     let parsed = custom.parse(&["git:commit"], "a").unwrap();
     assert_eq!((parsed.to_string().as_str(), parsed.may_ask()), ("/git:commit a", true));
-    assert_eq!(Reading::Command(parsed), custom.read("/git:commit a"));
+    assert_eq!(PromptKind::Command(parsed), custom.read("/git:commit a"));
     let overview = custom.overview();
     assert!(overview.contains("\n- `/git:commit [x]`: d\n"), "{overview}");
     assert!(overview.ends_with("\n\nNot used:\n\n- `g.md`: bad"), "{overview}");
@@ -215,11 +215,11 @@ proptest! {
         ],
     ) {
         match read(&text) {
-            Reading::Command(command) => {
-                prop_assert_eq!(read(&command.to_string()), Reading::Command(command));
+            PromptKind::Command(command) => {
+                prop_assert_eq!(read(&command.to_string()), PromptKind::Command(command));
             }
-            Reading::Mistake(error) => prop_assert!(error.to_string().len() < 400),
-            Reading::Message => {}
+            PromptKind::Mistake(error) => prop_assert!(error.to_string().len() < 400),
+            PromptKind::Message => {}
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use loggia_core::Millis;
-use loggia_core::origin::MARK;
+use loggia_core::origin::PRINCIPAL_SEPARATOR;
 use loggia_session::{Document, Principals, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ impl Client {
     pub fn principal(&self) -> String {
         let Self { name, id, .. } = self;
         match id {
-            Some(id) => format!("{PREFIX}{name}{MARK}{id}"),
+            Some(id) => format!("{PREFIX}{name}{PRINCIPAL_SEPARATOR}{id}"),
             None => format!("{PREFIX}{name}"),
         }
     }
@@ -111,7 +111,7 @@ pub enum ClientError {
 
 /// The name of the client that a principal is or was, if it is one.
 pub(super) fn name_in(principal: &str) -> Option<&str> {
-    principal.strip_prefix(PREFIX)?.split(MARK).next()
+    principal.strip_prefix(PREFIX)?.split(PRINCIPAL_SEPARATOR).next()
 }
 
 /// What `client_id` may be.

@@ -101,7 +101,7 @@ impl Show<'_> {
                 Some(answer) = self.outgoing.recv() => batch.push(text(&answer)),
                 events = follower.next() => match events {
                     Ok(Some(events)) => {
-                        let weight: usize = events.iter().map(|event| event.weight()).sum();
+                        let weight: usize = events.iter().map(|event| event.approx_bytes()).sum();
                         if weight > counted.as_ref().map_or(SMALL, |(_, counted)| *counted) {
                             let (replies, name) =
                                 (&self.server.replies, &self.caller.principal.name);

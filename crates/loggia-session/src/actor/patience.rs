@@ -30,7 +30,7 @@ impl Patience {
         now: impl Fn() -> Millis,
     ) -> Option<(Instant, ApprovalId)> {
         let timeout = session.opened().and_then(|opened| opened.settings.timeout);
-        let Some(patience) = timeout.and_then(|timeout| timeout.patience()) else {
+        let Some(patience) = timeout.and_then(|timeout| timeout.duration()) else {
             self.known.clear();
             return None;
         };

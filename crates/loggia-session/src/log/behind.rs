@@ -44,7 +44,7 @@ impl Block {
 
     fn is_large(&self) -> bool {
         let weight = |events: &Vec<Arc<Envelope>>| -> usize {
-            events.iter().map(|envelope| envelope.weight()).sum()
+            events.iter().map(|envelope| envelope.approx_bytes()).sum()
         };
         self.events.get().is_some_and(|events| weight(events) > LARGE)
     }

@@ -43,7 +43,7 @@ impl Block {
             if self.bytes >= BLOCK_BYTES {
                 break;
             }
-            self.bytes += envelope.weight();
+            self.bytes += envelope.approx_bytes();
             taken += 1;
         }
         let (taken, rest) = events.split_at(taken);

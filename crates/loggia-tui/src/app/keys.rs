@@ -143,7 +143,7 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
             Vec::new()
         }
         Written::Shell(line) => {
-            let typed = format!("{}{line}", loggia_core::SHELL_MARK);
+            let typed = format!("{}{line}", loggia_core::SHELL_PREFIX);
             if is_unsent(model, "your command was not sent", now) {
                 model.composer.give_back(&typed);
                 return Vec::new();

@@ -2,7 +2,7 @@
 
 use loggia_core::{
     Access, AgentName, ApprovalId, CallFailure, CallId, CallOutcome, Cancel, ChoiceId, Command,
-    Content, Details, Edit, Envelope, Event, FileDiff, Fresh, Millis, Mode, Origin, Output,
+    Content, Details, Edit, Envelope, Event, FileDiff, FreshIds, Millis, Mode, Origin, Output,
     Proposal, Question, Refusal, Report, Session, Settings, Stamped, Surface, TaskChoice, TaskId,
     TurnOutcome, Workspace,
 };
@@ -59,7 +59,7 @@ impl Script {
     pub fn submit(&mut self, origin: Origin, command: Command) -> Result<Vec<Event>, Refusal> {
         self.commands += 1;
         let at = Millis(self.at);
-        let fresh = Fresh::new(self.commands, at);
+        let fresh = FreshIds::new(self.commands, at);
         let stamped = Stamped { command, at, origin: origin.clone(), fresh };
         let events = self.session.decide(&stamped, &loggia_shell::Parser)?;
         for event in &events {

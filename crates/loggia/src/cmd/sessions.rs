@@ -155,7 +155,7 @@ async fn is_busy(store: &dyn Store, id: &SessionId) -> anyhow::Result<bool> {
 
 /// What a person typed as a name, or what is wrong with it.
 pub(super) fn session_name(text: &str) -> anyhow::Result<SessionName> {
-    SessionName::read(text).map_err(|error| Usage(error.to_string()).into())
+    SessionName::parse(text).map_err(|error| Usage(error.to_string()).into())
 }
 
 /// How people know a session: its name, if it has one, and its first prompt.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use loggia_agent::clone::{CloneLimits, Keep};
-use loggia_core::repository::{RepositoryUrl, Scheme, Sources};
+use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme};
 use serde_json::{Value, json};
 
 use super::error::shortened;
@@ -15,7 +15,7 @@ const MOST_DAYS: u64 = 3650;
 pub struct ClonesConfig {
     /// None: `clones` in the state directory.
     pub directory: Option<PathBuf>,
-    pub sources: Sources,
+    pub sources: AllowedSources,
     pub credentials: Vec<(String, PathBuf)>,
     pub ca_file: Option<PathBuf>,
     pub keep: Keep,
@@ -26,7 +26,7 @@ impl Default for ClonesConfig {
     fn default() -> Self {
         Self {
             directory: None,
-            sources: Sources::default(),
+            sources: AllowedSources::default(),
             credentials: Vec::new(),
             ca_file: None,
             keep: Keep::Days(7),

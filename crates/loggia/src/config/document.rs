@@ -224,7 +224,7 @@ impl Reading<'_> {
                 DeValue::Float(number) => number.as_str(),
                 _ => return Err(at(line, "write what a million tokens cost, such as 3.00".into())),
             };
-            *place = Some(Rate::read(text).map_err(|why| at(line, why.to_owned()))?);
+            *place = Some(Rate::parse(text).map_err(|why| at(line, why.to_owned()))?);
         }
         let (Some(input), Some(output)) = (price.input, price.output) else {
             return Err(at(line, "write both `input` and `output`".into()));

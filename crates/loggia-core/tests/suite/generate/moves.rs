@@ -62,7 +62,7 @@ pub enum Move {
 
 #[derive(Debug, Clone)]
 pub enum Pick {
-    Fresh,
+    FreshIds,
     Known(Index),
     Unknown,
 }
@@ -97,7 +97,7 @@ pub enum TurnPick {
 
 #[derive(Debug, Clone)]
 pub enum CallPick {
-    Fresh,
+    FreshIds,
     Open(Index),
     Any(Index),
     Unknown,

@@ -50,7 +50,7 @@ impl World {
         // People's clocks go back, too.
         self.clock += if self.seeds.is_multiple_of(17) { -3_600_000 } else { 250 };
         let at = Millis(1_767_225_600_000 + self.clock);
-        Stamped { command, at, origin, fresh: Fresh::new(self.seeds, at) }
+        Stamped { command, at, origin, fresh: FreshIds::new(self.seeds, at) }
     }
 
     pub fn submit(&mut self, origin: Origin, command: Command) -> Result<Range<usize>, Refusal> {
@@ -160,9 +160,10 @@ impl World {
                 let text = text.clone();
                 (client(*by), Command::Notice { level: Level::Warning, text })
             }
-            Move::Name { by, name } => {
-                (client(*by), Command::Name { name: loggia_core::SessionName::read(name).unwrap() })
-            }
+            Move::Name { by, name } => (
+                client(*by),
+                Command::Name { name: loggia_core::SessionName::parse(name).unwrap() },
+            ),
             Move::Close { by } => (client(*by), Command::Close { reason: CloseReason::Requested }),
             Move::Report { turn, report } => {
                 let current = self.session.turn().map(|turn| turn.id.clone());
@@ -181,7 +182,7 @@ impl World {
         let task = |pick: &Pick| known(pick, &self.tasks).unwrap_or("no-task".into());
         match pick {
             TaskPick::New => TaskChoice::New,
-            TaskPick::Named(Pick::Fresh) => {
+            TaskPick::Named(Pick::FreshIds) => {
                 TaskChoice::Named(TaskId::new(format!("task-{}", self.tasks.len() + 1)))
             }
             TaskPick::Named(pick) => TaskChoice::Named(task(pick)),
@@ -259,7 +260,7 @@ impl World {
             }
             ReportPick::Notice(text) => Report::Notice { level: Level::Info, text: text.clone() },
             ReportPick::Name(name) => {
-                Report::Name { name: loggia_core::SessionName::read(name).unwrap() }
+                Report::Name { name: loggia_core::SessionName::parse(name).unwrap() }
             }
             ReportPick::Propose(call, proposal) => {
                 Report::Propose { call: self.call(call), proposal: proposal.clone() }
@@ -306,7 +307,7 @@ impl World {
             .map(|turn| turn.calls.iter().map(|call| call.id.clone()).collect())
             .unwrap_or_default();
         let picked = match pick {
-            CallPick::Fresh => Some(CallId::new(format!("call-{}", self.calls.len() + 1))),
+            CallPick::FreshIds => Some(CallId::new(format!("call-{}", self.calls.len() + 1))),
             CallPick::Open(index) if !open.is_empty() => known(&Pick::Known(*index), &open),
             CallPick::Open(index) | CallPick::Any(index) => {
                 known(&Pick::Known(*index), &self.calls)
@@ -371,6 +372,6 @@ pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
 fn known<T: Clone>(pick: &Pick, all: &[T]) -> Option<T> {
     match pick {
         Pick::Known(index) if !all.is_empty() => Some(all[index.index(all.len())].clone()),
-        Pick::Known(_) | Pick::Fresh | Pick::Unknown => None,
+        Pick::Known(_) | Pick::FreshIds | Pick::Unknown => None,
     }
 }

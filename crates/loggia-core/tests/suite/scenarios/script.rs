@@ -2,9 +2,10 @@
 
 use loggia_core::{
     Access, AgentName, Artifact, CallFailure, CallOutcome, ChoiceId, Command, Content, Details,
-    Edit, Envelope, Event, FileDiff, Fresh, Level, Limits, Millis, Mode, ModelName, Origin, Output,
-    Part, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session, SessionName,
-    Settings, Source, Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage, Workspace,
+    Edit, Envelope, Event, FileDiff, FreshIds, Level, Limits, Millis, Mode, ModelName, Origin,
+    Output, Part, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session,
+    SessionName, Settings, Source, Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage,
+    Workspace,
 };
 use loggia_shell::Parser;
 use serde_json::json;
@@ -149,7 +150,7 @@ impl Script {
         self.now += 11_000;
         self.seeds += 1;
         let at = Millis(self.now);
-        let events = self.session.recover(&Fresh::new(self.seeds, at));
+        let events = self.session.recover(&FreshIds::new(self.seeds, at));
         self.append(at, &Origin::system(), events);
     }
 
@@ -259,7 +260,7 @@ impl Script {
         // People take longer than programs.
         self.now += if origin.surface == Surface::Agent { 120 } else { 1_800 };
         let at = Millis(self.now);
-        Stamped { command, at, origin, fresh: Fresh::new(self.seeds, at) }
+        Stamped { command, at, origin, fresh: FreshIds::new(self.seeds, at) }
     }
 
     fn append(&mut self, at: Millis, origin: &Origin, events: Vec<Event>) {

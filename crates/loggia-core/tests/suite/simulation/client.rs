@@ -127,7 +127,7 @@ impl Client {
             }
             192..195 => {
                 let name = *rng.pick(&["parser", "the other one"]);
-                Command::Name { name: loggia_core::SessionName::read(name).unwrap() }
+                Command::Name { name: loggia_core::SessionName::parse(name).unwrap() }
             }
             195..199 => Command::Notice { level: Level::Info, text: "hello".into() },
             _ if rng.percent(30) => Command::Close { reason: CloseReason::Requested },

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use loggia_core::{
-    Command, Effect, Envelope, Event, Fresh, Millis, Origin, Refusal, Report, Seq, Session,
+    Command, Effect, Envelope, Event, FreshIds, Millis, Origin, Refusal, Report, Seq, Session,
     Stamped, TurnId, effects,
 };
 use loggia_shell::Parser;
@@ -154,8 +154,8 @@ impl Node {
         }
     }
 
-    fn fresh(&mut self, at: Millis) -> Fresh {
+    fn fresh(&mut self, at: Millis) -> FreshIds {
         self.seeds = self.seeds.wrapping_add(1);
-        Fresh::new(self.seeds, at)
+        FreshIds::new(self.seeds, at)
     }
 }

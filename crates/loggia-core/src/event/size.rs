@@ -1,5 +1,5 @@
-//! About how much memory a fact takes, for whoever keeps a bounded number of them. An estimate: long texts are
-//! counted, and everything else is taken to be short.
+//! Estimates the memory that an event takes, for caches with a limit in bytes. Long texts are counted, and everything
+//! else is assumed to be short.
 
 use serde_json::Value;
 
@@ -7,19 +7,18 @@ use super::{Envelope, Event};
 use crate::call::{Artifact, CallOutcome, Details, FileDiff, Output};
 use crate::content::{Content, Part};
 
-/// What an envelope takes besides: itself, and short texts. Most ids are shared with other events.
-const SHORT: usize = size_of::<Envelope>() + 64;
+/// The envelope itself and its short texts. Most ids are shared with other events.
+const ENVELOPE_BYTES: usize = size_of::<Envelope>() + 64;
 
 impl Envelope {
-    /// In bytes.
-    pub fn weight(&self) -> usize {
-        SHORT + self.event.weight()
+    pub fn approx_bytes(&self) -> usize {
+        ENVELOPE_BYTES + self.event.approx_bytes()
     }
 }
 
 impl Event {
-    /// Of its long texts, in bytes.
-    pub fn weight(&self) -> usize {
+    /// The bytes of its long texts.
+    pub fn approx_bytes(&self) -> usize {
         match self {
             Event::TextAppended { text, .. }
             | Event::ThoughtAppended { text, .. }
@@ -28,7 +27,7 @@ impl Event {
             | Event::PromptExpanded { text, .. } => text.len(),
             Event::ContextCompacted { summary, .. } => summary.len(),
             Event::PromptAccepted { content, .. } | Event::PromptScreened { content, .. } => {
-                content.weight()
+                content.approx_bytes()
             }
             Event::CallProposed { input, details, .. } => of_value(input) + of_details(details),
             Event::ApprovalAnswered { details, .. } => details.as_ref().map_or(0, of_details),
@@ -57,8 +56,7 @@ impl Event {
 }
 
 impl Content {
-    /// About how much memory it takes, in bytes.
-    pub fn weight(&self) -> usize {
+    pub fn approx_bytes(&self) -> usize {
         of_parts(&self.parts) + self.metadata.as_ref().map_or(0, of_value)
     }
 }
@@ -104,7 +102,7 @@ fn of_outcome(outcome: &CallOutcome) -> usize {
     }
 }
 
-/// No deeper than a decoder lets one be.
+/// Recursive: the decoders limit how deep a value is nested.
 fn of_value(value: &Value) -> usize {
     const EACH: usize = size_of::<Value>();
     EACH + match value {
@@ -124,9 +122,9 @@ mod tests {
 
     use super::*;
 
-    /// Wherever a long text can stand, an event weighs about as much as it is long when it is written down.
+    /// For every field that can hold a long text, the estimate is close to the length of the JSON.
     #[test]
-    fn a_long_text_counts_wherever_it_stands() {
+    fn a_long_text_counts_in_every_field() {
         let long = "x".repeat(50_000);
         let parts =
             json!([{"type": "text", "text": long}, {"type": "data", "data": {"a": [1, long]}}]);
@@ -172,8 +170,8 @@ mod tests {
         for written in events {
             let (kind, length) = (written["type"].clone(), written.to_string().len());
             let event: Event = serde_json::from_value(written).unwrap();
-            let weight = event.weight();
-            assert!(weight.abs_diff(length) < 1_000, "{kind}: {weight} for {length} bytes");
+            let estimate = event.approx_bytes();
+            assert!(estimate.abs_diff(length) < 1_000, "{kind}: {estimate} for {length} bytes");
         }
     }
 }
