@@ -293,7 +293,7 @@ pub enum Refusal {
     Withdrawn { why: String, at: Millis },
     #[error("there is no such question in this session")]
     UnknownQuestion,
-    #[error("this message answers a question, and its client may not answer questions")]
+    #[error("this message answers a question, but its client is not allowed to answer")]
     MayNotAnswer,
     #[error(
         "the correlation id and the tool call id name different questions: send the correlation id that came \
@@ -309,7 +309,7 @@ pub enum Refusal {
     OwnerOnly { given: String, instead: Vec<String> },
     #[error("this answer does not fit the question: {why}")]
     UnfitEdit { why: String },
-    #[error("what was shown has changed since: look again and answer again")]
+    #[error("the details have changed since they were shown: read them again, then answer")]
     DetailsChanged,
     #[error("there is no such task in this session")]
     UnknownTask,
@@ -333,7 +333,7 @@ pub enum Refusal {
     StaleCall,
     #[error("a call with this id exists already")]
     DuplicateCall,
-    #[error("this session was opened before")]
+    #[error("this session is already open")]
     AlreadyOpen,
     #[error("this session was never opened")]
     NotOpen,

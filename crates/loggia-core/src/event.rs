@@ -360,7 +360,7 @@ impl Event {
 
     /// The notice about a prompt that a command from a file expanded to.
     pub fn expansion(command: &str, source: &str, text: &str) -> String {
-        format!("/{command} is, from {source}:\n{text}")
+        format!("/{command} from {source} expands to:\n{text}")
     }
 
     /// Appends `next` to this event if both are pieces of one stream and the sum stays within `limit`

@@ -12,12 +12,12 @@ pub struct SessionName(String);
 /// Why a text is not a valid name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("a session's name has at least one letter")]
+    #[error("a session name needs at least one character")]
     Empty,
-    #[error("a session's name has at most {MAX_NAME_CHARS} letters")]
+    #[error("a session name has at most {MAX_NAME_CHARS} characters")]
     TooLong,
     #[error(
-        "a session's name is one line of letters that can be seen: `{}` is not",
+        "a session name is one line of visible characters: `{}` is not allowed",
         character.escape_unicode()
     )]
     Invisible { character: char },

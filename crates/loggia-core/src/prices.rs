@@ -46,7 +46,7 @@ pub struct UsageByModel(BTreeMap<String, Usage>);
 impl Rate {
     /// Parses a decimal number: `3`, `0.30`, `15.000001`.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        const FORM: &str = "write what a million tokens cost, such as 3.00";
+        const FORM: &str = "write the price of a million tokens, such as 3.00";
         let text = text.replace('_', "");
         let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -55,13 +55,14 @@ impl Rate {
             return Err(FORM);
         }
         if part.len() > DIGITS {
-            return Err("write at most six digits behind the point");
+            return Err("write at most six decimal places");
         }
         let digits = format!("{whole}{part:0<DIGITS$}");
-        let rate: u64 = digits.parse().map_err(|_| "it is too much: write less than a million")?;
+        let rate: u64 =
+            digits.parse().map_err(|_| "the price is too high: write less than a million")?;
         match rate < 1_000_000_000_000 {
             true => Ok(Self(rate)),
-            false => Err("it is too much: write less than a million"),
+            false => Err("the price is too high: write less than a million"),
         }
     }
 

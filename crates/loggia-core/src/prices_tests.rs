@@ -53,14 +53,14 @@ fn rates_are_read_to_the_last_digit() {
 }
 
 #[test]
-fn tokens_are_paid_by_what_they_are() {
+fn each_kind_of_token_has_its_price() {
     let cases = [
         (price(None), usage(1_000_000, 0, 0, 0), "3.00"),
         (price(None), usage(0, 1_000_000, 0, 0), "15.00"),
         (price(None), usage(1_000_000, 0, 0, 1_000_000), "3.00"),
         (price(Some("0.30")), usage(1_000_000, 0, 0, 1_000_000), "0.3000"),
         (price(Some("0.30")), usage(1_000_000, 0, 0, 500_000), "1.65"),
-        // A provider that counts more from its cache than it was sent.
+        // A provider reports more cached tokens than input tokens.
         (price(Some("0.30")), usage(1_000_000, 0, 0, 9_000_000), "0.3000"),
         (price(None), usage(0, 1_000_000, 400_000, 0), "15.00"),
         (price(None), usage(1_234, 567, 0, 0), "0.0122"),
@@ -93,7 +93,7 @@ fn amounts_are_rounded_to_the_nearest() {
 }
 
 #[test]
-fn a_total_is_known_only_where_every_price_is() {
+fn a_total_needs_the_price_of_every_used_model() {
     let prices = Prices {
         currency: "USD".into(),
         models: [("a".to_owned(), price(None))].into_iter().collect(),
@@ -123,7 +123,7 @@ fn names_are_bounded() {
 }
 
 proptest! {
-    /// The cost of many requests is the cost of all their tokens: nothing is lost in small amounts.
+    /// The sum of the costs of many requests equals the cost of all their tokens.
     #[test]
     fn sums_are_exact(requests in prop::collection::vec((0..9_999_u64, 0..9_999_u64, 0..99_u64), 1..60),
                       input in 0..99_999_999_u64, output in 0..99_999_999_u64) {

@@ -176,7 +176,7 @@ impl RepositoryUrl {
             return Err("must not begin with a dash");
         }
         if text.contains(|letter: char| !letter.is_ascii_graphic()) {
-            return Err("must hold no spaces, control characters or letters beyond ASCII");
+            return Err("must not contain spaces, control characters or characters beyond ASCII");
         }
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err("must be a URL such as https://host/path");
@@ -185,10 +185,10 @@ impl RepositoryUrl {
             return Err("must begin with https://, or with another scheme that is allowed here");
         };
         if rest.contains(['?', '#', '\\', '"', '\'', '<', '>', '`', '{', '}', '|', '^']) {
-            return Err("must hold no query, fragment, quotes or backslashes");
+            return Err("must not contain a query, a fragment, quotes or backslashes");
         }
         if rest.split('/').any(|part| part == "." || part == "..") {
-            return Err("must hold no `.` or `..` in its path");
+            return Err("must not contain `.` or `..` in its path");
         }
         if scheme == Scheme::File {
             return match rest.len() > 1 && rest.starts_with('/') && !rest.contains('%') {
@@ -196,7 +196,7 @@ impl RepositoryUrl {
                     let path = rest.to_owned();
                     Ok(Self { scheme, user: None, host: None, port: None, path })
                 }
-                false => Err("must be a full path behind file://"),
+                false => Err("must be a full path after file://"),
             };
         }
         let (authority, path) = rest.split_once('/').ok_or("must name a repository on its host")?;
@@ -208,7 +208,7 @@ impl RepositoryUrl {
             Some((user, host_and_port)) if scheme == Scheme::Ssh && is_user(user) => {
                 (Some(user.to_owned()), host_and_port)
             }
-            Some(_) => return Err("must not hold a user name or a password"),
+            Some(_) => return Err("must not contain a user name or a password"),
         };
         let (host, port) = parse_host_and_port(host_and_port)?;
         Ok(Self { scheme, user, host: Some(host), port, path: format!("/{path}") })
@@ -333,10 +333,10 @@ impl AllowedSources {
         let private = is_listed(&self.private_hosts, host, url.port());
         match address {
             address if plain && address.is_loopback() => Ok(()),
-            _ if plain => Err("stands for an address that is not this machine's own"),
+            _ if plain => Err("resolves to an address that is not on this machine"),
             _ if private => Ok(()),
             address if is_public(address) => Ok(()),
-            _ => Err("stands for an address that is not public"),
+            _ => Err("resolves to an address that is not public"),
         }
     }
 }

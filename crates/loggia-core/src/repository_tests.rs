@@ -1,8 +1,8 @@
-//! The table of addresses that somebody might send, and laws over all the others.
+//! A table of addresses that clients may send, and laws over arbitrary ones.
 
 use super::*;
 
-/// What git, a shell, a name server or a person could take for something else.
+/// Addresses that git, a shell, a name server or a person could misread.
 #[test]
 fn hostile_addresses_are_refused() {
     let hostile = [
@@ -80,7 +80,7 @@ fn hostile_addresses_are_refused() {
 }
 
 #[test]
-fn plain_addresses_are_read_as_they_are_meant() {
+fn plain_addresses_are_parsed() {
     let table = [
         ("https://github.com/someuser/somerepo", "github.com", 443),
         ("https://example.org:8443/x.git", "example.org", 8443),
@@ -103,7 +103,7 @@ fn plain_addresses_are_read_as_they_are_meant() {
 }
 
 #[test]
-fn what_is_allowed() {
+fn allowed_addresses() {
     let list = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect();
     let default = AllowedSources::default();
     let some = AllowedSources {
@@ -193,10 +193,9 @@ fn revisions_are_names_or_whole_commits() {
     }
 }
 
-/// Whatever a client calls its session, its directory lies where directories of copies lie, and
-/// nobody else's has the same name.
+/// For any session id, the clone directory is below the directory of clones, and its name is unique.
 #[test]
-fn a_session_has_a_directory_of_its_own() {
+fn every_session_has_its_own_directory() {
     let ours = "01890a5d-ac96-774b-bcce-b302099a8057";
     assert_eq!(clone_name(&SessionId::from(ours)), ours);
     let forms = [
@@ -214,7 +213,7 @@ fn a_session_has_a_directory_of_its_own() {
     ];
     let mut names: Vec<String> =
         forms.iter().map(|form| clone_name(&SessionId::from(*form))).collect();
-    // A session that is called like another one's directory.
+    // A session id that equals the directory of another session.
     names.push(clone_name(&SessionId::from(names[0].as_str())));
     for name in &names {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
@@ -231,10 +230,10 @@ fn a_session_has_a_directory_of_its_own() {
 
 proptest::proptest! {
     #[test]
-    fn what_is_read_is_written_as_it_was(text in "[a-z]{2,5}://[!-~]{1,40}") {
+    fn a_parsed_address_is_displayed_unchanged(text in "[a-z]{2,5}://[!-~]{1,40}") {
         if let Ok(url) = RepositoryUrl::parse(&text) {
             let host = |text: &str| text.split('/').nth(2).unwrap_or_default().to_lowercase();
-            // A name in capitals and an address in another form of writing become the usual one.
+            // Capital letters in names and unusual forms of addresses are normalized.
             let again = RepositoryUrl::parse(&url.to_string());
             proptest::prop_assert_eq!(again.as_ref(), Ok(&url));
             proptest::prop_assert!(!host(&text).contains('@') || url.scheme == Scheme::Ssh);

@@ -126,7 +126,7 @@ pub enum SlashError {
     UnknownSubCommand { group: &'static str, given: String },
     #[error("an argument is missing: `{usage}`")]
     Missing { usage: String },
-    #[error("`{given}` is too much: `{usage}`")]
+    #[error("unexpected argument `{given}`: `{usage}`")]
     TooMuch { usage: String, given: String },
 }
 
@@ -146,30 +146,30 @@ pub const COMMANDS: &[SlashCommand] = &[
         ..leaf("help", "Shows the commands, or explains one", Action::Help)
     },
     leaf("about", "Shows version, model, mode, workspace and session", Action::About),
-    leaf("tools", "Lists the agent's tools and what each may touch", Action::Tools),
+    leaf("tools", "Lists the agent's tools and what each can change", Action::Tools),
     SlashCommand {
         sub_commands: &[
-            leaf("list", "Lists what was answered with \"always\"", Action::ApprovalsList),
+            leaf("list", "Lists the remembered permissions", Action::ApprovalsList),
             SlashCommand {
                 arguments: &[Argument {
                     name: "rule",
-                    description: "The rule's id as the list shows it, or its beginning",
+                    description: "The rule's id from the list, or a prefix of it",
                     kind: ArgumentKind::Rule,
                     required: true,
                 }],
                 ..leaf(
                     "revoke",
-                    "Takes a permission back: asks again from now on",
+                    "Revokes a permission, so that its calls are asked about again",
                     Action::ApprovalsRevoke,
                 )
             },
         ],
-        ..leaf("approvals", "What passes without a question", Action::Group)
+        ..leaf("approvals", "Shows or revokes remembered permissions", Action::Group)
     },
     leaf("init", "Writes a first AGENTS.md from what is in the workspace", Action::Init),
     SlashCommand {
         sub_commands: &[
-            leaf("show", "Shows the memory exactly as the model is given it", Action::MemoryShow),
+            leaf("show", "Shows the memory exactly as the model reads it", Action::MemoryShow),
             leaf("list", "Lists the files that memory is read from", Action::MemoryList),
             SlashCommand {
                 arguments: &[Argument {
@@ -181,27 +181,27 @@ pub const COMMANDS: &[SlashCommand] = &[
                 ..leaf("add", "Adds a note to the workspace's AGENTS.md", Action::MemoryAdd)
             },
         ],
-        ..leaf("memory", "What the model is always told: AGENTS.md and its like", Action::Group)
+        ..leaf("memory", "Notes that the model always reads, such as AGENTS.md", Action::Group)
     },
     leaf("stats", "Shows turns, calls, tokens, time and the size of the context", Action::Stats),
     SlashCommand {
         arguments: &[Argument {
             name: "focus",
-            description: "What the summary must keep above all",
+            description: "What the summary should keep in particular",
             kind: ArgumentKind::Text,
             required: false,
         }],
-        ..leaf("compact", "Puts a summary in place of the conversation so far", Action::Compact)
+        ..leaf("compact", "Replaces the conversation so far with a summary", Action::Compact)
     },
-    leaf("clear", "Begins the conversation anew; the log stays", Action::Clear),
+    leaf("clear", "Starts the conversation over; the log is kept", Action::Clear),
     SlashCommand {
         arguments: &[Argument {
             name: "name",
-            description: "What to call the session; without it, its name is shown",
+            description: "The new name; without it, the name is shown",
             kind: ArgumentKind::Text,
             required: false,
         }],
-        ..leaf("name", "Calls this session something, to find it by", Action::Name)
+        ..leaf("name", "Shows or sets the name of this session", Action::Name)
     },
 ];
 

@@ -25,7 +25,7 @@ impl Timeout {
 
     /// Why a call was refused.
     pub(crate) fn reason(self) -> String {
-        format!("nobody answered within {}", self.after)
+        format!("no answer within {}", self.after)
     }
 }
 

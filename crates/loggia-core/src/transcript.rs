@@ -176,8 +176,8 @@ impl Transcript {
             Event::ContextCompacted { automatic: true, .. } => {}
             Event::ContextCompacted { summary, .. } => {
                 let text = match summary.is_empty() {
-                    true => "The conversation begins anew here; the log stays.".to_owned(),
-                    false => "A summary stands for the conversation up to here.".to_owned(),
+                    true => "The conversation starts over here; the log is kept.".to_owned(),
+                    false => "A summary replaces the conversation up to here.".to_owned(),
                 };
                 self.push(envelope, CellBody::Notice { level: Level::Info, text });
             }
@@ -195,14 +195,14 @@ impl Transcript {
             }
             Event::PromptScreened { content, screening, .. } => match screening {
                 Screening::Rejected { reason } => {
-                    let text = format!("A message was rejected before it got here: {reason}");
+                    let text = format!("A message was rejected: {reason}");
                     self.push(envelope, CellBody::Notice { level: Level::Info, text });
                 }
                 Screening::Answered { text } => {
                     let asked = content.to_text();
                     let prompt = CellBody::Prompt { text: asked, queued: false, withdrawn: false };
                     self.push(envelope, prompt);
-                    let text = format!("It was answered before it got here: {text}");
+                    let text = format!("It was answered without a turn: {text}");
                     self.push(envelope, CellBody::Notice { level: Level::Info, text });
                 }
             },

@@ -1,4 +1,4 @@
-//! The laws of the core, a simulation of everything around it, and golden logs.
+//! The laws of the core, a simulation with faults, and golden logs.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

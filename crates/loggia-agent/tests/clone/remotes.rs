@@ -96,7 +96,7 @@ async fn private_addresses_are_not_connected_to() {
     for host in hosts {
         let url = format!("https://{host}:{port}/repo.git");
         let failure = stage.open(&repository(url)).await.fails("say there").await;
-        let why = ["stands for an address that is not public", "has no address"];
+        let why = ["resolves to an address that is not public", "has no address"];
         assert!(why.iter().any(|why| failure.contains(why)), "{host}: {failure}");
     }
     assert_eq!(server.seen(), Vec::<String>::new());

@@ -81,7 +81,7 @@ async fn help_names_them_and_what_is_wrong() {
         plan.contains("A prompt from `.gemini/commands/plan.toml`. It runs commands"),
         "{plan}"
     );
-    assert!(talk.say("/help /MINE").await.contains("Not done here: `model`."));
+    assert!(talk.say("/help /MINE").await.contains("Not supported: `model`."));
     let unknown = talk.fails("/nothing").await;
     assert!(unknown.ends_with("/clear, /name, /mine, /plan"), "{unknown}");
     std::fs::remove_file(talk.directory.path().join("trusted")).unwrap();

@@ -41,7 +41,7 @@ const APPROVAL: u64 = 2;
 const RULE: u64 = 3;
 
 /// Why a call that needs an approval is refused in an unattended session.
-const UNATTENDED: &str = "it needs an approval, and in this session nobody is there to give one";
+const UNATTENDED: &str = "it needs an approval, and this session is unattended";
 
 impl Session {
     pub fn decide(&self, stamped: &Stamped<Command>, shell: &dyn ShellParser) -> Decision {

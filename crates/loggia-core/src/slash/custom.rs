@@ -154,10 +154,10 @@ impl CustomCommands {
             command.source
         );
         if command.runs {
-            text += " It runs commands first, which ask like all others.";
+            text += " It runs commands first, which are asked about like all others.";
         }
         if !command.ignored.is_empty() {
-            text += &format!(" Not done here: {}.", command.ignored.join(", "));
+            text += &format!(" Not supported: {}.", command.ignored.join(", "));
         }
         text
     }

@@ -1,7 +1,6 @@
-//! Arbitrary histories: moves that mean something in whatever state they are made, and the small
-//! world that makes them.
+//! Arbitrary histories: moves that are meaningful in any state, and the world that makes them.
 //!
-//! A move says "the second open question", not an id, and is resolved when it is made. So random
+//! A move names "the second open question" instead of an id, and is resolved when it is made. So random
 //! sequences reach deep states, and shrinking keeps them meaningful.
 
 use std::ops::Range;
@@ -25,7 +24,7 @@ mod world;
 pub use moves::*;
 pub use world::*;
 
-/// A history: nearly always opened, nearly always with work to do, then anything.
+/// A history: almost always an opened session with a prompt, then arbitrary moves.
 pub fn histories() -> impl Strategy<Value = World> {
     (prop::bool::weighted(0.97), opening(), prop::collection::vec(moves(), 0..90)).prop_map(
         |(opened, opening, moves)| {
@@ -363,12 +362,12 @@ fn contents() -> impl Strategy<Value = Content> {
     )
 }
 
-/// Few, so that they come again.
+/// Few, so that they repeat.
 fn names() -> impl Strategy<Value = &'static str> {
     select(vec!["parser", "the other one", "日本語 🙂"])
 }
 
-/// Short, and long enough in bytes to need care: umlauts, emoji, quotes, newlines, nothing.
+/// Short texts with multi-byte characters, quotes and newlines, and the empty text.
 pub fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => "[a-z ]{0,12}",

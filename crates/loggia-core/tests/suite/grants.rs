@@ -1,4 +1,4 @@
-//! Who can grant a rule, for which prompts and in which directory it holds, and who can revoke it.
+//! Granting and revoking rules: by whom, for which prompts, and in which directory.
 
 use loggia_core::{
     Amendment, Authority, ChoiceId, Command, Details, Envelope, Event, Matcher, Mode, Origin,
@@ -8,7 +8,7 @@ use loggia_shell::{Parser, parse_pattern};
 
 use super::scenarios::script::{Script, browser, ide, shell, tui};
 
-/// A process of the user's own, without a credential.
+/// A process of the same user, without a credential.
 fn local() -> Origin {
     Origin { principal: Some("local:1000".into()), ..ide() }
 }
@@ -33,7 +33,7 @@ fn is_asked(script: &Script, call: &str) -> bool {
     script.session.open_approvals().any(|(open, _)| open.id.as_str() == call)
 }
 
-/// A prompt, a call, and whether somebody is asked about it.
+/// Runs prompts with one call each, and tells whether the call is asked about.
 struct Calls {
     script: Script,
     count: usize,
@@ -54,7 +54,7 @@ impl Calls {
         (call, asked)
     }
 
-    /// The same, to the end of the turn.
+    /// The same, and ends the turn.
     fn asks(&mut self, by: Origin, proposal: Proposal) -> bool {
         let (call, asked) = self.propose(by, proposal);
         if asked {
@@ -138,7 +138,7 @@ fn a_call_that_passes_by_a_rule_says_which() {
     assert_eq!(rule.as_str(), "config-1");
     let all = Policy { mode: Mode::All, ..policy };
     assert!(matches!(judge(&all), Verdict::Allow(_, None)));
-    // An authority of an older version has no such id.
+    // Authorities of older versions have no rule id.
     let old = r#"{"type":"rule","rule":"mode all"}"#;
     let authority: Authority = serde_json::from_str(old).unwrap();
     assert_eq!(authority, Authority::Rule { rule: "mode all".into(), id: None });
@@ -171,9 +171,9 @@ fn a_guests_rule_holds_for_its_own_prompts() {
     }
 }
 
-/// Its answer to a question of another is for its own prompts, too.
+/// A guest's answer to another client's question applies to its own prompts only.
 #[test]
-fn a_guest_that_answers_anothers_question_grants_nothing_to_it() {
+fn a_guests_answer_to_another_clients_question_is_for_its_own_prompts() {
     let mut calls = Calls::new(Vec::new());
     calls.grant(tui(), ide(), ChoiceId::PROCEED_ALWAYS, shell("git status"));
     assert!(calls.asks(tui(), shell("git status")));
@@ -191,9 +191,9 @@ fn the_owners_rule_holds_for_everybody() {
     }
 }
 
-/// An older log has the principal in the envelope of the rule only.
+/// Older logs have the principal only in the envelope.
 #[test]
-fn a_rule_in_an_older_log_belongs_to_who_granted_it() {
+fn a_rule_in_an_older_log_belongs_to_the_guest_that_granted_it() {
     let mut calls = Calls::new(Vec::new());
     calls.grant(ide(), ide(), ChoiceId::PROCEED_ALWAYS, shell("git status"));
     let mut session = Session::default();

@@ -1,4 +1,5 @@
-//! The laws of the architecture (§9), for arbitrary histories. L7 is about dialects and lives there.
+//! The laws of the architecture (§9), for arbitrary histories. L7 is about protocols and is tested in
+//! `loggia-wire`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,7 +21,7 @@ use serde_json::json;
 use super::generate::{World, client, histories, moves, open, settings, texts};
 use super::witness::Witness;
 
-/// Histories that once broke a law are tried first, for ever.
+/// Histories that once broke a law are tried first.
 pub fn config() -> ProptestConfig {
     let persistence = FileFailurePersistence::Direct("tests/regressions.txt");
     ProptestConfig { failure_persistence: Some(Box::new(persistence)), ..ProptestConfig::default() }
@@ -50,7 +51,7 @@ fn tasks<'a>(log: impl IntoIterator<Item = &'a Envelope>) -> Tasks {
     tasks
 }
 
-/// Through the form a log has on disk.
+/// The envelope after a round trip through its JSON on disk.
 pub fn stored(envelope: &Envelope) -> Envelope {
     serde_json::from_str(&serde_json::to_string(envelope).unwrap()).unwrap()
 }
@@ -103,8 +104,8 @@ proptest! {
         prop_assert!(queued.is_empty() || witness.turn.is_some(), "prompts wait for nothing");
     }
 
-    /// That a decision takes `&self` makes half of this law a matter of types; the other half is
-    /// that a refusal is one, whoever asks and however often.
+    /// A decision takes `&self`, so it cannot change the state. A refused command must also be refused
+    /// each time it is repeated.
     #[test]
     fn l5_a_refused_command_appends_nothing(world in histories()) {
         let mut replay = World::default();
@@ -131,9 +132,8 @@ proptest! {
         prop_assert_eq!(&replay.log, &world.log);
     }
 
-    /// Coalescing moves facts to other places, so both sides are told the same places: the
-    /// original is folded with each fact numbered (and, for "last updated", timed) as the piece it
-    /// became part of. Then everything must be equal, nothing left out.
+    /// Coalescing changes sequence numbers. So the original is folded with the number (and, for "last
+    /// updated", the time) of the piece that each event became part of. Then the states must be equal.
     #[test]
     fn l6_folding_a_coalesced_log_equals_folding_the_original(
         world in histories(),
@@ -187,7 +187,7 @@ proptest! {
     }
 
     #[test]
-    fn l8_the_winners_retry_changes_nothing_and_every_loser_learns_who_won(world in histories()) {
+    fn l8_a_retried_answer_changes_nothing_and_a_late_answer_is_told_the_first(world in histories()) {
         prop_assume!(!world.session.is_closed());
         let mut world = world;
         let witness = Witness::of(&world.log).map_err(TestCaseError::fail)?;
@@ -217,7 +217,7 @@ proptest! {
         }
     }
 
-    /// An answer that names two questions is an answer to neither.
+    /// An answer that names two questions answers neither.
     #[test]
     fn names_of_two_questions_answer_none(world in histories()) {
         prop_assume!(!world.session.is_closed());
@@ -236,8 +236,8 @@ proptest! {
         }
     }
 
-    /// The context of a turn begins with the oldest of the last turns, and never with one that a
-    /// compaction stands for.
+    /// The context of a turn begins with the oldest of the recent turns, and never with one that a
+    /// compaction replaced.
     #[test]
     fn the_context_begins_after_the_last_compaction(world in histories()) {
         let mut session = Session::default();
@@ -263,7 +263,7 @@ proptest! {
         }
     }
 
-    /// What `/stats` says is what anybody counts in the log.
+    /// The numbers of `/stats` equal a count over the log.
     #[test]
     fn the_numbers_are_a_count_of_the_log(world in histories()) {
         let count = |of: &dyn Fn(&Event) -> bool| {
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn unknown_events_are_ignored_wherever_they_stand(
+    fn unknown_events_are_ignored_at_every_position(
         world in histories(),
         places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
     ) {
@@ -294,8 +294,8 @@ proptest! {
         for place in places {
             mixed.insert(place.index(mixed.len() + 1), None);
         }
-        // As in L6, both sides are told the same places; and both get the same last fact, because
-        // the head and the time of the last fact are the log's, not the fold's.
+        // As in L6, both sides use the same sequence numbers. Both also get the same last event, because
+        // the head and the last time are those of the log.
         let numbered: Vec<(bool, Envelope)> = mixed
             .iter()
             .zip(1..)
@@ -318,7 +318,7 @@ proptest! {
     }
 
     #[test]
-    fn the_task_state_is_what_a_naive_reading_of_the_log_says(world in histories()) {
+    fn the_task_state_equals_that_of_the_witness(world in histories()) {
         let mut session = Session::default();
         let mut witness = Witness::default();
         let mut tasks = Tasks::default();
@@ -339,8 +339,8 @@ proptest! {
     }
 }
 
-/// The log as a writer with these batch sizes would have written it, and for each original fact
-/// the index of the envelope it ended up in.
+/// The log as a writer with these batch sizes would have written it, and for each original event the
+/// index of its envelope in that log.
 fn coalesce(log: &[Envelope], batches: &[usize], limit: usize) -> (Vec<Envelope>, Vec<usize>) {
     let mut sizes = batches.iter().cycle();
     let mut left = 0;
@@ -374,7 +374,7 @@ fn words(envelope: &Envelope) -> Option<&str> {
     }
 }
 
-/// What was left out of each call's output, and after how much of it.
+/// The bytes left out of each call's output, and their position.
 fn skips(log: &[Envelope]) -> Vec<(CallId, usize, u64)> {
     let mut printed: HashMap<&CallId, usize> = HashMap::new();
     let mut skips = Vec::new();
@@ -390,7 +390,7 @@ fn skips(log: &[Envelope]) -> Vec<(CallId, usize, u64)> {
     skips
 }
 
-/// IfNotAnswer every law above could hold for the reason that nothing happens.
+/// Without this check, every law above could hold because nothing happens.
 #[test]
 fn the_generator_reaches_deep_states() {
     #[derive(Debug, Default)]
@@ -511,9 +511,9 @@ fn the_queue_is_bounded_and_a_retry_is_welcome_even_when_it_is_full() {
     assert!(retried.is_ok_and(|range| range.is_empty()));
 }
 
-/// Clients have shares of the queue, in prompts and in bytes; what they leave is for whoever opened the session.
+/// Clients have shares of the queue, in prompts and in bytes; the rest is reserved for the owner of the session.
 #[test]
-fn clients_have_shares_of_the_queue_and_the_owner_has_room() {
+fn clients_have_shares_of_the_queue_and_the_rest_is_for_the_owner() {
     let by = |name: &str| Origin { principal: Some(name.into()), ..client(1) };
     let full = |queued, bound| Err(Refusal::QueueFull { queued, bound });
     let mut world = opened();
@@ -572,7 +572,7 @@ fn a_summary_is_bounded() {
     assert_eq!(world.session.compacted().unwrap().summary.len(), SUMMARY_LIMIT);
 }
 
-/// A parser of JSON stops at 128 levels; whoever lets deeper data in must not let it into the log.
+/// The JSON parser stops at 128 levels, so deeper data must not get into the log.
 #[test]
 fn data_of_a_hundred_levels_survives_the_log() {
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
@@ -585,10 +585,10 @@ fn data_of_a_hundred_levels_survives_the_log() {
     }
 }
 
-/// A task that waits for its first message is submitted and keeps its name. Too many of them: the
-/// one that waits longest is given up. One that is given up can be used all the same.
+/// An opened task without a message is submitted and keeps its id. If there are too many, the oldest one
+/// is closed. A closed one can still be used.
 #[test]
-fn a_task_may_be_ready_before_its_message() {
+fn a_task_can_be_opened_before_its_first_message() {
     let mut world = opened();
     let open = |world: &mut World, task: &str| {
         let profile = Some("a-profile".to_owned());
@@ -607,7 +607,7 @@ fn a_task_may_be_ready_before_its_message() {
     assert_eq!(state(&world, "first"), submitted);
     open(&mut world, "one-more").unwrap();
     assert_eq!(state(&world, "first"), canceled);
-    // Its message makes it a task like any other.
+    // With its first message it is an ordinary task.
     let prompt = |task: TaskChoice| {
         let content = Content { profile: Some("another".into()), ..Content::text("go") };
         Command::Prompt { prompt: "p".into(), task, content }
@@ -617,7 +617,7 @@ fn a_task_may_be_ready_before_its_message() {
     world.submit(client(0), prompt(TaskChoice::Reopen("first".into()))).unwrap();
     assert_eq!(state(&world, "first"), Some(loggia_core::TaskState::Working));
     assert_eq!(world.session.profile_of(&"first".into()), Some("a-profile"));
-    // Whoever does not want one any more says so, once.
+    // A client can close an opened task, once.
     let cancel = || Command::Cancel { what: loggia_core::Cancel::Task("one-more".into()) };
     world.submit(client(0), cancel()).unwrap();
     assert_eq!(state(&world, "one-more"), canceled);

@@ -1,4 +1,4 @@
-//! A person's own command line: what it is an authority for, and for how long.
+//! Shell lines that a person typed: which call they allow, and for how long.
 
 use loggia_core::{
     Access, Authority, CallOutcome, Command, Content, Details, Event, Matcher, Mode, Origin,
@@ -32,7 +32,7 @@ fn exact() -> Proposal {
     }
 }
 
-/// What follows a proposal, in a word.
+/// The result of a proposal, in a word.
 fn propose(world: &mut World, call: &str, proposal: Proposal) -> &'static str {
     let turn = world.session.turn().unwrap().id.clone();
     let report = Report::Propose { call: call.into(), proposal };
@@ -47,7 +47,7 @@ fn propose(world: &mut World, call: &str, proposal: Proposal) -> &'static str {
 }
 
 #[test]
-fn the_line_is_an_authority_for_itself_and_nothing_else() {
+fn a_typed_line_allows_exactly_that_line() {
     let details = |command: &str, directory: &str| Details::Execute {
         command: command.into(),
         directory: directory.into(),
@@ -78,7 +78,7 @@ fn the_line_is_an_authority_for_itself_and_nothing_else() {
 }
 
 #[test]
-fn modes_do_not_stand_in_its_way_and_a_rule_that_forbids_does() {
+fn it_is_allowed_in_every_mode_unless_a_rule_denies_it() {
     for mode in [Mode::Ask, Mode::Edits, Mode::All, Mode::Plan] {
         let mut world = world(mode, Vec::new());
         world.submit(client(0), shell("prompt-1")).unwrap();
@@ -114,7 +114,7 @@ fn it_runs_once_and_only_in_its_own_turn() {
 }
 
 #[test]
-fn a_prompt_that_looks_like_one_is_none() {
+fn a_prompt_with_the_same_text_is_not_a_typed_line() {
     let mut world = world(Mode::Ask, Vec::new());
     let content = Content::text(format!("!{LINE}"));
     let task = TaskChoice::New;
@@ -124,7 +124,7 @@ fn a_prompt_that_looks_like_one_is_none() {
 }
 
 #[test]
-fn it_waits_its_turn_like_a_prompt_and_a_retry_changes_nothing() {
+fn it_is_queued_like_a_prompt_and_a_retry_changes_nothing() {
     let mut world = world(Mode::Ask, Vec::new());
     let content = Content::text("work");
     let task = TaskChoice::New;
@@ -132,7 +132,7 @@ fn it_waits_its_turn_like_a_prompt_and_a_retry_changes_nothing() {
     world.submit(client(0), shell("prompt-2")).unwrap();
     assert_eq!(world.session.queue().len(), 1);
     assert!(world.submit(client(0), shell("prompt-2")).unwrap().is_empty());
-    // The agent of the turn before does not get it.
+    // The agent of the turn before cannot use it.
     assert_eq!(propose(&mut world, "call-1", exact()), "asked");
     let turn = world.session.turn().unwrap().id.clone();
     let finish = Report::Finish { outcome: TurnOutcome::Completed };

@@ -1,4 +1,4 @@
-//! What passes, what asks, what is denied: the table, and what no rule can do.
+//! Verdicts of the policy: a table, and laws about what no rule can allow.
 
 use loggia_core::policy::choices;
 use loggia_core::shell::CommandPattern;
@@ -16,8 +16,8 @@ use super::laws::config;
 const ROOT: &str = "/work/project";
 const MODES: [Mode; 4] = [Mode::Ask, Mode::Edits, Mode::All, Mode::Plan];
 
-/// What is called, which rule there is, and the verdict in each mode. `ask!` is a careful look:
-/// "always" is not offered.
+/// The call, the rule, and the verdict in each mode. `ask!` is a question of high risk: "always" is not
+/// offered.
 const TABLE: &str = "
     call                 rule                   ask     edits   all     plan
 
@@ -150,7 +150,7 @@ fn the_table_of_calls_and_rules_and_modes() {
 }
 
 #[test]
-fn a_person_who_looks_carefully_is_not_offered_always() {
+fn always_is_not_offered_at_high_risk() {
     for name in ["edit a hook", "run two commands", "run a script", "ask a person"] {
         let (access, details) = call(name);
         let Verdict::Ask(risk) =
@@ -179,7 +179,7 @@ fn lines() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Rules as generous as anybody could write them, and some that nobody should.
+/// Rules that allow as much as possible, invalid ones included.
 fn generous(line: &str) -> Vec<Rule> {
     let rule = |matcher| Rule {
         id: "rule".into(),
@@ -272,8 +272,8 @@ proptest! {
 proptest! {
     #![proptest_config(config())]
 
-    /// Deny beats a person's yes as well: neither an edit nor a rule added meanwhile lets a call
-    /// start that would be denied if it were proposed as it now is.
+    /// Deny rules override a person's approval: a call that would be denied with its edit and with the
+    /// current rules does not start.
     #[test]
     fn what_the_policy_denies_never_starts(world in histories()) {
         let mut session = Session::default();
@@ -282,7 +282,7 @@ proptest! {
                 let open = session.open_call(call).unwrap();
                 let forbidden = session.policy().forbids(&open.tool, &open.details, &Parser);
                 prop_assert_eq!(forbidden, None, "{} runs {:?}", call, open.details);
-                // The mode binds the agent; a person's own line is theirs.
+                // Typed lines are allowed in every mode.
                 if matches!(authority, Authority::Typed { .. }) {
                     session.apply(envelope);
                     continue;

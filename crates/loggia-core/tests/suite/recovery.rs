@@ -1,5 +1,5 @@
-//! The crash table of `session/recover.rs`, as a law: whatever instant a log was cut at, opening it
-//! again leaves nothing running, loses no question and no prompt, and keeps every other law.
+//! The table of `session/recover.rs` as a law: wherever a log was cut, opening it again leaves nothing
+//! running, loses no question and no prompt, and keeps every other law.
 
 use loggia_core::{
     CallFailure, CallOutcome, CallState, Envelope, Event, FreshIds, Millis, Origin, PromptId,
@@ -11,7 +11,7 @@ use super::generate::histories;
 use super::laws::config;
 use super::witness::Witness;
 
-/// Everything that recovery must carry over.
+/// The state that recovery must preserve.
 #[derive(Debug, PartialEq)]
 struct Kept {
     approvals: Vec<(loggia_core::CallId, loggia_core::OpenApproval)>,
@@ -84,8 +84,8 @@ proptest! {
                 }
             }
 
-            // Once more. Nothing to add, unless recovery gave the next prompt its turn: then this
-            // is a second crash, in a turn that had not said anything yet.
+            // A second recovery adds nothing, unless the first one started the next turn: then it is
+            // a crash in a turn without output.
             let turn = after.turn().map(|turn| turn.id.clone());
             let again = recover(&mut after, &mut watching, 2).map_err(TestCaseError::fail)?;
             match (started(&events), turn) {
@@ -98,7 +98,7 @@ proptest! {
                 (_, _) => prop_assert_eq!(again, Vec::new()),
             }
 
-            // However often it crashes, it comes to rest, and nobody's prompt is forgotten.
+            // After any number of crashes nothing is left to recover, and no prompt is lost.
             for seed in 3..100 {
                 if recover(&mut after, &mut watching, seed)
                     .map_err(TestCaseError::fail)?

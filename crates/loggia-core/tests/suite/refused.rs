@@ -1,4 +1,4 @@
-//! How a turn ends whose calls were refused: no success where no person refused them.
+//! The outcome of a turn whose calls were refused: not a success if no person refused them.
 
 use loggia_core::{
     Access, CallFailure, CallOutcome, ChoiceId, Command, Content, Details, Event, Mode, OnTimeout,
@@ -12,13 +12,13 @@ use super::generate::{World, client, open, settings};
 /// One step of a turn.
 #[derive(Clone, Copy)]
 enum Do {
-    /// Proposes a call; where it is let run, it succeeds.
+    /// Proposes a call, which succeeds if it is allowed.
     Call(&'static str, Access),
-    /// The same, but it fails.
+    /// Proposes a call, which fails if it is allowed.
     Fail(&'static str, Access),
-    /// A person refuses the call that asks.
+    /// A person refuses the open question.
     Refuse(&'static str),
-    /// Nobody answers about the call that asks.
+    /// The open question times out.
     Expire(&'static str),
 }
 
@@ -65,7 +65,7 @@ fn act(world: &mut World, step: Do) {
     }
 }
 
-/// How a turn of these steps ends that its agent calls completed.
+/// The outcome of a turn with these steps that its agent reports as completed.
 fn ends(settings: Settings, steps: &[Do]) -> TurnOutcome {
     let mut world = World::default();
     world.submit(client(0), open(settings)).unwrap();
@@ -85,10 +85,10 @@ fn ends(settings: Settings, steps: &[Do]) -> TurnOutcome {
     outcome
 }
 
-const NOBODY: &str = "it needs an approval, and in this session nobody is there to give one";
+const NOBODY: &str = "it needs an approval, and this session is unattended";
 
 #[test]
-fn a_turn_whose_work_was_refused_without_a_person_is_no_success() {
+fn a_turn_refused_without_a_person_is_not_a_success() {
     use Access::{Ask, Edit, Execute, Read, Session};
     let timeout = Timeout { after: Seconds(60), then: OnTimeout::Deny };
     let attended = |mode| Settings { timeout: Some(timeout), ..settings(mode, Vec::new()) };
@@ -99,33 +99,33 @@ fn a_turn_whose_work_was_refused_without_a_person_is_no_success() {
         (alone(Mode::Ask), &[], TurnOutcome::Completed),
         (alone(Mode::Ask), &[Do::Call("a", Read)], TurnOutcome::Completed),
         (alone(Mode::Ask), &[Do::Call("a", Edit)], one.clone()),
-        // A question to the user is work that could not be done, too.
+        // A refused question to the user counts, too.
         (alone(Mode::Ask), &[Do::Call("a", Ask)], one.clone()),
-        // What changes nothing does not make up for it, and neither does what fails.
+        // Calls that change nothing or fail do not reset it.
         (alone(Mode::Ask), &[Do::Call("a", Edit), Do::Call("b", Read)], one.clone()),
         (alone(Mode::Ask), &[Do::Call("a", Edit), Do::Call("b", Session)], one.clone()),
         (alone(Mode::Edits), &[Do::Call("a", Execute), Do::Fail("b", Edit)], one.clone()),
-        // Another way was found.
+        // A later change that succeeds resets it.
         (
             alone(Mode::Edits),
             &[Do::Call("a", Execute), Do::Call("b", Edit)],
             TurnOutcome::Completed,
         ),
-        // A change before the refusal does not speak for what came after it.
+        // A change before the refusal does not.
         (alone(Mode::Edits), &[Do::Call("b", Edit), Do::Call("a", Execute)], one),
         (
             alone(Mode::Ask),
             &[Do::Call("a", Edit), Do::Call("b", Edit), Do::Call("c", Execute)],
             refused(&format!("do a and 2 more were refused: {NOBODY}")),
         ),
-        // A person is there: their no, and what the mode forbids, is what they wanted.
+        // With a person present, refusals by the person or the mode do not count.
         (attended(Mode::Ask), &[Do::Call("a", Edit), Do::Refuse("a")], TurnOutcome::Completed),
         (attended(Mode::Plan), &[Do::Call("a", Edit)], TurnOutcome::Completed),
-        // A person is said to be there, and does not answer.
+        // A question that times out counts.
         (
             attended(Mode::Ask),
             &[Do::Call("a", Edit), Do::Expire("a")],
-            refused(&format!("do a was refused: {}", "nobody answered within 1m")),
+            refused(&format!("do a was refused: {}", "no answer within 1m")),
         ),
     ];
     for (row, (settings, steps, wanted)) in table.into_iter().enumerate() {
@@ -133,7 +133,7 @@ fn a_turn_whose_work_was_refused_without_a_person_is_no_success() {
     }
 }
 
-/// A log that says how such a turn ended keeps what it says, and an old one reads as it was written.
+/// Outcomes in logs of this version and of older ones are read as they were written.
 #[test]
 fn outcomes_of_older_logs_read_as_they_were_written() {
     for (text, wanted) in [
@@ -147,7 +147,7 @@ fn outcomes_of_older_logs_read_as_they_were_written() {
     }
 }
 
-/// A task whose next prompt waits when its turn ends has begun: it does not go back to `submitted`.
+/// A task whose next prompt waits when its turn ends does not go back to `submitted`.
 #[test]
 fn a_task_between_two_of_its_turns_is_working() {
     let mut world = World::default();
@@ -167,7 +167,7 @@ fn a_task_between_two_of_its_turns_is_working() {
     finish(&mut world);
     finish(&mut world);
     assert_eq!(world.session.task_state(&task), Some(TaskState::Completed));
-    // One that was over and gets a message that has to wait is submitted again.
+    // A task that was over and gets a queued message is submitted again.
     send(&mut world, "third", TaskChoice::New);
     send(&mut world, "again", TaskChoice::Reopen(task.clone()));
     assert_eq!(world.session.task_state(&task), Some(TaskState::Submitted));

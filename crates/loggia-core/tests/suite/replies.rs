@@ -1,5 +1,4 @@
-//! Messages to a task that may be answers in words: which question they answer, when they come too late, and when they
-//! are prompts.
+//! Messages to a task: when they answer a question, when they are late answers, and when they are prompts.
 
 use loggia_core::{
     Access, Cancel, ChoiceId, Command, Content, Details, Event, IfNotAnswer, LateUntil, Mode,
@@ -9,7 +8,7 @@ use serde_json::json;
 
 use super::generate::{World, client, open, settings};
 
-/// A session in which a call asks.
+/// A session with an open question.
 fn asking(details: Details) -> (World, TaskId) {
     let mut world = World::default();
     world.submit(client(0), open(settings(Mode::Ask, Vec::new()))).unwrap();
@@ -60,7 +59,7 @@ fn reply(task: &TaskId, text: &str) -> Reply {
     }
 }
 
-/// What became of a reply, in a word.
+/// The result of a reply, in a word.
 fn told(world: &mut World, by: u8, reply: Reply) -> &'static str {
     let before = world.log.len();
     match world.submit(client(by), Command::Reply(reply)) {
@@ -80,10 +79,10 @@ fn told(world: &mut World, by: u8, reply: Reply) -> &'static str {
     }
 }
 
-/// Once a question is answered, no word that would have answered it is a prompt: not while its turn runs, and not after
-/// it, until the next turn of the task starts.
+/// After a question is answered, a word that names one of its choices is not a prompt, until the next turn of the task
+/// starts.
 #[test]
-fn a_late_word_is_never_a_prompt() {
+fn a_late_answer_is_never_a_prompt() {
     let (mut world, task) = asking(command());
     assert_eq!(told(&mut world, 1, reply(&task, "yes")), "answer");
     assert_eq!(told(&mut world, 1, reply(&task, "Yes.")), "nothing new");
@@ -102,21 +101,21 @@ fn a_late_word_is_never_a_prompt() {
     let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "and then?") };
     assert_eq!(told(&mut world, 2, plain), "task over");
     assert_eq!(told(&mut world, 2, reply(&task, "and then?")), "prompt");
-    // The conversation has moved on.
+    // The next turn has started.
     assert_eq!(told(&mut world, 2, reply(&task, "yes")), "prompt");
 }
 
 #[test]
-fn a_word_to_a_question_that_was_withdrawn_is_no_prompt() {
+fn an_answer_to_a_withdrawn_question_is_not_a_prompt() {
     let (mut world, task) = asking(command());
     world.submit(client(0), Command::Cancel { what: Cancel::Turn }).unwrap();
     assert_eq!(told(&mut world, 1, reply(&task, "yes")), "withdrawn");
 }
 
-/// A question to the user takes any words, so while its turn runs any words are late. After it, a task that can be
-/// continued takes other words than a choice as its next prompt.
+/// A question to the user accepts any text, so any text is a late answer while its turn runs. Afterwards, a task that
+/// can be continued takes text that names no choice as its next prompt.
 #[test]
-fn words_of_ones_own_are_late_while_the_turn_runs() {
+fn free_text_is_a_late_answer_while_the_turn_runs() {
     let (mut world, task) = asking(question());
     assert_eq!(told(&mut world, 1, reply(&task, "green")), "answer");
     assert_eq!(told(&mut world, 2, reply(&task, "yellow")), "already answered");
@@ -128,7 +127,7 @@ fn words_of_ones_own_are_late_while_the_turn_runs() {
 }
 
 #[test]
-fn what_answers_nothing_is_what_its_client_means_it_to_be() {
+fn a_reply_that_answers_nothing_is_treated_as_the_client_asks() {
     let (mut world, task) = asking(command());
     let unless = |text| Reply { otherwise: IfNotAnswer::PromptUnlessAsked, ..reply(&task, text) };
     assert_eq!(told(&mut world, 1, unless("perhaps")), "not a choice");
@@ -143,9 +142,9 @@ fn what_answers_nothing_is_what_its_client_means_it_to_be() {
     assert_eq!(told(&mut world, 1, unless("then this")), "prompt");
 }
 
-/// S1: a cancellation skips the call, whatever edit comes with it.
+/// S1: a refusal skips the call, whatever edit comes with it.
 #[test]
-fn an_edit_beside_a_refusal_is_ignored() {
+fn an_edit_with_a_refusal_is_ignored() {
     let (mut world, _) = asking(command());
     let edit = Some(loggia_core::Edit::File { content: "x".into() });
     let to = Question::Call("call".into());

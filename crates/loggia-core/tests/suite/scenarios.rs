@@ -1,9 +1,8 @@
-//! Small scripts whose logs are kept as `tests/golden/*.jsonl`, byte for byte: the fixtures of
-//! every dialect's transcripts, and the proof that old logs stay readable.
+//! Small scripts whose logs are stored as `tests/golden/*.jsonl`, byte for byte. They are the fixtures of
+//! the protocol transcripts, and they show that old logs stay readable.
 //!
-//! Time and seeds are fixed. Turns, tasks, approvals and rules get their ids from `FreshIds`; what
-//! clients and agents name themselves is named so that people can follow it. `UPDATE_GOLDEN=1`
-//! writes the files anew.
+//! Time and seeds are fixed. Turns, tasks, approvals and rules get their ids from `FreshIds`; ids of
+//! clients and agents are readable names. `UPDATE_GOLDEN=1` rewrites the files.
 
 pub mod script;
 
@@ -26,7 +25,7 @@ use script::{Script, browser, edit_of, editor, ide, reporter, settings, shell, t
 
 macro_rules! scenarios {
     ($($test:ident => $name:ident),* $(,)?) => {
-        /// Every scenario, by the name of its golden log.
+        /// Every scenario with the name of its golden log.
         const ALL: &[(&str, fn() -> Script)] = &[$((stringify!($name), $name)),*];
 
         $(#[test]
@@ -66,10 +65,10 @@ scenarios! {
     nobody_answers_and_the_turn_is_cancelled => expired_turn,
 }
 
-/// What the task service makes of the name `report-7` of this client.
+/// The task id that the task service derives from the name `report-7` of this client.
 const NAMED: &str = "aef6ac3b-e438-8e2b-82a9-c4e6c719a143";
 
-/// A task of a client that can not answer questions: named by it, with what it sent kept whole.
+/// A task of a client that cannot answer questions, with a client-chosen id.
 fn unattended() -> Script {
     let settings = Settings { unattended: true, ..settings(Mode::Ask, Vec::new()) };
     let mut script = Script::open_with(reporter(), settings);
@@ -91,7 +90,7 @@ fn unattended() -> Script {
     script
 }
 
-/// The policy answers in place of everybody; who comes later is told so.
+/// The timeout policy answers; a later answer is refused.
 fn expired() -> Script {
     let mut script = left_open(OnTimeout::Deny);
     script.expire("call-1");
@@ -108,7 +107,7 @@ fn expired_turn() -> Script {
     script.prompt(ide(), "prompt-2", TaskChoice::New, "And then?");
     script.expire("call-1");
     let late = script.refused(browser(), "call-2", ChoiceId::PROCEED_ONCE);
-    let why = "nobody answered within 10m";
+    let why = "no answer within 10m";
     assert_eq!(late.to_string(), format!("this question is no longer open: {why}"));
     script.say("message-2", &["Nothing more."]);
     script.finish();
@@ -124,7 +123,7 @@ fn left_open(then: OnTimeout) -> Script {
     script
 }
 
-/// The exchange that the SDLC agent server's document draws: a task, its message, one approved file.
+/// The example of the SDLC agent server's document: a task, its message, one approved file.
 fn task_opened() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     let profile = Some("coder-agent".to_owned());
@@ -148,7 +147,7 @@ fn task_closed() -> Script {
     script
 }
 
-/// One that is rejected and one that is answered, beside one whose turn runs on.
+/// A rejected and an answered message, while the turn of a third one runs.
 fn screened() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.prompt(tui(), "prompt-1", TaskChoice::New, "Say hello.");
@@ -216,7 +215,7 @@ fn approved() -> Script {
     let edit = edit_of("src/main.rs", OLD_MAIN, NEW_MAIN);
     script.propose("message-1", "call-1", edit.clone());
     script.answer(ide(), "call-1", ChoiceId::PROCEED_ONCE, None);
-    // The terminal answers a moment later, and learns who was first.
+    // The terminal answers later and is refused with the first answer.
     let late = script.refused(tui(), "call-1", ChoiceId::CANCEL);
     assert!(matches!(late, Refusal::AlreadyAnswered { by, .. } if by == ide()));
     let Details::Edit(diff) = edit.details else { unreachable!() };
@@ -313,7 +312,7 @@ fn queue() -> Script {
     script.prompt(browser(), "prompt-3", TaskChoice::New, "Rename the crate.");
     let running = TaskChoice::Continue(script.task().clone());
     script.prompt(tui(), "prompt-4", running, "In two sentences.");
-    // Sent again because the reply got lost: nothing happens twice.
+    // A retry: nothing happens twice.
     script.prompt(ide(), "prompt-2", TaskChoice::Named("task-ide".into()), "Write a test for it.");
     script.submit(browser(), Command::Cancel { what: Cancel::Prompt("prompt-3".into()) });
     script.say("message-1", &["It prints a greeting."]);
@@ -361,13 +360,13 @@ fn crash_and_resume() -> Script {
     script.answer(tui(), "call-1", ChoiceId::PROCEED_ONCE, None);
     script.output("call-1", "running 12 tests\n", 0);
     script.crash();
-    // The question survived; the agent runs again on the same history and waits for it.
+    // The question is still open; the agent runs again on the same history and waits for the answer.
     script.answer(ide(), "call-2", ChoiceId::PROCEED_ONCE, None);
     script.succeed("call-2", Output::text("src/main.rs: 1 line changed"));
     script.say("message-2", &["The tests were interrupted, so I only fixed the greeting."]);
     script.finish();
     script.say("message-3", &["Formatting"]);
-    // Nothing was asked this time: the turn is over.
+    // No question is open this time: the turn is over.
     script.crash();
     script.prompt(ide(), "prompt-3", TaskChoice::New, "Then format the code, please.");
     script.say("message-4", &["It was formatted already."]);
@@ -401,7 +400,7 @@ fn always_allow() -> Script {
     script.succeed("call-1", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
     script.propose("message-2", "call-2", shell("git log --oneline -n 3"));
     script.succeed("call-2", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
-    // One word more is another command, and asks again.
+    // With one more word it is another command, which is asked about.
     script.propose("message-3", "call-3", shell("git log --oneline -n 3 --all"));
     script.answer(tui(), "call-3", ChoiceId::PROCEED_ALWAYS_PROJECT, None);
     script.succeed("call-3", Output::text("1f2e3d4 greet\n9a8b7c6 begin"));
@@ -472,8 +471,8 @@ fn plan_and_settings() -> Script {
     script
 }
 
-/// Typed while the agent works, so it waits; it runs in plan mode, and nobody is asked. What the agent
-/// tries in that turn besides is judged as ever.
+/// A shell line typed while the agent works is queued. It runs in plan mode without a question. Other
+/// calls of that turn are judged by the policy.
 fn own_line() -> Script {
     let mut script = Script::open(Mode::Plan, Vec::new());
     script.prompt(ide(), "prompt-1", TaskChoice::New, "What is here?");
@@ -512,7 +511,7 @@ fn slash() -> Script {
     script
 }
 
-/// What was typed, the command that had to run for it, and what the model was told.
+/// The typed line, the command that ran to expand it, and the text for the model.
 fn custom_command() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.prompt(browser(), "prompt-1", TaskChoice::New, "/review the parser");
@@ -526,7 +525,7 @@ fn custom_command() -> Script {
     script
 }
 
-/// From the command line while nothing runs, and by a command in a turn.
+/// Named from the command line while nothing runs, and by a slash command in a turn.
 fn named() -> Script {
     let name = |text| SessionName::parse(text).unwrap();
     let mut script = Script::open(Mode::Ask, Vec::new());
@@ -545,7 +544,7 @@ fn compaction() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.prompt(tui(), "prompt-1", TaskChoice::New, "Call it Loggia.");
     script.say("message-1", &["It is called Loggia."]);
-    // Both wait: the first becomes part of the summary, the second does not.
+    // Both are queued: the first becomes part of the summary, the second does not.
     script.prompt(ide(), "prompt-2", TaskChoice::New, "And the crate?");
     script.prompt(ide(), "prompt-3", TaskChoice::New, "/compact");
     script.prompt(ide(), "prompt-4", TaskChoice::New, "What is it called?");
@@ -568,12 +567,12 @@ fn compaction() -> Script {
     script
 }
 
-/// A turn that would be too much for its model begins with a summary of what was before it.
+/// A turn whose context would exceed the model's window begins with a summary of the earlier turns.
 fn compacted() -> Script {
     let mut script = Script::open(Mode::Ask, Vec::new());
     script.prompt(tui(), "prompt-1", TaskChoice::New, "Call it Loggia.");
     script.say("message-1", &["It is called Loggia."]);
-    // It waits, and is no part of the summary that its own turn begins with.
+    // It is queued and is not part of the summary at the start of its own turn.
     script.prompt(ide(), "prompt-2", TaskChoice::New, "What is it called?");
     script.finish();
     script.usage(1_204, 88);
@@ -638,7 +637,7 @@ fn check(name: &str, script: &Script) {
     assert_eq!(kept, lines, "{name}.jsonl: UPDATE_GOLDEN=1 if meant");
 }
 
-/// Each with its name and text; while other tests are writing them, as they will be.
+/// Each log with its name and text. With `UPDATE_GOLDEN`, as the scenarios write them.
 fn golden_logs() -> Vec<(String, String)> {
     if updates() {
         return ALL.iter().map(|(name, make)| ((*name).to_owned(), make().to_jsonl())).collect();

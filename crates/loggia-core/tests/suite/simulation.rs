@@ -1,8 +1,8 @@
-//! The core with a world around it that fails: clients that race, repeat and disconnect, a store
-//! that fails, loses its lease or its last second, processes that die between any two steps, a
-//! clock that jumps. One seed is one run, the same every time.
+//! Simulates the core with faults: clients that race, retry and disconnect, a store that fails or loses
+//! its lease or its newest writes, processes that crash between any two steps, a clock that jumps. One
+//! seed is one run, the same every time.
 //!
-//! `SEED=123` runs that one, and says what happens. `SEEDS=10000000` runs so many.
+//! `SEED=123` runs one seed and prints a trace. `SEEDS=10000000` runs that many.
 
 mod agent;
 mod client;
@@ -17,12 +17,12 @@ use std::time::Instant;
 
 use world::World;
 
-/// Seeds that once failed.
+/// Seeds that failed in the past.
 const REMEMBERED: &str = include_str!("../seeds.txt");
 
 macro_rules! figures {
     ($($name:ident),* $(,)?) => {
-        /// How often the things happened that make a run worth running.
+        /// How often each interesting situation occurred.
         #[derive(Debug, Default, Clone)]
         pub struct Figures { $(pub $name: usize),* }
 
@@ -57,7 +57,7 @@ fn run(seed: u64, trace: bool) -> Result<Figures, String> {
     })
 }
 
-/// All seeds, on all cores; the lowest that fails is the one to look at.
+/// Runs all seeds on all cores and reports the lowest one that fails.
 fn run_all(seeds: &[u64]) -> Figures {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicU64::new(0);

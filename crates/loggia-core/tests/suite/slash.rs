@@ -1,4 +1,4 @@
-//! What is a command, what is a message, and what a mistake is told.
+//! Parsing of slash commands: commands, messages and errors.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,7 @@ fn a_line_is_a_command_or_a_message() {
 }
 
 #[test]
-fn a_mistake_names_what_there_is() {
+fn an_error_lists_the_valid_forms() {
     let cases = [
         (
             "/foo",
@@ -67,9 +67,9 @@ fn a_mistake_names_what_there_is() {
         ("/memory add", "an argument is missing: `/memory add TEXT`"),
         ("/memory add   ", "an argument is missing: `/memory add TEXT`"),
         ("/approvals revoke", "an argument is missing: `/approvals revoke RULE`"),
-        ("/approvals revoke a b", "`b` is too much: `/approvals revoke RULE`"),
-        ("/about me", "`me` is too much: `/about`"),
-        ("/help about me", "`me` is too much: `/help [COMMAND]`"),
+        ("/approvals revoke a b", "unexpected argument `b`: `/approvals revoke RULE`"),
+        ("/about me", "unexpected argument `me`: `/about`"),
+        ("/help about me", "unexpected argument `me`: `/help [COMMAND]`"),
     ];
     for (text, expected) in cases {
         let PromptKind::Mistake(error) = read(text) else { panic!("{text} is no mistake") };
@@ -91,7 +91,7 @@ fn a_command_may_be_given_by_its_path() {
 }
 
 #[test]
-fn only_a_text_in_front_makes_a_command() {
+fn only_a_leading_text_part_is_a_command() {
     let text = |text: &str| Part::Text { text: text.into() };
     let data = || Part::Data { data: json!({}) };
     let read = |parts| slash::read_content(&Content { parts, ..Content::default() });
@@ -113,9 +113,9 @@ fn a_line_is_completed_with_descriptions() {
     assert!(names("/").len() > COMMANDS.len());
 }
 
-/// Names are unique, words are there, and whatever is offered is understood.
+/// Names are unique, descriptions are present, and every offered command parses.
 #[test]
-fn the_table_is_in_order() {
+fn the_table_is_consistent() {
     let mut seen = HashSet::new();
     for (name, command) in slash::complete("/") {
         assert!(seen.insert(name.clone()), "{name} is there twice");
@@ -151,7 +151,7 @@ fn custom() -> CustomCommands {
 }
 
 #[test]
-fn commands_from_files_are_among_them() {
+fn commands_from_files_are_parsed_too() {
     let run = |name: &str, arguments: &str| {
         let (name, arguments) = (name.to_owned(), arguments.to_owned());
         PromptKind::Command(Slash::Custom { name, arguments })
@@ -193,7 +193,7 @@ fn commands_from_files_are_among_them() {
 }
 
 #[test]
-fn names_that_a_file_may_give() {
+fn valid_names_of_commands_from_files() {
     for name in ["a", "git:commit", "speckit.plan", "2-do", "A_b"] {
         assert!(is_custom_name(name) && !is_taken(name), "{name}");
     }
@@ -206,9 +206,9 @@ fn names_that_a_file_may_give() {
 }
 
 proptest! {
-    /// Total, and what was understood is understood again from its own words.
+    /// Parsing never fails, and a parsed command parses again from its display form.
     #[test]
-    fn reading_never_fails_and_writing_reads_back(
+    fn parsing_never_fails_and_the_display_form_parses_back(
         text in prop_oneof![
             any::<String>(),
             "/(help|memory|approvals|compact|about|clear|foo)[ \n]{0,2}(add|list|revoke|show|memory)?[ \n]{0,2}.{0,12}",

@@ -1,4 +1,4 @@
-//! Questions that nobody answers: what the policy may say in place of a person, and what not.
+//! Questions that time out: the answers of the policy.
 
 use loggia_core::{
     Access, ApprovalId, CallOutcome, ChoiceId, Command, Content, Details, Event, Mode, OnTimeout,
@@ -14,8 +14,7 @@ use super::laws::config;
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever happened: no call runs and no rule is added because nobody answered, and only a
-    /// question that was open is answered, once.
+    /// A timeout never starts a call and never adds a rule. It answers only open questions, each once.
     #[test]
     fn a_time_out_allows_nothing(world in histories()) {
         for taken in &world.steps {
@@ -42,7 +41,7 @@ proptest! {
     }
 }
 
-/// A session in which two calls ask and a prompt waits.
+/// A session with two open questions and a queued prompt.
 fn asking(timeout: Option<Timeout>) -> (World, Vec<ApprovalId>) {
     let mut world = World::default();
     let settings = Settings { timeout, ..settings(Mode::Ask, Vec::new()) };
@@ -89,14 +88,14 @@ fn expire(world: &mut World, approval: &ApprovalId) -> Vec<String> {
 }
 
 #[test]
-fn what_follows_when_the_time_is_up() {
+fn each_policy_answers_a_timeout_its_way() {
     let timeout = |then| Some(Timeout { after: Seconds(90), then });
-    let denied: &[&str] = &["call-a: cancel", "call-a was not made: nobody answered within 90s"];
+    let denied: &[&str] = &["call-a: cancel", "call-a was not made: no answer within 90s"];
     let cancelled: &[&str] = &[
-        "The turn was cancelled: nobody answered within 90s.",
-        "call-b was not made: nobody answered within 90s",
+        "The turn was cancelled: no answer within 90s.",
+        "call-b was not made: no answer within 90s",
         "call-a: cancel",
-        "call-a was not made: nobody answered within 90s",
+        "call-a was not made: no answer within 90s",
         "cancelled",
         "two begins",
     ];
@@ -118,7 +117,7 @@ fn what_follows_when_the_time_is_up() {
 }
 
 #[test]
-fn a_person_who_was_first_has_won_and_one_who_comes_later_is_told() {
+fn an_earlier_answer_wins_and_a_later_one_is_refused() {
     let (mut world, asked) = asking(Some(Timeout { after: Seconds(60), then: OnTimeout::Deny }));
     let answer = |approval: &ApprovalId| Command::Answer {
         to: Question::Approval(approval.clone()),
@@ -136,7 +135,7 @@ fn a_person_who_was_first_has_won_and_one_who_comes_later_is_told() {
 }
 
 #[test]
-fn lengths_of_time_as_people_write_them() {
+fn durations_are_parsed_and_shown() {
     let cases = [
         ("1s", Some(1), "1s"),
         ("90s", Some(90), "90s"),

@@ -1,4 +1,4 @@
-//! Where things stand in the transcript.
+//! The order of cells in the transcript.
 
 use loggia_core::{
     CellBody, Content, Envelope, Event, Millis, Origin, Seq, Transcript, TurnOutcome,
@@ -41,9 +41,9 @@ fn words<'a>(cells: impl IntoIterator<Item = &'a loggia_core::Cell>) -> Vec<Stri
     cells.into_iter().map(word).collect()
 }
 
-/// A prompt that waited stands above its own turn, not in the middle of the one before.
+/// The cell of a queued prompt comes before its own turn, not in the middle of the one before.
 #[test]
-fn a_prompt_stands_where_its_turn_began() {
+fn a_prompt_is_shown_where_its_turn_began() {
     let events = [
         prompt("one"),
         started("one"),
@@ -69,7 +69,7 @@ fn a_prompt_stands_where_its_turn_began() {
         assert_eq!(words(transcript.cells()), cells, "after {count} events");
         assert_eq!(words(transcript.waiting()), waiting, "after {count} events");
     }
-    // It is still the same cell: the fact that made it, and when it was said.
+    // The cell keeps its id and time.
     let transcript = fold(events);
     let two = transcript.cells().iter().find(|cell| cell.id == Seq(4)).unwrap();
     assert_eq!(two.at, Millis(4));

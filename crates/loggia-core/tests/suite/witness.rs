@@ -1,7 +1,7 @@
-//! Somebody who reads a log and knows the laws, but nothing of how the core keeps its state.
+//! Checks the laws on a log, independently of the core's own state.
 //!
-//! Fed one envelope at a time, so that the laws can be checked after every append. A broken law is
-//! a sentence that begins with its name.
+//! It reads one envelope at a time, so that the laws are checked after every append. The message about
+//! a broken law begins with its name.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -12,7 +12,7 @@ use loggia_core::{
 
 pub type Lawful = Result<(), String>;
 
-/// Stops with a sentence unless the law holds.
+/// Returns with a message unless the law holds.
 macro_rules! law {
     ($holds:expr, $($why:tt)+) => {
         if !$holds {
@@ -29,21 +29,21 @@ pub struct Witness {
     pub turn: Option<OpenTurn>,
     pub calls: HashMap<CallId, Call>,
     pub approvals: HashMap<ApprovalId, Approval>,
-    /// By task, its prompts in the order they were accepted.
+    /// The prompts of each task, in the order of acceptance.
     pub tasks: BTreeMap<TaskId, Vec<PromptId>>,
     pub settings: Option<Settings>,
     pub name: Option<String>,
     pub closed: bool,
-    /// Where the prompt of each turn since the last compaction stands, and where the turn began.
+    /// For each turn since the last compaction: the position of its prompt and of its start.
     pub read_turns: Vec<(Seq, Seq)>,
-    /// What people typed to be run as it stands and has not run, by prompt.
+    /// Typed shell lines that have not run, by prompt.
     lines: HashMap<PromptId, String>,
     workspace: String,
     queue: VecDeque<PromptId>,
     turns: HashSet<TurnId>,
-    /// Tasks that were kept ready and are not wanted any more.
+    /// Opened tasks that were closed.
     given_up: HashSet<TaskId>,
-    /// Tasks with a turn since they last had nothing to do.
+    /// Tasks with a turn since they were last idle.
     at_work: HashSet<TaskId>,
     settled: u64,
 }
@@ -68,7 +68,7 @@ pub struct Prompt {
 pub enum Fate {
     Waiting,
     Running,
-    /// How, and as the how-manyth prompt of the session.
+    /// With this state, as the n-th prompt of the session to end.
     Over(TaskState, u64),
 }
 
@@ -76,7 +76,7 @@ pub enum Fate {
 pub struct Call {
     pub tool: String,
     pub access: Access,
-    /// With the edit of whoever approved it.
+    /// With the edit of the approval.
     pub details: Details,
     pub approval: Option<ApprovalId>,
     pub started: Option<Seq>,
@@ -205,7 +205,7 @@ impl Witness {
         Ok(())
     }
 
-    /// The state of a task, said as naively as possible.
+    /// The state of a task, computed in the simplest way.
     pub fn task_state(&self, task: &TaskId) -> Option<TaskState> {
         let fates: Vec<&Fate> =
             self.tasks.get(task)?.iter().map(|prompt| &self.prompts[prompt].fate).collect();
@@ -361,7 +361,7 @@ impl Witness {
         Ok(())
     }
 
-    /// P6: what starts on a person's own line is that line, in the workspace, once.
+    /// P6: a typed line starts exactly that line, in the workspace, once.
     fn start_typed(&mut self, call: &CallId, prompt: &PromptId) -> Lawful {
         let running = self.turn.as_ref().map(|turn| &turn.prompt);
         law!(running == Some(prompt), "P6: {call} starts by {prompt}, which does not run");

@@ -61,9 +61,9 @@ async fn refused_when_its_time_is_up_and_the_agent_goes_on() {
     let waited = began.elapsed();
     assert!((SECOND..=5 * SECOND + Duration::from_millis(1)).contains(&waited), "{waited:?}");
     assert_eq!(answered.origin, Origin::timeout());
-    let refused = TurnOutcome::refused("make was refused: nobody answered within 5s");
+    let refused = TurnOutcome::refused("make was refused: no answer within 5s");
     assert_eq!(reader.until_over().await, refused);
-    assert_eq!(reasons(&reader), ["nobody answered within 5s"]);
+    assert_eq!(reasons(&reader), ["no answer within 5s"]);
     assert!(agent.journal().has("refused make"), "\n{}", agent.journal());
     let late = client::answer(&handle, &approval, "proceed_once").await;
     let Err(SubmitError::Refused(Refusal::AlreadyAnswered { by, .. })) = late else {
@@ -79,7 +79,7 @@ async fn the_turn_is_cancelled_and_the_next_prompt_has_its_turn() {
     let (mut reader, _) = asked(&handle).await;
     client::prompt(&handle, "next").await.unwrap();
     assert_eq!(reader.until_over().await, TurnOutcome::Cancelled);
-    assert_eq!(reasons(&reader), ["nobody answered within 5s"]);
+    assert_eq!(reasons(&reader), ["no answer within 5s"]);
     reader.until_asked().await;
 }
 
@@ -157,9 +157,9 @@ async fn what_expired_while_nobody_ran_is_answered_at_the_start() {
     let (hub, handle) = reopened(directory.path(), within(600, OnTimeout::Deny)).await;
     let mut reader = Reader::new(&handle);
     assert_eq!(until_answered(&mut reader).await.origin, Origin::timeout());
-    let refused = TurnOutcome::refused("make was refused: nobody answered within 10m");
+    let refused = TurnOutcome::refused("make was refused: no answer within 10m");
     assert_eq!(reader.until_over().await, refused);
-    assert_eq!(reasons(&reader), ["nobody answered within 10m"]);
+    assert_eq!(reasons(&reader), ["no answer within 10m"]);
     hub.stop().await;
     let kept = client::log(&*client::sqlite(directory.path()), &"left".into()).await;
     assert_eq!(kept, reader.seen(), "and stays answered");

@@ -222,7 +222,12 @@ impl Reading<'_> {
             let text = match value.get_ref() {
                 DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
                 DeValue::Float(number) => number.as_str(),
-                _ => return Err(at(line, "write what a million tokens cost, such as 3.00".into())),
+                _ => {
+                    return Err(at(
+                        line,
+                        "write the price of a million tokens, such as 3.00".into(),
+                    ));
+                }
             };
             *place = Some(Rate::parse(text).map_err(|why| at(line, why.to_owned()))?);
         }

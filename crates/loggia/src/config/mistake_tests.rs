@@ -39,27 +39,27 @@ fn mistakes_name_their_place_and_a_next_step() {
         (
             "[prices.m]\ninput = '3'\noutput = 1",
             2,
-            "prices.\"m\": write what a million tokens cost, such as 3.00",
+            "prices.\"m\": write the price of a million tokens, such as 3.00",
         ),
         (
             "[prices.m]\ninput = -3.0\noutput = 1",
             2,
-            "prices.\"m\": write what a million tokens cost, such as 3.00",
+            "prices.\"m\": write the price of a million tokens, such as 3.00",
         ),
         (
             "[prices.m]\ninput = 1e3\noutput = 1",
             2,
-            "prices.\"m\": write what a million tokens cost, such as 3.00",
+            "prices.\"m\": write the price of a million tokens, such as 3.00",
         ),
         (
             "[prices.m]\ninput = 0.0000001\noutput = 1",
             2,
-            "prices.\"m\": write at most six digits behind the point",
+            "prices.\"m\": write at most six decimal places",
         ),
         (
             "[prices.m]\ninput = 1\noutput = 9999999",
             3,
-            "prices.\"m\": it is too much: write less than a million",
+            "prices.\"m\": the price is too high: write less than a million",
         ),
         (
             "[prices.m]\ninput = 1\noutput = 1\nthought = 2",

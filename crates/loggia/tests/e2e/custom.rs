@@ -50,7 +50,7 @@ fn on_the_command_line() {
     let ran = machine.run(&["run", "/greet 'you two' and me"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(ran.out.trim(), "hello you two and me");
-    assert!(ran.err.contains("/greet is, from .loggia/commands/greet.md"), "{}", ran.err);
+    assert!(ran.err.contains("/greet from .loggia/commands/greet.md expands to"), "{}", ran.err);
     let text = machine.run(&["sessions", "show", &machine.sessions()[0]]).out;
     assert!(text.contains("/greet 'you two' and me"), "{text}");
     assert!(text.contains("say hello you two and me"), "{text}");
@@ -135,7 +135,7 @@ async fn on_the_wire() {
         .await;
     let said: Vec<String> = frames.iter().map(|frame| frame.response.to_string()).collect();
     let said = said.join("\n");
-    assert!(said.contains("/look:at is, from .gemini/commands/look/at.toml"), "{said}");
+    assert!(said.contains("/look:at from .gemini/commands/look/at.toml expands to"), "{said}");
     assert!(said.contains("now forty-two"), "{said}");
 }
 

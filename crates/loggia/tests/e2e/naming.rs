@@ -28,7 +28,7 @@ fn on_the_screen_and_found_by_it() {
     screen.types("say one\r").sees("\n\none").types("/name\r").sees("is called the parser.");
     screen.types("/name Lexer 2\r").sees("loggia --session 'Lexer 2' goes on in it.");
     screen.sees("offline · Lexer 2 ·").types("/name a\u{202e}b\r");
-    screen.sees("a session's name is one line of letters that can be seen");
+    screen.sees("a session name is one line of visible characters");
     screen.types("/quit\r").sees("code 0").is_restored();
     let session = machine.sessions().remove(0);
     let wanted = [(Surface::Tui, "the parser".to_owned()), (Surface::Agent, "Lexer 2".to_owned())];
@@ -74,8 +74,8 @@ fn on_the_command_line() {
     assert_eq!((found.code, found.out.as_str()), (0, "me\n"), "{}", found.err);
 
     for (name, wanted) in [
-        ("", "at least one letter"),
-        (&"x".repeat(81), "at most 80 letters"),
+        ("", "at least one character"),
+        (&"x".repeat(81), "at most 80 characters"),
         ("a\u{1b}[2Jb", "`\\u{1b}` is not"),
         ("a\nb", "`\\u{a}` is not"),
     ] {

@@ -189,7 +189,7 @@ async fn the_tree_and_the_four_statuses() {
         (&["foo"][..], "", "there is no command `/foo`; there are /help"),
         (&["memory", "forget"], "", "it has show, list, add"),
         (&["memory", "add"], " ", "an argument is missing: `/memory add TEXT`"),
-        (&["stats"], "now", "`now` is too much: `/stats`"),
+        (&["stats"], "now", "unexpected argument `now`: `/stats`"),
     ] {
         let refused = served.call("command/execute", execution(path, args)).await["result"].clone();
         assert_eq!(refused["status"], "FAILED_TO_START", "{refused}");

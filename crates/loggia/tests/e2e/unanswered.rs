@@ -29,7 +29,7 @@ fn on_the_screen() {
     machine.configure("[approvals]\ntimeout = \"1s\"\n");
     let mut screen = Screen::open(&machine, &[]);
     screen.sees("what shall I do?").types(&format!("{WISH}\r"));
-    screen.sees("refused by the time-out").sees("nobody answered within 1s");
+    screen.sees("refused by the time-out").sees("no answer within 1s");
     screen.sees("what shall I do?").types("hello\r").sees("hello");
     assert_eq!(machine.read("hello.txt"), None);
     assert_eq!(answers(&machine), by_time_out());

@@ -1,4 +1,4 @@
-//! The moves: what a client or an agent may try, right or wrong.
+//! The moves of clients and agents, valid or not.
 
 use super::*;
 
@@ -29,7 +29,7 @@ pub enum Move {
         task: Pick,
     },
     Answer(AnswerPick),
-    /// The time of a question is up.
+    /// A question times out.
     Expire(QuestionPick),
     Cancel {
         by: u8,
@@ -130,7 +130,7 @@ pub enum ChoicePick {
 #[derive(Debug, Clone, Copy)]
 pub enum EditPick {
     None,
-    /// Of the kind the question is about.
+    /// Of the kind that fits the question.
     Fitting,
     File,
     Command,
@@ -164,7 +164,7 @@ pub enum ReportPick {
     Notice(String),
     Name(&'static str),
     Propose(CallPick, Proposal),
-    /// What an agent does with a person's own line, or with nearly it.
+    /// A call for the typed line of the turn, or for a slightly different one.
     ProposeLine(CallPick, LinePick),
     Invalid(CallPick, Value),
     Output(CallPick, String, u64),

@@ -1,10 +1,10 @@
-//! A session with everything the moves need to remember of it, and how a move becomes a command.
+//! A session with the ids that moves refer to, and the translation of moves into commands.
 
 use loggia_shell::Parser;
 
 use super::*;
 
-/// A session driven like the actor drives it: decide, number, apply. Nothing is coalesced here.
+/// A session driven like in the actor: decide, number, apply. Nothing is coalesced here.
 #[derive(Clone, Default)]
 pub struct World {
     pub session: Session,
@@ -20,7 +20,7 @@ pub struct World {
     clock: i64,
 }
 
-/// What a failing history looks like: each command with the facts it added or why it added none.
+/// Prints a failing history: each command with its events or its refusal.
 impl std::fmt::Debug for World {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for Taken { stamped, outcome } in &self.steps {
@@ -36,18 +36,18 @@ impl std::fmt::Debug for World {
     }
 }
 
-/// One command and what came of it.
+/// One command and its result.
 #[derive(Debug, Clone)]
 pub struct Taken {
     pub stamped: Stamped<Command>,
-    /// The part of the log this command added, or why it added nothing.
+    /// The part of the log that the command added, or its refusal.
     pub outcome: Result<Range<usize>, Refusal>,
 }
 
 impl World {
     pub fn stamp(&mut self, origin: Origin, command: Command) -> Stamped<Command> {
         self.seeds += 1;
-        // People's clocks go back, too.
+        // Clocks can go back.
         self.clock += if self.seeds.is_multiple_of(17) { -3_600_000 } else { 250 };
         let at = Millis(1_767_225_600_000 + self.clock);
         Stamped { command, at, origin, fresh: FreshIds::new(self.seeds, at) }
@@ -318,7 +318,7 @@ impl World {
     }
 }
 
-/// A call that runs this line in the workspace, or nearly that.
+/// A call that runs this line in the workspace, or a slightly different one.
 fn of_line(line: &str, pick: LinePick) -> Proposal {
     let command = match pick {
         LinePick::OtherLine => format!("{line} "),

@@ -1,4 +1,4 @@
-//! A session told as a script: who does what, a moment after the last thing.
+//! A session as a script: each call is one step, a fixed time after the last.
 
 use loggia_core::{
     Access, AgentName, Artifact, CallFailure, CallOutcome, ChoiceId, Command, Content, Details,
@@ -55,7 +55,7 @@ pub fn shell(command: &str) -> Proposal {
     }
 }
 
-/// What the agent makes of a person's own line.
+/// The proposal for a typed shell line.
 pub fn typed(line: &str) -> Proposal {
     Proposal { tool: SHELL_TOOL.into(), ..shell(line) }
 }
@@ -102,7 +102,7 @@ impl Script {
         self.log.iter().map(to_line).collect()
     }
 
-    /// The task of the turn that runs, or ran last.
+    /// The task of the running turn, or of the last one.
     pub fn task(&self) -> &TaskId {
         self.session.current_task().unwrap()
     }
@@ -137,7 +137,7 @@ impl Script {
         self.submit(origin, Command::Configure { settings });
     }
 
-    /// Ten minutes pass, and the policy answers the question about a call.
+    /// Ten minutes pass, and the question about a call times out.
     pub fn expire(&mut self, call: &str) {
         self.now += 600_000;
         let open = self.session.open_call(&call.into()).unwrap();
@@ -145,7 +145,7 @@ impl Script {
         self.submit(Origin::timeout(), Command::Expire { approval });
     }
 
-    /// The process dies, and the next one opens the log eleven seconds later.
+    /// The process crashes, and another one opens the log eleven seconds later.
     pub fn crash(&mut self) {
         self.now += 11_000;
         self.seeds += 1;
@@ -192,7 +192,7 @@ impl Script {
         self.report(Report::Compact { summary: summary.to_owned(), automatic: false });
     }
 
-    /// The same, by itself, as a turn begins.
+    /// An automatic compaction as a turn begins.
     pub fn compact_earlier(&mut self, summary: &str) {
         self.report(Report::Compact { summary: summary.to_owned(), automatic: true });
         let text = format!(

@@ -1,4 +1,4 @@
-//! An agent on one turn: says things, proposes calls, runs those it has a permit for, ends.
+//! The agent of one turn: sends text, proposes calls, runs permitted calls, ends the turn.
 
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
@@ -13,7 +13,7 @@ use super::rng::Rng;
 pub struct Agent {
     pub turn: TurnId,
     pub calls: Vec<(CallId, Phase)>,
-    /// Replies of the model still to come, and pieces left of the current one.
+    /// Remaining replies of the model, and remaining pieces of the current one.
     replies: usize,
     pieces: usize,
     message: usize,
@@ -22,25 +22,25 @@ pub struct Agent {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Phase {
-    /// For a rule or a person.
+    /// Waits for a rule or a person.
     Waiting,
-    /// A permit for exactly this.
+    /// Has a permit for exactly these details.
     Permitted(Details),
-    /// With so many pieces of output still to come.
+    /// Runs, with this many pieces of output left.
     Running(usize),
     Over,
 }
 
-/// What an agent does between two awaits.
+/// One action of an agent between two awaits.
 pub enum Doing {
     Report(Report),
-    /// The tool is started: from here on the outside world may have changed.
+    /// The tool is started: it may have changed the outside world.
     Run(CallId, Details),
     Wait,
 }
 
 impl Agent {
-    /// On a new turn, or again on one that a crash left waiting for answers.
+    /// For a new turn, or for one that still waits for answers after a crash.
     pub fn on(turn: TurnId, pending: Vec<CallId>, rng: &mut Rng) -> Self {
         Self {
             turn,
@@ -108,8 +108,8 @@ impl Agent {
         ]
     }
 
-    /// What no agent should do: name a call that is none of its, propose one twice, end one that
-    /// still waits for its permit.
+    /// An invalid action: name an unknown call, propose one twice, end one that still waits for its
+    /// permit.
     pub fn misbehave(&self, rng: &mut Rng) -> Doing {
         let own = rng.maybe_pick(&self.calls).map(|(call, _)| call.clone());
         let own = own.unwrap_or("call-of-nobody".into());
@@ -213,7 +213,7 @@ fn proposal(message: MessageId, rng: &mut Rng) -> Proposal {
     Proposal { message, tool, title: "a call".into(), access, input: json!({ "a": 1 }), details }
 }
 
-/// Rules that meet what agents here propose.
+/// Rules that match proposals of these agents.
 pub fn rule(rng: &mut Rng) -> Rule {
     let matcher = match rng.below(3) {
         0 => Matcher::Edits,

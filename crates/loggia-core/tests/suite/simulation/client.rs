@@ -1,7 +1,7 @@
-//! One client: reads the log through whichever node it is connected to, and wants things.
+//! One client: reads the log through the node that it is connected to, and sends commands.
 //!
-//! It knows only what it has read, so it answers questions that others have answered already, and
-//! it repeats what it was never told the outcome of.
+//! It acts on what it has read so far, so it answers questions that are already answered, and it retries
+//! commands whose outcome it does not know.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::rng::Rng;
 
 pub struct Client {
     pub origin: Origin,
-    /// Lives in the process it talks to, as a terminal does, and dies with its machine.
+    /// Runs in the same process as its node, like a terminal, and crashes with it.
     pub embedded: bool,
     /// The epoch of the node it is connected to.
     pub node: Option<u64>,
@@ -41,7 +41,7 @@ enum About {
     Other,
 }
 
-/// Something a client wants, until it is told what became of it.
+/// A command of a client, until its outcome is known.
 #[derive(Debug)]
 pub struct Request {
     pub client: usize,
@@ -51,9 +51,9 @@ pub struct Request {
 
 #[derive(Debug, PartialEq)]
 pub enum State {
-    /// For the reply of the node with this epoch.
+    /// Waits for the reply of the node with this epoch.
     Waiting(u64),
-    /// The connection broke, or the node said that it could not store it: nobody knows.
+    /// The connection broke, or the node could not store the events: the outcome is unknown.
     Unknown,
     Done,
     Refused(Refusal),
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// The machine it ran on went dark.
+    /// The machine that it ran on lost power.
     pub fn forget(&mut self) {
         self.node = None;
         self.seen.clear();
@@ -88,7 +88,7 @@ impl Client {
         match &envelope.event {
             Event::PromptAccepted { task, .. } => self.tasks.push(task.clone()),
             Event::ApprovalAsked { approval, call, choices, .. } => {
-                // The proposal comes right before the question about it.
+                // The proposal comes directly before its question.
                 let about = match self.seen.last().map(|last| &last.event) {
                     Some(Event::CallProposed { details: Details::Edit(_), .. }) => About::File,
                     Some(Event::CallProposed { details: Details::Execute { .. }, .. }) => {
@@ -111,7 +111,7 @@ impl Client {
         self.seen.push(envelope.clone());
     }
 
-    pub fn wish(&mut self, number: usize, rng: &mut Rng) -> Option<Command> {
+    pub fn next_command(&mut self, number: usize, rng: &mut Rng) -> Option<Command> {
         Some(match rng.below(200) {
             0..100 => return self.answer(rng),
             100..160 => self.prompt(number, rng),
@@ -196,7 +196,7 @@ impl Client {
 pub fn settings(rng: &mut Rng) -> Settings {
     let mode = *rng.pick(&[Mode::Ask, Mode::Ask, Mode::Ask, Mode::Edits, Mode::All, Mode::Plan]);
     let rules = (0..rng.below(2)).map(|_| agent::rule(rng)).collect();
-    // Nobody else's settings look like these, so an acknowledged change can be found again.
+    // These settings are unique, so an acknowledged change can be found in the log.
     let limits = Limits { text_bytes: rng.next() >> 16, ..Limits::default() };
     let unattended = rng.percent(10);
     let timeout = rng.percent(50).then(|| Timeout {

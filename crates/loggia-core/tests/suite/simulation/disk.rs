@@ -1,4 +1,4 @@
-//! The store: one log, one lease, and a cache that a power cut empties.
+//! The store: one log, one lease, and a write cache that a power cut loses.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use loggia_core::{Durability, Envelope, Seq};
 #[derive(Default)]
 pub struct Disk {
     pub log: Vec<Arc<Envelope>>,
-    /// How much of the log a power cut cannot take.
+    /// The length of the log that survives a power cut.
     pub synced: usize,
     /// The lease: only the node that acquired this epoch may append.
     pub epoch: u64,
-    /// Where each append ended: an append is there as a whole or not at all.
+    /// The end of each append: appends are atomic.
     appends: Vec<usize>,
 }
 
@@ -35,14 +35,14 @@ impl Disk {
         }
         self.log.extend(events.iter().cloned());
         self.appends.push(self.log.len());
-        // One decision in it, and the append waits for the disk, and with it all before it.
+        // An append with a decision is synced, and everything before it, too.
         if events.iter().any(|it| it.event.durability() == Durability::Decision) {
             self.synced = self.log.len();
         }
         Ok(())
     }
 
-    /// Appends after the last sync that a power cut could take.
+    /// Appends after the last sync, which a power cut could lose.
     pub fn unsynced(&self) -> Vec<usize> {
         self.appends.iter().copied().filter(|end| *end >= self.synced).collect()
     }

@@ -1,6 +1,7 @@
-//! One process that holds, or held, the session: the writer, its two inboxes, its agent.
+//! One process that has, or had, the session: the writer, its two inboxes, its agent.
 //!
-//! The same order as the actor's, in pieces, so that the world can stop it between any two.
+//! The steps have the same order as in the actor. They are separate, so that a crash can happen between
+//! any two.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,19 +17,19 @@ use super::rng::Rng;
 
 pub const CONTROL_INBOX: usize = 8;
 pub const REPORT_INBOX: usize = 12;
-/// Small, so that pieces also stay apart.
+/// Small, so that some pieces are not joined.
 const PIECE: usize = 48;
 /// Newest events served from memory.
 const TAIL: usize = 8;
 
 pub struct Node {
     pub session: Session,
-    /// What readers of this node may see.
+    /// The events that readers of this node can see.
     pub head: usize,
     pub control: VecDeque<usize>,
     pub reports: VecDeque<(TurnId, Report)>,
     pub agent: Option<Agent>,
-    /// Told to stop, not yet gone: what they still report is stale.
+    /// Agents that were told to stop and have not ended: their reports are stale.
     pub leaving: Vec<TurnId>,
     tail: VecDeque<Arc<Envelope>>,
     seeds: u64,
@@ -44,7 +45,7 @@ pub struct Step {
 
 pub struct Reply {
     pub request: usize,
-    /// The first fact this command added, if it added any.
+    /// The first event that this command added, if any.
     pub result: Result<Option<Seq>, Refusal>,
 }
 
@@ -116,7 +117,7 @@ impl Node {
         self.head += events.len();
     }
 
-    /// What follows `after`, from memory where it reaches back far enough, else from the disk.
+    /// The events after `after`, from memory if it still has them, otherwise from the disk.
     pub fn read(&self, after: usize, limit: usize, log: &[Arc<Envelope>]) -> Vec<Arc<Envelope>> {
         let limit = limit.min(self.head.saturating_sub(after));
         let first = self.tail.front().map_or(usize::MAX, |first| first.seq.0 as usize);

@@ -1,4 +1,4 @@
-//! All chance of one run, from one number (splitmix64).
+//! The random numbers of one run, from one seed (splitmix64).
 
 pub struct Rng(u64);
 
@@ -15,7 +15,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// From 0 up to and without `end`.
+    /// From 0 to `end`, exclusive.
     pub fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }

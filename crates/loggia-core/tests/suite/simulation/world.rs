@@ -1,4 +1,4 @@
-//! Everything around the core, driven by one seed. What must be true of it is in [`checks`].
+//! The simulated world around the core, driven by one seed. [`checks`] has the assertions.
 
 mod checks;
 
@@ -23,17 +23,17 @@ pub struct World {
     rng: Rng,
     now: i64,
     disk: Disk,
-    /// By epoch. The newest may append; older ones do not know yet that they may not.
+    /// By epoch. The newest may append; older ones may not know yet that they lost the lease.
     nodes: BTreeMap<u64, Node>,
     clients: Vec<Client>,
     requests: Vec<Request>,
-    /// What happened outside: every tool that was started.
+    /// Every tool that was started.
     ledger: HashMap<CallId, Details>,
-    /// Acknowledged facts, and where they were.
+    /// Acknowledged events and their positions.
     acknowledged: Vec<Arc<Envelope>>,
-    /// Reads what is durable, knows the laws.
+    /// Checks the laws on the durable log.
     witness: Witness,
-    /// Folds what is durable.
+    /// The fold of the durable log.
     replayed: Session,
     names: u64,
     calm: bool,
@@ -41,7 +41,7 @@ pub struct World {
     pub figures: Figures,
 }
 
-/// Where a step of the writer can be cut.
+/// Where a step of the writer can be interrupted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     DiesBeforeAppend,
@@ -54,7 +54,7 @@ enum Fault {
     DiesAmongEffects(usize),
 }
 
-/// Whether the node is still there after its step.
+/// Whether the node still exists after its step.
 type Survived = Result<bool, String>;
 
 impl World {
@@ -111,7 +111,7 @@ impl World {
 
     // -------------------------------------------------------------------------------- the writer
 
-    /// A node takes the session over: after a crash, or from one that is alive and slow.
+    /// A node takes over the session: after a crash, or from one that is alive but slow.
     fn open(&mut self) -> Lawful {
         let epoch = self.disk.acquire();
         let session = fold(&self.reread());
@@ -147,7 +147,7 @@ impl World {
         Ok(())
     }
 
-    /// The log as another process finds it; now and then really through its form on disk.
+    /// The log as another process reads it; sometimes through its JSON.
     fn reread(&mut self) -> Vec<Envelope> {
         let through_json = self.rng.percent(10);
         let envelope = |it: &Arc<Envelope>| if through_json { stored(it) } else { (**it).clone() };
@@ -193,14 +193,14 @@ impl World {
         self.commit(epoch, step).map(drop)
     }
 
-    /// Durable, then visible, then told, then acted on; cut anywhere.
+    /// Durable, then visible, then acknowledged, then acted on; a fault can interrupt it anywhere.
     fn commit(&mut self, epoch: u64, step: Step) -> Survived {
         let fault = self.fault();
         let events: Vec<Arc<Envelope>> = step.events.into_iter().map(Arc::new).collect();
         if let Some(first) = events.first() {
             match fault {
                 Some(Fault::DiesBeforeAppend) => return self.cut(epoch, fault),
-                // A recovery that loses its lease would only be the same thing once more.
+                // A recovery without the lease would only repeat the same situation.
                 Some(Fault::LosesLease) if first.origin != Origin::system() => self.open()?,
                 Some(Fault::AppendFails) => return self.stop(epoch, &step.replies, fault),
                 _ => {}
@@ -266,13 +266,13 @@ impl World {
         ]))
     }
 
-    /// The process is gone in the middle of a step.
+    /// The process crashes in the middle of a step.
     fn cut(&mut self, epoch: u64, fault: Option<Fault>) -> Survived {
         self.figures.cut_steps += 1;
         self.kill(epoch, &format!("{fault:?}")).map(|()| false)
     }
 
-    /// Fail-stop: the callers are told that nobody knows, then the process lets go.
+    /// Fail-stop: the callers learn that the outcome is unknown, then the process releases the session.
     fn stop(&mut self, epoch: u64, replies: &[Reply], fault: Option<Fault>) -> Survived {
         self.figures.failed_appends += 1;
         for reply in replies {
@@ -286,7 +286,7 @@ impl World {
 
     // ----------------------------------------------------------------------------------- replies
 
-    /// A caller is told. From now on that must stay true.
+    /// A caller gets its reply. The reply must stay true from now on.
     fn told(&mut self, epoch: u64, reply: Reply) -> Lawful {
         let request = &self.requests[reply.request];
         let origin = &self.clients[request.client].origin;
@@ -379,7 +379,7 @@ impl World {
             match doing {
                 Doing::Report(report) => node.reports.push_back((turn.clone(), report)),
                 Doing::Run(call, details) => {
-                    // Whoever starts a program looks at the lease once more.
+                    // The lease is checked once more before a program starts.
                     if epoch != self.disk.epoch {
                         self.figures.void_permits += 1;
                         return Ok(());
@@ -392,7 +392,7 @@ impl World {
         Ok(())
     }
 
-    /// The outside world changes, and cannot be asked to forget it.
+    /// The outside world changes irreversibly.
     fn execute(&mut self, call: CallId, details: Details) -> Lawful {
         self.say(|| format!("{call} runs"));
         let known = self.witness.calls.get(&call);
@@ -430,7 +430,7 @@ impl World {
                 }
                 Ok(())
             }
-            // The same once more although it was answered: a proxy that repeats, a double click.
+            // A duplicate of an acknowledged command, such as from a proxy or a double click.
             65..68 => {
                 let own = (0..self.requests.len()).filter(|it| self.requests[*it].client == number);
                 let own: Vec<usize> = own.collect();
@@ -440,7 +440,7 @@ impl World {
                 Ok(())
             }
             _ => {
-                if let Some(command) = self.clients[number].wish(number, &mut self.rng) {
+                if let Some(command) = self.clients[number].next_command(number, &mut self.rng) {
                     let state = State::Unknown;
                     self.requests.push(Request { client: number, command, state });
                     self.send(self.requests.len() - 1, epoch);
@@ -464,7 +464,7 @@ impl World {
         epoch
     }
 
-    /// Its cursor is all it keeps; whatever it had asked for, it will not hear of.
+    /// It keeps its cursor only; it gets no replies to its open requests.
     fn disconnect(&mut self, number: usize) {
         self.clients[number].node = None;
         for request in self.requests.iter_mut().filter(|request| request.client == number) {
@@ -495,7 +495,7 @@ impl World {
         (0..self.requests.len()).filter(|index| wanted(&self.requests[*index])).collect()
     }
 
-    /// Full: the caller is told busy, and may come again.
+    /// If the inbox is full, the caller is told so and may retry.
     fn send(&mut self, request: usize, epoch: u64) {
         let Some(node) = self.nodes.get_mut(&epoch) else { return };
         if node.control.len() >= CONTROL_INBOX {
@@ -522,7 +522,7 @@ impl World {
         Ok(())
     }
 
-    /// Every process dies, and whatever was not synced may be gone: from the end, append by append.
+    /// Every process crashes, and unsynced appends may be lost, the newest first.
     fn power_cut(&mut self) -> Lawful {
         let epochs: Vec<u64> = self.nodes.keys().copied().collect();
         for epoch in epochs {
@@ -544,8 +544,8 @@ impl World {
             if client.embedded {
                 client.forget();
             } else if client.seen.len() > end {
-                // A remote reader saw what is gone, and the numbers will be given again. It has to
-                // be told; see the report on epochs in cursors. Here it is, and drops the end.
+                // A remote reader saw events that are lost, and their numbers will be used again. It has
+                // to be told, and it drops these events.
                 client.seen.truncate(end);
                 self.figures.cut_readers += 1;
             }
@@ -555,7 +555,7 @@ impl World {
         self.check_acknowledged()
     }
 
-    /// Wall clocks are set, and set back.
+    /// The wall clock is set forward or back.
     fn jump(&mut self) {
         self.figures.clock_jumps += 1;
         self.now = match self.rng.below(6) {

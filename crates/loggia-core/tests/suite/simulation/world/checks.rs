@@ -1,9 +1,9 @@
-//! What must be true after every step, and when everything has come to rest.
+//! The assertions after every step, and those after the last one.
 
 use super::*;
 
 impl World {
-    /// After every step. What the laws say of the log, the witness checked as it was appended.
+    /// After every step. The witness has checked the laws on each append already.
     pub(super) fn check(&self) -> Lawful {
         law!(self.witness.head.0 == self.disk.log.len() as u64, "P5: the log has a gap");
         for (epoch, node) in &self.nodes {
@@ -28,7 +28,7 @@ impl World {
         Ok(())
     }
 
-    /// No more faults: everybody gets an answer, every question one, every turn its end.
+    /// Without further faults, every request gets a reply, every question an answer, every turn an end.
     pub(super) fn come_to_rest(&mut self) -> Lawful {
         self.calm = true;
         let stale: Vec<u64> =
@@ -65,7 +65,7 @@ impl World {
             let offered = &self.witness.approvals[&approval].choices;
             let words = offered.iter().any(|choice| choice.0 == ChoiceId::ANSWER);
             let (choice, edit) = match (self.rng.below(3), words) {
-                // A policy that denies it by now refuses the yes, so at times it must be a no.
+                // A deny rule may refuse the approval by now, so some answers refuse the call.
                 (0, _) => (ChoiceId::CANCEL, None),
                 (_, true) => (ChoiceId::ANSWER, Some(Edit::Text { text: "yes".into() })),
                 (_, false) => (ChoiceId::PROCEED_ONCE, None),
@@ -115,7 +115,7 @@ impl World {
     }
 }
 
-/// P2: whoever answers a question is told the truth about it.
+/// P2: the reply to an answer is true.
 pub(super) fn informed(
     asked: Option<&Approval>,
     choice: &ChoiceId,
@@ -125,7 +125,7 @@ pub(super) fn informed(
     current: bool,
 ) -> Lawful {
     let answer = asked.and_then(|asked| asked.answer.as_ref());
-    // A refusal changes nothing, whatever edit comes with it.
+    // An edit with a refusal is ignored.
     let edit = edit.filter(|_| choice.proceeds());
     match (told, answer) {
         (Ok(_), Some(won)) => {
@@ -143,11 +143,11 @@ pub(super) fn informed(
         (Err(Refusal::Withdrawn { .. }), answer) => {
             law!(answer.is_none(), "P2: {origin} is told nobody won, and somebody did");
         }
-        // An owner that has lost its lease and does not know it may not know the question yet.
+        // A node that has lost its lease without noticing may not know the question yet.
         (Err(Refusal::UnknownQuestion), _) => {
             law!(asked.is_none() || !current, "P2: {origin} is told there is no such question");
         }
-        // Refused while it was open, as `is_open` saw, or because the session is closed.
+        // Refused while the question was open (`is_open`), or because the session is closed.
         (Err(_), _) => {}
     }
     Ok(())
