@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::approval::{Choice, ChoiceId, Edit, Risk};
 use crate::call::{Access, CallState, Details};
 use crate::content::Content;
-use crate::event::{Authority, CloseReason, Usage};
+use crate::event::{Authority, CloseReason};
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
 use crate::policy::{Policy, Rule};
@@ -68,7 +68,6 @@ pub struct Session {
     pub(crate) name: Option<String>,
     pub(crate) updated: Millis,
     pub(crate) created: Millis,
-    pub(crate) last_task: Option<TaskId>,
     /// Profile of its first message, as in [`Content`].
     pub(crate) profile: Option<String>,
 }
@@ -274,13 +273,6 @@ impl Session {
     }
     pub fn policy(&self) -> &Policy {
         &self.policy
-    }
-    pub fn usage(&self) -> Usage {
-        self.stats.usage
-    }
-    /// The task that is meant if a client names none: that of the current turn, or of the last.
-    pub fn current_task(&self) -> Option<&TaskId> {
-        self.turn.as_ref().map(|turn| &turn.task).or(self.last_task.as_ref())
     }
     pub fn task_of(&self, prompt: &PromptId) -> Option<&TaskId> {
         self.prompts.get(prompt)

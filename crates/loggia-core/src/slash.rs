@@ -318,13 +318,14 @@ fn parse_line(line: &str) -> Result<Slash, SlashError> {
     };
     let usage = || usage(&path.iter().map(|command| command.name).collect::<Vec<_>>());
     let rest = rest.trim_end();
-    let argument = match command.arguments.first() {
-        Some(argument) => argument,
-        None if rest.is_empty() => &NOTHING,
-        None => return Err(SlashError::TooMuch { usage: usage(), given: shown(rest) }),
-    };
-    if argument.required && rest.is_empty() {
-        return Err(SlashError::Missing { usage: usage() });
+    match command.arguments.first() {
+        None if !rest.is_empty() => {
+            return Err(SlashError::TooMuch { usage: usage(), given: shown(rest) });
+        }
+        Some(argument) if argument.required && rest.is_empty() => {
+            return Err(SlashError::Missing { usage: usage() });
+        }
+        Some(_) | None => {}
     }
     let word = || match split(rest) {
         (word, "") => Ok(word.to_owned()),
@@ -347,9 +348,6 @@ fn parse_line(line: &str) -> Result<Slash, SlashError> {
         Action::Name => Slash::Name { name: (!rest.is_empty()).then(|| rest.to_owned()) },
     })
 }
-
-const NOTHING: Argument =
-    Argument { name: "", description: "", kind: ArgumentKind::Text, required: false };
 
 /// The topic of `/help`.
 fn topic(text: &str) -> Result<Vec<&'static str>, SlashError> {

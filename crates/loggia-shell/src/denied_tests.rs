@@ -151,7 +151,7 @@ const DENIED: &[&str] = &[
     "csh -c id",
     "su -c $'$\\'\\\\x74ouch\\' X'",
     "watch $'$\\'\\\\x74ouch\\' X'",
-    // Programs that run what they are given.
+    // Programs that run their arguments.
     "echo X | xargs touch",
     "echo X | xargs $'\\x74ouch'",
     "echo touch | xargs -I% % X",

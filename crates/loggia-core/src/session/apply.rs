@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::call::{CallOutcome, CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
-use crate::id::{ApprovalId, CallId, TaskId};
+use crate::id::{ApprovalId, CallId, PromptId, Seq, TaskId};
 use crate::origin::{Origin, Surface};
 use crate::policy::{Policy, Scope};
 use crate::session::{
@@ -42,10 +42,7 @@ impl Session {
             Event::SessionNamed { name } => self.name = Some(name.clone()),
             Event::SessionClosed { reason } => self.closed = Some(*reason),
             Event::TaskOpened { task, profile } => {
-                self.first_task(profile.as_ref());
-                self.tasks
-                    .entry(task.clone())
-                    .or_insert_with(|| TaskRecord::new(seq, profile.clone()));
+                self.task_record(task, seq, profile.as_ref());
             }
             Event::TaskClosed { task } => self.finish_prompt_of(task, TaskState::Canceled),
             Event::PromptAccepted { prompt, task, content, shell } => {
@@ -53,14 +50,11 @@ impl Session {
                     self.title = title_of(&content.to_text());
                 }
                 self.prompts.insert(prompt.clone(), task.clone());
-                self.first_task(content.profile.as_ref());
-                let known = self
-                    .tasks
-                    .entry(task.clone())
-                    .or_insert_with(|| TaskRecord::new(seq, content.profile.clone()));
+                let running = self.turn.as_ref().is_some_and(|turn| turn.task == *task);
+                let known = self.task_record(task, seq, content.profile.as_ref());
                 known.waiting += 1;
                 // A message after the turn that asked: late answers to its question no longer apply.
-                if self.turn.as_ref().is_none_or(|turn| turn.task != *task) {
+                if !running {
                     known.last_question = None;
                 }
                 self.queue.push_back(Queued {
@@ -75,22 +69,17 @@ impl Session {
                 });
             }
             Event::PromptWithdrawn { prompt } => {
-                let index = self.queue.iter().position(|queued| queued.prompt == *prompt);
-                if let Some(queued) = index.and_then(|index| self.queue.remove(index)) {
+                if let Some(queued) = self.take_queued(prompt) {
                     self.finish_prompt_of(&queued.task, TaskState::Canceled);
                 }
             }
             Event::PromptScreened { prompt, task, content, screening } => {
                 self.prompts.insert(prompt.clone(), task.clone());
-                self.first_task(content.profile.as_ref());
-                self.tasks
-                    .entry(task.clone())
-                    .or_insert_with(|| TaskRecord::new(seq, content.profile.clone()));
+                self.task_record(task, seq, content.profile.as_ref());
                 self.finish_prompt_of(task, TaskState::of_screening(screening));
             }
             Event::TurnStarted { turn, prompt, task } => {
-                let index = self.queue.iter().position(|queued| queued.prompt == *prompt);
-                let queued = index.and_then(|index| self.queue.remove(index));
+                let queued = self.take_queued(prompt);
                 let accepted = queued.as_ref().map_or(envelope.seq, |queued| queued.accepted);
                 let line = queued.as_ref().and_then(Queued::line);
                 let guest = queued.as_ref().and_then(|queued| queued.guest.clone());
@@ -121,7 +110,6 @@ impl Session {
             Event::TurnEnded { outcome, .. } => {
                 if let Some(turn) = self.turn.take() {
                     self.finish_prompt_of(&turn.task, TaskState::of_outcome(outcome));
-                    self.last_task = Some(turn.task);
                 }
             }
             Event::ContextCompacted { upto, summary, .. } => {
@@ -217,11 +205,25 @@ impl Session {
         }
     }
 
-    /// Keeps the profile of the session's first message.
-    fn first_task(&mut self, profile: Option<&String>) {
+    /// The record of a task, which is created if it does not exist. The session has the profile of its
+    /// first task.
+    fn task_record(
+        &mut self,
+        task: &TaskId,
+        since: Seq,
+        profile: Option<&String>,
+    ) -> &mut TaskRecord {
         if self.tasks.is_empty() {
             self.profile = profile.cloned();
         }
+        let new = || TaskRecord::new(since, profile.cloned());
+        self.tasks.entry(task.clone()).or_insert_with(new)
+    }
+
+    /// Removes a prompt from the queue.
+    fn take_queued(&mut self, prompt: &PromptId) -> Option<Queued> {
+        let index = self.queue.iter().position(|queued| queued.prompt == *prompt)?;
+        self.queue.remove(index)
     }
 
     /// Counts a refusal if no person made it: in an unattended session, or by a timeout. A later change

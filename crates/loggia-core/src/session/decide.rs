@@ -247,10 +247,7 @@ impl Session {
             message: message.cloned(),
         }];
         if !choice.proceeds() {
-            events.push(Event::CallEnded {
-                call: call.id.clone(),
-                outcome: CallOutcome::Cancelled { reason: format!("refused by {origin}") },
-            });
+            events.push(cancelled_call(&call.id, &format!("refused by {origin}")));
             return Ok(events);
         }
         let shown = details.as_ref().unwrap_or(&call.details);
@@ -323,15 +320,15 @@ impl Session {
         };
         match timeout.then {
             OnTimeout::Wait => Vec::new(),
-            OnTimeout::Deny => vec![answered, cancelled_call(call, &reason)],
+            OnTimeout::Deny => vec![answered, cancelled_call(&call.id, &reason)],
             OnTimeout::Cancel => {
                 let text = format!("The turn was cancelled: {reason}.");
                 let notice = Event::NoticeRaised { level: Level::Warning, text };
                 // The answer comes last, so that no other question becomes the open one in between.
                 let others = turn.calls.iter().filter(|other| other.id != call.id);
                 let mut events = vec![notice];
-                events.extend(others.map(|other| cancelled_call(other, &reason)));
-                events.extend([answered, cancelled_call(call, &reason)]);
+                events.extend(others.map(|other| cancelled_call(&other.id, &reason)));
+                events.extend([answered, cancelled_call(&call.id, &reason)]);
                 let (turn, outcome) = (turn.id.clone(), TurnOutcome::Cancelled);
                 events.push(Event::TurnEnded { turn, outcome });
                 events.extend(self.start_next(fresh, &[]));
@@ -540,13 +537,8 @@ impl Session {
         };
         events.push(match verdict {
             Verdict::Allow(rule, id) => started(Authority::Rule { rule, id }),
-            Verdict::Deny(reason) => {
-                Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
-            }
-            Verdict::Ask(_) if self.is_unattended() => {
-                let reason = UNATTENDED.to_owned();
-                Event::CallEnded { call: call.clone(), outcome: CallOutcome::Cancelled { reason } }
-            }
+            Verdict::Deny(reason) => cancelled_call(call, &reason),
+            Verdict::Ask(_) if self.is_unattended() => cancelled_call(call, UNATTENDED),
             Verdict::Ask(risk) => Event::ApprovalAsked {
                 approval: fresh.id(APPROVAL).into(),
                 call: call.clone(),
@@ -616,7 +608,7 @@ fn running_call(turn: &OpenTurn, call: &CallId) -> Result<(), Refusal> {
 
 /// Every call ends before its turn does.
 fn end_turn(turn: &OpenTurn, outcome: TurnOutcome, why: &str) -> Vec<Event> {
-    let ended = turn.calls.iter().map(|call| cancelled_call(call, why));
+    let ended = turn.calls.iter().map(|call| cancelled_call(&call.id, why));
     ended.chain([Event::TurnEnded { turn: turn.id.clone(), outcome }]).collect()
 }
 
@@ -629,9 +621,9 @@ fn finished(turn: &OpenTurn, outcome: &TurnOutcome) -> TurnOutcome {
     }
 }
 
-fn cancelled_call(call: &OpenCall, why: &str) -> Event {
-    let outcome = CallOutcome::Cancelled { reason: why.to_owned() };
-    Event::CallEnded { call: call.id.clone(), outcome }
+fn cancelled_call(call: &CallId, reason: &str) -> Event {
+    let outcome = CallOutcome::Cancelled { reason: reason.to_owned() };
+    Event::CallEnded { call: call.clone(), outcome }
 }
 
 /// The details with the person's change. A change may replace content, but not the path.

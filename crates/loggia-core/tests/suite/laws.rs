@@ -331,10 +331,9 @@ proptest! {
                 prop_assert_eq!(session.task_state(task), state);
                 prop_assert_eq!(tasks.get(task).map(|view| view.state), state);
             }
-            prop_assert_eq!(tasks.running(), witness.turn.as_ref().map(|turn| &turn.task));
-            if let Some(turn) = &witness.turn {
-                prop_assert_eq!(session.current_task(), Some(&turn.task));
-            }
+            let running = witness.turn.as_ref().map(|turn| &turn.task);
+            prop_assert_eq!(tasks.running(), running);
+            prop_assert_eq!(session.turn().map(|turn| &turn.task), running);
         }
     }
 }

@@ -80,12 +80,12 @@ fn ends(settings: Settings, steps: &[Do]) -> TurnOutcome {
         Event::TurnEnded { outcome, .. } => Some(outcome.clone()),
         _ => None,
     });
-    let (outcome, task) = (ended.unwrap(), world.session.current_task().unwrap());
+    let (outcome, task) = (ended.unwrap(), world.tasks.last().unwrap());
     assert_eq!(world.session.task_state(task), Some(TaskState::of_outcome(&outcome)));
     outcome
 }
 
-const NOBODY: &str = "it needs an approval, and this session is unattended";
+const UNATTENDED: &str = "it needs an approval, and this session is unattended";
 
 #[test]
 fn a_turn_refused_without_a_person_is_not_a_success() {
@@ -94,7 +94,7 @@ fn a_turn_refused_without_a_person_is_not_a_success() {
     let attended = |mode| Settings { timeout: Some(timeout), ..settings(mode, Vec::new()) };
     let alone = |mode| Settings { unattended: true, ..settings(mode, Vec::new()) };
     let refused = |message: &str| TurnOutcome::refused(message);
-    let one = refused(&format!("do a was refused: {NOBODY}"));
+    let one = refused(&format!("do a was refused: {UNATTENDED}"));
     let table: [(Settings, &[Do], TurnOutcome); 13] = [
         (alone(Mode::Ask), &[], TurnOutcome::Completed),
         (alone(Mode::Ask), &[Do::Call("a", Read)], TurnOutcome::Completed),
@@ -116,7 +116,7 @@ fn a_turn_refused_without_a_person_is_not_a_success() {
         (
             alone(Mode::Ask),
             &[Do::Call("a", Edit), Do::Call("b", Edit), Do::Call("c", Execute)],
-            refused(&format!("do a and 2 more were refused: {NOBODY}")),
+            refused(&format!("do a and 2 more were refused: {UNATTENDED}")),
         ),
         // With a person present, refusals by the person or the mode do not count.
         (attended(Mode::Ask), &[Do::Call("a", Edit), Do::Refuse("a")], TurnOutcome::Completed),
@@ -159,7 +159,7 @@ fn a_task_between_two_of_its_turns_is_working() {
     let finish =
         |world: &mut World| report(world, Report::Finish { outcome: TurnOutcome::Completed });
     send(&mut world, "one", TaskChoice::New);
-    let task = world.session.current_task().unwrap().clone();
+    let task = world.tasks.last().unwrap().clone();
     send(&mut world, "other", TaskChoice::New);
     send(&mut world, "two", TaskChoice::Continue(task.clone()));
     finish(&mut world);

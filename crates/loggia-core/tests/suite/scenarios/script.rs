@@ -104,7 +104,11 @@ impl Script {
 
     /// The task of the running turn, or of the last one.
     pub fn task(&self) -> &TaskId {
-        self.session.current_task().unwrap()
+        let started = self.log.iter().rev().find_map(|envelope| match &envelope.event {
+            Event::TurnStarted { task, .. } => Some(task),
+            _ => None,
+        });
+        started.unwrap()
     }
 
     pub fn submit(&mut self, origin: Origin, command: Command) {
