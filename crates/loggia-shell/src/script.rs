@@ -288,13 +288,19 @@ impl Reader {
     /// Skips `opening` characters, then reads up to `))`.
     fn arithmetic(&mut self, opening: usize) -> ReadResult<()> {
         self.at += opening;
+        self.balanced('(', ')')?;
+        self.expect(')')
+    }
+
+    /// Reads an arithmetic expression up to the closing bracket that has no opening one.
+    fn balanced(&mut self, opening: char, closing: char) -> ReadResult<()> {
         let mut open = 0_usize;
         let mut inside = Word::default();
         loop {
             match self.next().ok_or(Unreadable)? {
-                '(' => open += 1,
-                ')' if open > 0 => open -= 1,
-                ')' => return self.expect(')'),
+                character if character == opening => open += 1,
+                character if character == closing && open > 0 => open -= 1,
+                character if character == closing => return Ok(()),
                 '\\' => drop(self.next()),
                 '$' => self.dollar(&mut inside, true)?,
                 '`' => self.backquoted(&mut inside, true)?,

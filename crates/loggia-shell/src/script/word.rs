@@ -194,7 +194,7 @@ impl Reader {
             }
             Some('[') => {
                 self.at += 1;
-                self.old_arithmetic()?;
+                self.balanced('[', ']')?;
                 word.push_unknown(!quoted);
             }
             Some('\'') if !quoted => {
@@ -250,22 +250,6 @@ impl Reader {
         }
         word.push_unknown(!quoted || many);
         Ok(())
-    }
-
-    fn old_arithmetic(&mut self) -> ReadResult<()> {
-        let mut open = 0_usize;
-        let mut inside = Word::default();
-        loop {
-            match self.next().ok_or(Unreadable)? {
-                '[' => open += 1,
-                ']' if open > 0 => open -= 1,
-                ']' => return Ok(()),
-                '\\' => drop(self.next()),
-                '$' => self.dollar(&mut inside, true)?,
-                '`' => self.backquoted(&mut inside, true)?,
-                _ => {}
-            }
-        }
     }
 
     /// After a backquote.
