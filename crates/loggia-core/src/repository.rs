@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use uuid::Uuid;
 
 use crate::address::is_public;
 use crate::approval::hex;
@@ -366,12 +367,10 @@ pub fn is_clone_name(name: &str) -> bool {
     is_own_id(name) || digest.is_some_and(|digest| digest.len() == 64 && digest.bytes().all(is_hex))
 }
 
+/// Whether an id has the form of a generated one: a UUID in lower case with hyphens.
 fn is_own_id(id: &str) -> bool {
-    id.len() == 36
-        && id.bytes().enumerate().all(|(index, byte)| match index {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => is_hex(byte),
-        })
+    let mut buffer = Uuid::encode_buffer();
+    Uuid::try_parse(id).is_ok_and(|uuid| uuid.hyphenated().encode_lower(&mut buffer) == id)
 }
 
 fn is_hex(byte: u8) -> bool {

@@ -23,7 +23,7 @@ use crate::origin::Origin;
 use crate::policy::{Policy, Rule};
 use crate::session::stats::Stats;
 use crate::settings::{AgentName, Settings, Workspace};
-use crate::task::TaskState;
+use crate::task::TaskProgress;
 
 /// Prompts that may wait while a turn runs.
 pub const QUEUE_LIMIT: usize = 32;
@@ -187,11 +187,7 @@ pub struct Compacted {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TaskRecord {
-    /// Prompts of this task that wait or run.
-    pub waiting: usize,
-    pub last: Option<TaskState>,
-    /// A turn of it has started, and since then a prompt of it was always waiting or running.
-    pub at_work: bool,
+    pub progress: TaskProgress,
     /// The event that created it.
     pub since: Seq,
     /// Profile of the message or command that created it.
@@ -202,12 +198,7 @@ pub(crate) struct TaskRecord {
 
 impl TaskRecord {
     pub fn new(since: Seq, profile: Option<String>) -> Self {
-        Self { waiting: 0, last: None, at_work: false, since, profile, last_question: None }
-    }
-
-    /// Whether it was opened and has no message yet.
-    pub fn is_ready(&self) -> bool {
-        self.waiting == 0 && self.last.is_none()
+        Self { progress: TaskProgress::default(), since, profile, last_question: None }
     }
 }
 

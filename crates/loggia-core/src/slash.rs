@@ -207,11 +207,14 @@ pub const COMMANDS: &[SlashCommand] = &[
 
 /// Parses a prompt, before any model sees it.
 pub fn read_content(content: &Content) -> PromptKind {
-    match content.parts.first() {
-        Some(Part::Text { text }) if text.starts_with('/') => read(&content.to_text()),
-        Some(Part::Text { .. } | Part::File { .. } | Part::Data { .. }) | None => {
-            PromptKind::Message
-        }
+    slash_text(content).map_or(PromptKind::Message, |text| read(&text))
+}
+
+/// The text of a prompt whose first part begins with a slash.
+fn slash_text(content: &Content) -> Option<String> {
+    match content.parts.first()? {
+        Part::Text { text } if text.starts_with('/') => Some(content.to_text()),
+        Part::Text { .. } | Part::File { .. } | Part::Data { .. } => None,
     }
 }
 

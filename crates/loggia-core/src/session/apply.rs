@@ -52,7 +52,7 @@ impl Session {
                 self.prompts.insert(prompt.clone(), task.clone());
                 let running = self.turn.as_ref().is_some_and(|turn| turn.task == *task);
                 let known = self.task_record(task, seq, content.profile.as_ref());
-                known.waiting += 1;
+                known.progress.accept_prompt();
                 // A message after the turn that asked: late answers to its question no longer apply.
                 if !running {
                     known.last_question = None;
@@ -91,7 +91,7 @@ impl Session {
                     self.turns.pop_front();
                 }
                 if let Some(known) = self.tasks.get_mut(task) {
-                    known.at_work = true;
+                    known.progress.start_turn();
                 }
                 self.turn = Some(OpenTurn {
                     id: turn.clone(),
@@ -266,9 +266,7 @@ impl Session {
 
     fn finish_prompt_of(&mut self, task: &TaskId, state: TaskState) {
         if let Some(known) = self.tasks.get_mut(task) {
-            known.waiting = known.waiting.saturating_sub(1);
-            known.last = Some(state);
-            known.at_work &= known.waiting > 0;
+            known.progress.finish_prompt(state);
         }
     }
 

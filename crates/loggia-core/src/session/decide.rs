@@ -105,7 +105,7 @@ impl Session {
         if self.tasks.contains_key(task) {
             return Err(Refusal::TaskExists);
         }
-        let ready = || self.tasks.iter().filter(|(_, known)| known.is_ready());
+        let ready = || self.tasks.iter().filter(|(_, known)| known.progress.is_ready());
         let given_up = ready().min_by_key(|(_, known)| known.since);
         let given_up = given_up.filter(|_| ready().count() >= READY_LIMIT);
         let closed = given_up.map(|(task, _)| Event::TaskClosed { task: task.clone() });
@@ -349,7 +349,7 @@ impl Session {
             Cancel::Task(task) => {
                 match self.tasks.get(task) {
                     None => return Err(Refusal::UnknownTask),
-                    Some(known) if known.is_ready() => {
+                    Some(known) if known.progress.is_ready() => {
                         return Ok(vec![Event::TaskClosed { task: task.clone() }]);
                     }
                     Some(_) => {}

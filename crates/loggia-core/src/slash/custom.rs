@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{COMMANDS, PromptKind, Slash, SlashError, find, names, shown, split};
-use crate::content::{Content, Part};
+use super::{COMMANDS, PromptKind, Slash, SlashError, find, names, shown, slash_text, split};
+use crate::content::Content;
 
 /// Commands of the terminal interface. A file cannot use these names either.
 pub const TERMINAL_COMMANDS: &[&str] =
@@ -74,12 +74,7 @@ impl CustomCommands {
 
     /// Parses a prompt, these commands included.
     pub fn read_content(&self, content: &Content) -> PromptKind {
-        match content.parts.first() {
-            Some(Part::Text { text }) if text.starts_with('/') => self.read(&content.to_text()),
-            Some(Part::Text { .. } | Part::File { .. } | Part::Data { .. }) | None => {
-                PromptKind::Message
-            }
-        }
+        slash_text(content).map_or(PromptKind::Message, |text| self.read(&text))
     }
 
     pub fn read(&self, text: &str) -> PromptKind {

@@ -14,7 +14,7 @@ use crate::event::size::of_parts;
 use crate::event::{Envelope, Event, Screening, Source, TurnOutcome};
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, Seq, TaskId, TurnId};
 use crate::origin::Origin;
-use crate::task::TaskState;
+use crate::task::{TaskProgress, TaskState};
 
 /// Larger contents of prompts are dropped when their task is over.
 const LARGE_CONTENT: usize = 64 * 1024;
@@ -68,11 +68,7 @@ pub struct TaskView {
     pub refused: Vec<RefusedCall>,
     /// Large contents of prompts were left out ([`Tasks::trim`]): the whole task is in the log.
     pub trimmed: bool,
-    /// Prompts of this task that wait or run.
-    waiting: usize,
-    last: Option<TaskState>,
-    /// A turn of it has started, and since then a prompt of it was always waiting or running.
-    at_work: bool,
+    progress: TaskProgress,
 }
 
 /// A call that was refused without a question.
@@ -196,7 +192,7 @@ impl Tasks {
                 if let Some(before) = before {
                     self.update_state(&before.task, at);
                 }
-                self.update_running(at, |view| view.at_work = true);
+                self.update_running(at, |view| view.progress.start_turn());
             }
             Event::TurnEnded { outcome, .. } => self.end_turn(outcome, envelope.seq, at),
             Event::TextAppended { turn, message, text } => {
@@ -287,7 +283,7 @@ impl Tasks {
 
     fn accept(&mut self, task: &TaskId, said: Exchange, at: Millis) {
         let view = self.view(task, at);
-        view.waiting += 1;
+        view.progress.accept_prompt();
         view.history.push(said);
         view.updated = at;
         self.update_state(task, at);
@@ -301,9 +297,7 @@ impl Tasks {
         at: Millis,
     ) {
         if let Some(view) = self.views.get_mut(task) {
-            view.waiting = view.waiting.saturating_sub(1);
-            view.last = Some(state);
-            view.at_work &= view.waiting > 0;
+            view.progress.finish_prompt(state);
             view.failure = failure;
         }
         self.update_state(task, at);
@@ -368,14 +362,7 @@ impl Tasks {
         let running = self.turn.as_ref().filter(|running| running.task == *task);
         let asked = running.map(|running| running.calls.iter().any(|call| call.asked.is_some()));
         if let Some(view) = self.views.get_mut(task) {
-            let state = match (asked, view.last) {
-                (Some(true), _) => TaskState::InputRequired,
-                (Some(false), _) => TaskState::Working,
-                (None, Some(ended)) if view.waiting == 0 => ended,
-                // Between two of its turns.
-                (None, Some(_) | None) if view.at_work => TaskState::Working,
-                (None, Some(_) | None) => TaskState::Submitted,
-            };
+            let state = view.progress.state(asked);
             if state != view.state {
                 view.state = state;
                 view.updated = at;
@@ -421,9 +408,7 @@ impl TaskView {
             failed_at: Seq::ZERO,
             refused: Vec::new(),
             trimmed: false,
-            waiting: 0,
-            last: None,
-            at_work: false,
+            progress: TaskProgress::default(),
         }
     }
 
