@@ -26,6 +26,13 @@ use crate::timeout::OnTimeout;
 
 pub(super) type Decision = Result<Vec<Event>, Refusal>;
 
+/// The inputs of a decision besides the state and the command.
+pub(super) struct Context<'a> {
+    pub origin: &'a Origin,
+    pub fresh: &'a FreshIds,
+    pub shell: &'a dyn ShellParser,
+}
+
 /// An answer to a question.
 pub(super) struct Answer<'a> {
     pub to: &'a Question,
@@ -46,6 +53,7 @@ const UNATTENDED: &str = "it needs an approval, and this session is unattended";
 impl Session {
     pub fn decide(&self, stamped: &Stamped<Command>, shell: &dyn ShellParser) -> Decision {
         let Stamped { command, origin, fresh, .. } = stamped;
+        let context = &Context { origin, fresh, shell };
         match (command, &self.opened) {
             (Command::Open { .. }, Some(_)) => return Err(Refusal::AlreadyOpen),
             (Command::Open { .. }, None) => {}
@@ -61,19 +69,19 @@ impl Session {
             }]),
             Command::OpenTask { task, profile } => self.open_task(task, profile.as_deref()),
             Command::Prompt { prompt, task, content } => {
-                self.prompt(prompt, task, content, false, origin, fresh)
+                self.prompt(prompt, task, content, false, context)
             }
-            Command::Reply(reply) => self.reply(reply, origin, fresh, shell),
+            Command::Reply(reply) => self.reply(reply, context),
             Command::Screened { prompt, task, content, screening } => {
                 self.screened(prompt, task, content, screening, fresh)
             }
             Command::Shell { prompt, line } => {
                 let content = Content::text(format!("{}{line}", SHELL_PREFIX));
-                self.prompt(prompt, &TaskChoice::New, &content, true, origin, fresh)
+                self.prompt(prompt, &TaskChoice::New, &content, true, context)
             }
             Command::Answer { to, choice, edit, digest, message } => {
                 let answer = Answer { to, choice, edit: edit.as_ref(), message: message.as_ref() };
-                self.answer(&answer, digest.as_deref(), origin, fresh, shell)
+                self.answer(&answer, digest.as_deref(), context)
             }
             Command::Expire { approval } => Ok(self.expire(approval, fresh)),
             Command::Cancel { what } => self.cancel(what, origin, fresh),
@@ -90,7 +98,7 @@ impl Session {
             Command::Close { reason } => Ok(self.close(*reason, origin)),
             Command::Report { turn, report } => {
                 let open = self.turn.as_ref().filter(|open| open.id == *turn);
-                self.report(open.ok_or(Refusal::StaleTurn)?, report, fresh, shell)
+                self.report(open.ok_or(Refusal::StaleTurn)?, report, context)
             }
         }
     }
@@ -119,14 +127,13 @@ impl Session {
         choice: &TaskChoice,
         content: &Content,
         shell: bool,
-        origin: &Origin,
-        fresh: &FreshIds,
+        context: &Context<'_>,
     ) -> Decision {
         if self.prompts.get(prompt).is_some() {
             return Ok(Vec::new());
         }
-        self.check_queue(content.approx_bytes(), origin)?;
-        let task = self.choose_task(choice, fresh)?;
+        self.check_queue(content.approx_bytes(), context.origin)?;
+        let task = self.choose_task(choice, context.fresh)?;
         let accepted = Event::PromptAccepted {
             prompt: prompt.clone(),
             task: task.clone(),
@@ -136,8 +143,11 @@ impl Session {
         if self.turn.is_some() || !self.queue.is_empty() {
             return Ok(vec![accepted]);
         }
-        let started =
-            Event::TurnStarted { turn: fresh.id(TURN).into(), prompt: prompt.clone(), task };
+        let started = Event::TurnStarted {
+            turn: context.fresh.id(TURN).into(),
+            prompt: prompt.clone(),
+            task,
+        };
         Ok(vec![accepted, started])
     }
 
@@ -209,10 +219,9 @@ impl Session {
         &self,
         answer: &Answer<'_>,
         digest: Option<&str>,
-        origin: &Origin,
-        fresh: &FreshIds,
-        shell: &dyn ShellParser,
+        context: &Context<'_>,
     ) -> Decision {
+        let Context { origin, shell, .. } = *context;
         let Answer { to, choice, edit, message } = *answer;
         // A refusal runs nothing, so an edit with it is ignored.
         let edit = edit.filter(|_| choice.proceeds());
@@ -257,7 +266,7 @@ impl Session {
         {
             return Err(Refusal::UnfitEdit { why });
         }
-        events.extend(always_rule(choice, &call.tool, shown, origin, fresh, shell));
+        events.extend(always_rule(choice, &call.tool, shown, context));
         events.push(Event::CallStarted {
             call: call.id.clone(),
             authority: Authority::Approval { approval: approval.id.clone() },
@@ -408,13 +417,7 @@ impl Session {
         withdrawn.chain(ended).chain([Event::SessionClosed { reason }]).collect()
     }
 
-    fn report(
-        &self,
-        turn: &OpenTurn,
-        report: &Report,
-        fresh: &FreshIds,
-        shell: &dyn ShellParser,
-    ) -> Decision {
+    fn report(&self, turn: &OpenTurn, report: &Report, context: &Context<'_>) -> Decision {
         let id = || turn.id.clone();
         Ok(match report {
             Report::Text { message, text } => {
@@ -441,9 +444,7 @@ impl Session {
             Report::Notice { level, text } => {
                 vec![Event::NoticeRaised { level: *level, text: text.clone() }]
             }
-            Report::Propose { call, proposal } => {
-                self.propose(turn, call, proposal, fresh, shell)?
-            }
+            Report::Propose { call, proposal } => self.propose(turn, call, proposal, context)?,
             Report::Invalid { call, message, tool, input, outcome } => {
                 let proposal = Proposal {
                     message: message.clone(),
@@ -504,7 +505,7 @@ impl Session {
             }
             Report::Finish { outcome } => {
                 let mut events = end_turn(turn, finished(turn, outcome), "the turn ended");
-                events.extend(self.start_next(fresh, &[]));
+                events.extend(self.start_next(context.fresh, &[]));
                 events
             }
         })
@@ -515,9 +516,9 @@ impl Session {
         turn: &OpenTurn,
         call: &CallId,
         proposal: &Proposal,
-        fresh: &FreshIds,
-        shell: &dyn ShellParser,
+        context: &Context<'_>,
     ) -> Decision {
+        let Context { fresh, shell, .. } = *context;
         self.no_duplicate(call)?;
         let mut events = vec![proposed(turn, call, proposal)];
         let started = |authority| Event::CallStarted { call: call.clone(), authority };
@@ -663,21 +664,19 @@ fn always_rule(
     choice: &ChoiceId,
     tool: &str,
     details: &Details,
-    origin: &Origin,
-    fresh: &FreshIds,
-    shell: &dyn ShellParser,
+    context: &Context<'_>,
 ) -> Option<Event> {
     let scope = match choice.0.as_str() {
         ChoiceId::PROCEED_ALWAYS => Scope::Session,
         ChoiceId::PROCEED_ALWAYS_PROJECT => Scope::Project,
         _ => return None,
     };
-    let matcher = policy::rule_for(tool, details, shell)?;
+    let matcher = policy::rule_for(tool, details, context.shell)?;
     let directory = match details {
         Details::Execute { directory, .. } => Some(directory.clone()),
         _ => None,
     };
-    let (id, principal) = (RuleId::from(fresh.id(RULE)), origin.guest().cloned());
+    let (id, principal) = (RuleId::from(context.fresh.id(RULE)), context.origin.guest().cloned());
     let rule = Rule { id, matcher, allow: true, scope, directory, principal };
     Some(Event::PolicyAmended { amendment: Amendment::Added { rule } })
 }

@@ -7,11 +7,9 @@ use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
 use crate::call::Details;
 use crate::command::{IfNotAnswer, LateUntil, Refusal, Reply, TaskChoice};
 use crate::content::{Content, Part};
-use crate::id::{CallId, FreshIds, TaskId};
-use crate::origin::Origin;
+use crate::id::{CallId, TaskId};
 use crate::session::Session;
-use crate::session::decide::{Answer, Decision};
-use crate::shell::ShellParser;
+use crate::session::decide::{Answer, Context, Decision};
 use crate::words::words_to_choice;
 
 /// How a reply is understood.
@@ -41,13 +39,7 @@ impl Session {
         }
     }
 
-    pub(super) fn reply(
-        &self,
-        reply: &Reply,
-        origin: &Origin,
-        fresh: &FreshIds,
-        shell: &dyn ShellParser,
-    ) -> Decision {
+    pub(super) fn reply(&self, reply: &Reply, context: &Context<'_>) -> Decision {
         if self.prompts.get(&reply.prompt).is_some() {
             return Ok(Vec::new());
         }
@@ -63,17 +55,17 @@ impl Session {
                     text: edit.is_none().then(|| reply.content.to_text()),
                 };
                 let answer = Answer { to: &to, choice: &choice, edit, message: Some(&message) };
-                self.answer(&answer, None, origin, fresh, shell)
+                self.answer(&answer, None, context)
             }
             ReplyKind::Late(WordAnswer { call, choice, edit }) => {
-                self.answer_too_late(&Question::Call(call), &choice, edit.as_ref(), origin)
+                self.answer_too_late(&Question::Call(call), &choice, edit.as_ref(), context.origin)
             }
             ReplyKind::Unclear { offered } if reply.otherwise != IfNotAnswer::Prompt => {
                 Err(Refusal::NotAChoice { given: "this message".to_owned(), offered })
             }
             ReplyKind::Unclear { .. } | ReplyKind::Other => match reply.otherwise {
                 IfNotAnswer::Prompt | IfNotAnswer::PromptUnlessAsked => {
-                    self.prompt(&reply.prompt, &reply.task, &reply.content, false, origin, fresh)
+                    self.prompt(&reply.prompt, &reply.task, &reply.content, false, context)
                 }
                 IfNotAnswer::Refused => Err(Refusal::UnknownQuestion),
             },
