@@ -1,23 +1,22 @@
-//! Holds the leash of one shell command: whatever the command starts is dead when the guard is.
+//! Supervises one command: every process that the command starts ends with the guard.
 //!
-//! The guard is the `loggia` binary called again as `loggia guard run <program> <arguments…>`. The
-//! binary hands everything after its argument `guard` to [`main`] before any runtime or thread
-//! starts. The contract:
+//! The guard is the `loggia` binary, started as `loggia guard run <program> <arguments…>`. The binary
+//! passes the arguments after `guard` to [`main`] before it starts any runtime or thread. The contract:
 //!
 //! - Its standard input is a pipe that Loggia holds open and never writes to. When it closes, because
-//!   Loggia cancelled or died, every process of the call gets TERM and [`GRACE`] later KILL.
-//! - When the command ends, what it left running is ended the same way. The guard's exit status is
-//!   the command's, 128 + n for signal n; [`FAILED`] means that the guard itself failed.
-//! - `--files=N` before the verb is how many files the command may open, where Loggia itself may
-//!   open more.
-//! - Standard output and error are the command's. The environment is the command's, too: Loggia
-//!   clears it before it starts the guard.
+//!   Loggia cancelled the call or died, every process of the call gets TERM, and KILL after [`GRACE`].
+//! - When the command ends, processes that it left running are ended the same way. The guard's exit
+//!   status is the command's, 128 + n for signal n; [`FAILED`] means that the guard itself failed.
+//! - `--files=N` before the verb limits how many files the command may open, if Loggia itself may open
+//!   more.
+//! - Standard output, standard error and the environment are the command's. Loggia clears the
+//!   environment before it starts the guard.
 //!
-//! First choice is a PID namespace: its first process (`guard init`) can not be killed from inside,
-//! and when it ends the kernel kills the rest. Where namespaces are not permitted the guard becomes
-//! the reaper of all orphans and kills its descendants until none is left.
+//! The guard uses a PID namespace if it can: its first process (`guard init`) cannot be killed from
+//! inside, and when it ends the kernel kills the rest. If namespaces are not permitted, the guard
+//! becomes the reaper of all orphans and kills its descendants until none is left.
 //!
-//! What must not be here: tokio, the workspace, sessions, secrets.
+//! Must not know: tokio, the workspace, sessions, secrets.
 
 mod cgroup;
 mod descendants;
@@ -33,12 +32,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Between TERM and KILL.
+/// The time between TERM and KILL.
 pub const GRACE: Duration = Duration::from_millis(500);
-/// What a guard is called, whatever its program is: by this, a process is known to be a call's. The
-/// call can not change it.
+/// The process name of a guard. It identifies the processes of a call; the call cannot change it.
 pub const NAME: &str = "loggia-guard";
-/// The guard could not do its work; the reason is on standard error.
+/// The exit status if the guard failed; the reason is on standard error.
 pub const FAILED: u8 = 125;
 
 /// The guard's exit status as a number: 128 + n if it was itself killed by signal n.
@@ -46,21 +44,21 @@ pub fn code(status: std::process::ExitStatus) -> u8 {
     watch::code(status)
 }
 
-/// What contains a command on this machine, found out by trying. For `loggia doctor`.
+/// How commands are contained on this machine, found by trying. For `loggia doctor`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Probe {
-    /// Processes of a call can not outlive it, see Loggia or signal it.
+    /// Processes of a call cannot outlive it, see Loggia or signal it.
     pub pid_namespace: bool,
-    /// The namespace was made inside a user namespace: setuid programs such as sudo have no effect.
+    /// The namespace is inside a user namespace: setuid programs such as sudo have no effect.
     pub user_namespace: bool,
-    /// `/proc` shows the call's own processes only.
+    /// `/proc` shows only the call's own processes.
     pub own_proc: bool,
     /// At most 256 processes, also for root.
     pub cgroup_pids: bool,
     /// At most 4 GiB of memory for all processes of a call together.
     pub cgroup_memory: bool,
-    /// At most 256 processes, by resource limit. Does not bind root.
+    /// At most 256 processes, by resource limit. Does not apply to root.
     pub rlimit_processes: bool,
 }
 
@@ -71,7 +69,7 @@ impl Probe {
     }
 }
 
-/// The guard's whole life. `arguments` are those after the word `guard`.
+/// Runs the guard. `arguments` are those after `guard`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _ = rustix::thread::set_name(c"loggia-guard");
     let mut arguments = arguments.into_iter();

@@ -1,7 +1,7 @@
-//! A control group for one call: the only limit on the number of processes that binds root.
+//! A control group for one call: the only limit on the number of processes that applies to root.
 //!
-//! Best effort: where no control group may be made, the call runs without one, and `guard probe`
-//! says so.
+//! Best effort: if no control group can be created, the call runs without one, and `guard probe` reports
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ const PREFIX: &str = "loggia-guard-";
 
 pub(super) struct Cgroup {
     directory: PathBuf,
-    /// Where this process came from and goes back to.
+    /// The group that this process was in before, and returns to.
     home: PathBuf,
 }
 
-/// A place where a group may be made.
+/// A directory in which a group may be created.
 #[derive(Debug, PartialEq, Eq)]
 struct Candidate {
     home: PathBuf,
@@ -25,20 +25,20 @@ struct Candidate {
 }
 
 impl Cgroup {
-    /// Makes a group and moves this process into it.
+    /// Creates a group and moves this process into it.
     pub(super) fn join() -> Option<Self> {
         let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-        candidates(&groups, &mounts).into_iter().find_map(Self::make)
+        candidates(&groups, &mounts).into_iter().find_map(Self::create)
     }
 
-    fn make(candidate: Candidate) -> Option<Self> {
+    fn create(candidate: Candidate) -> Option<Self> {
         let Candidate { home, parent } = candidate;
-        sweep(&parent);
+        remove_leftovers(&parent);
         let directory = parent.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&directory).ok()?;
         let group = Self { directory, home };
-        // One more than the command may have: this process is in it, too.
+        // One more than the limit of the command, because this process is in the group too.
         let limited = group.set("pids.max", limits::PROCESSES + 1).is_ok();
         let _ = group.set("memory.max", limits::MEMORY);
         if limited && group.set("cgroup.procs", std::process::id().into()).is_ok() {
@@ -57,7 +57,7 @@ impl Cgroup {
         let _ = self.set("pids.max", 0);
     }
 
-    /// Goes back and removes the group. The dead need a moment to leave it.
+    /// Leaves the group and removes it. Ended processes need a moment to leave it.
     pub(super) fn leave(self) {
         let _ = fs::write(self.home.join("cgroup.procs"), std::process::id().to_string());
         for _ in 0..50 {
@@ -75,8 +75,8 @@ impl Cgroup {
     }
 }
 
-/// Removes groups of guards that were killed before they could.
-fn sweep(parent: &Path) {
+/// Removes the groups of guards that were killed.
+fn remove_leftovers(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(pid) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
@@ -86,8 +86,8 @@ fn sweep(parent: &Path) {
     }
 }
 
-/// Version 1: below our own group of the `pids` hierarchy. Version 2: next to our own group, because
-/// a group with processes in it can not also have limited groups below it.
+/// Version 1: below this process's group of the `pids` hierarchy. Version 2: next to this process's
+/// group, because a group with processes cannot also have limited groups below it.
 fn candidates(groups: &str, mounts: &str) -> Vec<Candidate> {
     let mut found = Vec::new();
     for line in groups.lines() {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_groups_are_made_below_our_own() {
+    fn version_1_groups_are_created_below_the_own_group() {
         let groups = "9:name=systemd:/\n8:pids:/a/b\n0::/\n";
         let mounts = "30 25 0:26 / /sys/fs/cgroup/memory rw shared:5 - cgroup cgroup rw,memory\n\
                       31 25 0:27 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n";
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_groups_are_made_next_to_our_own() {
+    fn version_2_groups_are_created_next_to_the_own_group() {
         let mounts = "31 25 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n";
         assert_eq!(
             candidates("0::/user.slice/app.scope\n", mounts),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_mounted_from_elsewhere_is_left_alone() {
+    fn a_group_outside_the_mount_is_not_used() {
         let mounts = "31 25 0:27 /other /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
         assert_eq!(candidates("0::/mine\n", mounts), []);
     }

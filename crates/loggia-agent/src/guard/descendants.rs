@@ -11,22 +11,22 @@ use super::GRACE;
 use super::cgroup::Cgroup;
 use super::watch::Watched;
 
-/// A process that can not be killed waits for a disk; nobody can help.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A process that cannot be killed for this long waits for a disk.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// TERM, then KILL until nothing is left. As the reaper of orphans this process sees all of them,
-/// also those that made a session of their own.
+/// Sends TERM, then KILL until no descendant is left. As the reaper of orphans this process sees all
+/// of them, including those that created a session.
 pub(super) fn end(command: &mut Watched, cgroup: Option<&Cgroup>) {
     signal(Signal::TERM);
     let deadline = Instant::now() + GRACE;
     while command.reap() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(2));
     }
-    // From here on nobody may fork away from under the KILL.
+    // A process must not escape the KILL by forking.
     if let Some(cgroup) = cgroup {
         cgroup.forbid_forks();
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + KILL_TIMEOUT;
     while command.reap() && Instant::now() < deadline {
         signal(Signal::KILL);
         std::thread::sleep(Duration::from_millis(2));
@@ -57,13 +57,13 @@ fn descendants() -> Vec<Pid> {
     found
 }
 
-/// The name in parentheses may hold anything, so fields count from the last one.
+/// The name in parentheses may contain anything, so the fields start after the last parenthesis.
 fn parent(stat: &str) -> Option<i32> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// How many threads the user runs already: what the system compares with the process limit.
+/// The number of the user's threads, which the system compares with the process limit.
 pub(super) fn threads_of_user() -> u64 {
     let user = geteuid().as_raw();
     processes("status")
@@ -82,7 +82,7 @@ fn processes(file: &'static str) -> impl Iterator<Item = (i32, String)> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(move |entry| {
         let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        // Names of programs are bytes; only the numbers matter here.
+        // A program's name may not be UTF-8; only the numbers are used.
         let bytes = fs::read(format!("/proc/{pid}/{file}")).ok()?;
         Some((pid, String::from_utf8_lossy(&bytes).into_owned()))
     })
@@ -93,7 +93,7 @@ mod tests {
     use super::parent;
 
     #[test]
-    fn a_program_can_not_forge_its_parent_by_its_name() {
+    fn a_program_cannot_forge_its_parent_with_its_name() {
         assert_eq!(parent("7 (sh) S 3 7 7 0"), Some(3));
         assert_eq!(parent("7 (a) S 1 (b) R 3 7"), Some(3));
         assert_eq!(parent("7 (sh"), None);

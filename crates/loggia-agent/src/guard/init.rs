@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::watch::{Ending, Watched, any_closed};
+use super::watch::{Ending, Watched, any_ended};
 use super::{GRACE, limits, namespace};
 
 pub(super) fn init(command: &[OsString]) -> io::Result<u8> {
     let _ = rustix::process::setsid();
-    namespace::settle();
-    let leash = rustix::stdio::stdin();
-    // Set after the last change of capabilities, which would clear it. Should the guard have died
-    // before this line, its end of the leash is closed.
+    namespace::mount_proc();
+    let pipe = rustix::stdio::stdin();
+    // Set after the last change of capabilities, which would clear it. If the guard died before this
+    // line, its end of the pipe is closed.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-    if any_closed(&[leash], None, Duration::ZERO)? {
+    if any_ended(&[pipe], None, Duration::ZERO)? {
         return Ok(super::FAILED);
     }
-    limits::apply(limits::Processes::Counted);
+    limits::apply(limits::Processes::OwnNamespace);
     let mut command = Watched::start(command)?;
-    let code = match command.wait(&[leash])? {
+    let code = match command.wait(&[pipe])? {
         Ending::Exited(code) => code,
-        Ending::Cut => 128 + Signal::SIGTERM as u8,
+        Ending::PipeClosed => 128 + Signal::SIGTERM as u8,
     };
-    // Everybody in the namespace but this process.
+    // Every process in the namespace except this one.
     let _ = kill(Pid::from_raw(-1), Signal::SIGTERM);
     let deadline = Instant::now() + GRACE;
     while command.reap() && Instant::now() < deadline {
@@ -35,12 +35,12 @@ pub(super) fn init(command: &[OsString]) -> io::Result<u8> {
     Ok(code)
 }
 
-/// Says what this namespace is like, for `guard probe`.
+/// Describes this namespace, for `guard probe`.
 pub(super) fn probe() -> io::Result<u8> {
     use std::io::Write;
-    let settled = namespace::settle();
+    let own_proc = namespace::mount_proc();
     let first = rustix::process::getpid().as_raw_nonzero().get() == 1;
-    let answer = if first && settled { "own_proc" } else { "shared_proc" };
+    let answer = if first && own_proc { "own_proc" } else { "shared_proc" };
     writeln!(std::io::stdout(), "{answer}")?;
     Ok(u8::from(!first))
 }

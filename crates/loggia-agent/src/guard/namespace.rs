@@ -1,4 +1,4 @@
-//! Makes the PID namespace of a call, as root or as anybody.
+//! Creates the PID namespace of a call, as root or as another user.
 
 use std::fs;
 use std::io;
@@ -13,14 +13,14 @@ use rustix::thread::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Namespace {
-    /// Made with root's rights.
+    /// Created with root's rights.
     Plain,
-    /// Made inside a user namespace in which everybody keeps their own id.
+    /// Created inside a user namespace in which user ids stay the same.
     User,
 }
 
-/// The next child will be the first process of a new PID namespace; None where that is not
-/// permitted and nothing has changed. Works once, and only while the process has one thread.
+/// The next child will be the first process of a new PID namespace. None if that is not permitted; then
+/// nothing has changed. Works once, and only in a process with one thread.
 pub(super) fn enter() -> io::Result<Option<Namespace>> {
     let inner = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
     if geteuid().is_root() && unshare(inner).is_ok() {
@@ -33,13 +33,13 @@ pub(super) fn enter() -> io::Result<Option<Namespace>> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    // Without it the call runs all the same, with the old `/proc`.
+    // If this fails, the call runs with the old `/proc`.
     let _ = keep_mount_right();
     Ok(Some(Namespace::User))
 }
 
-/// An ordinary user's rights in the new namespace end at the next exec, but the first process has
-/// to mount its `/proc`: this one right is handed on.
+/// A user's capabilities in the new namespace end at the next exec. The first process needs one of
+/// them to mount its `/proc`, so that one is passed on.
 fn keep_mount_right() -> io::Result<()> {
     let held = capabilities(None)?;
     let inheritable = held.inheritable | CapabilitySet::SYS_ADMIN;
@@ -48,22 +48,23 @@ fn keep_mount_right() -> io::Result<()> {
     Ok(())
 }
 
-/// In the namespace's first process: its own `/proc`, then no more rights than the caller had.
-/// Returns whether `/proc` is its own; where it can not be, the call goes on with the old one.
-pub(super) fn settle() -> bool {
+/// In the namespace's first process: mounts its own `/proc`, then drops all capabilities that the caller
+/// did not have. Returns whether `/proc` was mounted; otherwise the call uses the old one.
+pub(super) fn mount_proc() -> bool {
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
     let nothing: Option<&str> = None;
-    // Without this the mount would appear outside as well; then better no mount.
-    let apart = mount(nothing, "/", nothing, private, nothing).is_ok();
+    // Without this the mount would also appear outside the namespace.
+    let private_mounts = mount(nothing, "/", nothing, private, nothing).is_ok();
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    let own_proc = apart && mount(Some("proc"), "/proc", Some("proc"), flags, nothing).is_ok();
+    let own_proc =
+        private_mounts && mount(Some("proc"), "/proc", Some("proc"), flags, nothing).is_ok();
     if !geteuid().is_root() {
-        drop_rights();
+        drop_capabilities();
     }
     own_proc
 }
 
-fn drop_rights() {
+fn drop_capabilities() {
     let none = CapabilitySet::empty();
     let _ = clear_ambient_capability_set();
     let _ = set_capabilities(

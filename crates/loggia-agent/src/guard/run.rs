@@ -1,4 +1,4 @@
-//! The guard proper, outside the namespace: it watches Loggia, and nothing in the call can reach it.
+//! The guard itself. It runs outside the namespace, watches Loggia, and cannot be reached by the call.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -10,26 +10,26 @@ use rustix::process::{Pid, PidfdFlags, Signal, getppid, kill_process, pidfd_open
 
 use super::cgroup::Cgroup;
 use super::namespace::{self, Namespace};
-use super::watch::{Ending, Watched, any_closed, code};
+use super::watch::{Ending, Watched, any_ended, code};
 use super::{GRACE, Probe, descendants, limits};
 
-/// After the namespace's own grace the guard does not wait for its first process any longer.
-const BACKSTOP: Duration = GRACE.saturating_add(Duration::from_millis(150));
+/// How long the guard waits for the namespace's first process before it kills it.
+const INIT_TIMEOUT: Duration = GRACE.saturating_add(Duration::from_millis(150));
 
 pub(super) fn run(command: &[OsString]) -> io::Result<u8> {
-    // Away from the terminal: Ctrl-C there is for Loggia to handle.
+    // Detach from the terminal: Loggia handles Ctrl-C.
     let _ = rustix::process::setsid();
-    // Whatever the thread that started us had blocked, the command gets its signals.
+    // The thread that started this process may have blocked signals.
     let _ = nix::sys::signal::SigSet::empty().thread_set_mask();
     let loggia = getppid().and_then(|parent| pidfd_open(parent, PidfdFlags::empty()).ok());
-    // Two leashes: a command running as root could hold our pipe open from outside, but it can
-    // not keep a dead Loggia alive.
-    let mut leashes = vec![rustix::stdio::stdin()];
-    leashes.extend(loggia.as_ref().map(|process| process.as_fd()));
+    // Two signs of Loggia's end: a command running as root could hold the pipe open from outside, but it
+    // cannot keep a dead Loggia alive.
+    let mut signs = vec![rustix::stdio::stdin()];
+    signs.extend(loggia.as_ref().map(|process| process.as_fd()));
     let cgroup = Cgroup::join();
     let done = match namespace::enter() {
-        Ok(Some(_)) => contained(command, &leashes),
-        Ok(None) => reaped(command, &leashes, cgroup.as_ref()),
+        Ok(Some(_)) => run_in_namespace(command, &signs),
+        Ok(None) => run_as_reaper(command, &signs, cgroup.as_ref()),
         Err(error) => Err(error),
     };
     if let Some(cgroup) = cgroup {
@@ -38,40 +38,40 @@ pub(super) fn run(command: &[OsString]) -> io::Result<u8> {
     done
 }
 
-fn contained(command: &[OsString], leashes: &[BorrowedFd<'_>]) -> io::Result<u8> {
+fn run_in_namespace(command: &[OsString], signs: &[BorrowedFd<'_>]) -> io::Result<u8> {
     let mut init = Command::new("/proc/self/exe");
     init.args(["guard", "init"]).args(command).stdin(Stdio::piped());
     let mut init = init.spawn()?;
-    let inner_leash = init.stdin.take();
+    let inner_pipe = init.stdin.take();
     let pid = Pid::from_child(&init);
     let handle: OwnedFd = pidfd_open(pid, PidfdFlags::empty())?;
     loop {
-        if any_closed(leashes, Some(handle.as_fd()), Duration::from_secs(3600))? {
-            drop(inner_leash);
-            if !any_closed(&[handle.as_fd()], None, BACKSTOP)? {
+        if any_ended(signs, Some(handle.as_fd()), Duration::from_secs(3600))? {
+            drop(inner_pipe);
+            if !any_ended(&[handle.as_fd()], None, INIT_TIMEOUT)? {
                 kill_process(pid, Signal::KILL)?;
             }
             break;
         }
-        if any_closed(&[handle.as_fd()], None, Duration::ZERO)? {
+        if any_ended(&[handle.as_fd()], None, Duration::ZERO)? {
             break;
         }
     }
     Ok(code(init.wait()?))
 }
 
-/// Without a namespace: every orphan becomes our child, and all descendants are killed.
-fn reaped(
+/// Without a namespace: every orphan becomes a child of this process, and all descendants are killed.
+fn run_as_reaper(
     command: &[OsString],
-    leashes: &[BorrowedFd<'_>],
+    signs: &[BorrowedFd<'_>],
     cgroup: Option<&Cgroup>,
 ) -> io::Result<u8> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    limits::apply(limits::Processes::Shared);
+    limits::apply(limits::Processes::AllOfUser);
     let mut command = Watched::start(command)?;
-    let code = match command.wait(leashes)? {
+    let code = match command.wait(signs)? {
         Ending::Exited(code) => code,
-        Ending::Cut => 128 + nix::sys::signal::Signal::SIGTERM as u8,
+        Ending::PipeClosed => 128 + nix::sys::signal::Signal::SIGTERM as u8,
     };
     if command.reap() {
         descendants::end(&mut command, cgroup);
@@ -79,7 +79,7 @@ fn reaped(
     Ok(code)
 }
 
-/// Tries everything once and prints what works.
+/// Tries each kind of containment once and prints the result.
 pub(super) fn probe() -> io::Result<u8> {
     let mut found = Probe::default();
     let cgroup = Cgroup::join();

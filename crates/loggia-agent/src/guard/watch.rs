@@ -1,4 +1,4 @@
-//! Starts the command and waits for what ends it: its own end, or a cut leash.
+//! Starts the command and waits for its end or for Loggia's.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,14 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
 
-/// How long an orphan stays unreaped at most.
-const REAP: Duration = Duration::from_millis(50);
+/// How often orphans are reaped.
+const REAP_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(super) enum Ending {
     /// The command ended by itself.
     Exited(u8),
-    /// The leash was cut.
-    Cut,
+    /// Loggia closed its pipe or ended.
+    PipeClosed,
 }
 
 pub(super) struct Watched {
@@ -27,7 +27,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Starts the command as a process group of its own, with nothing to read.
+    /// Starts the command in a new process group, with empty standard input.
     pub(super) fn start(command: &[OsString]) -> io::Result<Self> {
         let Some((program, arguments)) = command.split_first() else {
             return Err(io::Error::other("there is no command to run"));
@@ -36,26 +36,26 @@ impl Watched {
         command.args(arguments).stdin(Stdio::null()).process_group(0);
         let started = command.spawn();
         let child = started.map_err(|error| {
-            io::Error::other(format!("can not start {}: {error}", program.to_string_lossy()))
+            io::Error::other(format!("cannot start {}: {error}", program.to_string_lossy()))
         })?;
         let pid = Pid::from_child(&child);
         Ok(Self { pid, handle: pidfd_open(pid, PidfdFlags::empty())?, code: None })
     }
 
-    /// Waits for the command's end or for one of the leashes, and reaps orphans meanwhile.
-    pub(super) fn wait(&mut self, leashes: &[BorrowedFd<'_>]) -> io::Result<Ending> {
+    /// Waits for the command's end or for one of the `signs`, and reaps orphans meanwhile.
+    pub(super) fn wait(&mut self, signs: &[BorrowedFd<'_>]) -> io::Result<Ending> {
         loop {
             self.reap();
             if let Some(code) = self.code {
                 return Ok(Ending::Exited(code));
             }
-            if any_closed(leashes, Some(self.handle.as_fd()), REAP)? {
-                return Ok(Ending::Cut);
+            if any_ended(signs, Some(self.handle.as_fd()), REAP_INTERVAL)? {
+                return Ok(Ending::PipeClosed);
             }
         }
     }
 
-    /// Collects whatever has ended. True while children are left.
+    /// Reaps all children that have ended. True if children are left.
     pub(super) fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -72,31 +72,31 @@ impl Watched {
     }
 }
 
-/// 128 + n for signal n, as shells have it.
+/// 128 + n for signal n, as in shells.
 pub(super) fn code(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     u8::try_from(code.unwrap_or(i32::from(super::FAILED))).unwrap_or(u8::MAX)
 }
 
-/// Waits until a leash closes (true), or `also` has something to say, or the time is over (false).
-/// A leash is a pipe that nobody writes to or a process; either becomes ready once, at its end.
-pub(super) fn any_closed(
-    leashes: &[BorrowedFd<'_>],
+/// Waits until one of `signs` ends (true), or until `also` is ready or the timeout is over (false). A
+/// sign is a pipe without writes or a process; both become ready once, at their end.
+pub(super) fn any_ended(
+    signs: &[BorrowedFd<'_>],
     also: Option<BorrowedFd<'_>>,
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<bool> {
-    let timeout = Timespec {
-        tv_sec: i64::try_from(patience.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: patience.subsec_nanos().into(),
+    let timespec = Timespec {
+        tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: timeout.subsec_nanos().into(),
     };
-    let mut watched: Vec<PollFd<'_>> = leashes
+    let mut watched: Vec<PollFd<'_>> = signs
         .iter()
         .chain(also.iter())
         .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
         .collect();
-    match poll(&mut watched, Some(&timeout)) {
+    match poll(&mut watched, Some(&timespec)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(errno) => return Err(errno.into()),
     }
-    Ok(watched.iter().take(leashes.len()).any(|leash| !leash.revents().is_empty()))
+    Ok(watched.iter().take(signs.len()).any(|sign| !sign.revents().is_empty()))
 }
