@@ -1,13 +1,13 @@
 //! The port to a language model: a request goes in, deltas come out, in order.
 //!
-//! A model keeps nothing between requests; all it may know is in the request. Errors say whether
-//! and when to try again, so that the turn loop need not know vendors.
+//! A model keeps no state between requests; a request contains everything that the model gets. Errors
+//! say whether and when to retry, so that the turn loop need not know providers.
 
-mod digest;
+mod actions;
 pub mod offline;
-mod play;
 pub mod registry;
 pub mod scripted;
+mod summarize;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::tool::ToolSpec;
 
 pub trait Model: Send + Sync + 'static {
     fn name(&self) -> ModelName;
-    /// Tokens that fit into one request and its reply. None: nobody knows, and nothing is shown.
+    /// Tokens of one request and its reply. None if unknown.
     fn window(&self) -> Option<u64> {
         None
     }
@@ -34,28 +34,28 @@ pub trait Model: Send + Sync + 'static {
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>>;
 }
 
-/// Everything a model is told.
+/// Everything that a model gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRequest {
     pub purpose: Purpose,
     pub instructions: String,
-    /// The conversation, oldest first. Ends with what the model has to react to.
+    /// The conversation, oldest first. The model replies to the last message.
     pub messages: Vec<Message>,
     pub tools: Arc<[ToolSpec]>,
 }
 
-/// What a reply is for. The messages say so in words as well; a built-in model reads no words.
+/// The purpose of a reply. The messages also say it, but the built-in models do not understand text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Purpose {
     #[default]
     Turn,
-    /// A text that will stand for the conversation so far. No calls.
+    /// A text that will replace the conversation so far. No calls.
     Summary,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Message {
-    /// What stands for the conversation before this. At most one, and the first.
+    /// Replaces the earlier conversation. At most one, as the first message.
     Summary(String),
     User(Arc<Content>),
     /// One earlier reply with the results of its calls, if any.
@@ -73,7 +73,7 @@ pub struct PastCall {
     pub call: CallId,
     pub tool: String,
     pub input: Value,
-    /// Every call has ended when the model is asked again.
+    /// All calls have ended before the next request.
     pub outcome: CallOutcome,
 }
 
@@ -84,7 +84,7 @@ pub enum Delta {
         subject: String,
         text: String,
     },
-    /// One whole call. `input` is the model's text where it was not readable as JSON.
+    /// One complete call. `input` is the model's text if it is not valid JSON.
     Call {
         tool: String,
         input: Result<Value, String>,
@@ -98,22 +98,22 @@ pub enum Delta {
 pub struct ModelError {
     pub kind: ModelErrorKind,
     pub message: String,
-    /// When the provider said to come back. Only looked at where the kind may be retried.
+    /// The wait that the provider requested. Used only if the kind allows a retry.
     pub retry_after: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelErrorKind {
-    /// Key missing or refused: only a person can help.
+    /// The key is missing or refused.
     Authentication,
     RateLimited,
     Overloaded,
     /// The connection broke or the stream was cut.
     Transport,
     ContextTooLong,
-    /// The reply was not understood.
+    /// The reply could not be parsed.
     Malformed,
-    /// The model says no, or is told to fail.
+    /// The model refused, or a script told it to fail.
     Refused,
 }
 

@@ -1,10 +1,10 @@
-//! The default model: a small, honest interpreter of plain instructions, one step a line.
+//! The default model: a small interpreter of plain instructions, one step per line.
 //!
-//! It lets a newcomer see the whole workflow, and a program drive it, without any provider. The
-//! prompt is the script; how far it has come is counted from the replies since then, so the model
-//! keeps nothing. It knows its tools by name and input only, and calls them like any model.
+//! It shows a new user the whole workflow, and lets a program drive it, without a provider. The prompt is
+//! the script. The replies since then determine the progress, so the model keeps no state. It knows its
+//! tools only by name and input.
 //!
-//! A prompt with a line that is not understood is refused before anything is done: half a script
+//! A prompt with a line that is not understood is refused before anything is done, because half a script
 //! is worse than none.
 
 mod parse;
@@ -16,14 +16,14 @@ use std::iter;
 use futures::stream::BoxStream;
 use loggia_core::{CallOutcome, ModelName};
 
-use self::parse::{Instruction, Problem, Reading};
+use self::parse::{Instruction, ParsedPrompt, Problem};
 use self::step::Step;
-use super::play::{self, Action, Actions};
-use super::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall, Purpose, digest};
+use super::actions::{self, Action, Actions};
+use super::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall, Purpose, summarize};
 
 pub const NAME: &str = "offline";
 
-/// Problems named in one refusal.
+/// Problems that one refusal lists.
 const PROBLEMS: usize = 5;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,27 +39,29 @@ impl Model for OfflineModel {
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
-        play::stream(actions(&request))
+        actions::stream(actions(&request))
     }
 }
 
 fn actions(request: &ModelRequest) -> Actions {
     if request.purpose == Purpose::Summary {
-        let summary = digest::digest(&request.messages);
+        let summary = summarize::summarize(&request.messages);
         return perform([Step::Say(summary)].into_iter());
     }
-    let (prompt, replies) = play::since_prompt(&request.messages);
-    match parse::read(&prompt) {
-        Reading::Script(script) => {
+    let (prompt, replies) = actions::since_prompt(&request.messages);
+    match parse::parse(&prompt) {
+        ParsedPrompt::Script(script) => {
             let done: Vec<&PastCall> = replies.iter().flat_map(|reply| &reply.calls).collect();
             next_reply(script, &done)
         }
-        Reading::Partly(problems) => Box::new(iter::once(Action::Fail(refusal(&problems)))),
-        Reading::Nothing(problems) => perform([Step::Say(introduction(&problems))].into_iter()),
+        ParsedPrompt::Partial(problems) => Box::new(iter::once(Action::Fail(refusal(&problems)))),
+        ParsedPrompt::NotUnderstood(problems) => {
+            perform([Step::Say(introduction(&problems))].into_iter())
+        }
     }
 }
 
-/// One reply: the steps after the last call that was done, up to and with the next one.
+/// One reply: the steps after the last finished call, up to and including the next call.
 fn next_reply(script: Vec<Instruction>, done: &[&PastCall]) -> Actions {
     if let Some(text) = report::failure(&script, done) {
         return perform([Step::Say(text)].into_iter());
@@ -74,7 +76,7 @@ fn next_reply(script: Vec<Instruction>, done: &[&PastCall]) -> Actions {
     perform(left.chain(results))
 }
 
-/// Texts are set apart as paragraphs. A call stops the reply, so what follows it is not performed.
+/// Separates texts as paragraphs. A call ends the reply, so later steps are not performed.
 fn perform(steps: impl Iterator<Item = Step> + Send + 'static) -> Actions {
     let mut has_text = false;
     let stop = || Action::Emit(Delta::Stop);
@@ -82,7 +84,7 @@ fn perform(steps: impl Iterator<Item = Step> + Send + 'static) -> Actions {
         match step {
             Step::Say(text) => {
                 let apart = std::mem::replace(&mut has_text, true).then(|| "\n\n".to_owned());
-                let pieces = apart.into_iter().chain(play::words(text));
+                let pieces = apart.into_iter().chain(actions::words(text));
                 Box::new(pieces.map(|piece| Action::Emit(Delta::Text(piece))))
             }
             Step::Think { subject, text } => {
@@ -112,7 +114,7 @@ fn position(script: &[Instruction], done: usize) -> usize {
     }
 }
 
-/// What a person last answered to an `ask` of this prompt.
+/// The last answer to an `ask` of this prompt.
 fn last_answer<'a>(done: &[&'a PastCall]) -> Option<&'a str> {
     done.iter().rev().find_map(|call| match &call.outcome {
         CallOutcome::Succeeded { output } if call.tool == step::ASK => Some(output.text.trim()),
@@ -127,14 +129,14 @@ fn refusal(problems: &[Problem]) -> ModelError {
     ModelError::new(ModelErrorKind::Refused, message)
 }
 
-/// Who speaks, what it understands, and what to do about it.
+/// Explains the offline model, the instructions it understands and how to choose another model.
 fn introduction(problems: &[Problem]) -> String {
     let forms: Vec<String> = parse::FORMS.iter().map(|form| format!("`{}`", form.usage)).collect();
     let almost: Vec<Problem> =
         problems.iter().filter(|problem| problem.verb_known).cloned().collect();
     let almost = if almost.is_empty() { String::new() } else { format!("{}\n\n", listed(&almost)) };
     format!(
-        "{almost}I am the offline model, not a language model: I follow plain instructions, one a \
+        "{almost}I am the offline model, not a language model: I follow plain instructions, one per \
          line, and I understand {}. Try `write hello.txt: hi`.\n\n\
          To use another model, set `model = \"...\"` in config.toml. Real providers are not in \
          this version yet; the other model today is `scripted:FILE`.",

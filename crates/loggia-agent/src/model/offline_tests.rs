@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::play::tests::play;
+use crate::model::actions::tests::play;
 
 fn transcript(prompt: &str, outcomes: &[&str]) -> String {
     play(actions, prompt, outcomes)
@@ -146,7 +146,7 @@ fn a_prompt_with_a_line_not_understood_is_refused_whole() {
     check(
         "run a\nfrobnicate\nwait soon",
         &[],
-        "fail Refused: Nothing was done. line 2: `frobnicate` starts with no word I know. \
+        "fail Refused: Nothing was done. line 2: `frobnicate` does not start with an instruction I know. \
          line 3: `soon` is not a duration such as 300ms, 5s or 2m; the form is `wait DURATION`.\n",
     );
     let many = format!("say a{}", "\nx".repeat(7));

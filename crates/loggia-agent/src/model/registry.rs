@@ -1,4 +1,4 @@
-//! Opens a model by the name that stands in configuration. The only place that knows all of them.
+//! Opens a model by its configured name. Only this module knows all models.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use super::Model;
 use super::offline::{self, OfflineModel};
 use super::scripted::{self, ScriptError, ScriptedModel};
 
-/// Why no model can be had under a name: a sentence for the person who wrote the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelConfigError {
     #[error(
@@ -21,7 +20,7 @@ pub enum ModelConfigError {
     Script(#[from] ScriptError),
 }
 
-/// The names there are, for people.
+/// The names of all models, for people.
 pub const NAMES: &str = "`offline` or `scripted:FILE`";
 
 /// `offline`, or `scripted:FILE` with the file relative to `directory`. Blocks on the file system.
@@ -33,6 +32,6 @@ pub fn open(name: &str, directory: &Path) -> Result<Arc<dyn Model>, ModelConfigE
     match name.strip_prefix(scripted::PREFIX).map(str::trim) {
         Some("") => Err(ModelConfigError::NoFile),
         Some(file) => Ok(Arc::new(ScriptedModel::open(file, directory)?)),
-        None => Err(ModelConfigError::Unknown { name: super::play::start(name) }),
+        None => Err(ModelConfigError::Unknown { name: super::actions::start(name) }),
     }
 }

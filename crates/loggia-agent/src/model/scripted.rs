@@ -1,11 +1,10 @@
-//! A model that plays a file: rules on the prompt's text, each with the steps of its replies.
+//! A model that follows a script file: rules for prompts, each with the steps of its replies.
 //!
-//! For demonstrations, tests and conformance kits: it can stream slowly, think, call tools, break,
-//! and do any of it a million times. How far a prompt has come is counted from the replies since
-//! then. The one thing it remembers is how often an error step with `attempts` has fired, because a
-//! repeated request looks like the first one.
+//! For demonstrations, tests and conformance kits: it can stream slowly, think, call tools, fail, and
+//! repeat any of it a million times. The replies since the prompt determine its progress. Its only state
+//! is how often an error step with `attempts` has fired, because a retry looks like the first request.
 //!
-//! Must not know the tools it names or whether they exist.
+//! Must not know the tools that it names.
 
 mod form;
 mod load;
@@ -20,18 +19,18 @@ use futures::stream::BoxStream;
 use loggia_core::ModelName;
 
 use self::load::Script;
-pub use self::load::{Place, ScriptError};
+pub use self::load::{Position, ScriptError};
 use self::perform::Performance;
 use self::placeholder::Placeholders;
 use self::rule::Rule;
-use super::play::{self, Action, Actions};
-use super::{Delta, Model, ModelError, ModelRequest, Purpose, digest};
+use super::actions::{self, Action, Actions};
+use super::{Delta, Model, ModelError, ModelRequest, Purpose, summarize};
 
-/// What a name of a scripted model starts with; the file follows.
+/// The prefix of a scripted model's name, before the file.
 pub const PREFIX: &str = "scripted:";
 
 pub struct ScriptedModel {
-    /// As the user wrote it, for sentences.
+    /// As the user wrote it, for messages.
     file: String,
     rules: Vec<Arc<Rule>>,
     window: Option<u64>,
@@ -44,7 +43,7 @@ impl ScriptedModel {
         Self::parse(file, &text)
     }
 
-    /// Takes the text as it stands; the ending of `file` says whether it is TOML or JSON.
+    /// Parses a script. The extension of `file` says whether it is TOML or JSON.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScriptError> {
         let Script { rules, window } = load::parse(file, text)?;
         let rules = rules.into_iter().map(Arc::new).collect();
@@ -52,7 +51,7 @@ impl ScriptedModel {
     }
 
     fn actions(&self, request: &ModelRequest) -> Actions {
-        let (prompt, replies) = play::since_prompt(&request.messages);
+        let (prompt, replies) = actions::since_prompt(&request.messages);
         let results = replies.iter().filter_map(|reply| reply.calls.last());
         let results = results.map(|call| call.outcome.summary());
         let result = results.clone().next_back().unwrap_or("");
@@ -64,7 +63,7 @@ impl ScriptedModel {
         match matched {
             Some((rule, placeholders)) => Box::new(Performance::new(rule, results, placeholders)),
             None if request.purpose == Purpose::Summary => {
-                let text = digest::digest(&request.messages);
+                let text = summarize::summarize(&request.messages);
                 Box::new([Delta::Text(text), Delta::Stop].into_iter().map(Action::Emit))
             }
             None => {
@@ -89,7 +88,7 @@ impl Model for ScriptedModel {
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
-        play::stream(self.actions(&request))
+        actions::stream(self.actions(&request))
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::play::tests::play;
+use crate::model::actions::tests::play;
 
 fn transcript(script: &str, prompt: &str, outcomes: &[&str]) -> String {
     let model = ScriptedModel::parse("test.toml", script).unwrap_or_else(|error| panic!("{error}"));
@@ -196,7 +196,7 @@ fn a_wrong_file_is_refused_with_its_place() {
         (
             "x.toml",
             "[[rule]]\nsteps = [\n  {repeat = 2, while = \"a\", step = {text = \"t\"}},\n]",
-            "x.toml:3:3: `while` looks at a result",
+            "x.toml:3:3: `while` checks a result",
         ),
         (
             "x.toml",
@@ -221,7 +221,7 @@ fn a_wrong_file_is_refused_with_its_place() {
         (
             "x.toml",
             "[[rule]]\nsteps = [\n  {call = \"t\", input = {when = 2020-01-01}},\n]",
-            "x.toml:3:24: a date in `input` has to be in quotes",
+            "x.toml:3:24: a date in `input` must be in quotes",
         ),
         (
             "x.toml",

@@ -1,14 +1,14 @@
-//! Reads a prompt as steps, or says line by line why it cannot.
+//! Parses a prompt to steps, or reports for each line why it cannot.
 //!
-//! Total: any text comes out as a [`Reading`]. Must not know what the steps will do.
+//! Total: any text gives a [`ParsedPrompt`]. Must not know how steps are performed.
 
 use std::iter::{Enumerate, Peekable};
 use std::str::Lines;
 
 use super::step::{CallStep, Step};
-use crate::model::play::{duration, start};
+use crate::model::actions::{duration, start};
 
-/// A step and the line of the prompt it stands on, counted from one.
+/// A step and its line in the prompt, counted from one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
     pub line: usize,
@@ -19,18 +19,18 @@ pub struct Instruction {
 pub struct Problem {
     pub line: usize,
     pub reason: String,
-    /// The line starts like a step: its writer meant one.
+    /// The line begins with a known verb.
     pub verb_known: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reading {
-    /// Every line was understood, and there is at least one.
+pub enum ParsedPrompt {
+    /// Every line was understood.
     Script(Vec<Instruction>),
-    /// Some lines were understood; these were not.
-    Partly(Vec<Problem>),
+    /// Some lines were understood, but not these.
+    Partial(Vec<Problem>),
     /// No line was understood.
-    Nothing(Vec<Problem>),
+    NotUnderstood(Vec<Problem>),
 }
 
 pub struct Form {
@@ -38,7 +38,7 @@ pub struct Form {
     pub usage: &'static str,
 }
 
-/// Everything the offline model understands, in the order it is explained.
+/// All instructions, in the order of the explanation.
 pub const FORMS: [Form; 13] = [
     Form { verb: "say", usage: "say TEXT" },
     Form { verb: "think", usage: "think SUBJECT: TEXT" },
@@ -55,40 +55,40 @@ pub const FORMS: [Form; 13] = [
     Form { verb: "fail", usage: "fail MESSAGE" },
 ];
 
-pub fn read(prompt: &str) -> Reading {
-    let mut reader = Reader { lines: prompt.lines().enumerate().peekable() };
+pub fn parse(prompt: &str) -> ParsedPrompt {
+    let mut parser = Parser { lines: prompt.lines().enumerate().peekable() };
     let mut script = Vec::new();
     let mut problems = Vec::new();
-    while let Some((index, text)) = reader.lines.next() {
+    while let Some((index, text)) = parser.lines.next() {
         let line = index + 1;
         if text.trim().is_empty() {
             continue;
         }
-        match reader.step(text) {
+        match parser.step(text) {
             Ok(step) => script.push(Instruction { line, step }),
-            Err(Unread { reason, verb_known }) => {
+            Err(LineError { reason, verb_known }) => {
                 problems.push(Problem { line, reason, verb_known });
             }
         }
     }
     match (script.is_empty(), problems.is_empty()) {
-        (true, _) => Reading::Nothing(problems),
-        (false, true) => Reading::Script(script),
-        (false, false) => Reading::Partly(problems),
+        (true, _) => ParsedPrompt::NotUnderstood(problems),
+        (false, true) => ParsedPrompt::Script(script),
+        (false, false) => ParsedPrompt::Partial(problems),
     }
 }
 
-struct Unread {
+struct LineError {
     reason: String,
     verb_known: bool,
 }
 
-struct Reader<'a> {
+struct Parser<'a> {
     lines: Peekable<Enumerate<Lines<'a>>>,
 }
 
-impl<'a> Reader<'a> {
-    fn step(&mut self, text: &'a str) -> Result<Step, Unread> {
+impl<'a> Parser<'a> {
+    fn step(&mut self, text: &'a str) -> Result<Step, LineError> {
         let text = text.trim();
         let end = text.find(|letter: char| !letter.is_ascii_alphabetic()).unwrap_or(text.len());
         let (word, rest) = text.split_at(end);
@@ -96,22 +96,22 @@ impl<'a> Reader<'a> {
         let found = FORMS.iter().find(|form| form.verb == verb);
         let separated = rest.is_empty() || rest.starts_with([':', ' ', '\t']);
         let Some(form) = found.filter(|_| separated) else {
-            return Err(Unread { reason: self.stranger(text), verb_known: false });
+            return Err(LineError { reason: self.unknown_line(text), verb_known: false });
         };
         self.arguments(form.verb, rest).map_err(|reason| {
             let reason = format!("{reason}; the form is `{}`", form.usage);
-            Unread { reason, verb_known: true }
+            LineError { reason, verb_known: true }
         })
     }
 
-    /// Why a line starts no step. Takes a stray block with it: its lines are no instructions.
-    fn stranger(&mut self, text: &'a str) -> String {
+    /// Why a line is not an instruction. Skips a stray fenced block, whose lines are not instructions.
+    fn unknown_line(&mut self, text: &'a str) -> String {
         if fence_length(text).is_some() {
             self.skip_block(text);
             return "a fenced block belongs after `write PATH:`, `edit PATH:` or `artifact NAME:`"
                 .to_owned();
         }
-        format!("`{}` starts with no word I know", start(text))
+        format!("`{}` does not start with an instruction I know", start(text))
     }
 
     fn arguments(&mut self, verb: &str, rest: &'a str) -> Result<Step, String> {
@@ -154,16 +154,16 @@ impl<'a> Reader<'a> {
         Ok(Step::Call(call))
     }
 
-    fn named_text(&mut self, rest: &'a str) -> Result<(String, Given), String> {
+    fn named_text(&mut self, rest: &'a str) -> Result<(String, TextForm), String> {
         let (name, text) = split_name(rest)?;
-        let given = if text.is_empty() {
-            Given::Block(self.block()?)
+        let text = if text.is_empty() {
+            TextForm::Block(self.block()?)
         } else if fence_length(text).is_some() {
             return Err("the fenced block has to start on the line after the colon".to_owned());
         } else {
-            Given::Inline(text.to_owned())
+            TextForm::Inline(text.to_owned())
         };
-        Ok((name.to_owned(), given))
+        Ok((name.to_owned(), text))
     }
 
     fn edit(&mut self, rest: &'a str) -> Result<CallStep, String> {
@@ -171,13 +171,13 @@ impl<'a> Reader<'a> {
         let (old, new) = if text.is_empty() {
             (self.block()?, self.block()?)
         } else {
-            // Padded, so that nothing after the arrow is an empty NEW.
+            // Padded, so that an arrow at the end means an empty NEW.
             let padded = format!("{text} ");
             match padded.split(" => ").collect::<Vec<_>>().as_slice() {
                 [old, new] => (old.trim().to_owned(), new.trim().to_owned()),
                 [_] | [] => return Err("` => ` is missing between OLD and NEW".to_owned()),
                 _ => {
-                    return Err("` => ` is there more than once: give OLD and NEW as two fenced \
+                    return Err("` => ` occurs more than once: give OLD and NEW as two fenced \
                                 blocks after the colon"
                         .to_owned());
                 }
@@ -213,17 +213,17 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A text as it was given: exactness differs.
-enum Given {
+/// A text after the colon, or in a fenced block.
+enum TextForm {
     Inline(String),
     Block(String),
 }
 
-impl Given {
+impl TextForm {
     fn map_inline(self, finish: impl FnOnce(String) -> String) -> String {
         match self {
-            Given::Inline(line) => finish(line),
-            Given::Block(text) => text,
+            TextForm::Inline(line) => finish(line),
+            TextForm::Block(text) => text,
         }
     }
 }
@@ -245,8 +245,7 @@ fn plan(rest: &str) -> Result<Step, String> {
     Ok(Step::Call(CallStep::Plan { todos }))
 }
 
-/// Splits at the first colon before a space or the end, so that a path may hold a colon.
-/// A path as people mention one: `@src/main.rs`, `"two words.md"`.
+/// Removes the marks of a mentioned path: `@src/main.rs`, `"two words.md"`.
 fn plain_path(text: &str) -> String {
     let mut path = text.trim();
     loop {
@@ -260,6 +259,7 @@ fn plain_path(text: &str) -> String {
     }
 }
 
+/// Splits at the first colon before a space or the end, so that a path may contain a colon.
 fn split_name(rest: &str) -> Result<(&str, &str), String> {
     let mut colons = rest.match_indices(':').map(|(index, _)| rest.split_at(index));
     let found = colons.find_map(|(name, after)| {
@@ -270,7 +270,7 @@ fn split_name(rest: &str) -> Result<(&str, &str), String> {
     found.ok_or_else(|| "a colon and a space are missing after the name".to_owned())
 }
 
-/// How many backticks open a block here, if any do.
+/// The number of backticks if the line opens a block.
 fn fence_length(line: &str) -> Option<usize> {
     let after = line.trim().trim_start_matches('`');
     let length = line.trim().len() - after.len();

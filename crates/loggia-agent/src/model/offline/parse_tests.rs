@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use super::*;
 
 /// Each step as the lines that write it, or the lines that were not understood.
-fn shown(reading: &Reading) -> String {
+fn shown(reading: &ParsedPrompt) -> String {
     let problem = |problem: &Problem| format!("line {}: {}", problem.line, problem.reason);
     let lines: Vec<String> = match reading {
-        Reading::Script(script) => {
+        ParsedPrompt::Script(script) => {
             script.iter().map(|line| format!("{}| {}", line.line, line.step)).collect()
         }
-        Reading::Partly(problems) => problems.iter().map(problem).collect(),
-        Reading::Nothing(problems) => {
+        ParsedPrompt::Partial(problems) => problems.iter().map(problem).collect(),
+        ParsedPrompt::NotUnderstood(problems) => {
             ["nothing".to_owned()].into_iter().chain(problems.iter().map(problem)).collect()
         }
     };
@@ -58,7 +58,7 @@ fn steps() {
         ("fail on purpose", "1| fail on purpose"),
     ];
     for (prompt, expected) in cases {
-        assert_eq!(shown(&read(prompt)), expected, "{prompt:?}");
+        assert_eq!(shown(&parse(prompt)), expected, "{prompt:?}");
     }
 }
 
@@ -81,7 +81,7 @@ fn problems() {
         ("edit a: => b", "` => ` is missing between OLD and NEW", "edit"),
         (
             "edit a: b => c => d",
-            "` => ` is there more than once: give OLD and NEW as two fenced blocks after the colon",
+            "` => ` occurs more than once: give OLD and NEW as two fenced blocks after the colon",
             "edit",
         ),
         ("edit a:\n```\n```\n```\nx\n```", "OLD is empty", "edit"),
@@ -89,7 +89,7 @@ fn problems() {
     for (line, reason, verb) in cases {
         let prompt = format!("say hi\n{line}");
         let expected = format!("line 2: {reason}; the form is `{}`", form(verb));
-        assert_eq!(shown(&read(&prompt)), expected, "{prompt:?}");
+        assert_eq!(shown(&parse(&prompt)), expected, "{prompt:?}");
     }
 }
 
@@ -98,23 +98,26 @@ fn lines_that_are_no_steps() {
     let cases = [
         ("", "nothing"),
         (" \n\n", "nothing"),
-        ("Please fix it.", "nothing\nline 1: `Please fix it.` starts with no word I know"),
-        ("saying hi\nsay hi", "line 1: `saying hi` starts with no word I know"),
-        ("say-so\nsay hi", "line 1: `say-so` starts with no word I know"),
+        (
+            "Please fix it.",
+            "nothing\nline 1: `Please fix it.` does not start with an instruction I know",
+        ),
+        ("saying hi\nsay hi", "line 1: `saying hi` does not start with an instruction I know"),
+        ("say-so\nsay hi", "line 1: `say-so` does not start with an instruction I know"),
         // The lines of a stray block are no instructions.
         (
             "say hi\n```\nrun rm -rf .\n```\nsay ho\nhm",
             "line 2: a fenced block belongs after `write PATH:`, `edit PATH:` or `artifact NAME:`\n\
-             line 6: `hm` starts with no word I know",
+             line 6: `hm` does not start with an instruction I know",
         ),
         (
             "Look:\n```\nrun x",
-            "nothing\nline 1: `Look:` starts with no word I know\nline 2: a fenced block belongs \
+            "nothing\nline 1: `Look:` does not start with an instruction I know\nline 2: a fenced block belongs \
              after `write PATH:`, `edit PATH:` or `artifact NAME:`",
         ),
     ];
     for (prompt, expected) in cases {
-        assert_eq!(shown(&read(prompt)), expected, "{prompt:?}");
+        assert_eq!(shown(&parse(prompt)), expected, "{prompt:?}");
     }
 }
 
@@ -168,20 +171,20 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn any_text_is_read(prompt in any::<String>()) {
-        let _reading = read(&prompt);
+        let _reading = parse(&prompt);
     }
 
     #[test]
     fn any_text_like_a_script_is_read(
         prompt in "((say|write|edit|plan|think|artifact|wait)?(:| )?[a: =>;`\n]{0,9}\n?){0,12}"
     ) {
-        if let Reading::Script(script) = read(&prompt) {
+        if let ParsedPrompt::Script(script) = parse(&prompt) {
             // What was read is written and read again without a change.
             let written: Vec<String> = script.iter().map(|line| line.step.to_string()).collect();
             let steps = |script: Vec<Instruction>| -> Vec<Step> {
                 script.into_iter().map(|line| line.step).collect()
             };
-            let Reading::Script(again) = read(&written.join("\n")) else {
+            let ParsedPrompt::Script(again) = parse(&written.join("\n")) else {
                 return Err(TestCaseError::fail(format!("{written:?} is not read again")));
             };
             prop_assert_eq!(steps(again), steps(script));
@@ -192,8 +195,8 @@ proptest! {
     fn what_is_written_is_read(steps in proptest::collection::vec(step(), 1..6)) {
         let prompt: Vec<String> = steps.iter().map(Step::to_string).collect();
         let prompt = prompt.join("\n");
-        match read(&prompt) {
-            Reading::Script(script) => {
+        match parse(&prompt) {
+            ParsedPrompt::Script(script) => {
                 let found: Vec<Step> = script.into_iter().map(|line| line.step).collect();
                 prop_assert_eq!(found, steps);
             }

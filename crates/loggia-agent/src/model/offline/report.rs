@@ -1,7 +1,7 @@
-//! What the offline model says at the end: the result of every call, or where it stopped and why.
+//! The offline model's last text: the results of all calls, or the call that failed and why.
 //!
-//! Says what the call's own input and outcome say, not what the prompt asked for: a person may have
-//! edited the call before it ran.
+//! Uses the call's own input and outcome instead of the prompt, because a person may have edited the call
+//! before it ran.
 
 use loggia_core::CallOutcome;
 use serde_json::Value;
@@ -9,16 +9,16 @@ use serde_json::Value;
 use super::parse::Instruction;
 use super::step::{CallStep, fence};
 use crate::model::PastCall;
-use crate::model::play::{self, RESULT_BYTES};
+use crate::model::actions::{self, RESULT_BYTES};
 
-/// The results of all calls; nothing where there were none.
+/// The results of all calls; None if there were none.
 pub fn results(script: &[Instruction], done: &[&PastCall]) -> Option<String> {
     let calls = script.iter().filter_map(|instruction| instruction.step.call());
     let blocks: Vec<String> = calls.zip(done).map(|(step, call)| result(step, call)).collect();
     (!blocks.is_empty()).then(|| blocks.join("\n\n"))
 }
 
-/// Where a call did not succeed: the results before it, which step it was, and what was left.
+/// If a call failed: the results before it, the failed step, and the number of later steps.
 pub fn failure(script: &[Instruction], done: &[&PastCall]) -> Option<String> {
     let failed = done.iter().position(|call| failure_reason(&call.outcome).is_some())?;
     let calls = script.iter().enumerate().filter(|(_, line)| line.step.call().is_some());
@@ -43,7 +43,7 @@ fn failure_reason(outcome: &CallOutcome) -> Option<String> {
     match outcome {
         CallOutcome::Succeeded { .. } => None,
         CallOutcome::Failed { failure } => Some(format!("failed: {}", clipped(&failure.message))),
-        // By whom is with the call, on every screen in its own words.
+        // Clients show with the call who refused it.
         CallOutcome::Cancelled { reason } if reason.starts_with("refused by ") => {
             Some("was not done: refused".to_owned())
         }
@@ -54,7 +54,7 @@ fn failure_reason(outcome: &CallOutcome) -> Option<String> {
 fn result(step: &CallStep, call: &PastCall) -> String {
     let text = call.outcome.summary().trim_end();
     let field = |name: &str| match call.input.get(name) {
-        Some(Value::String(text)) => play::start(text),
+        Some(Value::String(text)) => actions::start(text),
         _ => "?".to_owned(),
     };
     match step {
@@ -64,10 +64,10 @@ fn result(step: &CallStep, call: &PastCall) -> String {
         CallStep::Search { .. } => {
             with_block(&format!("searched for {}", code(&field("pattern"))), text)
         }
-        CallStep::Write { .. } => with_words(&format!("wrote {}", field("path")), text),
-        CallStep::Edit { .. } => with_words(&format!("edited {}", field("path")), text),
-        CallStep::Artifact { .. } => with_words(&format!("published {}", field("name")), text),
-        CallStep::Ask { .. } => with_words(&format!("asked {}", code(&field("question"))), text),
+        CallStep::Write { .. } => with_sentence(&format!("wrote {}", field("path")), text),
+        CallStep::Edit { .. } => with_sentence(&format!("edited {}", field("path")), text),
+        CallStep::Artifact { .. } => with_sentence(&format!("published {}", field("name")), text),
+        CallStep::Ask { .. } => with_sentence(&format!("asked {}", code(&field("question"))), text),
         CallStep::Plan { todos } => match todos.len() {
             1 => "planned 1 step".to_owned(),
             steps => format!("planned {steps} steps"),
@@ -75,9 +75,9 @@ fn result(step: &CallStep, call: &PastCall) -> String {
     }
 }
 
-/// For tools that answer in a sentence: it may say more than the title, such as that a person
+/// For tools that return a sentence. It may contain more than the title, for example that a person
 /// changed the call before it ran.
-fn with_words(title: &str, text: &str) -> String {
+fn with_sentence(title: &str, text: &str) -> String {
     if text.is_empty() {
         title.to_owned()
     } else if text.contains('\n') {
@@ -90,7 +90,7 @@ fn with_words(title: &str, text: &str) -> String {
 }
 
 fn with_block(title: &str, text: &str) -> String {
-    let (front, left_out) = play::clip(text, RESULT_BYTES);
+    let (front, left_out) = actions::clip(text, RESULT_BYTES);
     if front.is_empty() {
         return format!("{title}: no output");
     }
@@ -103,14 +103,14 @@ fn with_block(title: &str, text: &str) -> String {
 }
 
 fn clipped(text: &str) -> String {
-    match play::clip(text, RESULT_BYTES) {
+    match actions::clip(text, RESULT_BYTES) {
         (front, 0) => front.to_owned(),
         (front, left_out) => format!("{front}… ({left_out} more bytes)"),
     }
 }
 
-/// The front of a text as inline code.
+/// The beginning of a text as inline code.
 fn code(text: &str) -> String {
-    let front = play::start(text);
+    let front = actions::start(text);
     if front.contains('`') { format!("`` {front} ``") } else { format!("`{front}`") }
 }

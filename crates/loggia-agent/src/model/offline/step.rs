@@ -1,15 +1,15 @@
-//! A step of the offline model: what it is, the call it makes, and the lines that write it.
+//! A step of the offline model, its tool call and its text form.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::model::play;
+use crate::model::actions;
 
 pub const ASK: &str = "ask_user";
 
-/// Stands for the answer to the last question, in every text after it.
+/// Placeholder for the answer to the last question, in every later text.
 const ANSWER: &str = "{answer}";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Step {
     },
     Wait(Duration),
     Fail(String),
-    /// Done by a tool; ends the reply.
+    /// Calls a tool and ends the reply.
     Call(CallStep),
 }
 
@@ -46,10 +46,10 @@ impl Step {
         }
     }
 
-    /// The same step with the answer in place.
+    /// The same step with the answer filled in.
     #[must_use]
     pub fn with_answer(&self, answer: &str) -> Step {
-        let fill = |text: &String| play::fill(text, ANSWER, answer);
+        let fill = |text: &String| actions::fill(text, ANSWER, answer);
         match self {
             Step::Say(text) => Step::Say(fill(text)),
             Step::Think { subject, text } => {
@@ -63,7 +63,7 @@ impl Step {
 }
 
 impl CallStep {
-    /// The tool that does this step, and its input.
+    /// The tool for this step, and its input.
     pub fn tool(&self) -> (&'static str, Value) {
         match self {
             CallStep::Run { command } => ("run_shell_command", json!({ "command": command })),
@@ -109,13 +109,13 @@ impl CallStep {
     }
 }
 
-/// A fence that no line of the text can close.
+/// A code fence that no line of the text can close.
 pub fn fence(text: &str) -> String {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or_default();
     "`".repeat(longest.max(2) + 1)
 }
 
-/// The lines that are read back as this step.
+/// Lines that parse to this step.
 impl fmt::Display for Step {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -158,7 +158,7 @@ impl fmt::Display for CallStep {
     }
 }
 
-/// `line` after the colon where one line can say it, else `block` in a fence.
+/// Writes `line` after the colon if it fits on one line, otherwise `block` in a fence.
 fn write_text(out: &mut fmt::Formatter<'_>, line: &str, block: &str) -> fmt::Result {
     let fits =
         !line.is_empty() && !line.contains('\n') && !line.starts_with("```") && line.trim() == line;

@@ -1,7 +1,7 @@
-//! How rules and steps are written in a file, and the checks that turn them into a [`Rule`].
+//! The file format of rules and steps, and the checks that turn them into a [`Rule`].
 //!
-//! The checks run while the file is being read, so that the reader of either format can say at
-//! which line and column the wrong step stands.
+//! The checks run while the file is deserialized, so that the parser of either format can report the
+//! line and column of a wrong step.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,16 +16,16 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::rule::{CallForm, Fires, Repeated, Rule, Step, When};
-use crate::model::{ModelErrorKind, play};
+use crate::model::{ModelErrorKind, actions};
 
-/// Most steps of one rule, repeats counted.
+/// The most steps of one rule, including repeats.
 const STEPS: u64 = 1_000_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileForm {
     pub rule: Vec<Rule>,
-    /// Tokens that the model claims to hold at once.
+    /// The window of the model, in tokens.
     pub window: Option<NonZeroU64>,
 }
 
@@ -59,7 +59,7 @@ impl TryFrom<RuleForm> for Rule {
     }
 }
 
-/// All keys a step may have; which go together is checked after.
+/// All keys that a step may have. Valid combinations are checked later.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct StepForm {
@@ -132,7 +132,7 @@ impl TryFrom<StepForm> for Repeated {
                 return Err("`while` does not go with a repeat of repeats".to_owned());
             }
             if again.is_some() && !inner.step.ends_reply() {
-                return Err("`while` looks at a result: its `step` has to call a tool".to_owned());
+                return Err("`while` checks a result: its `step` must call a tool".to_owned());
             }
             return Ok(Repeated { count, again, step: inner.step });
         }
@@ -143,7 +143,7 @@ impl TryFrom<StepForm> for Repeated {
 }
 
 impl StepForm {
-    /// The step by its first key, with the keys that go with it.
+    /// The step of the first key, with the keys that belong to it.
     fn take_step(&mut self) -> Result<(&'static str, Step), String> {
         if let Some(text) = self.text.take() {
             let chunk = self.chunk.take().map(|size| size.get() as usize);
@@ -265,7 +265,7 @@ impl<'de> Deserialize<'de> for Wait {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Wait, E> {
-                play::duration(text).map(Wait).map_err(E::custom)
+                actions::duration(text).map(Wait).map_err(E::custom)
             }
         }
 
@@ -273,7 +273,7 @@ impl<'de> Deserialize<'de> for Wait {
     }
 }
 
-/// The input of a call: JSON, whatever the file is written in.
+/// The input of a call: JSON values in both file formats.
 #[derive(Default)]
 struct Input(Map<String, Value>);
 
@@ -282,13 +282,13 @@ impl TryFrom<Map<String, Value>> for Input {
 
     fn try_from(map: Map<String, Value>) -> Result<Self, String> {
         if map.values().any(holds_date) {
-            return Err("a date in `input` has to be in quotes: JSON has no dates".to_owned());
+            return Err("a date in `input` must be in quotes: JSON has no dates".to_owned());
         }
         Ok(Input(map))
     }
 }
 
-/// How the TOML reader hands over a date where it is not asked for one.
+/// Finds the marker that the TOML parser uses for a date in a generic value.
 fn holds_date(value: &Value) -> bool {
     match value {
         Value::Object(map) => {
@@ -299,8 +299,8 @@ fn holds_date(value: &Value) -> bool {
     }
 }
 
-/// Reads a table as `Form` and checks it before leaving it, so that what a check says is placed at
-/// this table and not at the one around it.
+/// Deserializes a table as `Form` and checks it before returning, so that the error of a check has the
+/// position of this table and not of the outer one.
 struct CheckedVisitor<Form, Checked> {
     expected: &'static str,
     types: PhantomData<(Form, Checked)>,

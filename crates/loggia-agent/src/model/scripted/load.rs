@@ -1,4 +1,4 @@
-//! Reads a script from its file, and names the place where it is wrong.
+//! Reads a script from its file, and reports the position of an error.
 
 use std::fmt;
 use std::fs::File;
@@ -15,13 +15,13 @@ const FILE_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ScriptError {
     pub file: String,
-    pub place: Option<Place>,
+    pub position: Option<Position>,
     pub message: String,
 }
 
 /// Counted from one, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     pub line: usize,
     pub column: usize,
 }
@@ -29,7 +29,7 @@ pub struct Place {
 impl fmt::Display for ScriptError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}", self.file)?;
-        if let Some(Place { line, column }) = self.place {
+        if let Some(Position { line, column }) = self.position {
             write!(out, ":{line}:{column}")?;
         }
         write!(out, ": {}", self.message)
@@ -37,7 +37,7 @@ impl fmt::Display for ScriptError {
 }
 
 pub fn read(file: &str, path: &Path) -> Result<String, ScriptError> {
-    let wrong = |message: String| ScriptError { file: file.to_owned(), place: None, message };
+    let wrong = |message: String| ScriptError { file: file.to_owned(), position: None, message };
     let unread = |error: io::Error| wrong(format!("the script cannot be read: {error}"));
     // Looked at before it is opened: opening a pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(unread)?.is_file() {
@@ -52,7 +52,7 @@ pub fn read(file: &str, path: &Path) -> Result<String, ScriptError> {
     String::from_utf8(bytes).map_err(|_| wrong("the script is not UTF-8 text".to_owned()))
 }
 
-/// What a file says.
+/// A parsed file.
 #[derive(Debug)]
 pub struct Script {
     pub rules: Vec<Rule>,
@@ -60,16 +60,17 @@ pub struct Script {
 }
 
 pub fn parse(file: &str, text: &str) -> Result<Script, ScriptError> {
-    let wrong = |place, message: String| ScriptError { file: file.to_owned(), place, message };
+    let wrong =
+        |position, message: String| ScriptError { file: file.to_owned(), position, message };
     let ending = Path::new(file).extension().map(|ending| ending.to_ascii_lowercase());
     let form: FileForm = match ending.as_ref().and_then(|ending| ending.to_str()) {
         Some("toml") => toml::from_str(text).map_err(|error| {
-            let place = error.span().map(|span| place_at(text, span.start));
-            wrong(place, error.message().trim_end().to_owned())
+            let position = error.span().map(|span| position_at(text, span.start));
+            wrong(position, error.message().trim_end().to_owned())
         })?,
         Some("json") => serde_json::from_str(text).map_err(|error| {
-            let place = Place { line: error.line(), column: error.column() };
-            wrong(Some(place), without_place(&error))
+            let position = Position { line: error.line(), column: error.column() };
+            wrong(Some(position), without_position(&error))
         })?,
         _ => return Err(wrong(None, "a script's name ends in .toml or .json".to_owned())),
     };
@@ -79,15 +80,15 @@ pub fn parse(file: &str, text: &str) -> Result<Script, ScriptError> {
     Ok(Script { rules: form.rule, window: form.window.map(NonZeroU64::get) })
 }
 
-fn place_at(text: &str, offset: usize) -> Place {
+fn position_at(text: &str, offset: usize) -> Position {
     let before = text.get(..text.floor_char_boundary(offset)).unwrap_or(text);
     let last = before.rsplit('\n').next().unwrap_or_default();
-    Place { line: before.matches('\n').count() + 1, column: last.chars().count() + 1 }
+    Position { line: before.matches('\n').count() + 1, column: last.chars().count() + 1 }
 }
 
-/// serde_json ends its sentences with the place, which stands at the front of ours.
-fn without_place(error: &serde_json::Error) -> String {
+/// serde_json adds the position at the end of its messages; ours have it at the beginning.
+fn without_position(error: &serde_json::Error) -> String {
     let sentence = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    sentence.strip_suffix(&place).unwrap_or(&sentence).to_owned()
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    sentence.strip_suffix(&position).unwrap_or(&sentence).to_owned()
 }

@@ -1,4 +1,4 @@
-//! Plays one reply of a rule, step by step, as it is asked for.
+//! Performs one reply of a rule, step by step.
 
 use std::iter;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use serde_json::{Map, Value};
 
 use super::placeholder::Placeholders;
 use super::rule::{CallForm, Repeated, Rule, Step};
-use crate::model::play::{self, Action, Actions};
+use crate::model::actions::{self, Action, Actions};
 use crate::model::{Delta, ModelError};
 
-/// The actions from a reply's first step on. Whoever performs them ends at [`Delta::Stop`].
+/// The actions from a reply's first step on. The stream ends at [`Delta::Stop`].
 pub struct Performance {
     rule: Arc<Rule>,
     placeholders: Placeholders,
     index: usize,
     repeats_done: u64,
-    /// What is left of the current step.
+    /// The rest of the current step.
     current: Actions,
     stopped: bool,
 }
 
 impl Performance {
-    /// `results` are the last ones of the replies with calls so far.
+    /// `results` are the last results of each reply with calls so far.
     pub fn new<'a>(
         rule: Arc<Rule>,
         results: impl Iterator<Item = &'a str>,
@@ -105,7 +105,7 @@ fn one(action: Action) -> Actions {
 /// The text in pieces of `chunk` characters, each after the delay.
 fn texts(text: String, delay: Option<Duration>, chunk: Option<usize>) -> Actions {
     let size = chunk.unwrap_or(usize::MAX);
-    Box::new(play::chunks(text, size).flat_map(move |piece| {
+    Box::new(actions::chunks(text, size).flat_map(move |piece| {
         delay.map(Action::Wait).into_iter().chain([Action::Emit(Delta::Text(piece))])
     }))
 }

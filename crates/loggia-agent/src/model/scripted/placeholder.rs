@@ -1,26 +1,26 @@
 //! Fills `$1`, `${name}`, `$result` and `${instructions}` in the strings of a rule's steps.
 //!
-//! Anything else after a dollar stays as it is (`$HOME`, a group the rule does not have), and `$$`
-//! is one dollar. What is filled in is not looked at again.
+//! Anything else after a dollar stays the same (`$HOME`, an unknown group), and `$$` is one dollar.
+//! Values are not filled in again.
 
 use regex::{Captures, Regex};
 
-use crate::model::play::{FILLED_BYTES, RESULT_BYTES, clip};
+use crate::model::actions::{FILLED_BYTES, RESULT_BYTES, clip};
 
-/// The groups of a rule's regex in one prompt; none for other rules.
+/// The groups of a rule's regex in one prompt; empty for other rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CaptureGroups {
     groups: Vec<Group>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     name: Option<String>,
-    /// Empty where the group took no part in the match.
+    /// Empty if the group is not part of the match.
     text: String,
 }
 
-impl Captured {
+impl CaptureGroups {
     pub fn of(regex: &Regex, found: &Captures<'_>) -> Self {
         let groups = regex.capture_names().zip(found.iter()).map(|(name, text)| Group {
             name: name.map(str::to_owned),
@@ -40,14 +40,14 @@ impl Captured {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placeholders {
-    captured: Captured,
+    captured: CaptureGroups,
     result: String,
-    /// What the model was told before the conversation.
+    /// The instructions of the request.
     instructions: String,
 }
 
 impl Placeholders {
-    pub fn new(captured: Captured, result: &str, instructions: &str) -> Self {
+    pub fn new(captured: CaptureGroups, result: &str, instructions: &str) -> Self {
         let result = clip(result, RESULT_BYTES).0.to_owned();
         Self { captured, result, instructions: instructions.to_owned() }
     }
@@ -69,7 +69,7 @@ impl Placeholders {
         filled
     }
 
-    /// What stands for the text after a dollar, and what follows it.
+    /// The value for the text after a dollar, and the rest of the text.
     fn value<'a>(&'a self, after: &'a str) -> Option<(&'a str, &'a str)> {
         if let Some(rest) = after.strip_prefix('$') {
             return Some(("$", rest));
@@ -81,7 +81,7 @@ impl Placeholders {
         let word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let digits = split_while(after, |letter| letter.is_ascii_digit());
         let (key, rest) = if digits.0.is_empty() { split_while(after, word) } else { digits };
-        // A bare word is more often a shell's variable than a group: groups need braces.
+        // A bare word is usually a shell variable, so groups need braces.
         let bare = key == "result" || !digits.0.is_empty();
         bare.then(|| self.named(key)).flatten().map(|value| (value, rest))
     }

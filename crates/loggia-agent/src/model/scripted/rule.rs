@@ -1,4 +1,4 @@
-//! A rule as it is played: when it applies, its steps, and where each reply starts.
+//! A parsed rule: when it applies, its steps, and where each reply starts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use loggia_core::Usage;
 use regex::Regex;
 use serde_json::{Map, Value};
 
-use super::placeholder::Captured;
+use super::placeholder::CaptureGroups;
 use crate::model::ModelErrorKind;
 
 #[derive(Debug)]
@@ -19,17 +19,17 @@ pub struct Rule {
 #[derive(Debug)]
 pub enum When {
     Always,
-    /// The whole text, but for space around it.
+    /// The whole text, without surrounding space.
     Prompt(String),
     Contains(String),
     Regex(Regex),
 }
 
-/// A step and how often it is played. Repeats of repeats are one number: nothing is unfolded.
+/// A step and how often it is performed. Nested repeats are multiplied, not unrolled.
 #[derive(Debug)]
 pub struct Repeated {
     pub count: u64,
-    /// A call is repeated only as long as this is found in its result.
+    /// A call is repeated only while its result matches.
     pub again: Option<Regex>,
     pub step: Step,
 }
@@ -70,12 +70,12 @@ pub struct CallForm {
     pub input: Map<String, Value>,
 }
 
-/// How often an error comes before the step lets the reply pass once.
+/// How often an error fires before the step lets the reply pass once.
 #[derive(Debug)]
 pub enum Fires {
     Always,
-    /// Counts over the model's life and over all its sessions; starts again after each pass, so
-    /// that every prompt meets the same errors.
+    /// Counted over the model's lifetime. Starts again after each pass, so that every prompt gets the
+    /// same errors.
     Times {
         times: u64,
         reached: AtomicU64,
@@ -87,7 +87,7 @@ impl Fires {
         Fires::Times { times, reached: AtomicU64::new(0) }
     }
 
-    /// Counts: to be asked once each time the step is reached.
+    /// Counts the call, so it must be called once each time the step is reached.
     pub fn fires_now(&self) -> bool {
         match self {
             Fires::Always => true,
@@ -100,26 +100,26 @@ impl Fires {
 }
 
 impl Rule {
-    /// What the rule takes from the prompt, if it applies to it.
-    pub fn captures(&self, prompt: &str) -> Option<Captured> {
+    /// The groups of the prompt if the rule applies to it.
+    pub fn captures(&self, prompt: &str) -> Option<CaptureGroups> {
         let applies = match &self.when {
             When::Always => true,
             When::Prompt(text) => text.trim() == prompt,
             When::Contains(text) => prompt.contains(text.as_str()),
             When::Regex(regex) => {
-                return regex.captures(prompt).map(|found| Captured::of(regex, &found));
+                return regex.captures(prompt).map(|found| CaptureGroups::of(regex, &found));
             }
         };
-        applies.then(Captured::default)
+        applies.then(CaptureGroups::default)
     }
 
-    /// The step that the next reply starts at, and how many of its repeats were played before, given
-    /// the last result of each reply with calls so far.
+    /// The step at which the next reply starts, and how many of its repeats are done, given the last
+    /// result of each reply with calls so far.
     pub fn position<'a>(&self, results: impl Iterator<Item = &'a str>) -> (usize, u64) {
         let (mut index, mut done) = (0, 0);
         for result in results {
-            let played = self.steps.iter().enumerate().skip(index);
-            let Some((at, repeated)) = played.into_iter().find(|(_, one)| one.step.ends_reply())
+            let steps = self.steps.iter().enumerate().skip(index);
+            let Some((at, repeated)) = steps.into_iter().find(|(_, one)| one.step.ends_reply())
             else {
                 return (self.steps.len(), 0);
             };
@@ -132,7 +132,7 @@ impl Rule {
 }
 
 impl Step {
-    /// The model waits for the results, and is asked again.
+    /// Whether the model waits for results after this step.
     pub fn ends_reply(&self) -> bool {
         match self {
             Step::Calls(_) | Step::Malformed { .. } => true,

@@ -1,8 +1,7 @@
-//! What the built-in models share: the actions of one reply, and how they become a stream.
+//! Shared by the built-in models: the actions of one reply, and the stream that performs them.
 //!
-//! A model decides with plain data (a prompt and the replies since then go in, [`Action`]s come
-//! out); waiting, failing and ending the stream happen here and nowhere else. Must not know what a
-//! step of either model looks like.
+//! A built-in model maps plain data (a prompt and the replies since then) to [`Action`]s. Only this
+//! module waits, fails and ends the stream. Must not know the steps of either model.
 
 use std::time::Duration;
 
@@ -11,37 +10,36 @@ use futures::stream::{self, BoxStream};
 
 use super::{Delta, Message, ModelError, Reply};
 
-/// Longest text of one tool result that a built-in model repeats.
+/// The most bytes of a tool result that a built-in model repeats.
 pub const RESULT_BYTES: usize = 4 * 1024;
-/// Longest string after placeholders are filled in: a short one may name a long value many times.
-/// No less than a turn may say by default, so the turn's own limit is met first.
+/// The most bytes of a text after placeholders are filled in. A short template may contain a long value
+/// many times. At least the default limit of a turn, so that the turn's limit is reached first.
 pub const FILLED_BYTES: usize = 8 * 1024 * 1024;
-/// Longest single wait: a typing mistake should not stop a turn for a day.
+/// The longest single wait. A typing mistake must not stop a turn for a day.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
-/// Longest piece of text in one delta where a text has no spaces to break at.
+/// The most bytes of a word in one delta.
 const PIECE_BYTES: usize = 1024;
 
-/// A reply, made as it is performed: the turn's own limits end a reply that is too long.
+/// The actions of a reply, created lazily: the turn's limits end a reply that is too long.
 pub type Actions = Box<dyn Iterator<Item = Action> + Send>;
 
-/// One thing a model does while it replies.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     Emit(Delta),
     Wait(Duration),
     Fail(ModelError),
-    /// Ends the stream without [`Delta::Stop`], as a lost connection does.
+    /// Ends the stream without [`Delta::Stop`], like a lost connection.
     Cut,
     Panic(String),
 }
 
-/// Performs the actions as they are asked for. Nothing follows a stop, a failure or a cut, so
-/// `actions` may be longer than the reply.
+/// Performs the actions when the stream is polled. A stop, a failure or a cut ends the stream, even if
+/// `actions` has more.
 pub fn stream(actions: Actions) -> BoxStream<'static, Result<Delta, ModelError>> {
     stream::unfold(Some(actions), |rest| async move {
         let mut actions = rest?;
         loop {
-            // A long reply is always ready: without this its reader would never yield.
+            // A long reply is always ready: without this the task would never yield.
             tokio::task::coop::consume_budget().await;
             match actions.next()? {
                 Action::Wait(duration) => tokio::time::sleep(duration).await,
@@ -49,7 +47,10 @@ pub fn stream(actions: Actions) -> BoxStream<'static, Result<Delta, ModelError>>
                 Action::Emit(delta) => return Some((Ok(delta), Some(actions))),
                 Action::Fail(error) => return Some((Err(error), None)),
                 Action::Cut => return None,
-                #[expect(clippy::panic, reason = "a script asks for it, to see a turn survive it")]
+                #[expect(
+                    clippy::panic,
+                    reason = "a script requests it, to test that a turn survives it"
+                )]
                 Action::Panic(message) => std::panic::panic_any(message),
             }
         }
@@ -57,8 +58,8 @@ pub fn stream(actions: Actions) -> BoxStream<'static, Result<Delta, ModelError>>
     .boxed()
 }
 
-/// The text of the last prompt, and the replies made since then. This is the whole state of a
-/// built-in model: how far it has come is counted from the replies.
+/// The text of the last prompt, and the replies since then. This is the whole state of a built-in model:
+/// the replies determine its progress.
 pub fn since_prompt(messages: &[Message]) -> (String, Vec<&Reply>) {
     let mut prompt = String::new();
     let mut replies = Vec::new();
@@ -93,7 +94,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("`{}` is longer than the 60m a wait may last", start(text)))
 }
 
-/// The text word by word, each with the space after it; a word too long is broken.
+/// The text word by word, each with the space after it. A word that is too long is split.
 pub fn words(text: String) -> impl Iterator<Item = String> + Send {
     let mut offset = 0;
     std::iter::from_fn(move || {
@@ -115,7 +116,7 @@ pub fn chunks(text: String, size: usize) -> impl Iterator<Item = String> + Send 
     })
 }
 
-/// Puts `value` in place of every `mark`, within [`FILLED_BYTES`].
+/// Replaces every `mark` by `value`, within [`FILLED_BYTES`].
 pub fn fill(template: &str, mark: &str, value: &str) -> String {
     let mut filled = String::new();
     for (index, piece) in template.split(mark).enumerate() {
@@ -131,13 +132,13 @@ pub fn fill(template: &str, mark: &str, value: &str) -> String {
     filled
 }
 
-/// At most `limit` bytes from the front, and how many bytes that leaves out.
+/// The first `limit` bytes, and the number of bytes after them.
 pub fn clip(text: &str, limit: usize) -> (&str, usize) {
     let (front, rest) = text.split_at(text.floor_char_boundary(limit));
     (front, rest.len())
 }
 
-/// Enough of a text to recognise it in a sentence: the front of its first line.
+/// The beginning of the first line, to recognise a text in a message.
 pub fn start(text: &str) -> String {
     const LETTERS: usize = 60;
     let line = text.lines().next().unwrap_or_default();
@@ -146,5 +147,5 @@ pub fn start(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "play_tests.rs"]
+#[path = "actions_tests.rs"]
 pub mod tests;

@@ -1,26 +1,26 @@
-//! A summary of a conversation that needs no language model: what was asked, done and said, turn by
-//! turn, in few words. The same conversation always gives the same text, and the text is bounded.
+//! Summarizes a conversation without a language model: prompts, calls and replies of each turn, cut short.
+//! The same conversation always gives the same text, and the text is limited.
 //!
-//! Must not judge: it leaves out by length, never by meaning, and says so.
+//! Shortens by length only, and says so.
 
 use loggia_core::CallOutcome;
 use serde_json::Value;
 
-use super::play::{clip, start};
+use super::actions::{clip, start};
 use super::{Message, PastCall, Reply};
 
-/// How a digest begins; one made of a digest begins so once.
+/// The first line. Removed from a summary that is summarized again.
 const HEADING: &str =
     "Taken from the log without a language model: what was asked, done and said, cut short.\n";
-/// Of all of it. The oldest turns go first.
+/// Bytes of the whole text. The oldest turns are left out first.
 const LIMIT: usize = 16 * 1024;
-/// Of what was asked, and of what was said, in one turn.
-const WORDS: usize = 400;
-/// Calls of one turn that are named.
+/// Bytes of one prompt or reply.
+const TEXT_BYTES: usize = 400;
+/// Calls of one reply that are listed.
 const CALLS: usize = 12;
 
-/// The last message asks for the summary and is no part of it.
-pub fn digest(messages: &[Message]) -> String {
+/// The last message requests the summary and is not part of it.
+pub fn summarize(messages: &[Message]) -> String {
     let mut turns: Vec<String> = Vec::new();
     let conversation = messages.split_last().map_or(&[][..], |(_, before)| before);
     for message in conversation {
@@ -33,13 +33,13 @@ pub fn digest(messages: &[Message]) -> String {
                 );
             }
             Message::User(content) => {
-                turns.push(format!("- Asked: {}", words(&content.to_text())));
+                turns.push(format!("- Asked: {}", shortened(&content.to_text())));
             }
             Message::Reply(reply) => {
-                let did = told(reply);
+                let text = describe(reply);
                 match turns.last_mut() {
-                    Some(turn) => turn.push_str(&did),
-                    None => turns.push(did),
+                    Some(turn) => turn.push_str(&text),
+                    None => turns.push(text),
                 }
             }
         }
@@ -58,37 +58,37 @@ pub fn digest(messages: &[Message]) -> String {
     }
 }
 
-fn told(reply: &Reply) -> String {
+fn describe(reply: &Reply) -> String {
     let mut text = String::new();
     for call in reply.calls.iter().take(CALLS) {
-        text.push_str(&format!("\n  Did: {}", done(call)));
+        text.push_str(&format!("\n  Did: {}", describe_call(call)));
     }
     let more = reply.calls.len().saturating_sub(CALLS);
     if more > 0 {
-        text.push_str(&format!("\n  Did: {more} calls more"));
+        text.push_str(&format!("\n  Did: {more} more calls"));
     }
     if !reply.text.trim().is_empty() {
-        text.push_str(&format!("\n  Said: {}", words(&reply.text)));
+        text.push_str(&format!("\n  Said: {}", shortened(&reply.text)));
     }
     text
 }
 
-fn done(call: &PastCall) -> String {
+fn describe_call(call: &PastCall) -> String {
     let about = ["path", "command", "pattern", "name", "question"];
     let about = about.iter().find_map(|name| call.input.get(*name).and_then(Value::as_str));
     let about = about.map_or(String::new(), |text| format!(" {}", start(text)));
-    let how = match &call.outcome {
+    let outcome = match &call.outcome {
         CallOutcome::Succeeded { .. } => "done".to_owned(),
         CallOutcome::Failed { failure } => format!("failed: {}", start(&failure.message)),
         CallOutcome::Cancelled { reason } => format!("not done: {}", start(reason)),
     };
-    format!("{}{about}, {how}", call.tool)
+    format!("{}{about}, {outcome}", call.tool)
 }
 
-/// The front of a text on one line.
-fn words(text: &str) -> String {
+/// The beginning of a text on one line.
+fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match clip(&line, WORDS) {
+    match clip(&line, TEXT_BYTES) {
         (front, 0) => front.to_owned(),
         (front, _) => format!("{front}…"),
     }
@@ -128,33 +128,33 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_was_asked_done_and_said() {
+    fn the_summary_lists_prompts_calls_and_replies() {
         let expected = "\
 - Asked: write a.txt: hi run make
   Did: write_file a.txt, done
   Did: run_shell_command make, failed: exit status 1…
   Said: I write and run.
   Said: It failed.";
-        assert_eq!(digest(&conversation()), format!("{HEADING}{expected}"));
+        assert_eq!(summarize(&conversation()), format!("{HEADING}{expected}"));
     }
 
     #[test]
-    fn a_digest_of_a_digest_goes_on_from_it() {
-        let first = digest(&conversation());
+    fn a_summary_of_a_summary_continues_it() {
+        let first = summarize(&conversation());
         let again = [Message::Summary(first.clone()), asked("say more"), asked("the request")];
-        assert_eq!(digest(&again), format!("{first}\n- Asked: say more"));
-        assert_eq!(digest(&[Message::Summary(first.clone()), asked("the request")]), first);
+        assert_eq!(summarize(&again), format!("{first}\n- Asked: say more"));
+        assert_eq!(summarize(&[Message::Summary(first.clone()), asked("the request")]), first);
     }
 
     #[test]
-    fn it_stays_small_however_often_it_is_made() {
+    fn repeated_summaries_stay_within_the_limit() {
         let mut summary = String::new();
         for round in 0..400 {
             let text = format!("{round} {}", "wörter ".repeat(200));
             let said = Reply { text: text.clone(), calls: Vec::new() };
             let messages =
                 [Message::Summary(summary), asked(&text), Message::Reply(said), asked("sum up")];
-            summary = digest(&messages);
+            summary = summarize(&messages);
             assert!(summary.len() <= LIMIT, "{}", summary.len());
             assert!(summary.contains(&format!("- Asked: {round} ")), "the newest is kept");
         }
