@@ -1,7 +1,7 @@
-//! One command under its guard: starts it, passes its output on, ends it.
+//! One command under its guard: starts it, reads its output, ends it.
 //!
-//! The guard lives as long as this value's leash. Dropping it at any moment is enough: the guard
-//! then kills everything the command started.
+//! The guard watches a pipe that this value holds open. When the value is dropped, the guard kills
+//! everything that the command started.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,44 +14,44 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, ChildStdin, Command};
 
-/// Fewer switches between the command and Loggia when much is printed.
-const PIPE: usize = 1024 * 1024;
-const CHUNK: usize = 64 * 1024;
-/// A guard needs about 0.65 s at most. If it takes longer something is stuck in the kernel.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// For output that is still in the pipe when the guard has gone.
-const REST: Duration = Duration::from_millis(200);
+/// A large pipe means fewer context switches if the command prints a lot.
+const PIPE_BYTES: usize = 1024 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
+/// A guard needs at most about 0.65 s. If it takes longer, a process is stuck in the kernel.
+const END_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long to wait for a guard that was killed.
+const KILL_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What of a command is heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// What it prints and what it complains about, in one stream.
-    Both,
-    /// What it prints; its complaints are dropped.
+pub(crate) enum Captured {
+    /// Standard output and standard error, in one stream.
+    OutputAndErrors,
+    /// Standard output. Standard error is discarded.
     Output,
 }
 
 pub(crate) struct Running {
     guard: Child,
-    leash: Option<ChildStdin>,
+    /// The guard ends everything when this closes.
+    guard_pipe: Option<ChildStdin>,
     output: Receiver,
     chunk: Vec<u8>,
 }
 
 impl Running {
-    /// Starts `command` in `directory`, which is held by a descriptor: nobody can swap it.
+    /// Starts `command` in `directory`. A descriptor cannot be replaced by another directory.
     pub(crate) fn start(
         guard: &[OsString],
         command: &[OsString],
         environment: &[(OsString, OsString)],
         directory: &OwnedFd,
-        heard: Heard,
+        captured: Captured,
     ) -> io::Result<Self> {
         let Some((program, arguments)) = guard.split_first() else {
             return Err(io::Error::other("no guard program is configured"));
         };
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        let _ = fcntl_setpipe_size(&reader, PIPE);
+        let _ = fcntl_setpipe_size(&reader, PIPE_BYTES);
         let mut process = Command::new(program);
         process
             .args(arguments)
@@ -61,42 +61,42 @@ impl Running {
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .current_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()))
             .stdin(Stdio::piped())
-            .stderr(match heard {
-                Heard::Both => Stdio::from(writer.try_clone()?),
-                Heard::Output => Stdio::null(),
+            .stderr(match captured {
+                Captured::OutputAndErrors => Stdio::from(writer.try_clone()?),
+                Captured::Output => Stdio::null(),
             })
             .stdout(Stdio::from(writer));
         let mut guard = process.spawn()?;
-        let leash = guard.stdin.take();
-        // `process` still holds the writing ends; the pipe must end with the guard.
+        let guard_pipe = guard.stdin.take();
+        // `process` holds the writing ends of the pipe, which must close when the guard ends.
         drop(process);
         let output = Receiver::from_owned_fd(reader)?;
-        Ok(Self { guard, leash, output, chunk: vec![0; CHUNK] })
+        Ok(Self { guard, guard_pipe, output, chunk: vec![0; CHUNK_BYTES] })
     }
 
-    /// The next output, or None when there will be no more.
+    /// The next output, or None at its end.
     pub(crate) async fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let count = self.output.read(&mut self.chunk).await?;
         Ok(self.chunk.get(..count).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// After the last output: how the command ended.
+    /// How the command ended. Call it after the end of the output.
     pub(crate) async fn status(&mut self) -> io::Result<ExitStatus> {
         self.guard.wait().await
     }
 
-    /// Ends everything now. What is still printed goes to `rest`.
+    /// Ends the command and everything it started. `rest` gets the remaining output.
     pub(crate) async fn end(&mut self, mut rest: impl FnMut(&[u8])) {
-        self.leash = None;
+        self.guard_pipe = None;
         let gone = async {
             while let Ok(Some(bytes)) = self.next().await {
                 rest(bytes);
             }
             let _ = self.guard.wait().await;
         };
-        if tokio::time::timeout(PATIENCE, gone).await.is_err() {
+        if tokio::time::timeout(END_TIMEOUT, gone).await.is_err() {
             let _ = self.guard.start_kill();
-            let _ = tokio::time::timeout(REST, self.guard.wait()).await;
+            let _ = tokio::time::timeout(KILL_TIMEOUT, self.guard.wait()).await;
         }
     }
 }

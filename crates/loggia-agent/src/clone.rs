@@ -1,20 +1,20 @@
-//! Copies of repositories that sessions work in: made before the model is asked, kept or removed.
+//! Clones of repositories that sessions work in: created before the first turn, then kept or removed.
 //!
-//! A copy of the session `<name>` is the directory `<name>` below [`CloneConfig::directory`]. It is
-//! made as `<name>.new` and gets its name when it is complete, so whatever bears the name needs no
-//! second look, and whatever does not is a leftover. Beside it lies `<name>.base`: a git directory of
-//! ours that knows the cloned commit and nothing of what the copy's own configuration says. What is
-//! to go is renamed first, to `<name>.gone-…`: nobody can take half of it for something else.
+//! The copy of the session `<name>` is the directory `<name>` below [`CloneConfig::directory`]. It is
+//! created as `<name>.new` and renamed when it is complete, so a directory with the final name is always
+//! complete. Next to it is `<name>.base`: Loggia's own git directory with the cloned commit, which is
+//! independent of the copy's configuration. Before removal, directories are renamed to `<name>.gone-…`,
+//! so that a partly removed one is not mistaken for a copy.
 //!
-//! What must not be here: which client may ask for what, sessions, storage.
+//! Must not know: which client may request which repository, sessions, storage.
 
-mod borrowed;
 mod changes;
+mod clone_slots;
 mod disk;
 mod fetch;
 mod git;
-mod hear;
-mod lanes;
+mod git_progress;
+mod object_dirs;
 mod source;
 
 use std::ffi::OsString;
@@ -32,46 +32,46 @@ use tokio::time::Instant;
 pub use disk::{copies, remove_copy};
 pub use source::{Lookup, SystemLookup};
 
-use crate::workspace::{Walls, Workspace};
+use crate::workspace::{ReservedDirs, Workspace};
+use clone_slots::{Busy, CloneSlots, SLOTS_PER_OWNER};
 use git::Git;
-use lanes::{Full, Lanes, OWN_PLACES};
 
-/// The agent's own words, as a file.
+/// The artifact with the agent's last reply.
 pub const OUTPUT: &str = "output.txt";
-/// What the work has changed in the copy, as a file.
+/// The artifact with the changes in the copy.
 pub const CHANGES: &str = "changes.patch";
 
-/// How copies are made on this machine. Not `Debug`: the environment holds secrets.
+/// Settings of clones. Not `Debug`: the environment contains secrets.
 #[derive(Clone)]
 pub struct CloneConfig {
-    /// Where they are kept.
+    /// The directory of all copies.
     pub directory: PathBuf,
-    /// Program and arguments that end in [`crate::guard::main`].
+    /// A command line that runs [`crate::guard::main`].
     pub guard: Vec<OsString>,
-    /// The environment to pick from: only the way to programs is kept.
+    /// Loggia's environment. Only `PATH` of it is used.
     pub env: Vec<(OsString, OsString)>,
     pub sources: AllowedSources,
     /// Files with credentials, each for exactly one `host` or `host:port`.
     pub credentials: Vec<(String, PathBuf)>,
-    /// Certificates to trust instead of the system's.
+    /// Replaces the system's trusted certificates.
     pub ca_file: Option<PathBuf>,
     pub limits: CloneLimits,
     pub keep: Keep,
     pub lookup: Arc<dyn Lookup>,
-    /// Nothing is cloned from there.
-    pub walls: Walls,
+    /// Nothing is cloned from these directories.
+    pub reserved: ReservedDirs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloneLimits {
-    /// Of one copy, from the first connection to the last file.
+    /// For one copy, from the first connection to the last file.
     pub time: Duration,
     pub bytes: u64,
     pub files: u64,
-    /// A remote that sends less than this many bytes a second for so long is given up.
+    /// The clone fails if the remote sends less than this many bytes a second for `stall_time`.
     pub stall_bytes: u64,
     pub stall_time: Duration,
-    /// Of all copies together, as large as they were when they were made.
+    /// For all copies together. A copy counts with its size when it was created.
     pub total_bytes: u64,
     pub count: u64,
 }
@@ -95,13 +95,12 @@ impl Default for CloneLimits {
 pub enum Keep {
     /// Until its session is deleted.
     Always,
-    /// Until its session has not been used for so many days.
+    /// Until its session has been unused for this many days.
     Days(u64),
     /// Until the turn ends.
     Never,
 }
 
-/// Why there is no copy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CloneError {
     /// The turn was cancelled.
@@ -135,134 +134,134 @@ impl From<CloneError> for TurnOver {
     }
 }
 
-/// The places of one copy.
+/// The directories of one copy.
 #[derive(Debug, Clone)]
-struct Places {
+struct CopyPaths {
     copy: PathBuf,
-    /// The copy while it is made.
+    /// The copy while it is created.
     new: PathBuf,
     base: PathBuf,
 }
 
-impl Places {
+impl CopyPaths {
     fn of(copy: &Path) -> Self {
-        let beside = |ending: &str| {
+        let with_suffix = |suffix: &str| {
             let mut name = copy.as_os_str().to_owned();
-            name.push(ending);
+            name.push(suffix);
             PathBuf::from(name)
         };
-        Self { copy: copy.to_owned(), new: beside(".new"), base: beside(".base") }
+        Self { copy: copy.to_owned(), new: with_suffix(".new"), base: with_suffix(".base") }
     }
 }
 
-/// One copy while it is made.
+/// One copy while it is created.
 struct Job<'a> {
     turn: &'a Turn,
     repository: &'a Repository,
-    places: Places,
+    paths: CopyPaths,
     deadline: Instant,
-    /// What it may take: its own limit, or what is left of the limit of all.
+    /// The limit for this copy, or the rest of the limit for all copies.
     bytes: u64,
 }
 
 pub struct Clones {
     config: CloneConfig,
     git: Option<Git>,
-    lanes: Lanes,
-    /// Held while room for one more is looked for and taken, by a thread that may block.
-    room: Arc<Mutex<()>>,
+    slots: CloneSlots,
+    /// Held by a blocking thread while it checks the limits and reserves a directory.
+    reservation: Arc<Mutex<()>>,
 }
 
 impl Clones {
     pub fn new(config: CloneConfig) -> Self {
         let git = Git::find(&config.guard, &config.env);
-        Self { config, git, lanes: Lanes::new(), room: Arc::default() }
+        Self { config, git, slots: CloneSlots::new(), reservation: Arc::default() }
     }
 
-    /// Makes the copy unless it is there. Leaves nothing behind where that fails.
+    /// Creates the copy unless it exists. Leaves nothing behind if that fails.
     pub(crate) async fn prepare(
         &self,
         turn: &Turn,
         path: &str,
         repository: &Repository,
     ) -> Result<(), TurnOver> {
-        let places = Places::of(Path::new(path));
-        if disk::is_directory(&places.copy).await {
+        let paths = CopyPaths::of(Path::new(path));
+        if disk::is_directory(&paths.copy).await {
             return Ok(());
         }
-        let made = self.make(turn, repository, places.clone()).await;
-        if made.is_err() {
-            disk::remove(&places.copy).await;
+        let created = self.create(turn, repository, paths.clone()).await;
+        if created.is_err() {
+            disk::remove(&paths.copy).await;
         }
-        Ok(made?)
+        Ok(created?)
     }
 
-    async fn make(
+    async fn create(
         &self,
         turn: &Turn,
         repository: &Repository,
-        places: Places,
+        paths: CopyPaths,
     ) -> Result<(), CloneError> {
         let git = self.git()?;
         let url = repository.address().map_err(|why| refused("address", why))?;
         repository.named_revision().map_err(|why| refused("revision", why))?;
         self.config.sources.admit(&url).map_err(|why| refused("address", why))?;
         disk::check_name(repository.directory.as_deref())?;
-        let lane = self.lanes.of(turn.context().owner.as_deref());
-        if let Some(full) = lane.full() {
-            turn.notice(Level::Info, waits(full)).await?;
+        let slots = self.slots.of(turn.context().owner.as_deref());
+        if let Some(busy) = slots.busy() {
+            turn.notice(Level::Info, waiting(busy)).await?;
         }
-        let _place = tokio::select! {
-            biased; // a cancelled turn does not wait for its place
+        let _slot = tokio::select! {
+            biased; // a cancelled turn does not wait for a slot
             () = turn.stop().cancelled() => return Err(CloneError::Stopped),
-            place = lane.place() => place,
+            slot = slots.acquire() => slot,
         };
-        self.not_from_behind_walls(&url).await?;
-        let bytes = self.take_room(&places).await?;
+        self.check_not_reserved(&url).await?;
+        let bytes = self.reserve(&paths).await?;
         let deadline = Instant::now() + self.config.limits.time;
-        let job = Job { turn, repository, places, deadline, bytes };
+        let job = Job { turn, repository, paths, deadline, bytes };
         self.fetch(git, &url, &job).await
     }
 
-    /// A repository of this machine holds its commits itself, or has them from where they may be had.
-    async fn not_from_behind_walls(&self, url: &RepositoryUrl) -> Result<(), CloneError> {
+    /// A local repository must not refer to objects in reserved directories.
+    async fn check_not_reserved(&self, url: &RepositoryUrl) -> Result<(), CloneError> {
         if url.scheme != Scheme::File {
             return Ok(());
         }
-        let (path, walls) = (PathBuf::from(&url.path), self.config.walls.clone());
-        let look = move || {
-            let places = borrowed::places(&path)?;
-            Ok::<_, std::io::Error>(places.iter().any(|place| walls.hide(place)))
+        let (path, reserved) = (PathBuf::from(&url.path), self.config.reserved.clone());
+        let check = move || {
+            let directories = object_dirs::find(&path)?;
+            Ok::<_, std::io::Error>(directories.iter().any(|path| reserved.contains(path)))
         };
-        let looked = tokio::task::spawn_blocking(look).await.map_err(std::io::Error::other);
-        match looked.and_then(|looked| looked) {
+        let checked = tokio::task::spawn_blocking(check).await.map_err(std::io::Error::other);
+        match checked.and_then(|checked| checked) {
             Ok(false) => Ok(()),
             Ok(true) => Err(CloneError::failed(
-                "the repository has its commits from Loggia's own directories: name another one",
+                "the repository uses objects in Loggia's own directories: name another one",
             )),
             Err(error) => Err(CloneError::failed(format!(
-                "it can not be said where the repository has its commits: {error}"
+                "the object directories of the repository cannot be read: {error}"
             ))),
         }
     }
 
-    /// Removes what an earlier attempt left, and takes a place among the copies.
-    async fn take_room(&self, places: &Places) -> Result<u64, CloneError> {
-        disk::remove(&places.copy).await;
+    /// Removes the remains of an earlier attempt and reserves a directory. Returns the limit in bytes.
+    async fn reserve(&self, paths: &CopyPaths) -> Result<u64, CloneError> {
+        disk::remove(&paths.copy).await;
         let limits = &self.config.limits;
         let directory = &self.config.directory;
-        let taken = disk::take(&self.room, directory, &places.new, limits.bytes).await?;
-        if taken.count >= limits.count {
+        let used = disk::reserve(&self.reservation, directory, &paths.new, limits.bytes).await?;
+        if used.count >= limits.count {
             return Err(CloneError::failed(format!(
-                "{} repositories are cloned here already, and no more are allowed \
+                "{} repositories are already cloned here, which is the limit \
                  (server.clones.count): delete sessions that are done",
-                taken.count
+                used.count
             )));
         }
-        let left = limits.total_bytes.saturating_sub(taken.bytes);
+        let left = limits.total_bytes.saturating_sub(used.bytes);
         match left {
             0 => Err(CloneError::failed(
-                "the repositories cloned here take all the room that they may \
+                "the repositories cloned here use all the disk space they may \
                  (server.clones.total_bytes): delete sessions that are done",
             )),
             left => Ok(left.min(limits.bytes)),
@@ -271,36 +270,36 @@ impl Clones {
 
     fn git(&self) -> Result<&Git, CloneError> {
         self.git.as_ref().ok_or_else(|| {
-            CloneError::failed("a repository can not be cloned here: git is not installed")
+            CloneError::failed("a repository cannot be cloned here: git is not installed")
         })
     }
 
-    /// At the end of a turn: what came out of it, and whether the copy stays.
-    pub(crate) async fn conclude(&self, turn: &Turn, path: &str, words: Option<&str>) {
-        let places = Places::of(Path::new(path));
-        // A cancelled turn has no results; whatever it did stays in the copy.
+    /// At the end of a turn: publishes the result, and removes the copy if it is not kept.
+    pub(crate) async fn conclude(&self, turn: &Turn, path: &str, reply: Option<&str>) {
+        let paths = CopyPaths::of(Path::new(path));
+        // A cancelled turn has no result; its changes stay in the copy.
         if !turn.stop().is_cancelled() {
-            let _ = self.publish(turn, &places, words).await;
+            let _ = self.publish(turn, &paths, reply).await;
         }
         if self.config.keep == Keep::Never {
-            disk::remove(&places.copy).await;
+            disk::remove(&paths.copy).await;
         }
     }
 
     async fn publish(
         &self,
         turn: &Turn,
-        places: &Places,
-        words: Option<&str>,
+        paths: &CopyPaths,
+        reply: Option<&str>,
     ) -> Result<(), TurnOver> {
-        if !disk::is_directory(&places.copy).await {
+        if !disk::is_directory(&paths.copy).await {
             return Ok(());
         }
-        if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
-            turn.publish(artifact(OUTPUT, Part::Text { text: words.to_owned() })).await?;
+        if let Some(text) = reply.filter(|text| !text.trim().is_empty()) {
+            turn.publish(artifact(OUTPUT, Part::Text { text: text.to_owned() })).await?;
         }
         let found = match &self.git {
-            Some(git) => changes::find(git, places, turn.stop()).await,
+            Some(git) => changes::find(git, paths, turn.stop()).await,
             None => Err(CloneError::failed("git is not installed")),
         };
         match found {
@@ -314,24 +313,24 @@ impl Clones {
             Err(CloneError::Failed(why)) => {
                 let text = format!("the changes to the repository could not be read: {why}");
                 turn.notice(Level::Warning, text.clone()).await?;
-                // Said where it is looked for, too.
+                // Readers of the patch get the reason too.
                 turn.publish(artifact(CHANGES, patch(format!("# {text}\n").as_bytes()))).await
             }
         }
     }
 }
 
-/// The directory of a copy that a session works in.
+/// Opens the directory of a copy that a session works in.
 pub(crate) fn open(path: &str, repository: &Repository) -> Result<Workspace, TurnOver> {
     Ok(disk::open(Path::new(path), repository.directory.as_deref())?)
 }
 
-fn waits(full: Full) -> String {
-    match full {
-        Full::Own => format!(
-            "Waiting until one of your other repositories has been cloned: {OWN_PLACES} at a time"
+fn waiting(busy: Busy) -> String {
+    match busy {
+        Busy::Owner => format!(
+            "Waiting until one of your other repositories has been cloned: {SLOTS_PER_OWNER} at a time"
         ),
-        Full::Common => "Waiting until other repositories have been cloned".to_owned(),
+        Busy::All => "Waiting until other repositories have been cloned".to_owned(),
     }
 }
 
@@ -353,14 +352,14 @@ fn refused(what: &str, why: &str) -> CloneError {
     CloneError::failed(format!("the repository's {what} {why}"))
 }
 
-/// When something was last done for a copy that is not complete; None for one that is. What was to
-/// go already is as old as can be. Blocks.
+/// When an incomplete copy last changed; None for a complete one. One whose removal has begun counts as
+/// infinitely old. Blocks.
 pub fn left_at(path: &Path) -> Option<std::time::SystemTime> {
-    let places = Places::of(path);
-    if disk::exists(&places.copy) {
+    let paths = CopyPaths::of(path);
+    if disk::exists(&paths.copy) {
         return None;
     }
     let changed = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();
-    let last = [changed(&places.new), changed(&places.base)].into_iter().flatten().max();
+    let last = [changed(&paths.new), changed(&paths.base)].into_iter().flatten().max();
     Some(last.unwrap_or(std::time::SystemTime::UNIX_EPOCH))
 }

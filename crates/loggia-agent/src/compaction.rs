@@ -1,9 +1,9 @@
-//! A summary in place of what was said: when one is due by itself, and how it is made.
+//! Compaction: a summary replaces the earlier conversation in the model's requests.
 //!
-//! `/compact` asks for it; a turn that would be too much for its model begins with it. Either way the
-//! model writes it, the log keeps everything, and nothing has changed until the summary is complete.
+//! `/compact` requests it; a turn that would not fit into the model's window begins with it. The model
+//! writes the summary, the log keeps everything, and nothing changes until the summary is complete.
 //!
-//! What must not be here: what a command says about it.
+//! Must not know: the texts of the slash commands.
 
 use futures::StreamExt;
 use loggia_core::session::SUMMARY_LIMIT;
@@ -13,22 +13,22 @@ use loggia_session::{Turn, TurnOver};
 use crate::context::Conversation;
 use crate::model::{Delta, Message, Model, ModelRequest, Purpose};
 
-/// Bytes of text that are about one token; the models' own counts differ.
+/// The approximate bytes of one token. Models count differently.
 pub const BYTES_PER_TOKEN: u64 = 4;
-/// Earlier text that a turn may hold where the model's window is known, however large that is.
+/// The most bytes of earlier text in a turn, even if the model's window is larger.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 const INSTRUCTIONS: &str = "You summarise a conversation between a user and a coding agent, so that \
-     the agent can go on without having read it. You call no tools.";
+     the agent can continue without having read it. Do not call tools.";
 
-const REQUEST: &str = "Summarise the conversation so far. Keep what is needed to go on: what the \
-     user wants and decided, what was done and with what result, which files and commands matter, \
-     what is still open. Write plain text, no longer than it has to be.";
+const REQUEST: &str = "Summarise the conversation so far. Keep everything that is needed to \
+     continue: the user's goals and decisions, the work done and its results, the relevant files and \
+     commands, and the open points. Write plain text, as short as possible.";
 
-/// How full a model's window may be before the conversation is compacted by itself.
+/// How full a model's window may be before the conversation is compacted automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompactAt {
-    /// Of the window; 0: never.
+    /// Percent of the window. 0 means never.
     pub percent: u8,
 }
 
@@ -39,86 +39,87 @@ impl Default for CompactAt {
 }
 
 impl CompactAt {
-    /// Tokens that a turn may hold. None: nobody knows, or it is nobody's wish.
-    fn most(self, window: Option<u64>) -> Option<u64> {
+    /// The most tokens of a turn. None if the window is unknown or compaction is off.
+    fn token_limit(self, window: Option<u64>) -> Option<u64> {
         let share = u128::from(window?) * u128::from(self.percent.min(100)) / 100;
         u64::try_from(share).ok().filter(|share| *share > 0)
     }
 
-    /// What there is room for in such a window. None: nobody knows, or it is nobody's wish.
-    pub fn room(self, window: Option<u64>) -> Option<Room> {
+    /// The limits for a window. None if the window is unknown or compaction is off.
+    pub fn limits(self, window: Option<u64>) -> Option<TextLimits> {
         let bytes = |tokens: u64| {
             let bytes = tokens.saturating_mul(BYTES_PER_TOKEN).min(MOST_BYTES);
             usize::try_from(bytes).unwrap_or(usize::MAX)
         };
-        let (most, window) = (self.most(window)?, window?);
-        // A summary is made of more than a turn may hold, or the oldest would be in none; an eighth of
-        // the window is left for what the model writes.
-        let summarised = bytes(window - window / 8).max(bytes(most));
-        Some(Room { told: bytes(most), summarised })
+        let (limit, window) = (self.token_limit(window)?, window?);
+        // A summary covers more than a turn may contain; otherwise the oldest turns would be in neither.
+        // An eighth of the window is left for the model's reply.
+        let summary = bytes(window - window / 8).max(bytes(limit));
+        Some(TextLimits { turn: bytes(limit), summary })
     }
 
-    /// Whether a turn with this in it begins with a summary. One that would stand for little is not
-    /// made: so a summary that is large itself, or instructions that are, do not lead to the next.
-    fn is_due(self, window: Option<u64>, held: Held) -> bool {
-        let Some(most) = self.most(window) else { return false };
+    /// Whether a turn of this size begins with a summary. The earlier turns must be at least a quarter of
+    /// the limit: otherwise a large summary or large instructions would cause one summary after another.
+    fn is_due(self, window: Option<u64>, size: ConversationSize) -> bool {
+        let Some(limit) = self.token_limit(window) else { return false };
         let tokens = |bytes: u64| bytes.div_ceil(BYTES_PER_TOKEN);
-        let told = tokens(held.summary.saturating_add(held.earlier)).max(held.reported);
-        let whole = told.saturating_add(tokens(held.prompt));
-        whole > most && tokens(held.earlier).saturating_mul(4) > most
+        let before = tokens(size.summary.saturating_add(size.earlier)).max(size.reported);
+        let whole = before.saturating_add(tokens(size.prompt));
+        whole > limit && tokens(size.earlier).saturating_mul(4) > limit
     }
 }
 
-/// Bytes of earlier text that a model reads at once.
+/// The most bytes of earlier text in one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// Beside a turn that runs.
-    pub told: usize,
-    /// For a summary.
-    pub summarised: usize,
+pub struct TextLimits {
+    /// In a request of a turn.
+    pub turn: usize,
+    /// In a request for a summary.
+    pub summary: usize,
 }
 
-/// What a turn would tell its model if nothing was left out, in bytes.
+/// The bytes of a conversation if nothing is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Held {
+pub struct ConversationSize {
     pub summary: u64,
     /// Turns since the summary.
     pub earlier: u64,
     pub prompt: u64,
-    /// Tokens of the last request and its reply, as the model counted them; 0: it said nothing.
+    /// Tokens of the last request and its reply as the model counted them; 0 if it did not report them.
     pub reported: u64,
 }
 
-/// Compacts what was before a turn that begins, if that is due. Where there is no summary the turn
-/// goes on without one, and the oldest turns are left out.
-pub async fn by_itself(
+/// Compacts the earlier conversation at the beginning of a turn, if that is due. If the summary fails,
+/// the turn continues without one, and the oldest turns are left out.
+pub async fn compact_if_due(
     at: CompactAt,
     turn: &Turn,
     model: &dyn Model,
     conversation: &mut Conversation,
 ) -> Result<(), TurnOver> {
     let window = model.window();
-    let Some(room) = at.room(window) else { return Ok(()) };
-    conversation.make_room(room);
-    if !conversation.begins() || !at.is_due(window, conversation.held()) {
+    let Some(limits) = at.limits(window) else { return Ok(()) };
+    conversation.set_limits(limits);
+    if !conversation.begins() || !at.is_due(window, conversation.full_size()) {
         return Ok(());
     }
     let (turns, before) = (conversation.earlier_turns(), conversation.earlier_size());
     if turns == 0 {
         return Ok(());
     }
-    // Boxed: it is rare, and would otherwise be part of every turn.
-    match Box::pin(summarise(turn, model, conversation, None)).await {
+    // Boxed to keep it out of the future of every turn.
+    match Box::pin(summarize(turn, model, conversation, None)).await {
         Ok(summary) => {
             turn.compact_earlier(&summary).await?;
-            let text = format!("Compacted by itself. {}.", stands_for(&summary, turns, before));
+            let text =
+                format!("Compacted automatically. {}.", describe_summary(&summary, turns, before));
             conversation.compact(summary);
             turn.notice(Level::Info, text).await
         }
         Err(TurnOver::Failed(why)) => {
             let text = format!(
                 "The conversation is nearly too long for the model, and {why}. The oldest turns are \
-                 left out as far as needed; /compact tries again, /clear begins anew."
+                 left out as far as needed; /compact tries again, /clear starts over."
             );
             turn.notice(Level::Warning, text).await
         }
@@ -126,14 +127,14 @@ pub async fn by_itself(
     }
 }
 
-/// What people are told of a summary.
-pub fn stands_for(summary: &str, turns: usize, before: usize) -> String {
+/// Describes a summary to people.
+pub fn describe_summary(summary: &str, turns: usize, before: usize) -> String {
     let turns = if turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
-    format!("A summary of {} bytes stands for {turns} ({before} bytes) from now on", summary.len())
+    format!("A summary of {} bytes now replaces {turns} ({before} bytes)", summary.len())
 }
 
-/// The model's own words on what was before this turn, or why there are none.
-pub async fn summarise(
+/// Asks the model for a summary of the conversation before this turn.
+pub async fn summarize(
     turn: &Turn,
     model: &dyn Model,
     conversation: &Conversation,
@@ -141,8 +142,8 @@ pub async fn summarise(
 ) -> Result<String, TurnOver> {
     let failed = |why: &str| TurnOver::Failed(format!("nothing was summarised: {why}"));
     let mut messages = conversation.earlier_messages();
-    let wish = focus.map_or(String::new(), |focus| format!(" Above all keep: {focus}"));
-    messages.push(Message::User(Content::text(format!("{REQUEST}{wish}")).into()));
+    let focus = focus.map_or(String::new(), |focus| format!(" Keep especially: {focus}"));
+    messages.push(Message::User(Content::text(format!("{REQUEST}{focus}")).into()));
     let request = ModelRequest {
         purpose: Purpose::Summary,
         instructions: INSTRUCTIONS.to_owned(),
@@ -167,7 +168,7 @@ pub async fn summarise(
                     false => Ok(summary.to_owned()),
                 };
             }
-            // It was given no tools, and its thoughts are not part of the summary.
+            // The request has no tools, and thoughts are not part of the summary.
             Delta::Thought { .. } | Delta::Call { .. } => {}
         }
     }

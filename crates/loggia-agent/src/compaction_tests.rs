@@ -4,47 +4,47 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn held(summary: u64, earlier: u64, prompt: u64, reported: u64) -> Held {
-    Held { summary, earlier, prompt, reported }
+fn size(summary: u64, earlier: u64, prompt: u64, reported: u64) -> ConversationSize {
+    ConversationSize { summary, earlier, prompt, reported }
 }
 
 #[test]
 fn a_summary_is_due_when_a_share_of_the_window_is_full() {
     // Eighty percent of 1000 tokens are 800, which are about 3200 bytes.
     let cases = [
-        (80, Some(1_000), held(0, 3_200, 0, 0), false),
-        (80, Some(1_000), held(0, 3_201, 0, 0), true),
-        (80, Some(1_000), held(0, 3_200, 1, 0), true),
-        (80, Some(1_000), held(2_000, 1_201, 0, 0), true),
-        (90, Some(1_000), held(0, 3_201, 0, 0), false),
-        (100, Some(1_000), held(0, 4_001, 0, 0), true),
-        // What the model counted is more than was guessed, or less.
-        (80, Some(1_000), held(0, 1_000, 0, 801), true),
-        (80, Some(1_000), held(0, 1_000, 0, 800), false),
-        (80, Some(1_000), held(0, 1_000, 4, 800), true),
-        (80, Some(1_000), held(0, 3_201, 0, 10), true),
-        // Nobody knows the window, or nobody wants it.
-        (80, None, held(0, 1 << 40, 0, 0), false),
-        (0, Some(1_000), held(0, 1 << 40, 0, 0), false),
-        (80, Some(0), held(0, 1 << 40, 0, 0), false),
-        (80, Some(1), held(0, 1 << 40, 0, 0), false),
-        // A summary would stand for nothing, or for little.
-        (80, Some(1_000), held(0, 0, 1 << 40, 0), false),
-        (80, Some(1_000), held(32 * 1024, 0, 0, 0), false),
-        (80, Some(1_000), held(32 * 1024, 800, 0, 0), false),
-        (80, Some(1_000), held(32 * 1024, 801, 0, 0), true),
-        (80, Some(1_000), held(0, 800, 0, 900), false),
+        (80, Some(1_000), size(0, 3_200, 0, 0), false),
+        (80, Some(1_000), size(0, 3_201, 0, 0), true),
+        (80, Some(1_000), size(0, 3_200, 1, 0), true),
+        (80, Some(1_000), size(2_000, 1_201, 0, 0), true),
+        (90, Some(1_000), size(0, 3_201, 0, 0), false),
+        (100, Some(1_000), size(0, 4_001, 0, 0), true),
+        // The model counted more tokens than estimated, or fewer.
+        (80, Some(1_000), size(0, 1_000, 0, 801), true),
+        (80, Some(1_000), size(0, 1_000, 0, 800), false),
+        (80, Some(1_000), size(0, 1_000, 4, 800), true),
+        (80, Some(1_000), size(0, 3_201, 0, 10), true),
+        // The window is unknown, or compaction is off.
+        (80, None, size(0, 1 << 40, 0, 0), false),
+        (0, Some(1_000), size(0, 1 << 40, 0, 0), false),
+        (80, Some(0), size(0, 1 << 40, 0, 0), false),
+        (80, Some(1), size(0, 1 << 40, 0, 0), false),
+        // A summary would replace nothing, or little.
+        (80, Some(1_000), size(0, 0, 1 << 40, 0), false),
+        (80, Some(1_000), size(32 * 1024, 0, 0, 0), false),
+        (80, Some(1_000), size(32 * 1024, 800, 0, 0), false),
+        (80, Some(1_000), size(32 * 1024, 801, 0, 0), true),
+        (80, Some(1_000), size(0, 800, 0, 900), false),
     ];
-    for (percent, window, held, wanted) in cases {
-        let due = CompactAt { percent }.is_due(window, held);
-        assert_eq!(due, wanted, "{percent}% of {window:?}: {held:?}");
+    for (percent, window, size, wanted) in cases {
+        let due = CompactAt { percent }.is_due(window, size);
+        assert_eq!(due, wanted, "{percent}% of {window:?}: {size:?}");
     }
 }
 
 proptest! {
-    /// Whatever a log and a provider say, nothing overflows, and what was just compacted is not due.
+    /// For any numbers nothing overflows, and a conversation that was just compacted is not due.
     #[test]
-    fn what_was_compacted_is_not_compacted_again(
+    fn a_compacted_conversation_is_not_compacted_again(
         percent in any::<u8>(),
         window in any::<Option<u64>>(),
         summary in any::<u64>(),
@@ -53,11 +53,11 @@ proptest! {
         earlier in any::<u64>(),
     ) {
         let at = CompactAt { percent };
-        let _ = at.is_due(window, held(summary, earlier, prompt, reported));
-        prop_assert!(!at.is_due(window, held(summary, 0, prompt, reported)));
-        if let Some(room) = at.room(window) {
-            prop_assert!(0 < room.told && room.told <= room.summarised);
-            prop_assert!(room.summarised as u64 <= MOST_BYTES);
+        let _ = at.is_due(window, size(summary, earlier, prompt, reported));
+        prop_assert!(!at.is_due(window, size(summary, 0, prompt, reported)));
+        if let Some(limits) = at.limits(window) {
+            prop_assert!(0 < limits.turn && limits.turn <= limits.summary);
+            prop_assert!(limits.summary as u64 <= MOST_BYTES);
         }
     }
 }

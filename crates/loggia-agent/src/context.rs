@@ -1,7 +1,7 @@
-//! From the log to what a model is told: the recent turns as a conversation.
+//! Builds the conversation for the model from the log: the recent turns.
 //!
-//! Built once when a turn starts and kept up to date by the turn loop. Bounded in bytes: the oldest
-//! turns are left out first, never a part of the running one. Commands are no part of it.
+//! Built once when a turn starts and updated by the turn loop. Limited in bytes: the oldest turns are
+//! left out first, the running turn never. Slash commands are not part of it.
 
 use std::sync::Arc;
 
@@ -13,15 +13,14 @@ use loggia_core::{
 use serde_json::Value;
 use std::collections::HashMap;
 
-use crate::compaction::{Held, Room};
+use crate::compaction::{ConversationSize, TextLimits};
 use crate::model::{Message, PastCall, Reply};
 
-/// Text of earlier turns that a model is reminded of, where nobody knows how much it can hold.
+/// The most bytes of earlier turns if the model's window is unknown.
 const EARLIER_BYTES: usize = 192 * 1024;
 
-const UNKNOWN: Room = Room { told: EARLIER_BYTES, summarised: EARLIER_BYTES };
-/// What is told of each reply and of each call's result where a turn is too large to be summarised
-/// whole.
+const UNKNOWN_WINDOW: TextLimits = TextLimits { turn: EARLIER_BYTES, summary: EARLIER_BYTES };
+/// The most bytes of each reply and each result if a turn is too large to be summarised completely.
 const PIECE_BYTES: usize = 1024;
 
 /// One turn of the conversation.
@@ -29,7 +28,7 @@ struct PastTurn {
     id: TurnId,
     started: Seq,
     content: Arc<Content>,
-    /// The prompt was a command from a file, and these are its words.
+    /// Whether `content` is the expansion of a custom command.
     expanded: bool,
     replies: Vec<Draft>,
 }
@@ -49,17 +48,17 @@ struct DraftCall {
 }
 
 pub struct Conversation {
-    /// What stands for the turns before these.
+    /// Replaces the turns before these.
     summary: Option<String>,
     turns: Vec<PastTurn>,
-    room: Room,
+    limits: TextLimits,
     /// Tokens of the last request and its reply since the summary, as the model counted them.
     reported: u64,
 }
 
 impl Conversation {
-    /// Reads the events of the recent turns. `current` is the running turn, with its prompt;
-    /// `summary` stands for what was before the recent turns.
+    /// Reads the events of the recent turns. `current` is the running turn and `content` its prompt;
+    /// `summary` replaces the turns before the recent ones.
     pub fn from_log(
         events: &[Arc<Envelope>],
         current: &TurnId,
@@ -67,8 +66,8 @@ impl Conversation {
         summary: Option<&str>,
     ) -> Self {
         let summary = summary.map(str::to_owned);
-        let (turns, room) = (Vec::new(), UNKNOWN);
-        let mut conversation = Conversation { summary, turns, room, reported: 0 };
+        let (turns, limits) = (Vec::new(), UNKNOWN_WINDOW);
+        let mut conversation = Conversation { summary, turns, limits, reported: 0 };
         let mut prompts: HashMap<PromptId, &Arc<Content>> = HashMap::new();
         for envelope in events {
             match &envelope.event {
@@ -91,12 +90,12 @@ impl Conversation {
                     conversation.propose(message, call.clone(), tool.clone(), input.clone());
                 }
                 Event::CallEnded { call, outcome } => conversation.end(call, outcome.clone()),
-                // Without a window it was no turn's: a summary's.
+                // A report without a window belongs to a summary, not to a turn.
                 Event::UsageReported { usage, window: Some(_), .. } => {
                     let counted = usage.input_tokens.saturating_add(usage.output_tokens);
                     conversation.reported = counted;
                 }
-                // Read only because a prompt waited since then.
+                // The log contains earlier turns here only if a prompt was queued before the compaction.
                 Event::ContextCompacted { upto, .. } => {
                     conversation.turns.retain(|turn| turn.started > *upto);
                     conversation.reported = 0;
@@ -115,7 +114,7 @@ impl Conversation {
         self.turns.push(PastTurn { id, started, content, expanded: false, replies: Vec::new() });
     }
 
-    /// The last turn's prompt says this; what was done so far was done to write it.
+    /// Replaces the last turn's prompt by its expansion. Calls so far were made for the expansion.
     pub fn expand(&mut self, content: Arc<Content>) {
         if let Some(turn) = self.turns.last_mut() {
             turn.content = content;
@@ -138,7 +137,7 @@ impl Conversation {
         replies.get_mut(index)
     }
 
-    /// Something the model said in the running turn.
+    /// Adds text to a reply in the running turn.
     pub fn say(&mut self, message: &MessageId, text: &str) {
         if let Some(draft) = self.draft(message) {
             draft.text.push_str(text);
@@ -159,16 +158,16 @@ impl Conversation {
         }
     }
 
-    /// What the model is told now.
+    /// The messages of the next request.
     pub fn messages(&self) -> Vec<Message> {
         let summary = self.summary.clone().map(Message::Summary);
-        summary.into_iter().chain(self.read_turns().flat_map(PastTurn::messages)).collect()
+        summary.into_iter().chain(self.included_turns().flat_map(PastTurn::messages)).collect()
     }
 
-    /// The turns that a model reads, oldest first.
-    fn read_turns(&self) -> impl Iterator<Item = &PastTurn> {
+    /// The turns in the next request, oldest first.
+    fn included_turns(&self) -> impl Iterator<Item = &PastTurn> {
         let summary = self.summary_size();
-        let mut budget = self.room.told.saturating_sub(summary);
+        let mut budget = self.limits.turn.saturating_sub(summary);
         let earlier = self.turns.iter().rev().skip(1).take_while(|turn| {
             let size = turn.size();
             let fits = size <= budget;
@@ -179,7 +178,7 @@ impl Conversation {
         self.turns.iter().skip(first).filter(|turn| !turn.is_command())
     }
 
-    /// What was before this turn, without the turn: what a summary is made of.
+    /// The conversation before the running turn, for a summary.
     pub fn earlier_messages(&self) -> Vec<Message> {
         let summary = self.summary.clone().map(Message::Summary);
         let earlier = self.summarised();
@@ -191,46 +190,45 @@ impl Conversation {
         self.summarised().len()
     }
 
-    /// Roughly how many bytes a summary stands for.
+    /// The approximate bytes that a summary replaces.
     pub fn earlier_size(&self) -> usize {
         let earlier = self.summarised();
         self.summary_size() + earlier.iter().map(|(turn, _)| turn.size()).sum::<usize>()
     }
 
-    /// The earlier turns that a summary is made of, oldest first. One that is too large is told with
-    /// the beginnings of what was said and of what its calls came to.
+    /// The earlier turns that a summary covers, oldest first, each with a limit for its texts. A turn that
+    /// is too large is included with the beginnings of its replies and results.
     fn summarised(&self) -> Vec<(&PastTurn, usize)> {
-        let mut room = self.room.summarised.saturating_sub(self.summary_size());
-        let mut told = Vec::new();
+        let mut room = self.limits.summary.saturating_sub(self.summary_size());
+        let mut included = Vec::new();
         for turn in self.turns.iter().rev().skip(1).filter(|turn| !turn.is_command()) {
             let fits = |cut: &usize| turn.size_cut(*cut) <= room;
             let Some(cut) = [usize::MAX, PIECE_BYTES].into_iter().find(fits) else { break };
             room -= turn.size_cut(cut);
-            told.push((turn, cut));
+            included.push((turn, cut));
         }
-        told.reverse();
-        told
+        included.reverse();
+        included
     }
 
     fn summary_size(&self) -> usize {
         self.summary.as_ref().map_or(0, String::len)
     }
 
-    /// The model is known to hold so much.
-    pub fn make_room(&mut self, room: Room) {
-        self.room = room;
+    pub fn set_limits(&mut self, limits: TextLimits) {
+        self.limits = limits;
     }
 
-    /// True until something was said or done in the running turn.
+    /// True until the running turn has a reply.
     pub fn begins(&self) -> bool {
         self.turns.last().is_some_and(|turn| turn.replies.is_empty())
     }
 
-    /// What there is to tell, left out or not.
-    pub fn held(&self) -> Held {
+    /// The size including turns that are left out.
+    pub fn full_size(&self) -> ConversationSize {
         let (earlier, current) = self.turns.split_at(self.turns.len().saturating_sub(1));
         let size = |turns: &[PastTurn]| turns.iter().map(PastTurn::size).sum::<usize>() as u64;
-        Held {
+        ConversationSize {
             summary: self.summary_size() as u64,
             earlier: size(earlier),
             prompt: size(current),
@@ -238,25 +236,25 @@ impl Conversation {
         }
     }
 
-    /// This stands for everything before the running turn.
+    /// Replaces everything before the running turn by a summary.
     pub fn compact(&mut self, summary: String) {
         self.summary = Some(summary);
         self.turns.drain(..self.turns.len().saturating_sub(1));
         self.reported = 0;
     }
 
-    /// How many turns a model reads.
+    /// The number of turns in the next request.
     pub fn turns(&self) -> usize {
-        self.read_turns().count()
+        self.included_turns().count()
     }
 
     pub fn summary(&self) -> Option<&str> {
         self.summary.as_deref()
     }
 
-    /// Roughly how many bytes a model reads of it.
+    /// The approximate bytes of the next request.
     pub fn size(&self) -> usize {
-        self.summary_size() + self.read_turns().map(PastTurn::size).sum::<usize>()
+        self.summary_size() + self.included_turns().map(PastTurn::size).sum::<usize>()
     }
 }
 
@@ -265,7 +263,7 @@ impl PastTurn {
         self.messages_cut(usize::MAX)
     }
 
-    /// With no more than so many bytes of each reply and of what each call came to.
+    /// With at most so many bytes of each reply and each result.
     fn messages_cut(&self, most: usize) -> Vec<Message> {
         let user = Message::User(self.content.clone());
         let replies = self.replies.iter().map(|draft| {
@@ -284,12 +282,12 @@ impl PastTurn {
         std::iter::once(user).chain(replies).collect()
     }
 
-    /// Commands are between a person and Loggia: no model reads them or what came of them.
+    /// Slash commands and their results are not shown to the model.
     fn is_command(&self) -> bool {
         !self.expanded && slash::read_content(&self.content) != PromptKind::Message
     }
 
-    /// Roughly how much a model has to read of this turn.
+    /// The approximate bytes of this turn in a request.
     fn size(&self) -> usize {
         self.size_cut(usize::MAX)
     }
@@ -309,7 +307,7 @@ impl PastTurn {
     }
 }
 
-/// The beginning of what a call came to.
+/// The outcome with its text cut.
 fn cut(outcome: &CallOutcome, most: usize) -> CallOutcome {
     let Some(text) = start(outcome.summary(), most) else { return outcome.clone() };
     match outcome {
@@ -321,7 +319,7 @@ fn cut(outcome: &CallOutcome, most: usize) -> CallOutcome {
     }
 }
 
-/// The beginning of a text that is too long.
+/// The beginning of a text that is too long; None if it fits.
 fn start(text: &str, most: usize) -> Option<String> {
     let start = text.get(..text.floor_char_boundary(most)).filter(|_| text.len() > most)?;
     Some(format!("{start}… ({} bytes in all)", text.len()))

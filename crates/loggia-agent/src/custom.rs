@@ -1,26 +1,23 @@
-//! Commands from files: where they are looked for, which of them count, and what they say.
+//! Custom commands: where their files are, which of them are used, and what they contain.
 //!
-//! Files are looked at whenever somebody asks, and read again when they have changed. What comes with
-//! a project counts once its directory is trusted. Everything here blocks, but [`expand`].
+//! The files are read for every listing and every use. A project's commands are used only if its
+//! directory is trusted. Everything here blocks except [`expand`].
 
 pub mod expand;
 mod file;
 mod template;
 
-use std::collections::HashMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use loggia_core::slash::custom::{is_custom_name, is_taken};
 use loggia_core::{CustomCommand, CustomCommands};
 use rustix::fs::{Dir, FileType};
 
-use crate::workspace::{Place, Workspace, WorkspaceErrorKind, shown};
-use file::{Written, Wrong};
+use crate::workspace::{Workspace, WorkspaceErrorKind, WorkspacePath, shown};
+use file::{CommandFile, FileError};
 
-/// Directories of a project, the first one first.
-const PLACES: [&str; 5] = [
+/// Directories of a project, in order of precedence.
+const PROJECT_DIRECTORIES: [&str; 5] = [
     ".loggia/commands",
     ".claude/commands",
     ".gemini/commands",
@@ -29,60 +26,41 @@ const PLACES: [&str; 5] = [
 ];
 /// Bytes of one file.
 const FILE_LIMIT: u64 = 64 * 1024;
-/// Commands of all places together; further files are left out.
+/// Commands of all directories together; further files are left out.
 const MOST_COMMANDS: usize = 256;
-/// Entries of one place that are looked at.
+/// Entries of one directory tree that are read.
 const MOST_ENTRIES: usize = 2_000;
-/// Directories below each other; each is a namespace.
+/// Levels of subdirectories. Each is a namespace.
 const DEEPEST: usize = 4;
-/// Letters of a name, its namespaces included.
+/// Bytes of a name, including its namespaces.
 const LONGEST_NAME: usize = 100;
-/// Sentences about files that do not count.
+/// Notes about files that are not used.
 const MOST_NOTES: usize = 20;
-/// Files that are remembered as read, of all workspaces.
-const MOST_KEPT: usize = 4_096;
 
 type Trusted = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 
 pub struct CommandFiles {
-    /// The directory of the user's own.
+    /// The directory of the user's own commands.
     user: PathBuf,
     trusted: Trusted,
-    /// A lock, not a task: held for a look-up.
-    kept: Mutex<HashMap<PathBuf, Kept>>,
 }
 
-struct Kept {
-    stamp: Stamp,
-    read: Result<Arc<Written>, Wrong>,
-}
-
-/// Another one: another file, or another content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-/// A command and what it says.
-struct Found {
+struct FoundCommand {
     command: CustomCommand,
-    written: Arc<Written>,
+    file: CommandFile,
 }
 
-/// A place with its files.
-struct Shelf {
+/// A directory with command files.
+struct CommandDirectory {
     root: Workspace,
-    place: Place,
-    /// What people are shown before a file's name.
+    place: WorkspacePath,
+    /// The prefix of file names that are shown to people.
     shown: String,
 }
 
 #[derive(Default)]
 struct Search {
-    found: Vec<Found>,
+    found: Vec<FoundCommand>,
     notes: Vec<String>,
 }
 
@@ -97,18 +75,18 @@ impl Search {
 }
 
 impl CommandFiles {
-    /// `user` is the directory of the user's own commands; `trusted` says whether a project's count.
+    /// `user` is the directory of the user's own commands; `trusted` tells whether to use a project's.
     pub fn new(user: PathBuf, trusted: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
-        Self { user, trusted: Box::new(trusted), kept: Mutex::default() }
+        Self { user, trusted: Box::new(trusted) }
     }
 
-    /// The commands that count in a workspace now.
+    /// The commands of a workspace.
     pub fn list(&self, workspace: &Path) -> CustomCommands {
         let Search { found, notes } = self.search(workspace);
         CustomCommands { commands: found.into_iter().map(|found| found.command).collect(), notes }
     }
 
-    /// What a project's files are called that would count, were it trusted.
+    /// The names of a project's commands that are not used because it is not trusted.
     pub fn untrusted(&self, workspace: &Path) -> Vec<String> {
         match Workspace::open(workspace) {
             Ok(root) if !(self.trusted)(root.path()) => names(&root, &mut Search::default()),
@@ -116,19 +94,19 @@ impl CommandFiles {
         }
     }
 
-    fn find(&self, workspace: &Path, name: &str) -> Option<Found> {
+    fn find(&self, workspace: &Path, name: &str) -> Option<FoundCommand> {
         let mut found = self.search(workspace).found.into_iter();
         found.find(|found| found.command.name.eq_ignore_ascii_case(name))
     }
 
-    /// Projects before the user, so that a project can have its own way of something.
+    /// A project's commands override the user's.
     fn search(&self, workspace: &Path) -> Search {
         let mut search = Search::default();
         if let Ok(root) = Workspace::open(workspace) {
             match (self.trusted)(root.path()) {
                 true => {
-                    let shelves = shelves(&root, &mut search);
-                    shelves.iter().for_each(|shelf| self.take(shelf, &mut search));
+                    let directories = project_directories(&root, &mut search);
+                    directories.iter().for_each(|directory| directory.collect(&mut search));
                 }
                 false => {
                     let note = not_trusted(&names(&root, &mut search));
@@ -138,100 +116,29 @@ impl CommandFiles {
         }
         if let Ok(root) = Workspace::open(&self.user) {
             let shown = shown(&self.user.to_string_lossy());
-            self.take(&Shelf { root, place: Place::root(), shown }, &mut search);
+            CommandDirectory { root, place: WorkspacePath::root(), shown }.collect(&mut search);
         }
         search.found.sort_by(|a, b| a.command.name.cmp(&b.command.name));
         search
     }
-
-    fn take(&self, shelf: &Shelf, search: &mut Search) {
-        for (place, name) in shelf.files(search) {
-            let source = shelf.source(&place);
-            if is_taken(&name) {
-                search.note(format!("`{source}`: `/{name}` is a command of Loggia's own"));
-                continue;
-            }
-            let same = |known: &&Found| known.command.name.eq_ignore_ascii_case(&name);
-            if let Some(known) = search.found.iter().find(same) {
-                let other = known.command.source.clone();
-                search.note(format!("`{source}`: `/{name}` is that of `{other}`"));
-                continue;
-            }
-            if search.found.len() >= MOST_COMMANDS {
-                search.note(format!("`{source}`: there are {MOST_COMMANDS} commands already"));
-                return;
-            }
-            match self.read(shelf, &place) {
-                Ok(written) => {
-                    let command = CustomCommand {
-                        name,
-                        description: written.description.clone(),
-                        hint: written.hint.clone(),
-                        source,
-                        runs: written.template.runs(),
-                        ignored: written.ignored.clone(),
-                    };
-                    search.found.push(Found { command, written });
-                }
-                Err(Wrong { line: Some(line), why }) => {
-                    search.note(format!("`{source}`, line {line}: {why}"));
-                }
-                Err(Wrong { line: None, why }) => search.note(format!("`{source}`: {why}")),
-            }
-        }
-    }
-
-    /// Reads a file, unless it is as it was.
-    fn read(&self, shelf: &Shelf, place: &Place) -> Result<Arc<Written>, Wrong> {
-        let wrong = |why: String| Wrong { line: None, why };
-        let mut opened =
-            shelf.root.open_file(place).map_err(|error| wrong(error.message.clone()))?;
-        let stamp = Stamp::of(&opened.file).map_err(|error| wrong(error.to_string()))?;
-        let key = PathBuf::from(shelf.root.absolute(place));
-        let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kept) = lock().get(&key).filter(|kept| kept.stamp == stamp) {
-            return kept.read.clone();
-        }
-        let bytes = opened.read_whole(place, FILE_LIMIT).map_err(|error| wrong(error.message))?;
-        let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".into()));
-        let read = text.and_then(|text| match place.as_str().ends_with(".toml") {
-            true => file::toml(&text),
-            false => file::markdown(&text),
-        });
-        let read = read.map(Arc::new);
-        let mut kept = lock();
-        if kept.len() >= MOST_KEPT {
-            kept.clear();
-        }
-        kept.insert(key, Kept { stamp, read: read.clone() });
-        read
-    }
 }
 
-impl Stamp {
-    fn of(file: &std::fs::File) -> std::io::Result<Self> {
-        let found = file.metadata()?;
-        Ok(Self {
-            inode: found.ino(),
-            size: found.size(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    }
-}
-
-fn shelves(root: &Workspace, search: &mut Search) -> Vec<Shelf> {
-    PLACES.iter().filter_map(|place| shelf(root, place, search)).collect()
+fn project_directories(root: &Workspace, search: &mut Search) -> Vec<CommandDirectory> {
+    PROJECT_DIRECTORIES.iter().filter_map(|path| project_directory(root, path, search)).collect()
 }
 
 fn names(root: &Workspace, search: &mut Search) -> Vec<String> {
-    let shelves = shelves(root, search);
-    shelves.iter().flat_map(|shelf| shelf.files(search)).map(|(_, name)| name).collect()
+    let directories = project_directories(root, search);
+    directories.iter().flat_map(|directory| directory.files(search)).map(|(_, name)| name).collect()
 }
 
-/// A project's place; None where there is none, or one that leads elsewhere.
-fn shelf(root: &Workspace, place: &str, search: &mut Search) -> Option<Shelf> {
-    let place = root.locate(place).ok()?;
+/// None if the directory is missing or leads out of the project.
+fn project_directory(
+    root: &Workspace,
+    path: &str,
+    search: &mut Search,
+) -> Option<CommandDirectory> {
+    let place = root.locate(path).ok()?;
     match root.open_directory(&place) {
         Ok(_) => {}
         Err(error) if error.kind == WorkspaceErrorKind::NotFound => return None,
@@ -241,7 +148,7 @@ fn shelf(root: &Workspace, place: &str, search: &mut Search) -> Option<Shelf> {
         }
     }
     let root = Workspace::open(root.path()).ok()?;
-    Some(Shelf { root, shown: String::new(), place })
+    Some(CommandDirectory { root, shown: String::new(), place })
 }
 
 fn not_trusted(names: &[String]) -> Option<String> {
@@ -258,16 +165,66 @@ fn not_trusted(names: &[String]) -> Option<String> {
     })
 }
 
-impl Shelf {
-    fn source(&self, place: &Place) -> String {
+impl CommandDirectory {
+    /// Adds the commands of this directory.
+    fn collect(&self, search: &mut Search) {
+        for (place, name) in self.files(search) {
+            let source = self.source(&place);
+            if is_taken(&name) {
+                search.note(format!("`{source}`: `/{name}` is a built-in command"));
+                continue;
+            }
+            let same = |known: &&FoundCommand| known.command.name.eq_ignore_ascii_case(&name);
+            if let Some(known) = search.found.iter().find(same) {
+                let other = known.command.source.clone();
+                search.note(format!("`{source}`: `/{name}` is defined in `{other}`"));
+                continue;
+            }
+            if search.found.len() >= MOST_COMMANDS {
+                search.note(format!("`{source}`: there are {MOST_COMMANDS} commands already"));
+                return;
+            }
+            match self.read(&place) {
+                Ok(file) => {
+                    let command = CustomCommand {
+                        name,
+                        description: file.description.clone(),
+                        hint: file.hint.clone(),
+                        source,
+                        runs: file.template.runs(),
+                        ignored: file.ignored.clone(),
+                    };
+                    search.found.push(FoundCommand { command, file });
+                }
+                Err(FileError { line: Some(line), why }) => {
+                    search.note(format!("`{source}`, line {line}: {why}"));
+                }
+                Err(FileError { line: None, why }) => search.note(format!("`{source}`: {why}")),
+            }
+        }
+    }
+
+    fn read(&self, place: &WorkspacePath) -> Result<CommandFile, FileError> {
+        let bytes =
+            self.root.open_file(place).and_then(|mut file| file.read_whole(place, FILE_LIMIT));
+        let bytes = bytes.map_err(|error| FileError::whole(error.message))?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| FileError::whole("it is not UTF-8 text"))?;
+        match place.as_str().ends_with(".toml") {
+            true => file::toml(&text),
+            false => file::markdown(&text),
+        }
+    }
+
+    fn source(&self, place: &WorkspacePath) -> String {
         match self.shown.is_empty() {
             true => place.to_string(),
             false => format!("{}/{place}", self.shown),
         }
     }
 
-    /// Every file that is meant as a command, with its name, in order.
-    fn files(&self, search: &mut Search) -> Vec<(Place, String)> {
+    /// The command files with the names of their commands, sorted.
+    fn files(&self, search: &mut Search) -> Vec<(WorkspacePath, String)> {
         let mut files = Vec::new();
         let mut left = MOST_ENTRIES;
         self.enter(&self.place, "", DEEPEST, &mut left, &mut files, search);
@@ -276,11 +233,11 @@ impl Shelf {
 
     fn enter(
         &self,
-        directory: &Place,
+        directory: &WorkspacePath,
         namespace: &str,
         depth: usize,
         left: &mut usize,
-        files: &mut Vec<(Place, String)>,
+        files: &mut Vec<(WorkspacePath, String)>,
         search: &mut Search,
     ) {
         let listed =
@@ -296,12 +253,12 @@ impl Shelf {
         *left -= entries.len();
         if *left == 0 {
             let source = self.source(directory);
-            search.note(format!("`{source}`: more than {MOST_ENTRIES} entries are not looked at"));
+            search.note(format!("`{source}`: only the first {MOST_ENTRIES} entries are read"));
         }
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (name, kind) in entries {
             let place = directory.child(&name);
-            // A link to a directory is not entered; one to a file is opened inside of the place only.
+            // A link to a directory is not entered. A link to a file must stay inside the root.
             let unknown = kind == FileType::Unknown && self.root.open_directory(&place).is_ok();
             if kind == FileType::Directory || unknown {
                 let below = format!("{namespace}{name}:");
@@ -318,7 +275,7 @@ impl Shelf {
             match is_custom_name(&name) && name.len() <= LONGEST_NAME {
                 true => files.push((place, name)),
                 false => search.note(format!(
-                    "`{}`: a name is made of letters, digits, `-`, `_` and `.`",
+                    "`{}`: a name may contain only letters, digits, `-`, `_` and `.`",
                     self.source(&place)
                 )),
             }

@@ -1,8 +1,8 @@
-//! Does the work of a turn: asks a model, proposes calls, runs the permitted ones with real tools.
+//! Runs turns: streams a model's replies, proposes its calls and runs the permitted ones with tools.
 //!
 //! [`NativeAgent`] is the agent; [`model::Model`] and [`tool::Tool`] are its two ports.
 //!
-//! What must not be here: clients, protocols that Loggia serves, storage.
+//! Must not know: clients, protocols that Loggia serves, storage.
 
 mod child;
 pub mod clone;

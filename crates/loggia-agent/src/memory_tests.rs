@@ -1,10 +1,10 @@
 use super::*;
 
-struct Place {
+struct Notes {
     directory: tempfile::TempDir,
 }
 
-impl Place {
+impl Notes {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("w")).unwrap();
@@ -27,39 +27,31 @@ impl Place {
 }
 
 #[test]
-fn nothing_is_remembered_where_there_is_nothing() {
-    let place = Place::new();
-    let memory = place.read();
+fn without_files_there_are_no_notes() {
+    let notes = Notes::new();
+    let memory = notes.read();
     assert_eq!(memory.block(), None);
     assert_eq!(memory.warning(), None);
-    let user = place.user();
-    let workspace = Workspace::open(&place.directory.path().join("w")).unwrap();
-    assert!(Memory::is_absent(&workspace, Some(&user)));
-    for name in ["user.md", "w/CLAUDE.md"] {
-        place.put(name, "note");
-        assert!(!Memory::is_absent(&workspace, Some(&user)), "{name}");
-        std::fs::remove_file(place.directory.path().join(name)).unwrap();
-    }
     assert_eq!(
         memory.list(),
         format!(
-            "{}: not there\nAGENTS.md: not there\nGEMINI.md: not there\nCLAUDE.md: not there",
-            super::USERS
+            "{}: missing\nAGENTS.md: missing\nGEMINI.md: missing\nCLAUDE.md: missing",
+            super::USER_FILE
         )
     );
 }
 
 #[test]
 fn the_users_notes_come_first_and_equal_files_count_once() {
-    let place = Place::new();
-    place.put("user.md", "I like tea.\n").put("w/AGENTS.md", "# Here\n\nRun make.\n");
-    place.put("w/GEMINI.md", " \n").put("w/CLAUDE.md", "# Here\n\nRun make.\n");
-    let memory = place.read();
+    let notes = Notes::new();
+    notes.put("user.md", "I like tea.\n").put("w/AGENTS.md", "# Here\n\nRun make.\n");
+    notes.put("w/GEMINI.md", " \n").put("w/CLAUDE.md", "# Here\n\nRun make.\n");
+    let memory = notes.read();
     assert_eq!(
         memory.block().unwrap(),
         format!(
             "{HEADING}\n\n--- {} ---\nI like tea.\n\n--- AGENTS.md ---\n# Here\n\nRun make.",
-            super::USERS
+            super::USER_FILE
         )
     );
     let list = memory.list();
@@ -69,9 +61,9 @@ fn the_users_notes_come_first_and_equal_files_count_once() {
 
 #[test]
 fn memory_is_bounded_and_says_so() {
-    let place = Place::new();
-    place.put("w/AGENTS.md", "ä".repeat(LIMIT)).put("w/CLAUDE.md", "more");
-    let memory = place.read();
+    let notes = Notes::new();
+    notes.put("w/AGENTS.md", "ä".repeat(LIMIT)).put("w/CLAUDE.md", "more");
+    let memory = notes.read();
     assert!(memory.block().unwrap().len() < LIMIT + 1024);
     let list = memory.list();
     assert!(list.contains("AGENTS.md: 32768 of 65536 bytes (the limit is 32768)"), "{list}");
@@ -82,24 +74,24 @@ fn memory_is_bounded_and_says_so() {
 
 #[test]
 fn what_is_no_note_is_not_read() {
-    let place = Place::new();
-    place.put("secret", "top secret").put("w/GEMINI.md", [0xff, 0xfe, 0x00]);
-    std::os::unix::fs::symlink("../secret", place.directory.path().join("w/AGENTS.md")).unwrap();
-    std::fs::create_dir(place.directory.path().join("w/CLAUDE.md")).unwrap();
-    std::fs::create_dir(place.user()).unwrap();
-    let memory = place.read();
+    let notes = Notes::new();
+    notes.put("secret", "top secret").put("w/GEMINI.md", [0xff, 0xfe, 0x00]);
+    std::os::unix::fs::symlink("../secret", notes.directory.path().join("w/AGENTS.md")).unwrap();
+    std::fs::create_dir(notes.directory.path().join("w/CLAUDE.md")).unwrap();
+    std::fs::create_dir(notes.user()).unwrap();
+    let memory = notes.read();
     assert_eq!(memory.block(), None);
     let list = memory.list();
-    assert!(list.contains("AGENTS.md: not read, `AGENTS.md` leads outside"), "{list}");
-    assert!(list.contains("GEMINI.md: not read, it is not UTF-8 text"), "{list}");
-    assert!(list.contains("CLAUDE.md: not read"), "{list}");
-    assert!(list.contains("configuration directory: not read, it is not a file"), "{list}");
+    assert!(list.contains("AGENTS.md: unreadable, `AGENTS.md` leads outside"), "{list}");
+    assert!(list.contains("GEMINI.md: unreadable, it is not UTF-8 text"), "{list}");
+    assert!(list.contains("CLAUDE.md: unreadable"), "{list}");
+    assert!(list.contains("configuration directory: unreadable, it is not a file"), "{list}");
     assert!(memory.warning().is_some());
-    place.put("w/big", vec![b'x'; 1024 * 1024 + 1]);
+    notes.put("w/big", vec![b'x'; 1024 * 1024 + 1]);
     std::fs::rename(
-        place.directory.path().join("w/big"),
-        place.directory.path().join("w/GEMINI.md"),
+        notes.directory.path().join("w/big"),
+        notes.directory.path().join("w/GEMINI.md"),
     )
     .unwrap();
-    assert!(place.read().list().contains("at most 1048576 are handled"), "{}", place.read().list());
+    assert!(notes.read().list().contains("the limit is 1048576"), "{}", notes.read().list());
 }

@@ -1,5 +1,5 @@
-//! The turn loop: stream the model; say and think; propose each call; run it on its permit; stop
-//! when the model asks for nothing.
+//! The turn loop: streams the model's reply, proposes each call, runs it on its permit, and ends when a
+//! reply has no calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,41 +25,39 @@ use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose, registry};
 use crate::slash;
 use crate::tool::{Tool, ToolError, Toolbox};
-use crate::workspace::{OpenWorkspaces, Walls, Workspace};
+use crate::workspace::{ReservedDirs, Workspace};
 
-/// Attempts at one reply while nothing of it has been said yet.
+/// Attempts at one reply that has not begun.
 const ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// Replies in a row whose calls could not be read before the turn is given up.
+/// Consecutive replies with only unreadable calls before the turn fails.
 const UNREADABLE_REPLIES: u32 = 3;
 /// Bytes of one call's input.
 const INPUT_LIMIT: usize = 1024 * 1024;
-/// Levels of one call's input; what is deeper could be logged and never be read again.
+/// Nesting levels of one call's input. A deeper one could be logged but not be parsed again.
 const INPUT_DEPTH: usize = 64;
-/// A tool gets this much beyond its own time limit before its future is dropped.
+/// How long a tool may exceed its time limit before its future is dropped.
 const TOOL_GRACE: Duration = Duration::from_secs(5);
 
 const INSTRUCTIONS: &str = "You are Loggia, a coding agent. You work in one workspace with the tools you are given. \
-     Look before you change, change as little as the task needs, and say plainly what you did. \
-     A refused call is an answer: do not try to get around it.";
+     Read before you change anything, change as little as the task needs, and say plainly what you did. \
+     If a call is refused, accept that: do not try to get around it.";
 
 #[derive(Clone)]
 pub struct NativeAgent {
     tools: Toolbox,
-    /// Where relative paths in a model's name start.
+    /// The directory for relative paths in a model's name.
     base: PathBuf,
-    /// The user's own notes, given to the model before the workspace's.
+    /// The file with the user's own notes.
     user_memory: Option<PathBuf>,
-    /// Commands that people wrote in files.
+    /// Custom commands.
     commands: Option<Arc<CommandFiles>>,
-    /// What tokens cost, where the user has said so.
+    /// The configured prices of tokens.
     prices: Arc<Prices>,
-    /// How full a model's window may be.
     compact_at: CompactAt,
-    /// Who makes copies of repositories.
     clones: Option<Arc<Clones>>,
-    workspaces: Arc<OpenWorkspaces>,
+    reserved: ReservedDirs,
 }
 
 impl NativeAgent {
@@ -72,25 +70,24 @@ impl NativeAgent {
             prices: Arc::default(),
             compact_at: CompactAt::default(),
             clones: None,
-            workspaces: Arc::default(),
+            reserved: ReservedDirs::default(),
         }
     }
 
-    /// The same agent, which also tells its model what the user wrote in this file.
+    /// Adds the user's notes in this file to the model's instructions.
     #[must_use]
-    pub fn remembering(self, user_memory: PathBuf) -> Self {
+    pub fn with_user_memory(self, user_memory: PathBuf) -> Self {
         Self { user_memory: Some(user_memory), ..self }
     }
 
-    /// The same agent, which also knows commands from files.
     #[must_use]
-    pub fn commanded(self, commands: Arc<CommandFiles>) -> Self {
+    pub fn with_commands(self, commands: Arc<CommandFiles>) -> Self {
         Self { commands: Some(commands), ..self }
     }
 
-    /// The same agent, which also says what was spent.
+    /// Enables costs in `/stats`.
     #[must_use]
-    pub fn priced(self, prices: Prices) -> Self {
+    pub fn with_prices(self, prices: Prices) -> Self {
         Self { prices: Arc::new(prices), ..self }
     }
 
@@ -98,9 +95,9 @@ impl NativeAgent {
         &self.prices
     }
 
-    /// The same agent, which compacts a conversation by itself when it fills so much of the window.
+    /// Sets when a conversation is compacted automatically.
     #[must_use]
-    pub fn compacting(self, compact_at: CompactAt) -> Self {
+    pub fn with_compaction(self, compact_at: CompactAt) -> Self {
         Self { compact_at, ..self }
     }
 
@@ -108,28 +105,28 @@ impl NativeAgent {
         self.compact_at
     }
 
-    /// The same agent, which also works in copies of repositories.
+    /// Enables sessions in clones of repositories.
     #[must_use]
-    pub fn cloning(self, clones: Arc<Clones>) -> Self {
+    pub fn with_clones(self, clones: Arc<Clones>) -> Self {
         Self { clones: Some(clones), ..self }
     }
 
-    /// The same agent, whose file tools stay out of these places.
+    /// Closes these directories to file tools.
     #[must_use]
-    pub fn walled(self, walls: Walls) -> Self {
-        Self { workspaces: Arc::new(OpenWorkspaces::behind(walls)), ..self }
+    pub fn with_reserved_dirs(self, reserved: ReservedDirs) -> Self {
+        Self { reserved, ..self }
     }
 
     pub(crate) fn tools(&self) -> &Toolbox {
         &self.tools
     }
 
-    /// The commands from files that count here now.
+    /// The custom commands of the turn's workspace.
     pub(crate) async fn custom(&self, turn: &Turn) -> Result<CustomCommands, TurnOver> {
         let Some(files) = self.commands.clone() else { return Ok(CustomCommands::default()) };
         let workspace = PathBuf::from(turn.context().workspace.path());
         let listed = tokio::task::spawn_blocking(move || files.list(&workspace)).await;
-        listed.map_err(|error| TurnOver::Failed(format!("commands can not be read: {error}")))
+        listed.map_err(|error| TurnOver::Failed(format!("commands cannot be read: {error}")))
     }
 
     /// The turn's model. One that is asked outside of this process is had only once the prompt is
@@ -149,16 +146,16 @@ impl NativeAgent {
         if let Some(repository) = workspace.repository() {
             return clone::open(workspace.path(), repository).map(Arc::new);
         }
-        let opened = self.workspaces.open(workspace.path().as_ref());
-        opened.map_err(|error| TurnOver::Failed(error.to_string()))
+        let opened = Workspace::open_without(workspace.path().as_ref(), &self.reserved);
+        opened.map(Arc::new).map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
-    /// What the user and the workspace want the model to know, as it is now.
+    /// The current notes of the user and the workspace.
     pub(crate) async fn memory(&self, workspace: &Arc<Workspace>) -> Result<Memory, TurnOver> {
         let (workspace, user) = (workspace.clone(), self.user_memory.clone());
         let read = move || Memory::read(&workspace, user.as_deref());
         let read = tokio::task::spawn_blocking(read).await;
-        read.map_err(|error| TurnOver::Failed(format!("memory can not be read: {error}")))
+        read.map_err(|error| TurnOver::Failed(format!("memory cannot be read: {error}")))
     }
 }
 
@@ -179,7 +176,7 @@ impl Agent for NativeAgent {
             agent.prepare(&turn).await?;
             let stop = turn.stop().clone();
             let done = tokio::select! {
-                biased; // a cancelled turn is over, whatever else is ready
+                biased; // cancellation has priority
                 () = stop.cancelled() => Err(TurnOver::Stopped),
                 done = tokio::time::timeout(limit, agent.work(&turn)) => done.unwrap_or_else(|_| {
                     let limit = limit.as_secs();
@@ -192,66 +189,87 @@ impl Agent for NativeAgent {
     }
 }
 
-/// Whether it is worth a closer look: everything else is a prompt.
+/// A cheap check before the prompt is parsed.
 fn may_be_command(content: &Content) -> bool {
     matches!(content.parts.first(), Some(Part::Text { text }) if text.starts_with('/'))
 }
 
-/// How a turn begins.
-enum Begun {
-    /// It was a command, and it is done.
+/// The result of parsing a prompt that may be a slash command.
+enum SlashResult {
+    /// It was a command, which has run.
     Done,
-    /// The model is asked; about this, where the prompt was a command from a file.
+    /// The model gets the prompt, or its expansion if it was a custom command.
     Prompt(Option<Expanded>),
 }
 
-/// One reply of the model, as far as the loop needs it.
-struct Heard {
+/// A complete reply of the model.
+struct ModelReply {
     message: MessageId,
     text: String,
-    calls: Vec<Requested>,
-    /// Calls beyond the limit, counted and left out.
+    calls: Vec<RequestedCall>,
+    /// The number of calls beyond the limit, which are left out.
     surplus: usize,
 }
 
-struct Requested {
+struct RequestedCall {
     tool: String,
+    /// The model's text if it is not valid JSON.
     input: Result<Value, String>,
 }
 
-/// How one requested call went.
-struct Ran {
+struct FinishedCall {
     call: CallId,
     tool: String,
     input: Value,
     outcome: CallOutcome,
-    /// False when the call could not even be read.
+    /// False if the input was invalid or the tool unknown.
     readable: bool,
 }
 
+/// A call that cannot be proposed, with the outcome for the model.
+struct Unreadable {
+    input: Value,
+    outcome: CallOutcome,
+}
+
+/// Why a reply has no end.
+enum ReplyError {
+    TurnOver(TurnOver),
+    /// `begun` if a part of the reply has been passed on.
+    Model {
+        error: ModelError,
+        begun: bool,
+    },
+}
+
+impl From<TurnOver> for ReplyError {
+    fn from(over: TurnOver) -> Self {
+        ReplyError::TurnOver(over)
+    }
+}
+
 impl NativeAgent {
-    /// Before anything else: the copy that the session works in. Sees to it by itself that nothing
-    /// is left of one that was cancelled.
+    /// Clones the repository that the session works in. Removes an incomplete clone if it is cancelled.
     async fn prepare(&self, turn: &Turn) -> Result<(), TurnOver> {
         let workspace = &turn.context().workspace;
         let Some(repository) = workspace.repository() else { return Ok(()) };
         let clones = self.clones.as_ref().ok_or_else(|| {
-            TurnOver::Failed("this program does not work in copies of repositories".to_owned())
+            TurnOver::Failed("this program does not clone repositories".to_owned())
         })?;
         turn.on_disk().await?;
-        // Boxed, here and below: what most turns do not need, every one of them would set up.
+        // Boxed, here and below, to keep rare work out of the future of every turn.
         Box::pin(clones.prepare(turn, workspace.path(), repository)).await
     }
 
-    /// After everything else: what came out of a turn in a copy. `words` are the agent's last.
-    async fn conclude(&self, turn: &Turn, words: Option<&str>) {
+    /// Publishes the result of a turn in a clone. `reply` is the text of the last reply.
+    async fn conclude(&self, turn: &Turn, reply: Option<&str>) {
         let workspace = &turn.context().workspace;
         if let (Some(clones), Some(_)) = (&self.clones, workspace.repository()) {
-            Box::pin(clones.conclude(turn, workspace.path(), words)).await;
+            Box::pin(clones.conclude(turn, workspace.path(), reply)).await;
         }
     }
 
-    /// Gives the last reply's words back.
+    /// Returns the text of the last reply.
     async fn work(&self, turn: &Turn) -> Result<String, TurnOver> {
         let context = turn.context();
         if let Some(line) = &context.line {
@@ -259,45 +277,43 @@ impl NativeAgent {
         }
         let mut expanded = None;
         if may_be_command(&context.content) {
-            expanded = match Box::pin(self.begin(turn)).await? {
-                Begun::Done => return Ok(String::new()),
-                Begun::Prompt(expanded) => expanded,
+            expanded = match Box::pin(self.slash(turn)).await? {
+                SlashResult::Done => return Ok(String::new()),
+                SlashResult::Prompt(expanded) => expanded,
             };
         }
         let model = self.open_model(turn).await?;
         let workspace = self.open_workspace(turn)?;
-        // Calls that waited while a command became a prompt have been waited for.
-        let waited = expanded.as_ref().is_some_and(|expanded| expanded.afresh);
+        // An expansion in this run has already resumed the open calls.
+        let resumed = expanded.as_ref().is_some_and(|expanded| expanded.in_this_run);
         let mut conversation = conversation_about(turn, expanded).await?;
-        if !waited {
+        if !resumed {
             for (call, outcome) in self.resume(turn, &workspace).await? {
                 conversation.end(&call, outcome);
             }
         }
-        let memory = match Memory::is_absent(&workspace, self.user_memory.as_deref()) {
-            true => Memory::default(),
-            false => Box::pin(self.memory(&workspace)).await?,
-        };
+        let memory = self.memory(&workspace).await?;
         if let Some(warning) = memory.warning() {
             turn.notice(Level::Warning, warning).await?;
         }
         let instructions = instructions(&memory);
-        compaction::by_itself(self.compact_at, turn, model.as_ref(), &mut conversation).await?;
+        compaction::compact_if_due(self.compact_at, turn, model.as_ref(), &mut conversation)
+            .await?;
 
         let limits = &context.settings.limits;
         let mut text_left = limits.text_bytes;
         let mut unreadable = 0;
         for _ in 0..limits.replies {
-            let heard = self
-                .listen(turn, model.as_ref(), &instructions, &mut conversation, &mut text_left)
+            let reply = self
+                .next_reply(turn, model.as_ref(), &instructions, &mut conversation, &mut text_left)
                 .await?;
-            if heard.calls.is_empty() {
-                return Ok(heard.text);
+            if reply.calls.is_empty() {
+                return Ok(reply.text);
             }
-            let message = heard.message.clone();
-            let ran = Box::pin(self.run_calls(turn, &workspace, heard)).await?;
-            unreadable = if ran.iter().any(|ran| ran.readable) { 0 } else { unreadable + 1 };
-            for Ran { call, tool, input, outcome, .. } in ran {
+            let message = reply.message.clone();
+            let calls = Box::pin(self.run_calls(turn, &workspace, reply)).await?;
+            unreadable = if calls.iter().any(|call| call.readable) { 0 } else { unreadable + 1 };
+            for FinishedCall { call, tool, input, outcome, .. } in calls {
                 conversation.propose(&message, call.clone(), tool, input);
                 conversation.end(&call, outcome);
             }
@@ -309,32 +325,33 @@ impl NativeAgent {
         Err(TurnOver::Failed(format!("the turn reached its limit of {} replies", limits.replies)))
     }
 
-    /// Does the turn if it is a command; otherwise says what its prompt became.
-    async fn begin(&self, turn: &Turn) -> Result<Begun, TurnOver> {
+    /// Runs the turn if its prompt is a slash command.
+    async fn slash(&self, turn: &Turn) -> Result<SlashResult, TurnOver> {
         let content = &turn.context().content;
         if let PromptKind::Command(command) = slash_line::read_content(content) {
-            return slash::run(self, turn, command).await.map(|()| Begun::Done);
+            return slash::run(self, turn, command).await.map(|()| SlashResult::Done);
         }
         if let Some(recorded) = expand::recorded(turn).await? {
-            return Ok(Begun::Prompt(Some(recorded)));
+            return Ok(SlashResult::Prompt(Some(recorded)));
         }
         let custom = self.custom(turn).await?;
         match (custom.read_content(content), &self.commands) {
-            (PromptKind::Message, _) => Ok(Begun::Prompt(None)),
+            (PromptKind::Message, _) => Ok(SlashResult::Prompt(None)),
             (PromptKind::Command(Slash::Custom { name, arguments, .. }), Some(files)) => {
                 let expanded = expand::expand(self, turn, files, &name, &arguments).await?;
-                Ok(expanded.map_or(Begun::Done, |expanded| Begun::Prompt(Some(expanded))))
+                Ok(expanded
+                    .map_or(SlashResult::Done, |expanded| SlashResult::Prompt(Some(expanded))))
             }
             (PromptKind::Command(command), _) => {
-                slash::run(self, turn, command).await.map(|()| Begun::Done)
+                slash::run(self, turn, command).await.map(|()| SlashResult::Done)
             }
             (PromptKind::Mistake(error), _) => {
-                slash::explain(turn, &custom, &error).await.map(|()| Begun::Done)
+                slash::explain(turn, &custom, &error).await.map(|()| SlashResult::Done)
             }
         }
     }
 
-    /// Waits for the calls that an earlier owner of the session left open, and runs them.
+    /// Waits for the permits of calls that an earlier run of this turn left open, and runs them.
     pub(crate) async fn resume(
         &self,
         turn: &Turn,
@@ -357,8 +374,8 @@ impl NativeAgent {
         join_all(waiting).await.into_iter().collect()
     }
 
-    /// A person's own command line: run as it stands, and nothing said about it. No model is asked;
-    /// the next turn's model reads the line and what came of it.
+    /// Runs a person's own command line. No model is asked; the next turn's model reads the line and its
+    /// result.
     async fn own_line(&self, turn: &Turn, line: &str) -> Result<(), TurnOver> {
         let workspace = self.open_workspace(turn)?;
         match turn.pending() {
@@ -368,7 +385,7 @@ impl NativeAgent {
         Ok(())
     }
 
-    /// One call that a command makes: proposed, asked about and run like a model's.
+    /// A call that a slash command makes. It needs a permit like a model's call.
     pub(crate) async fn call(
         &self,
         turn: &Turn,
@@ -376,21 +393,20 @@ impl NativeAgent {
         tool: &str,
         input: Value,
     ) -> Result<CallOutcome, TurnOver> {
-        let requested = Requested { tool: tool.to_owned(), input: Ok(input) };
-        let ran = self.run_call(turn, workspace, &turn.message(), requested).await?;
-        Ok(ran.outcome)
+        let requested = RequestedCall { tool: tool.to_owned(), input: Ok(input) };
+        let finished = self.run_call(turn, workspace, &turn.message(), requested).await?;
+        Ok(finished.outcome)
     }
 
-    /// One reply, said as it comes. Tried again while nothing of it was said and the model allows.
-    async fn listen(
+    /// Streams one reply. Retries errors that allow it if the reply has not begun.
+    async fn next_reply(
         &self,
         turn: &Turn,
         model: &dyn Model,
         instructions: &str,
         conversation: &mut Conversation,
         text_left: &mut u64,
-    ) -> Result<Heard, TurnOver> {
-        let limits = &turn.context().settings.limits;
+    ) -> Result<ModelReply, TurnOver> {
         let mut pause = FIRST_PAUSE;
         for attempt in 1.. {
             let request = ModelRequest {
@@ -399,17 +415,16 @@ impl NativeAgent {
                 messages: conversation.messages(),
                 tools: self.tools.specs(),
             };
-            let message = turn.message();
-            let mut said = false;
-            let heard =
-                hear(turn, model, request, &message, limits, text_left, &mut said, conversation);
-            let error = match heard.await? {
-                Ok(heard) => return Ok(heard),
-                Err(error) => error,
+            let error = match stream_reply(turn, model, request, conversation, text_left).await {
+                Ok(reply) => return Ok(reply),
+                Err(ReplyError::TurnOver(over)) => return Err(over),
+                Err(ReplyError::Model { error, begun }) => {
+                    if begun || !error.may_retry() || attempt >= ATTEMPTS {
+                        return Err(TurnOver::Failed(error.message));
+                    }
+                    error
+                }
             };
-            if said || !error.may_retry() || attempt >= ATTEMPTS {
-                return Err(TurnOver::Failed(error.message));
-            }
             let wait = error.retry_after.unwrap_or(pause).min(LONGEST_PAUSE);
             let text = format!("{}; trying again in {:.1} s", error.message, wait.as_secs_f32());
             turn.notice(Level::Warning, text).await?;
@@ -423,9 +438,9 @@ impl NativeAgent {
         &self,
         turn: &Turn,
         workspace: &Arc<Workspace>,
-        heard: Heard,
-    ) -> Result<Vec<Ran>, TurnOver> {
-        let Heard { message, calls, surplus, .. } = heard;
+        reply: ModelReply,
+    ) -> Result<Vec<FinishedCall>, TurnOver> {
+        let ModelReply { message, calls, surplus, .. } = reply;
         if surplus > 0 {
             let text =
                 format!("the model asked for {surplus} calls too many at once; they were left out");
@@ -441,14 +456,14 @@ impl NativeAgent {
         turn: &Turn,
         workspace: &Arc<Workspace>,
         message: &MessageId,
-        requested: Requested,
-    ) -> Result<Ran, TurnOver> {
-        let Requested { tool: name, input } = requested;
-        let (tool, input) = match self.readable(&name, input) {
+        requested: RequestedCall,
+    ) -> Result<FinishedCall, TurnOver> {
+        let RequestedCall { tool: name, input } = requested;
+        let (tool, input) = match self.check_call(&name, input) {
             Ok(found) => found,
-            Err((input, outcome)) => {
+            Err(Unreadable { input, outcome }) => {
                 let call = turn.invalid(message, &name, input.clone(), outcome.clone()).await?;
-                return Ok(Ran { call, tool: name, input, outcome, readable: false });
+                return Ok(FinishedCall { call, tool: name, input, outcome, readable: false });
             }
         };
         let spec = tool.spec();
@@ -459,7 +474,7 @@ impl NativeAgent {
                 let readable = failure.kind != "invalid_input";
                 let outcome = CallOutcome::Failed { failure };
                 let call = turn.invalid(message, &name, input.clone(), outcome.clone()).await?;
-                return Ok(Ran { call, tool: name, input, outcome, readable });
+                return Ok(FinishedCall { call, tool: name, input, outcome, readable });
             }
         };
         let proposal = Proposal {
@@ -476,47 +491,47 @@ impl NativeAgent {
             Err(Denied::Refused(outcome)) => outcome,
             Err(Denied::Over(over)) => return Err(over),
         };
-        Ok(Ran { call, tool: name, input, outcome, readable: true })
+        Ok(FinishedCall { call, tool: name, input, outcome, readable: true })
     }
 
-    /// The tool and a readable input, or what to tell the model instead.
-    #[expect(clippy::type_complexity, reason = "a pair of pairs, used once")]
-    fn readable(
+    /// The tool and the parsed input of a call.
+    fn check_call(
         &self,
         name: &str,
         input: Result<Value, String>,
-    ) -> Result<(&Arc<dyn Tool>, Value), (Value, CallOutcome)> {
+    ) -> Result<(&Arc<dyn Tool>, Value), Unreadable> {
+        let unreadable = |input, kind, why| Unreadable { input, outcome: failed(kind, why) };
         let input = input.map_err(|raw| {
             let shown: String = raw.chars().take(200).collect();
             let why = format!("the input of {name} is not valid JSON: {shown}");
-            (Value::String(shown), failed("malformed_input", why))
+            unreadable(Value::String(shown), "malformed_input", why)
         })?;
         if input.to_string().len() > INPUT_LIMIT {
             let why = format!("the input of {name} is larger than {INPUT_LIMIT} bytes");
-            return Err((Value::Null, failed("input_too_large", why)));
+            return Err(unreadable(Value::Null, "input_too_large", why));
         }
         if !is_shallow(&input, INPUT_DEPTH) {
             let why = format!("the input of {name} is nested deeper than {INPUT_DEPTH} levels");
-            return Err((Value::Null, failed("input_too_deep", why)));
+            return Err(unreadable(Value::Null, "input_too_deep", why));
         }
         match self.tools.find(name) {
             Some(tool) => Ok((tool, input)),
             None => {
                 let known: Vec<String> =
                     self.tools.specs().iter().map(|spec| spec.name.clone()).collect();
-                let why = format!("there is no tool {name}; there are {}", known.join(", "));
-                Err((input, failed("unknown_tool", why)))
+                let why = format!("there is no tool {name}; the tools are {}", known.join(", "));
+                Err(unreadable(input, "unknown_tool", why))
             }
         }
     }
 }
 
-/// What was said before this turn and in it so far.
+/// The recent turns and the running turn so far.
 pub(crate) async fn conversation(turn: &Turn) -> Result<Conversation, TurnOver> {
     conversation_about(turn, None).await
 }
 
-/// The same, of a prompt that a command became.
+/// The same, with the expansion of a custom command as the prompt.
 async fn conversation_about(
     turn: &Turn,
     expanded: Option<Expanded>,
@@ -526,13 +541,13 @@ async fn conversation_about(
     let summary = context.summary.as_deref();
     let content = expanded.as_ref().map_or(&context.content, |expanded| &expanded.content);
     let mut conversation = Conversation::from_log(&history, &context.turn, content, summary);
-    if let Some(Expanded { content, afresh: true }) = expanded {
+    if let Some(Expanded { content, in_this_run: true }) = expanded {
         conversation.expand(content);
     }
     Ok(conversation)
 }
 
-/// Who the model is, and what it is to remember.
+/// The system prompt, with the notes of the user and the workspace.
 pub(crate) fn instructions(memory: &Memory) -> String {
     match memory.block() {
         Some(block) => format!("{INSTRUCTIONS}\n\n{block}"),
@@ -540,49 +555,45 @@ pub(crate) fn instructions(memory: &Memory) -> String {
     }
 }
 
-/// Streams one attempt at a reply. The outer error ends the turn, the inner one is the model's.
-#[expect(clippy::too_many_arguments, reason = "the state of one reply, owned by the loop")]
-async fn hear(
+/// Streams one attempt at a reply and passes it on as it comes.
+async fn stream_reply(
     turn: &Turn,
     model: &dyn Model,
     request: ModelRequest,
-    message: &MessageId,
-    limits: &Limits,
-    text_left: &mut u64,
-    said: &mut bool,
     conversation: &mut Conversation,
-) -> Result<Result<Heard, ModelError>, TurnOver> {
+    text_left: &mut u64,
+) -> Result<ModelReply, ReplyError> {
+    let limits = &turn.context().settings.limits;
+    let message = turn.message();
+    let mut reply = ModelReply { message, text: String::new(), calls: Vec::new(), surplus: 0 };
+    let mut begun = false;
     let mut stream = model.stream(request);
-    let mut heard =
-        Heard { message: message.clone(), text: String::new(), calls: Vec::new(), surplus: 0 };
     while let Some(delta) = stream.next().await {
-        let delta = match delta {
-            Ok(delta) => delta,
-            Err(error) => return Ok(Err(error)),
-        };
-        *said |= !matches!(delta, Delta::Usage(_) | Delta::Stop);
+        let delta = delta.map_err(|error| ReplyError::Model { error, begun })?;
+        begun |= !matches!(delta, Delta::Usage(_) | Delta::Stop);
         match delta {
             Delta::Text(text) => {
                 spend(text_left, text.len(), limits)?;
-                conversation.say(message, &text);
-                heard.text.push_str(&text);
-                turn.say(message, text).await?;
+                conversation.say(&reply.message, &text);
+                reply.text.push_str(&text);
+                turn.say(&reply.message, text).await?;
             }
             Delta::Thought { subject, text } => {
                 spend(text_left, text.len(), limits)?;
-                turn.think(message, subject, text).await?;
+                turn.think(&reply.message, subject, text).await?;
             }
-            Delta::Call { tool, input } if heard.calls.len() < limits.calls as usize => {
-                heard.calls.push(Requested { tool, input });
+            Delta::Call { tool, input } if reply.calls.len() < limits.calls as usize => {
+                reply.calls.push(RequestedCall { tool, input });
             }
-            Delta::Call { .. } => heard.surplus += 1,
+            Delta::Call { .. } => reply.surplus += 1,
             Delta::Usage(usage) => {
                 turn.usage_within(model.name(), usage, model.window()).await?;
             }
-            Delta::Stop => return Ok(Ok(heard)),
+            Delta::Stop => return Ok(reply),
         }
     }
-    Ok(Err(ModelError::new(ModelErrorKind::Transport, "the model's reply was cut off")))
+    let error = ModelError::new(ModelErrorKind::Transport, "the model's reply was cut off");
+    Err(ReplyError::Model { error, begun })
 }
 
 fn spend(left: &mut u64, bytes: usize, limits: &Limits) -> Result<(), TurnOver> {
@@ -613,7 +624,7 @@ async fn run_permitted(
     let ran = tokio::time::timeout(limit + TOOL_GRACE, tool.run(&mut permit, workspace)).await;
     let outcome = match ran {
         Ok(Ok(mut output)) => {
-            // In front: an output may be cut short at its end, this must not be.
+            // At the beginning, because the end of a long output may be cut.
             if let Some(edit) = edit {
                 output.text.insert_str(0, &edit);
             }
@@ -627,7 +638,7 @@ async fn run_permitted(
     Ok(outcome)
 }
 
-/// What a call touches. An edit that changes nothing only reads, and nobody is asked about it.
+/// The access that a call needs. An edit that changes nothing only reads, so it needs no approval.
 fn access(of_tool: Access, details: &Details) -> Access {
     match details {
         Details::Edit(diff) if diff.changes_nothing() => Access::Read,

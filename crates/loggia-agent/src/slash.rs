@@ -1,18 +1,17 @@
-//! Slash commands, done: what `loggia_core::slash` names, this does.
+//! Runs the slash commands that `loggia_core::slash` parses.
 //!
-//! A command is a turn like any other: what it says are the agent's words, and what it changes goes
-//! through a proposed call and a permit. No model sees it. A command that was waiting for an answer
-//! when Loggia stopped takes up its call where it was.
+//! A command is a turn: its text is the agent's, and its changes are calls that need a permit. No model
+//! sees it. A command that waited for an approval when Loggia stopped resumes its call.
 //!
-//! What must not be here: names, arguments and help of the commands, which every front end reads.
+//! Must not contain the names, arguments and help of the commands, which every front end needs.
 
 mod approvals;
 mod compact;
 mod init;
 mod memory;
 mod name;
+mod project_scan;
 mod report;
-mod survey;
 
 use loggia_core::slash::{self, Slash, SlashError};
 use loggia_core::{CallOutcome, CustomCommands, Level};
@@ -26,7 +25,7 @@ pub async fn run(agent: &NativeAgent, turn: &Turn, command: Slash) -> Result<(),
             say(turn, help(&agent.custom(turn).await?)).await
         }
         Slash::Help { about } => say(turn, slash::explain(&about)).await,
-        // The turn loop asks the model; without a file there is nothing to ask about.
+        // The turn loop expands a custom command; this is reached only if its file is missing.
         Slash::Custom { name, .. } | Slash::HelpCustom { name } => {
             say(turn, agent.custom(turn).await?.explain(&name)).await
         }
@@ -45,7 +44,7 @@ pub async fn run(agent: &NativeAgent, turn: &Turn, command: Slash) -> Result<(),
     }
 }
 
-/// What somebody is told whose line is no command.
+/// Explains why a line is not a command.
 pub async fn explain(
     turn: &Turn,
     custom: &CustomCommands,
@@ -61,7 +60,7 @@ pub async fn explain(
 
 fn help(custom: &CustomCommands) -> String {
     format!(
-        "{}\n\nA message that begins with a slash and is no command needs a space before it.",
+        "{}\n\nTo send a message that begins with a slash, put a space before it.",
         custom.overview()
     )
 }
@@ -70,7 +69,7 @@ async fn say(turn: &Turn, text: impl Into<String>) -> Result<(), TurnOver> {
     turn.say(&turn.message(), text).await
 }
 
-/// How the one call of a command ended.
+/// Reports the outcome of a command's call.
 async fn conclude(turn: &Turn, outcome: CallOutcome, after: &str) -> Result<(), TurnOver> {
     match outcome {
         CallOutcome::Succeeded { output } => {
@@ -83,7 +82,7 @@ async fn conclude(turn: &Turn, outcome: CallOutcome, after: &str) -> Result<(), 
     }
 }
 
-/// Tells a person of trouble that does not stop the command.
+/// Reports a problem that does not stop the command.
 async fn warn(turn: &Turn, text: String) -> Result<(), TurnOver> {
     turn.notice(Level::Warning, text).await
 }

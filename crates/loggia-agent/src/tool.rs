@@ -1,6 +1,7 @@
-//! The port to a tool: what it can do, a preview without side effects, and the run on a permit.
+//! The port to a tool: its description, a preview without side effects, and the run on a permit.
 //!
-//! The built-in tools are one file each below; [`builtin`] puts them together.
+//! Each built-in tool is one file below. It declares a typed input and implements [`typed::TypedTool`];
+//! [`builtin`] lists them all.
 
 mod artifact;
 mod ask;
@@ -13,6 +14,7 @@ mod read;
 mod search;
 mod shell;
 mod text;
+mod typed;
 pub mod write;
 
 use std::ffi::OsString;
@@ -23,11 +25,10 @@ use futures::future::BoxFuture;
 use loggia_core::{Access, CallFailure, Details, Output};
 use loggia_session::{Permit, TurnOver};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::workspace::{Workspace, WorkspaceError};
 
-/// What a model is told about a tool.
+/// The description of a tool that a model reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     pub name: String,
@@ -40,20 +41,20 @@ pub struct ToolSpec {
 pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> ToolSpec;
 
-    /// What the call would do, shown before anyone is asked. Reads at most; changes nothing.
+    /// Shows what the call would do, before the person is asked. May read, must not change anything.
     fn preview<'a>(
         &'a self,
         input: &'a Value,
         workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Preview, ToolError>>;
+    ) -> BoxFuture<'a, ToolResult<Preview>>;
 
-    /// Does what the permit's details say: the diff that was shown, the command that was shown.
-    /// Stops soon after the permit's token is cancelled; bounds what it keeps in memory.
+    /// Carries out the permit's details: the diff or the command that was shown. Stops soon after the
+    /// permit's token is cancelled, and limits the memory that it uses.
     fn run<'a>(
         &'a self,
         permit: &'a mut Permit,
         workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Output, ToolError>>;
+    ) -> BoxFuture<'a, ToolResult<Output>>;
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -64,11 +65,13 @@ pub struct Preview {
 }
 
 impl Preview {
-    /// For calls that need no more explanation than their title.
+    /// For calls that the title describes completely.
     fn plain(title: String) -> Self {
         Self { details: Details::Generic { text: title.clone() }, title }
     }
 }
+
+pub type ToolResult<T> = Result<T, ToolError>;
 
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ToolError {
@@ -84,8 +87,8 @@ impl ToolError {
         ToolError::Failed(CallFailure::new(kind, message))
     }
 
-    /// A permit for something this tool never showed.
-    fn unfit() -> Self {
+    /// The permit's details are not of the kind that this tool previews.
+    fn wrong_permit() -> Self {
         Self::new("unfit_permit", "the permit is for another kind of call")
     }
 }
@@ -102,11 +105,11 @@ impl From<TurnOver> for ToolError {
     }
 }
 
-/// The tools of an agent, by name.
+/// The tools of an agent.
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
-    /// Of each tool, in the same order: made once, and sent with every request to a model.
+    /// The description of each tool, in the same order. Sent with every request to a model.
     specs: Arc<[ToolSpec]>,
 }
 
@@ -116,17 +119,17 @@ impl Toolbox {
         Self { tools, specs }
     }
 
-    /// The tools of these names only.
+    /// Only the tools with these names.
     #[must_use]
     pub fn only(&self, names: &[String]) -> Self {
-        let known = self.tools.iter().zip(self.specs.iter());
-        let named = known.filter(|(_, spec)| names.contains(&spec.name));
-        Self::new(named.map(|(tool, _)| tool.clone()).collect())
+        let tools = self.tools.iter().zip(self.specs.iter());
+        let tools = tools.filter(|(_, spec)| names.contains(&spec.name));
+        Self::new(tools.map(|(tool, _)| tool.clone()).collect())
     }
 
     pub fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        let mut known = self.tools.iter().zip(self.specs.iter());
-        known.find(|(_, spec)| spec.name == name).map(|(tool, _)| tool)
+        let mut tools = self.tools.iter().zip(self.specs.iter());
+        tools.find(|(_, spec)| spec.name == name).map(|(tool, _)| tool)
     }
 
     pub fn specs(&self) -> Arc<[ToolSpec]> {
@@ -134,22 +137,21 @@ impl Toolbox {
     }
 }
 
-/// What the built-in tools need to know about this machine and this user. Not `Debug`: the
-/// environment holds secrets.
+/// Settings of the built-in tools. Not `Debug`: the environment contains secrets.
 #[derive(Clone, Default)]
 pub struct ToolConfig {
-    /// Program and arguments that end in [`crate::guard::main`]: `/proc/self/exe guard` stays right
-    /// even when the binary is replaced while Loggia runs.
+    /// A command line that runs [`crate::guard::main`]. `/proc/self/exe guard` stays correct even if
+    /// the binary is replaced while Loggia runs.
     pub guard: Vec<OsString>,
-    /// Names of further environment variables that commands may see.
+    /// Names of additional environment variables that commands get.
     pub pass_env: Vec<String>,
-    /// Instead of bash, or sh where there is no bash.
+    /// Replaces the default: bash, or sh if there is no bash.
     pub shell: Option<PathBuf>,
-    /// The environment to pick from. Only what commands may see is kept.
+    /// Loggia's environment. Commands get the allowed variables of it.
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// Every tool that Loggia brings along.
+/// All built-in tools.
 pub fn builtin(config: ToolConfig) -> Toolbox {
     Toolbox::new(vec![
         Arc::new(read::ReadFile),
@@ -165,24 +167,13 @@ pub fn builtin(config: ToolConfig) -> Toolbox {
     ])
 }
 
-/// Runs work that waits for the disk on a thread made for waiting.
+/// Runs work that waits for the disk on a blocking thread.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(ToolError::new("internal", format!("the tool broke: {error}"))))
-}
-
-/// The same for work that may be abandoned: it only reads. A disk that hangs can not hold a
-/// cancelled turn.
-async fn reading<T: Send + 'static>(
-    stop: &CancellationToken,
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::select! {
-        biased; // a cancelled call has no result
-        () = stop.cancelled() => Err(ToolError::Stopped),
-        done = blocking(work) => done,
-    }
+    workspace: &Arc<Workspace>,
+    work: impl FnOnce(&Workspace) -> ToolResult<T> + Send + 'static,
+) -> ToolResult<T> {
+    let workspace = workspace.clone();
+    tokio::task::spawn_blocking(move || work(&workspace)).await.unwrap_or_else(|error| {
+        Err(ToolError::new("internal", format!("the tool failed unexpectedly: {error}")))
+    })
 }

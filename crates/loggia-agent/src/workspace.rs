@@ -1,18 +1,16 @@
 //! The one directory tree that file tools may touch.
 //!
 //! A workspace is a directory descriptor, not a path. Every file is opened below that descriptor in
-//! one step ([`beneath`]), so neither a symbolic link nor a rename at the wrong moment leads out.
+//! one step ([`resolver`]), so neither a symbolic link nor a concurrent rename leads out of it.
 //! Everything here blocks: tools call it from blocking threads.
 //!
 //! What must not be here: tools, permits, approvals, models.
 
-mod absent;
-mod beneath;
 mod error;
-mod place;
-mod shared;
+mod path;
+mod reserved_dirs;
+mod resolver;
 mod walk;
-mod walls;
 mod write;
 
 use std::fs::File;
@@ -25,32 +23,29 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use absent::Absent;
-use beneath::{Links, Resolver};
 pub use error::{WorkspaceError, WorkspaceErrorKind, shown};
-pub use place::Place;
-pub use shared::OpenWorkspaces;
+pub use path::WorkspacePath;
+pub use reserved_dirs::ReservedDirs;
+use resolver::{Links, Resolver};
 pub use walk::{Entry, WalkEnd, WalkLimits, Walked};
-pub use walls::Walls;
 pub use write::{EDIT_LIMIT, Version, digest};
 
 use WorkspaceErrorKind as Kind;
 
-/// procfs. Its files look regular and are not files: `/proc/self/environ` in a workspace of `/`.
+/// The magic number of procfs. Its files look regular but expose kernel state, such as
+/// `/proc/self/environ` in a workspace at `/`.
 const PROC: i64 = 0x9fa0;
 
 pub struct Workspace {
-    /// Absolute, without links: what people are shown.
+    /// Absolute, without symbolic links. Shown to people.
     path: PathBuf,
-    /// As it was given, for absolute paths that use that name; the same as `path` if it was relative.
+    /// The path that was opened. Absolute paths may start with it. The same as `path` if it was relative.
     given: PathBuf,
     root: OwnedFd,
     device: u64,
     inode: u64,
     resolver: Resolver,
-    /// What of it is not for tools.
-    walls: Walls,
-    absent: Absent,
+    reserved: ReservedDirs,
 }
 
 /// A regular file, open for reading.
@@ -60,27 +55,26 @@ pub struct OpenFile {
 }
 
 impl Workspace {
-    /// Opens a directory as a workspace. It stays the same directory until this value is dropped,
-    /// whatever happens to its path.
+    /// Opens a directory as a workspace. The value refers to that directory even if its path changes.
     pub fn open(path: &Path) -> Result<Self, WorkspaceError> {
-        Self::open_behind(path, &Walls::default())
+        Self::open_without(path, &ReservedDirs::default())
     }
 
-    /// The same, without what lies behind the walls.
-    pub fn open_behind(path: &Path, walls: &Walls) -> Result<Self, WorkspaceError> {
+    /// The same, without the reserved directories.
+    pub fn open_without(path: &Path, reserved: &ReservedDirs) -> Result<Self, WorkspaceError> {
         let given = path;
         let gone = |why: String| {
             let path = shown(&given.to_string_lossy());
             WorkspaceError::new(
                 Kind::WorkspaceGone,
-                format!("can not open the workspace {path}: {why}"),
+                format!("cannot open the workspace {path}: {why}"),
             )
         };
         let path = given.canonicalize().map_err(|error| gone(error.to_string()))?;
         if path.to_str().is_none() {
             return Err(gone("its path is not UTF-8".into()));
         }
-        let Some(walls) = walls.below(&path) else {
+        let Some(reserved) = reserved.below(&path) else {
             return Err(gone("Loggia keeps its own files there, work in another directory".into()));
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -89,34 +83,38 @@ impl Workspace {
         let resolver = Resolver::detect(root.as_fd());
         let given = if given.is_absolute() { given.to_owned() } else { path.clone() };
         let (device, inode) = (stat.st_dev, stat.st_ino);
-        let absent = Absent::of(&root);
-        Ok(Self { path, given, root, device, inode, resolver, walls, absent })
+        Ok(Self { path, given, root, device, inode, resolver, reserved })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// For people: the absolute path of a place.
-    pub fn absolute(&self, place: &Place) -> String {
+    /// The absolute path, for people.
+    pub fn absolute(&self, place: &WorkspacePath) -> String {
         let path = if place.is_root() { self.path.clone() } else { self.path.join(place.as_str()) };
         path.to_string_lossy().into_owned()
     }
 
-    /// Reads a path as a tool was given it: relative to the workspace, or absolute and inside it.
-    pub fn locate(&self, text: &str) -> Result<Place, WorkspaceError> {
-        place::locate(text, &[&self.path, &self.given])
+    /// Parses a path that a tool was given: relative to the workspace, or absolute and inside it.
+    pub fn locate(&self, text: &str) -> Result<WorkspacePath, WorkspaceError> {
+        path::locate(text, &[&self.path, &self.given])
     }
 
-    /// Does the workspace's path still lead to the directory that was opened? Asked before each
-    /// operation: nobody wants a file in a directory that was deleted or moved away.
+    /// The same for an optional path; the default is the workspace itself.
+    pub fn locate_or_root(&self, text: Option<&str>) -> Result<WorkspacePath, WorkspaceError> {
+        text.map_or_else(|| Ok(WorkspacePath::root()), |text| self.locate(text))
+    }
+
+    /// Fails if the workspace's path no longer leads to the directory that was opened. Called before
+    /// each operation, so that no file is written into a directory that was deleted or moved.
     pub fn check(&self) -> Result<(), WorkspaceError> {
         let now = statat(CWD, &self.path, AtFlags::empty());
         let why = match now {
-            Ok(stat) if self.is(&stat) => return Ok(()),
+            Ok(stat) if (stat.st_dev, stat.st_ino) == (self.device, self.inode) => return Ok(()),
             Ok(_) => "another directory is in its place",
             Err(Errno::NOENT | Errno::NOTDIR) => "it was deleted or moved",
-            Err(_) => "it can not be reached",
+            Err(_) => "it cannot be reached",
         };
         let path = self.path.display();
         Err(WorkspaceError::new(
@@ -127,60 +125,45 @@ impl Workspace {
         ))
     }
 
-    /// Whether the directory itself has no entry of these names, whatever it would be.
-    pub fn lacks(&self, names: &'static [&'static str]) -> bool {
-        self.absent.are(self.root.as_fd(), names)
-    }
-
-    /// Whether this is what opening the path would give.
-    fn is_at(&self, path: &Path) -> bool {
-        let leads_here = || statat(CWD, path, AtFlags::empty()).is_ok_and(|stat| self.is(&stat));
-        self.given == path && self.check().is_ok() && (self.path == path || leads_here())
-    }
-
-    fn is(&self, stat: &Stat) -> bool {
-        stat.st_dev == self.device && stat.st_ino == self.inode
-    }
-
-    /// Opens a regular file for reading. Links are followed as long as they stay inside.
-    pub fn open_file(&self, place: &Place) -> Result<OpenFile, WorkspaceError> {
+    /// Opens a regular file for reading. Follows links that stay inside the workspace.
+    pub fn open_file(&self, place: &WorkspacePath) -> Result<OpenFile, WorkspaceError> {
         self.check()?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = self.resolver.open(self.root.as_fd(), place, flags, Links::Follow);
         let fd = opened.map_err(|errno| self.explain(errno, place))?;
-        self.admit(&fd, place)?;
+        self.check_not_reserved(&fd, place)?;
         let stat = regular(&fd, place)?;
         Ok(OpenFile { file: File::from(fd), size: stat.st_size.unsigned_abs() })
     }
 
     /// A directory to list or to work in.
-    pub fn open_directory(&self, place: &Place) -> Result<OwnedFd, WorkspaceError> {
+    pub fn open_directory(&self, place: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
         self.directory(place, Links::Follow)
     }
 
-    /// The same, but the place must be free of links: what was shown is what is opened.
-    pub fn open_real_directory(&self, place: &Place) -> Result<OwnedFd, WorkspaceError> {
+    /// The same, but the path must not contain links, so that it opens the directory that was shown.
+    pub fn open_real_directory(&self, place: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
         self.directory(place, Links::Refuse)
     }
 
-    fn directory(&self, place: &Place, links: Links) -> Result<OwnedFd, WorkspaceError> {
+    fn directory(&self, place: &WorkspacePath, links: Links) -> Result<OwnedFd, WorkspaceError> {
         self.check()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let opened = self.resolver.open(self.root.as_fd(), place, flags, links);
         let opened = opened.map_err(|errno| self.explain(errno, place))?;
-        self.admit(&opened, place)?;
+        self.check_not_reserved(&opened, place)?;
         Ok(opened)
     }
 
-    /// Where a directory really is, every link on the way worked out. A person must see the real
-    /// path: a link named `docs` may lead to `.git/hooks`.
-    pub fn real_directory(&self, place: &Place) -> Result<Place, WorkspaceError> {
+    /// The path of a directory with all links resolved. A person must see the real path, because a link
+    /// named `docs` may lead to `.git/hooks`.
+    pub fn real_directory(&self, place: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
         let fd = self.open_directory(place)?;
         self.name_of(&fd, place)
     }
 
-    /// The real place of a file that is to be written, which need not exist yet.
-    pub fn real_file(&self, place: &Place) -> Result<Place, WorkspaceError> {
+    /// The path of a file to write with all links resolved. The file need not exist.
+    pub fn real_file(&self, place: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
         let Some((parent, name)) = place.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
@@ -197,30 +180,34 @@ impl Workspace {
                 Err(error) => return Err(error),
             }
         };
-        // A dangling link also looks missing; it must not be written through later.
-        if missing.last().is_some_and(|name| beneath::is_symlink(fd.as_fd(), name)) {
+        // A dangling link also looks missing, and must not be written through later.
+        if missing.last().is_some_and(|name| resolver::is_symlink(fd.as_fd(), name)) {
             return Err(self.explain(Errno::LOOP, place));
         }
         let real = self.name_of(&fd, &ancestor)?;
         let real = missing.iter().rev().fold(real, |place, name| place.child(name));
-        self.admit_name(&real)?;
+        self.check_not_reserved_path(&real)?;
         Ok(real)
     }
 
-    fn name_of(&self, fd: &OwnedFd, place: &Place) -> Result<Place, WorkspaceError> {
+    fn name_of(
+        &self,
+        fd: &OwnedFd,
+        place: &WorkspacePath,
+    ) -> Result<WorkspacePath, WorkspaceError> {
         if self.resolver == Resolver::Stepwise {
             return Ok(place.clone());
         }
         let (Some(root), Some(path)) = (path_of(&self.root), path_of(fd)) else {
-            // Without /proc the real name is unknown; a place free of links is its own real name.
+            // Without /proc the real path is unknown, but a path without links is its own real path.
             self.open_real_directory(place)?;
             return Ok(place.clone());
         };
-        place::locate(&path, &[Path::new(&root)])
+        path::locate(&path, &[Path::new(&root)])
     }
 
-    /// The sentence for an errno that opening a place gave.
-    fn explain(&self, errno: Errno, place: &Place) -> WorkspaceError {
+    /// The message for an error of opening a path.
+    fn explain(&self, errno: Errno, place: &WorkspacePath) -> WorkspaceError {
         let (kind, message) = match errno {
             Errno::XDEV => {
                 (Kind::OutsideWorkspace, format!("`{place}` leads outside the workspace"))
@@ -228,7 +215,7 @@ impl Workspace {
             Errno::LOOP => (
                 Kind::Symlink,
                 format!(
-                    "`{place}` is or passes through a symbolic link: name the file it stands for"
+                    "`{place}` is or passes through a symbolic link: name the file that it points to"
                 ),
             ),
             Errno::NOENT => (Kind::NotFound, format!("there is no `{place}` in the workspace")),
@@ -241,29 +228,29 @@ impl Workspace {
             }
             Errno::NAMETOOLONG => (Kind::InvalidPath, format!("the name `{place}` is too long")),
             Errno::ACCESS | Errno::PERM => {
-                (Kind::Denied, format!("the system does not allow to open `{place}`"))
+                (Kind::Denied, format!("the system does not allow opening `{place}`"))
             }
             Errno::ROFS => (Kind::ReadOnly, format!("`{place}` is on a read-only file system")),
-            other => (Kind::Io, format!("can not open `{place}`: {}", std::io::Error::from(other))),
+            other => (Kind::Io, format!("cannot open `{place}`: {}", std::io::Error::from(other))),
         };
         WorkspaceError::new(kind, message)
     }
 }
 
-/// The path a descriptor leads to right now, as the kernel knows it.
+/// The current path of a descriptor, as the kernel reports it.
 fn path_of(fd: &OwnedFd) -> Option<String> {
     use std::os::fd::AsRawFd;
     let link = readlinkat(CWD, format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new()).ok()?;
     link.into_string().ok()
 }
 
-/// Anything but a regular file could block for ever, never end, or do something when read.
-fn regular(fd: &OwnedFd, place: &Place) -> Result<Stat, WorkspaceError> {
+/// Fails unless it is a regular file. Reading anything else could block, never end or have an effect.
+fn regular(fd: &OwnedFd, place: &WorkspacePath) -> Result<Stat, WorkspaceError> {
     let stat = fstat(fd).map_err(|errno| io_error(errno, place))?;
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
             if fstatfs(fd).is_ok_and(|system| system.f_type == PROC) {
-                "a window into the kernel"
+                "a view of kernel state"
             } else {
                 return Ok(stat);
             }
@@ -281,16 +268,20 @@ fn regular(fd: &OwnedFd, place: &Place) -> Result<Stat, WorkspaceError> {
     ))
 }
 
-fn io_error(error: impl Into<std::io::Error>, place: &Place) -> WorkspaceError {
+fn io_error(error: impl Into<std::io::Error>, place: &WorkspacePath) -> WorkspaceError {
     WorkspaceError::new(Kind::Io, format!("`{place}`: {}", error.into()))
 }
 
 impl OpenFile {
-    /// The whole content, unless it is more than `limit` bytes. The size is not believed: a file
-    /// may grow while it is read.
-    pub fn read_whole(&mut self, place: &Place, limit: u64) -> Result<Vec<u8>, WorkspaceError> {
+    /// The whole content, unless it has more than `limit` bytes. The limit is checked again while
+    /// reading, because a file may grow.
+    pub fn read_whole(
+        &mut self,
+        place: &WorkspacePath,
+        limit: u64,
+    ) -> Result<Vec<u8>, WorkspaceError> {
         let too_large = |size: u64| {
-            let message = format!("`{place}` has {size} bytes, at most {limit} are handled here");
+            let message = format!("`{place}` has {size} bytes; the limit is {limit}");
             WorkspaceError::new(Kind::TooLarge, message)
         };
         if self.size > limit {

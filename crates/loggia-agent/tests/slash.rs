@@ -27,7 +27,7 @@ async fn what_there_is_to_know() {
         assert!(about.contains(part), "{part} is not in {about}");
     }
     let tools = talk.say("/tools").await;
-    assert!(tools.contains("- `write_file` (edits files): Writes a whole text file"), "{tools}");
+    assert!(tools.contains("- `write_file` (edits files): Writes a complete text file"), "{tools}");
     assert!(tools.contains("- `run_shell_command` (runs a program)"), "{tools}");
 }
 
@@ -35,15 +35,15 @@ async fn what_there_is_to_know() {
 async fn numbers_are_counted_from_the_log() {
     let mut talk = Talk::open(Mode::Edits).await;
     let before = talk.say("/stats").await;
-    assert!(before.contains("turns: 1, this one included (0 failed, 0 cancelled)"), "{before}");
+    assert!(before.contains("turns: 1, including this one (0 failed, 0 cancelled)"), "{before}");
     talk.say("write a.txt: hi").await;
     talk.fails("fail on purpose").await;
     talk.say("read none.txt").await;
     let after = talk.say("/stats").await;
-    assert!(after.contains("turns: 5, this one included (1 failed, 0 cancelled)"), "{after}");
+    assert!(after.contains("turns: 5, including this one (1 failed, 0 cancelled)"), "{after}");
     assert!(after.contains("calls: 2 (1 succeeded, 1 failed, 0 refused"), "{after}");
     assert!(after.contains("(earlier turns: 3)"), "commands are no part of the context: {after}");
-    assert!(after.contains("compactions, clearing included: 0"), "{after}");
+    assert!(after.contains("compactions, including clears: 0"), "{after}");
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn a_note_is_shown_before_it_is_written_and_told_to_the_model() {
     assert!(shown.contains("- the tests need a database"), "{shown}");
     let list = talk.say("/memory list").await;
     assert!(
-        list.contains("- AGENTS.md: 48 bytes") && list.contains("GEMINI.md: not there"),
+        list.contains("- AGENTS.md: 48 bytes") && list.contains("GEMINI.md: missing"),
         "{list}"
     );
 
@@ -117,7 +117,7 @@ async fn a_first_agents_md_comes_from_what_is_there() {
     assert_eq!(talk.read("AGENTS.md"), Some(diff.new));
     talk.put("w/AGENTS.md", "mine\n");
     let again = talk.say("/init").await;
-    assert!(again.contains("exists already, and nothing was written"), "{again}");
+    assert!(again.contains("already exists, and nothing was written"), "{again}");
     assert_eq!(talk.read("AGENTS.md").as_deref(), Some("mine\n"));
 }
 
@@ -169,7 +169,7 @@ async fn a_permission_is_listed_and_taken_back() {
     assert!(talk.fails("/approvals revoke nonsense").await.contains("there is no rule `nonsense`"));
     let beginning: String = rule.as_str().chars().take(20).collect();
     let said = talk.say(&format!("/approvals revoke {beginning}")).await;
-    assert_eq!(said, "Revoked: file edits. From now on it asks again.");
+    assert_eq!(said, "Revoked: file edits. It needs approval again.");
     assert!(talk.rules().await.is_empty(), "forgotten for the workspace, too");
     talk.prompt("write a.txt: 3").await;
     let (call, _) = talk.question().await;
@@ -213,7 +213,7 @@ async fn a_summary_stands_for_what_was() {
     talk.say("say two").await;
     talk.say("/help").await;
     let said = talk.say("/compact the names").await;
-    assert!(said.contains("stands for 2 turns"), "{said}");
+    assert!(said.contains("now replaces 2 turns"), "{said}");
     let expected = "- Asked: write a.txt: one\n  Did: write_file a.txt, done\n  \
                     Said: wrote a.txt (1 line, 4 bytes)\n- Asked: say two\n  Said: two";
     assert!(said.ends_with(expected), "{said}");
@@ -236,7 +236,7 @@ async fn a_summary_stands_for_what_was() {
     talk.restart().await;
     talk.say("say three").await;
     let said = talk.say("/compact").await;
-    assert!(said.contains("stands for 1 turn ("), "{said}");
+    assert!(said.contains("now replaces 1 turn ("), "{said}");
     let whole = format!("{expected}\n- Asked: say three\n  Said: three");
     assert!(said.ends_with(&whole), "{said}");
 
@@ -245,7 +245,7 @@ async fn a_summary_stands_for_what_was() {
     let said = talk.say("/compact").await;
     assert!(said.ends_with("cut short.\n- Asked: say four\n  Said: four"), "{said}");
     let stats = talk.say("/stats").await;
-    assert!(stats.contains("compactions, clearing included: 4"), "{stats}");
+    assert!(stats.contains("compactions, including clears: 4"), "{stats}");
     let said = talk.log().await;
     let prompts = said.iter().filter(|event| matches!(event, Event::PromptAccepted { .. }));
     assert_eq!(prompts.count(), 12, "the log keeps everything");
@@ -308,7 +308,7 @@ steps = [{text="words"}]
     talk.say("go on").await;
     let stats = talk.say("/stats").await;
     assert!(stats.contains("(earlier turns: 2)"), "{stats}");
-    assert!(stats.contains("clearing included: 0"), "{stats}");
+    assert!(stats.contains("including clears: 0"), "{stats}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_agent::clone::{self, CloneConfig, Clones, Keep, SystemLookup};
-use loggia_agent::workspace::Walls;
+use loggia_agent::workspace::ReservedDirs;
 use loggia_core::repository::clone_name;
 use loggia_core::{Event, Millis, Seq, SessionId, Workspace};
 use loggia_server::clones::ClonePolicy;
@@ -30,7 +30,7 @@ impl App {
         config.clones.directory.clone().unwrap_or_else(|| self.paths.state.join("clones"))
     }
 
-    pub fn clones(&self, config: &Config, walls: Walls) -> Arc<Clones> {
+    pub fn clones(&self, config: &Config, reserved: ReservedDirs) -> Arc<Clones> {
         let clones = &config.clones;
         Arc::new(Clones::new(CloneConfig {
             directory: self.clones_directory(config),
@@ -42,7 +42,7 @@ impl App {
             limits: clones.limits,
             keep: clones.keep,
             lookup: Arc::new(SystemLookup),
-            walls,
+            reserved,
         }))
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
-use loggia_agent::workspace::Walls;
+use loggia_agent::workspace::ReservedDirs;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
 use loggia_core::{Access, AgentName, Event, ModelName, Seq, SessionId, Settings, Workspace};
 use loggia_server::auth::Clients;
@@ -170,14 +170,14 @@ impl App {
         config: &Config,
         program: &str,
     ) -> anyhow::Result<Hub> {
-        let (tools, walls) = (self.tools(config), Walls::new(self.walls(config)?));
+        let (tools, walls) = (self.tools(config), ReservedDirs::new(self.walls(config)?));
         let agent = NativeAgent::new(tools, self.workspace.clone())
-            .remembering(self.paths.config.join("AGENTS.md"))
-            .commanded(self.commands.clone())
-            .priced(config.prices.clone())
-            .compacting(CompactAt { percent: config.compact_at })
-            .cloning(self.clones(config, walls.clone()))
-            .walled(walls);
+            .with_user_memory(self.paths.config.join("AGENTS.md"))
+            .with_commands(self.commands.clone())
+            .with_prices(config.prices.clone())
+            .with_compaction(CompactAt { percent: config.compact_at })
+            .with_clones(self.clones(config, walls.clone()))
+            .with_reserved_dirs(walls);
         let clients = Arc::new(Clients::new(store.clone()));
         Ok(Hub::new(store, Arc::new(agent), program).asking(clients))
     }

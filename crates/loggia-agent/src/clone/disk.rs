@@ -1,4 +1,4 @@
-//! How much copies take, and how they are removed, to the last byte.
+//! The disk space of copies, and their removal.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Permissions};
@@ -12,12 +12,12 @@ use loggia_core::repository::is_clone_name;
 use super::CloneError;
 use crate::workspace::{Workspace, shown};
 
-/// In a base: how large its copy was when it was made.
+/// The file in a base with the size of its copy when it was created.
 pub(super) const SIZE: &str = "size";
 
-/// What all copies take.
+/// The disk space and number of all copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Taken {
+pub(super) struct Usage {
     pub bytes: u64,
     pub count: u64,
 }
@@ -34,20 +34,18 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-/// Everything below this directory, and all that was written before, is on the disk when this returns:
-/// one call for the whole file system instead of one a file. Fails where something could not be
-/// written. Blocks.
+/// Syncs the file system of this directory: one call instead of one for each file. Blocks.
 pub(super) fn make_durable(directory: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(fs::File::open(directory)?)?)
 }
 
-/// The same for the name alone.
+/// Syncs the directory entry of a path.
 pub(super) fn make_name_durable(path: &Path) -> io::Result<()> {
     let parent = path.parent().ok_or_else(|| io::Error::other("it has no parent"))?;
     fs::File::open(parent)?.sync_all()
 }
 
-/// What can not be removed now is a leftover, and those are removed by whoever comes next.
+/// If this fails, the next attempt or a later cleanup removes the rest.
 pub(super) async fn remove(copy: &Path) {
     let copy = copy.to_owned();
     if let Some(Err(error)) = blocking(move || remove_copy(&copy)).await {
@@ -55,7 +53,7 @@ pub(super) async fn remove(copy: &Path) {
     }
 }
 
-/// Removes the copy at this path, whole or not, and all that lies beside it. Blocks.
+/// Removes the copy at this path, complete or not, with its base. Blocks.
 pub fn remove_copy(copy: &Path) -> io::Result<()> {
     let (Some(directory), Some(name)) =
         (copy.parent(), copy.file_name().and_then(|it| it.to_str()))
@@ -84,7 +82,7 @@ pub fn remove_copy(copy: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory and everything in it, also where something in it forbids that.
+/// Removes a directory tree, even if directories in it are not writable.
 fn remove_tree(path: &Path) -> io::Result<()> {
     let gone = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
@@ -92,7 +90,7 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     };
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path);
+            make_writable(path);
             fs::remove_dir_all(path).or_else(gone)
         }
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -102,49 +100,49 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Some programs take the right to write from the directories that they make.
-fn open_up(directory: &Path) {
+/// Some programs create directories that are not writable.
+fn make_writable(directory: &Path) {
     let _ = fs::set_permissions(directory, Permissions::from_mode(0o700));
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
+            make_writable(&entry.path());
         }
     }
 }
 
-/// Makes the directory of all copies, for us alone, and takes a place in it; says what was taken
-/// before. A copy that is still made counts as the largest that there may be.
-pub(super) async fn take(
-    room: &Arc<Mutex<()>>,
+/// Creates the directory of all copies with private permissions, and a directory for a new copy in it.
+/// Returns the usage before. A copy that is still being created counts as the largest possible.
+pub(super) async fn reserve(
+    reservation: &Arc<Mutex<()>>,
     directory: &Path,
     new: &Path,
     largest: u64,
-) -> Result<Taken, CloneError> {
-    let (room, directory, new) = (room.clone(), directory.to_owned(), new.to_owned());
-    let look = move || {
-        let _room = room.lock().unwrap_or_else(PoisonError::into_inner);
+) -> Result<Usage, CloneError> {
+    let (reservation, directory, new) = (reservation.clone(), directory.to_owned(), new.to_owned());
+    let reserve = move || {
+        let _guard = reservation.lock().unwrap_or_else(PoisonError::into_inner);
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-        let mut taken = Taken::default();
+        let mut used = Usage::default();
         for copy in copies(&directory)? {
-            taken.count += 1;
+            used.count += 1;
             let mut base = copy.into_os_string();
             base.push(".base");
             let size = fs::read_to_string(Path::new(&base).join(SIZE));
             let size = size.ok().and_then(|text| text.trim().parse().ok());
-            taken.bytes = taken.bytes.saturating_add(size.unwrap_or(largest));
+            used.bytes = used.bytes.saturating_add(size.unwrap_or(largest));
         }
         DirBuilder::new().mode(0o700).create(&new)?;
-        Ok(taken)
+        Ok(used)
     };
-    let looked: io::Result<Taken> =
-        blocking(look).await.unwrap_or_else(|| Err(io::Error::other("interrupted")));
-    looked.map_err(|error| {
-        CloneError::failed(format!("there is no place for a copy of the repository: {error}"))
+    let reserved: io::Result<Usage> =
+        blocking(reserve).await.unwrap_or_else(|| Err(io::Error::other("interrupted")));
+    reserved.map_err(|error| {
+        CloneError::failed(format!("the directory for the repository cannot be created: {error}"))
     })
 }
 
-/// The paths of the copies below a directory, whole or not; each once. Blocks.
+/// The paths of all copies in a directory, complete or not, each once. Blocks.
 pub fn copies(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -156,23 +154,23 @@ pub fn copies(directory: &Path) -> io::Result<Vec<PathBuf>> {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
         let plain = name.split('.').next().unwrap_or(name);
-        // Whatever else somebody keeps there is none of ours.
+        // Other files in the directory are ignored.
         found.extend(is_clone_name(plain).then(|| directory.join(plain)));
     }
     Ok(found.into_iter().collect())
 }
 
-/// Bytes and files below a directory; what vanishes meanwhile does not count.
+/// The bytes and the number of files below a directory. Files removed meanwhile are skipped.
 pub(super) async fn measure(directory: &Path) -> (u64, u64) {
     let directory = directory.to_owned();
-    blocking(move || weigh(&directory)).await.unwrap_or_default()
+    blocking(move || measure_blocking(&directory)).await.unwrap_or_default()
 }
 
-fn weigh(directory: &Path) -> (u64, u64) {
+fn measure_blocking(directory: &Path) -> (u64, u64) {
     let Ok(entries) = fs::read_dir(directory) else { return (0, 0) };
     entries.flatten().fold((0, 0), |(bytes, files), entry| match entry.metadata() {
         Ok(found) if found.is_dir() => {
-            let (more, within) = weigh(&entry.path());
+            let (more, within) = measure_blocking(&entry.path());
             (bytes + more, files + within)
         }
         Ok(found) => (bytes + found.len(), files + 1),
@@ -180,7 +178,7 @@ fn weigh(directory: &Path) -> (u64, u64) {
     })
 }
 
-/// Whether the name can be one of a directory in a copy, before there is one.
+/// Checks the name of a directory in a copy before the copy exists.
 pub(super) fn check_name(directory: Option<&str>) -> Result<(), CloneError> {
     let Some(name) = directory else { return Ok(()) };
     let has = |wanted: &str| name.split('/').any(|part| part.eq_ignore_ascii_case(wanted));
@@ -193,8 +191,8 @@ pub(super) fn check_name(directory: Option<&str>) -> Result<(), CloneError> {
     Err(CloneError::failed(format!("the directory `{name}` {why}: name one with its files")))
 }
 
-/// The directory of a copy that is worked in. No link on the way: what the repository holds does
-/// not decide what is worked in. Blocks.
+/// Opens the directory of a copy that a session works in. Its path must not contain links, so that the
+/// repository cannot lead it elsewhere. Blocks.
 pub(crate) fn open(copy: &Path, directory: Option<&str>) -> Result<Workspace, CloneError> {
     let failed = |error: crate::workspace::WorkspaceError| CloneError::failed(error.to_string());
     let root = Workspace::open(copy).map_err(failed)?;

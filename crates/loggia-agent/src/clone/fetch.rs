@@ -1,4 +1,4 @@
-//! Fetches a repository into a directory, checks what it would become, and only then becomes it.
+//! Clones a repository: downloads it, checks its size, checks it out, and renames it to its final name.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -11,28 +11,28 @@ use loggia_core::repository::{RepositoryUrl, Revision, Scheme};
 use tokio::time::Instant;
 
 use super::git::{Call, Git, OLDEST, Until, cannot_run};
-use super::hear::Listener;
-use super::{CloneError, Clones, Job, Places, disk, source};
-use crate::child::{Heard, Running};
+use super::git_progress::GitProgress;
+use super::{CloneError, Clones, CopyPaths, Job, disk, source};
+use crate::child::{Captured, Running};
 use crate::guard;
 
 /// How often the growing copy is measured.
-const LOOK: Duration = Duration::from_millis(250);
-/// Of a short answer.
-const ANSWER: usize = 4096;
-/// Of the list of files; a path may be 4 KiB long.
-const LIST: usize = 256 << 20;
+const MEASURE_INTERVAL: Duration = Duration::from_millis(250);
+/// Bytes of a short output.
+const SHORT_OUTPUT: usize = 4096;
+/// Bytes of the list of files. A path may have 4 KiB.
+const FILE_LIST: usize = 256 << 20;
 
-/// What the commit holds.
-struct Tree {
+/// The size of a commit's files.
+struct TreeSize {
     files: u64,
     bytes: u64,
 }
 
 impl Job<'_> {
     fn until(&self) -> Until<'_> {
-        let late = "the repository could not be cloned in the time that it may take";
-        Until { stop: self.turn.stop(), deadline: self.deadline, late }
+        let timeout_message = "the repository could not be cloned within the time limit";
+        Until { stop: self.turn.stop(), deadline: self.deadline, timeout_message }
     }
 }
 
@@ -45,56 +45,57 @@ impl Clones {
     ) -> Result<(), CloneError> {
         let until = job.until();
         self.check_version(git, &until).await?;
-        let remote = until.reached(source::reach(&self.config, url)).await?;
+        let remote = until.run(source::call_for_remote(&self.config, url)).await?;
         let revision = job.repository.named_revision().unwrap_or_default();
         job.turn.notice(Level::Info, opening(url, job)).await?;
         self.download(git, url, revision, &remote, job).await?;
-        let new = &job.places.new;
+        let new = &job.paths.new;
         let inner = new.join(".git");
         let wanted = match revision {
             Some(Revision::Commit(commit)) => format!("{commit}^{{commit}}"),
             Some(Revision::Name(_)) | None => "HEAD^{commit}".to_owned(),
         };
         let call = Call::new(["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]);
-        let found = git.output(&call.within(&inner, new), new, &until, ANSWER).await?;
+        let found = git.output(&call.within(&inner, new), new, &until, SHORT_OUTPUT).await?;
         let commit = found.text();
         if found.code != 0 || commit.is_empty() {
             return Err(CloneError::failed(
-                "the repository has no commit to work on: it is empty, or what answers at its \
-                 address is no git repository. Check the address",
+                "the repository has no commit to work on: it is empty, or there is no git \
+                 repository at its address. Check the address",
             ));
         }
-        let tree = self.survey(git, job, &inner, &commit, &until).await?;
+        let tree = self.measure_tree(git, job, &inner, &commit, &until).await?;
         self.check_out(git, job, &inner, revision, &commit).await?;
         let bytes = disk::measure(new).await.0;
-        let (places, directory) = (job.places.clone(), job.repository.directory.clone());
-        let named = commit.clone();
-        let settle = move || settle(&places, directory.as_deref(), &named, bytes);
-        let settled = tokio::task::spawn_blocking(settle).await;
-        settled.unwrap_or_else(|_| Err(CloneError::failed("interrupted")))?;
+        let (paths, directory) = (job.paths.clone(), job.repository.directory.clone());
+        let cloned = commit.clone();
+        let finish = move || finish(&paths, directory.as_deref(), &cloned, bytes);
+        let finished = tokio::task::spawn_blocking(finish).await;
+        finished.unwrap_or_else(|_| Err(CloneError::failed("interrupted")))?;
         let short: String = commit.chars().take(12).collect();
         let text = format!("Cloned commit {short}: {} files, {}", tree.files, size(bytes));
-        // It is complete, whether somebody still wants to know or not.
+        // The copy is complete even if the notice cannot be written.
         let _ = job.turn.notice(Level::Info, text).await;
         Ok(())
     }
 
     async fn check_version(&self, git: &Git, until: &Until<'_>) -> Result<(), CloneError> {
         let directory = &self.config.directory;
-        let said = git.output(&Call::new(["version"]), directory, until, ANSWER).await?.text();
+        let said =
+            git.output(&Call::new(["version"]), directory, until, SHORT_OUTPUT).await?.text();
         let numbers = said.strip_prefix("git version ").unwrap_or_default();
         let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
         let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         match found >= OLDEST {
             true => Ok(()),
             false => Err(CloneError::failed(format!(
-                "a repository can not be cloned here: git must be version {}.{} or newer",
+                "a repository cannot be cloned here: git must be version {}.{} or newer",
                 OLDEST.0, OLDEST.1
             ))),
         }
     }
 
-    /// Everything that comes from the remote.
+    /// Runs the calls that contact the remote.
     async fn download(
         &self,
         git: &Git,
@@ -122,9 +123,9 @@ impl Clones {
         if let Some(Revision::Name(name)) = revision {
             clone.arguments.push(format!("--branch={name}").into());
         }
-        let place = job.places.new.clone().into_os_string();
-        clone.arguments.extend(["--".into(), url.to_string().into(), place]);
-        self.attend(git, &clone, job, Some(url)).await?;
+        let target = job.paths.new.clone().into_os_string();
+        clone.arguments.extend(["--".into(), url.to_string().into(), target]);
+        self.run_with_progress(git, &clone, job, Some(url)).await?;
         if let Some(Revision::Commit(commit)) = revision {
             let mut fetch = remote.clone();
             let flags = ["fetch", "--progress", "--no-tags", "--no-recurse-submodules"];
@@ -133,29 +134,30 @@ impl Clones {
                 fetch.arguments.push("--depth=1".into());
             }
             fetch.arguments.extend(["--end-of-options", "origin", commit].map(Into::into));
-            let new = &job.places.new;
-            self.attend(git, &fetch.within(&new.join(".git"), new), job, Some(url)).await?;
+            let new = &job.paths.new;
+            self.run_with_progress(git, &fetch.within(&new.join(".git"), new), job, Some(url))
+                .await?;
         }
         Ok(())
     }
 
-    /// Counts what the commit would put on the disk, before it does.
-    async fn survey(
+    /// Counts the commit's files and bytes before they are checked out.
+    async fn measure_tree(
         &self,
         git: &Git,
         job: &Job<'_>,
         inner: &Path,
         commit: &str,
         until: &Until<'_>,
-    ) -> Result<Tree, CloneError> {
+    ) -> Result<TreeSize, CloneError> {
         let call =
             Call::new(["ls-tree", "-r", "-l", "-z", "--full-tree", "--end-of-options", commit]);
-        let call = call.within(inner, &job.places.new);
-        let started = git.start(&call, &job.places.new, Heard::Output);
+        let call = call.within(inner, &job.paths.new);
+        let started = git.start(&call, &job.paths.new, Captured::Output);
         let mut running = started.map_err(|error| cannot_run(&error))?;
         let limit = self.config.limits.files;
-        let taken = disk::measure(inner).await.0;
-        let counted = until.reached(count(&mut running, limit, job.bytes, taken));
+        let used = disk::measure(inner).await.0;
+        let counted = until.run(count(&mut running, limit, job.bytes, used));
         let counted = counted.await;
         running.end(|_| {}).await;
         counted
@@ -177,24 +179,24 @@ impl Clones {
             Some(Revision::Name(_)) | None => call.arguments.push("HEAD".into()),
         }
         call.arguments.push("--".into());
-        self.attend(git, &call.within(inner, &job.places.new), job, None).await
+        self.run_with_progress(git, &call.within(inner, &job.paths.new), job, None).await
     }
 
-    /// Runs one call to its end: tells how far it is, and ends it where it goes too far. `url` is
-    /// that of the remote it waits for, if it does.
-    async fn attend(
+    /// Runs one call to its end, reports its progress and ends it if it exceeds a limit. `url` is the
+    /// remote, if the call uses it.
+    async fn run_with_progress(
         &self,
         git: &Git,
         call: &Call,
         job: &Job<'_>,
         url: Option<&RepositoryUrl>,
     ) -> Result<(), CloneError> {
-        let started = git.start(call, &self.config.directory, Heard::Both);
+        let started = git.start(call, &self.config.directory, Captured::OutputAndErrors);
         let mut running = started.map_err(|error| cannot_run(&error))?;
-        let mut listener = Listener::new();
+        let mut progress = GitProgress::new();
         let until = job.until();
-        let watched = until.reached(async {
-            self.watch(&mut running, &mut listener, job, url).await?;
+        let watched = until.run(async {
+            self.watch(&mut running, &mut progress, job, url).await?;
             running.status().await.map_err(|error| cannot_run(&error))
         });
         let status = match watched.await {
@@ -208,7 +210,7 @@ impl Clones {
             0 => Ok(()),
             _ => Err(CloneError::failed(format!(
                 "the repository could not be cloned: {}",
-                listener.why()
+                progress.failure_reason()
             ))),
         }
     }
@@ -216,22 +218,22 @@ impl Clones {
     async fn watch(
         &self,
         running: &mut Running,
-        listener: &mut Listener,
+        progress: &mut GitProgress,
         job: &Job<'_>,
         url: Option<&RepositoryUrl>,
     ) -> Result<(), CloneError> {
         let limits = &self.config.limits;
-        let mut pulse = Pulse::new(limits.stall_time);
-        let mut look = tokio::time::interval(LOOK);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut throughput = Throughput::new(limits.stall_time);
+        let mut measure = tokio::time::interval(MEASURE_INTERVAL);
+        measure.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 bytes = running.next() => match bytes.map_err(|error| cannot_run(&error))? {
-                    Some(bytes) => listener.hear(bytes),
+                    Some(bytes) => progress.push(bytes),
                     None => return Ok(()),
                 },
-                _ = look.tick(), if url.is_some() => {
-                    let (bytes, files) = disk::measure(&job.places.new).await;
+                _ = measure.tick(), if url.is_some() => {
+                    let (bytes, files) = disk::measure(&job.paths.new).await;
                     if bytes > job.bytes {
                         return Err(too_large(job.bytes));
                     }
@@ -239,8 +241,8 @@ impl Clones {
                         return Err(too_many(limits.files));
                     }
                     let least = limits.stall_bytes.saturating_mul(limits.stall_time.as_secs());
-                    let grown = pulse.beat(Instant::now(), bytes.saturating_add(listener.heard));
-                    if listener.waits_for_remote() && grown.is_some_and(|grown| grown < least) {
+                    let grown = throughput.record(Instant::now(), bytes.saturating_add(progress.bytes));
+                    if progress.waits_for_remote() && grown.is_some_and(|grown| grown < least) {
                         return Err(CloneError::failed(format!(
                             "the repository's host is too slow: it sent less than {} bytes a \
                              second for {} s",
@@ -250,45 +252,45 @@ impl Clones {
                     }
                 }
             }
-            if let Some(progress) = listener.due(Instant::now()) {
-                job.turn.notice(Level::Info, progress).await?;
+            if let Some(report) = progress.take_report(Instant::now()) {
+                job.turn.notice(Level::Info, report).await?;
             }
         }
     }
 }
 
-/// How much came in the last while.
-struct Pulse {
+/// The bytes received during the last `time`.
+struct Throughput {
     time: Duration,
-    beats: VecDeque<(Instant, u64)>,
+    samples: VecDeque<(Instant, u64)>,
 }
 
-impl Pulse {
+impl Throughput {
     fn new(time: Duration) -> Self {
-        Self { time, beats: VecDeque::new() }
+        Self { time, samples: VecDeque::new() }
     }
 
-    /// The growth over the whole time; None while that has not passed yet.
-    fn beat(&mut self, now: Instant, sum: u64) -> Option<u64> {
-        self.beats.push_back((now, sum));
+    /// Adds a sample and returns the growth over `time`; None before `time` has passed.
+    fn record(&mut self, now: Instant, sum: u64) -> Option<u64> {
+        self.samples.push_back((now, sum));
         let old = now.checked_sub(self.time)?;
-        while self.beats.get(1).is_some_and(|(at, _)| *at <= old) {
-            self.beats.pop_front();
+        while self.samples.get(1).is_some_and(|(at, _)| *at <= old) {
+            self.samples.pop_front();
         }
-        let (at, before) = self.beats.front()?;
-        // What becomes smaller was put together from what had come before.
+        let (at, before) = self.samples.front()?;
+        // The size shrinks when git combines received files.
         (*at <= old).then(|| sum.saturating_sub(*before))
     }
 }
 
-/// `taken` of the `bytes` are on the disk already.
+/// `used` of the `bytes` are already on the disk.
 async fn count(
     running: &mut Running,
     files: u64,
     bytes: u64,
-    taken: u64,
-) -> Result<Tree, CloneError> {
-    let mut tree = Tree { files: 0, bytes: 0 };
+    used: u64,
+) -> Result<TreeSize, CloneError> {
+    let mut tree = TreeSize { files: 0, bytes: 0 };
     let mut entry: Vec<u8> = Vec::new();
     let mut read = 0;
     while let Some(more) = running.next().await.map_err(|error| cannot_run(&error))? {
@@ -302,16 +304,16 @@ async fn count(
             tree.bytes = tree.bytes.saturating_add(size_of(&entry));
             entry.clear();
         }
-        if tree.files > files || read > LIST {
+        if tree.files > files || read > FILE_LIST {
             return Err(too_many(files));
         }
-        if tree.bytes.saturating_add(taken) > bytes {
+        if tree.bytes.saturating_add(used) > bytes {
             return Err(too_large(bytes));
         }
     }
     match guard::code(running.status().await.map_err(|error| cannot_run(&error))?) {
         0 => Ok(tree),
-        _ => Err(CloneError::failed("the repository is damaged: its files can not be listed")),
+        _ => Err(CloneError::failed("the repository is damaged: its files cannot be listed")),
     }
 }
 
@@ -324,8 +326,8 @@ fn size_of(entry: &[u8]) -> u64 {
 
 fn too_large(limit: u64) -> CloneError {
     CloneError::failed(format!(
-        "the repository is too large: it takes more than the {} that it may (server.clones.bytes, \
-         or what is left of server.clones.total_bytes). A shallow clone takes less",
+        "the repository is too large: the limit is {} (server.clones.bytes, or the rest of \
+         server.clones.total_bytes). A shallow clone is smaller",
         size(limit)
     ))
 }
@@ -344,7 +346,7 @@ fn size(bytes: u64) -> String {
 
 fn opening(url: &RepositoryUrl, job: &Job<'_>) -> String {
     let from = match url.scheme {
-        // A path of this machine is nobody else's business.
+        // Clients must not learn a path of this machine.
         Scheme::File => "a repository of this machine".to_owned(),
         Scheme::Https | Scheme::Ssh | Scheme::Http | Scheme::Git => url.to_string(),
     };
@@ -354,27 +356,27 @@ fn opening(url: &RepositoryUrl, job: &Job<'_>) -> String {
 }
 
 /// The last steps, after which the copy is complete. Blocks.
-fn settle(
-    places: &Places,
+fn finish(
+    paths: &CopyPaths,
     directory: Option<&str>,
     commit: &str,
     bytes: u64,
 ) -> Result<(), CloneError> {
-    disk::open(&places.new, directory).map(drop)?;
-    let settled = lay_base(places, commit, bytes).and_then(|()| {
-        disk::make_durable(&places.new)?;
-        // The name comes last: what bears it is whole, also after the power went.
-        fs::rename(&places.new, &places.copy)?;
-        disk::make_name_durable(&places.copy)
+    disk::open(&paths.new, directory).map(drop)?;
+    let finished = create_base(paths, commit, bytes).and_then(|()| {
+        disk::make_durable(&paths.new)?;
+        // Renamed last, so that a copy with its final name is complete even after a power failure.
+        fs::rename(&paths.new, &paths.copy)?;
+        disk::make_name_durable(&paths.copy)
     });
-    settled.map_err(|error| {
+    finished.map_err(|error| {
         CloneError::failed(format!("the copy of the repository could not be put in place: {error}"))
     })
 }
 
-/// A git directory that reads the copy's objects and nothing else of it.
-fn lay_base(places: &Places, commit: &str, bytes: u64) -> io::Result<()> {
-    let base = &places.base;
+/// A git directory that uses the copy's objects and nothing else of it.
+fn create_base(paths: &CopyPaths, commit: &str, bytes: u64) -> io::Result<()> {
+    let base = &paths.base;
     for directory in ["objects/info", "refs"] {
         fs::create_dir_all(base.join(directory))?;
     }
@@ -382,7 +384,7 @@ fn lay_base(places: &Places, commit: &str, bytes: u64) -> io::Result<()> {
         64 => "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n",
         _ => "[core]\n\trepositoryformatversion = 0\n",
     };
-    let objects = places.copy.join(".git/objects");
+    let objects = paths.copy.join(".git/objects");
     let objects = objects.to_str().ok_or_else(|| io::Error::other("its path is not UTF-8"))?;
     fs::write(base.join("config"), config)?;
     fs::write(base.join("objects/info/alternates"), format!("{objects}\n"))?;

@@ -1,8 +1,8 @@
-//! Every call of git that Loggia makes itself, and the only way to make one.
+//! Runs git for Loggia itself. All such calls go through here.
 //!
-//! Nothing of the user's or the machine's configuration is read, nothing asks for anything, and
-//! nothing that a repository brings along runs: no hook, no monitor, no filter, no pager, no other
-//! program's transport. A call runs under the guard, so whatever it starts ends with it.
+//! Git reads no configuration of the user or the machine, never prompts, and runs no program that a
+//! repository configures: no hook, monitor, filter, pager or transport helper. A call runs under the
+//! guard, so every process that it starts ends with it.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::CloneError;
-use crate::child::{Heard, Running};
+use crate::child::{Captured, Running};
 use crate::guard;
 
-/// The first version that connects to an address that it is told.
+/// The first version with `http.curloptResolve`, which pins the address of a host.
 pub(super) const OLDEST: (u32, u32) = (2, 37);
 
 const OPTIONS: &[&str] = &[
@@ -59,9 +59,9 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_LFS_SKIP_SMUDGE", "1"),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_OPTIONAL_LOCKS", "0"),
-    // A file with passwords lies in a home.
+    // Keeps git away from files with passwords in the home directory.
     ("HOME", "/nonexistent"),
-    // What it says is read.
+    // Git's messages are parsed.
     ("LC_ALL", "C"),
 ];
 
@@ -71,13 +71,13 @@ pub(super) struct Git {
     path: OsString,
 }
 
-/// One call.
+/// The arguments of one call.
 #[derive(Default, Clone)]
 pub(super) struct Call {
-    /// Further options, `name=value`.
+    /// Additional options, `name=value`.
     pub options: Vec<String>,
     pub environment: Vec<(OsString, OsString)>,
-    /// Transports that may be used, as git names them; empty for none.
+    /// The allowed transport, as git names it; empty for none.
     pub protocol: &'static str,
     pub arguments: Vec<OsString>,
 }
@@ -88,7 +88,7 @@ impl Call {
         Self { arguments, ..Self::default() }
     }
 
-    /// In this git directory, with this work tree.
+    /// Sets the git directory and the work tree.
     #[must_use]
     pub fn within(mut self, directory: &Path, tree: &Path) -> Self {
         self.set("GIT_DIR", directory);
@@ -102,18 +102,18 @@ impl Call {
 }
 
 impl Git {
-    /// None where there is no git.
+    /// None if git is not installed.
     pub fn find(guard: &[OsString], env: &[(OsString, OsString)]) -> Option<Self> {
         let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
         let path = path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-        // A relative entry would make a repository's own file the program.
+        // A relative entry could make a file of a repository the program.
         let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
         let program =
             absolute.map(|directory| directory.join("git")).find(|program| program.is_file())?;
         Some(Self { guard: guard.to_vec(), program, path })
     }
 
-    pub fn start(&self, call: &Call, directory: &Path, heard: Heard) -> io::Result<Running> {
+    pub fn start(&self, call: &Call, directory: &Path, captured: Captured) -> io::Result<Running> {
         let mut command: Vec<OsString> = vec![self.program.clone().into()];
         let options = OPTIONS.iter().map(|option| (*option).to_owned());
         for option in options.chain(call.options.iter().cloned()) {
@@ -129,18 +129,18 @@ impl Git {
             environment.push(("GIT_SSH_COMMAND".into(), "/bin/false".into()));
         }
         let directory = open_directory(directory)?;
-        Running::start(&self.guard, &command, &environment, &directory, heard)
+        Running::start(&self.guard, &command, &environment, &directory, captured)
     }
 
-    /// What a call prints, up to `limit` bytes; whatever it started is gone when this is over.
+    /// Runs a call and returns up to `limit` bytes of its output.
     pub async fn output(
         &self,
         call: &Call,
         directory: &Path,
         until: &Until<'_>,
         limit: usize,
-    ) -> Result<Printed, CloneError> {
-        let started = self.start(call, directory, Heard::Output);
+    ) -> Result<GitOutput, CloneError> {
+        let started = self.start(call, directory, Captured::Output);
         let mut running = started.map_err(|error| cannot_run(&error))?;
         let mut bytes = Vec::new();
         let read = async {
@@ -154,17 +154,17 @@ impl Git {
                 }
             }
         };
-        match until.reached(read).await {
+        match until.run(read).await {
             Ok(true) => {
-                let status = until
-                    .reached(async { running.status().await.map_err(|error| cannot_run(&error)) });
+                let status =
+                    until.run(async { running.status().await.map_err(|error| cannot_run(&error)) });
                 let code = guard::code(status.await?);
-                Ok(Printed { bytes, code, whole: true })
+                Ok(GitOutput { bytes, code, complete: true })
             }
             Ok(false) => {
                 running.end(|_| {}).await;
                 bytes.truncate(limit);
-                Ok(Printed { bytes, code: 0, whole: false })
+                Ok(GitOutput { bytes, code: 0, complete: false })
             }
             Err(error) => {
                 running.end(|_| {}).await;
@@ -174,36 +174,36 @@ impl Git {
     }
 }
 
-pub(super) struct Printed {
+pub(super) struct GitOutput {
     pub bytes: Vec<u8>,
     pub code: u8,
-    /// False when there was more than wanted.
-    pub whole: bool,
+    /// False if the output exceeded the limit.
+    pub complete: bool,
 }
 
-impl Printed {
+impl GitOutput {
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).trim().to_owned()
     }
 }
 
-/// How long something may go on.
+/// The limits of an operation: cancellation and a deadline.
 pub(super) struct Until<'a> {
     pub stop: &'a CancellationToken,
     pub deadline: Instant,
-    /// What is said when that is reached.
-    pub late: &'static str,
+    /// The error message after the deadline.
+    pub timeout_message: &'static str,
 }
 
 impl Until<'_> {
-    pub async fn reached<T>(
+    pub async fn run<T>(
         &self,
         work: impl Future<Output = Result<T, CloneError>>,
     ) -> Result<T, CloneError> {
         tokio::select! {
-            biased; // a cancelled turn ends, whatever else is ready
+            biased; // cancellation has priority
             () = self.stop.cancelled() => Err(CloneError::Stopped),
-            () = tokio::time::sleep_until(self.deadline) => Err(CloneError::failed(self.late)),
+            () = tokio::time::sleep_until(self.deadline) => Err(CloneError::failed(self.timeout_message)),
             done = work => done,
         }
     }

@@ -1,7 +1,7 @@
-//! How to get to one remote, and to nowhere else.
+//! Restricts git to one remote.
 //!
-//! A name is looked up here, its addresses are checked, and git is told to connect to exactly
-//! these: a name that answers differently a moment later gets nothing from it.
+//! The host name is resolved and its addresses are checked here, and git connects to exactly these
+//! addresses. A later change of the DNS answer has no effect.
 
 use std::io::{self, Read};
 use std::net::IpAddr;
@@ -17,16 +17,16 @@ use loggia_core::repository::{RemoteHost, RepositoryUrl, Scheme};
 use super::git::Call;
 use super::{CloneConfig, CloneError};
 
-/// How long a name server is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The time limit for resolving a name.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_CREDENTIALS: u64 = 8 * 1024;
 
-/// Whoever knows what a name stands for now.
+/// Resolves host names.
 pub trait Lookup: Send + Sync + 'static {
     fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// What the machine is set up to ask.
+/// The machine's own resolver.
 pub struct SystemLookup;
 
 impl Lookup for SystemLookup {
@@ -38,8 +38,11 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// What a call needs to reach the remote.
-pub(super) async fn reach(config: &CloneConfig, url: &RepositoryUrl) -> Result<Call, CloneError> {
+/// A call with the options for the remote.
+pub(super) async fn call_for_remote(
+    config: &CloneConfig,
+    url: &RepositoryUrl,
+) -> Result<Call, CloneError> {
     let mut call = Call { protocol: url.scheme.name(), ..Call::default() };
     call.options.push(format!("protocol.{}.allow=always", url.scheme.name()));
     let Some(host) = &url.host else { return Ok(call) };
@@ -53,7 +56,7 @@ pub(super) async fn reach(config: &CloneConfig, url: &RepositoryUrl) -> Result<C
             }
             if let Some(file) = credentials {
                 let header = authorization(file).await?;
-                // In the environment: a command line can be read by everybody.
+                // In the environment, because other users can read a command line.
                 call.set("GIT_CONFIG_COUNT", "1");
                 call.set("GIT_CONFIG_KEY_0", "http.extraHeader");
                 call.set("GIT_CONFIG_VALUE_0", header);
@@ -61,7 +64,7 @@ pub(super) async fn reach(config: &CloneConfig, url: &RepositoryUrl) -> Result<C
         }
         Scheme::Http => pin(&mut call, url, host, &addresses),
         Scheme::Ssh => call.set("GIT_SSH_COMMAND", ssh(host, &addresses, credentials)?),
-        // Only this machine by its own name or address: there is nothing to pin.
+        // Only allowed for this machine, so no address is pinned.
         Scheme::Git | Scheme::File => {}
     }
     Ok(call)
@@ -75,7 +78,7 @@ async fn addresses(
     let found = match host {
         RemoteHost::Address(address) => vec![*address],
         RemoteHost::Name(name) => {
-            let looked = tokio::time::timeout(PATIENCE, config.lookup.lookup(name)).await;
+            let looked = tokio::time::timeout(LOOKUP_TIMEOUT, config.lookup.lookup(name)).await;
             match looked {
                 Ok(Ok(found)) => found,
                 Ok(Err(_)) | Err(_) => Vec::new(),
@@ -85,7 +88,7 @@ async fn addresses(
     if found.is_empty() {
         return Err(CloneError::failed(format!("the repository's host {host} has no address")));
     }
-    // One that is not allowed spoils them all: which of them is connected to is not ours to say.
+    // All addresses must be allowed, because git chooses among them.
     for address in &found {
         let admitted = config.sources.admit_address(url, *address);
         admitted
@@ -104,8 +107,7 @@ fn pin(call: &mut Call, url: &RepositoryUrl, host: &RemoteHost, addresses: &[IpA
     call.options.push(format!("http.curloptResolve={name}:{}:{written}", url.port()));
 }
 
-/// The one line of ssh: a host key that is known, a key that is named, and nothing of what a
-/// configuration says.
+/// The ssh command: it requires a known host key, uses the given key and reads no configuration.
 fn ssh(host: &RemoteHost, addresses: &[IpAddr], key: Option<&Path>) -> Result<String, CloneError> {
     let mut line = "ssh -F none -T -x -a -o BatchMode=yes -o StrictHostKeyChecking=yes \
                     -o CheckHostIP=no -o ProxyCommand=none -o PermitLocalCommand=no \
@@ -141,7 +143,7 @@ fn credentials<'a>(
     found.map(|(_, file)| file.as_path())
 }
 
-/// `user:password` in a file that nobody else may read, as a header.
+/// The header for the `user:password` in a private file.
 async fn authorization(file: &Path) -> Result<String, CloneError> {
     let file: PathBuf = file.to_owned();
     let read = tokio::task::spawn_blocking(move || read_private(&file)).await;
@@ -153,8 +155,8 @@ async fn authorization(file: &Path) -> Result<String, CloneError> {
 }
 
 fn read_private(file: &Path) -> Result<String, &'static str> {
-    let opened = std::fs::File::open(file).map_err(|_| "can not be opened")?;
-    let found = opened.metadata().map_err(|_| "can not be looked at")?;
+    let opened = std::fs::File::open(file).map_err(|_| "cannot be opened")?;
+    let found = opened.metadata().map_err(|_| "cannot be read")?;
     if !found.is_file() || found.mode() & 0o077 != 0 {
         return Err("must be a file that only you may read (chmod 600)");
     }
@@ -164,6 +166,6 @@ fn read_private(file: &Path) -> Result<String, &'static str> {
     let line = text.trim();
     match line.contains(':') && !line.contains(char::is_control) {
         true => Ok(line.to_owned()),
-        false => Err("must hold one line, `user:password`"),
+        false => Err("must contain one line, `user:password`"),
     }
 }

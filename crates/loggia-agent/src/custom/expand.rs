@@ -1,5 +1,5 @@
-//! A command from a file becomes a prompt: arguments and files are put in, and what its command
-//! lines print. Each of those is a call like any other: proposed, asked about, run on a permit.
+//! Expands a custom command to a prompt: inserts arguments, files and the output of its command lines.
+//! Each command line is a call that needs a permit.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,25 +9,25 @@ use loggia_core::{CallId, CallOutcome, Content, Envelope, Event, Part, SHELL_TOO
 use loggia_session::{Turn, TurnOver};
 use serde_json::json;
 
-use super::template::{Given, Piece};
-use super::{CommandFiles, Found};
+use super::template::{Arguments, Piece};
+use super::{CommandFiles, FoundCommand};
 use crate::native::NativeAgent;
-use crate::workspace::{Place, Workspace, shown};
+use crate::workspace::{Workspace, WorkspacePath, shown};
 
-/// Bytes of a file that is put in.
+/// Bytes of a file that is inserted.
 const FILE_LIMIT: u64 = 128 * 1024;
 /// Bytes of the whole prompt.
 const PROMPT_LIMIT: usize = 512 * 1024;
 
-/// What the model is told in place of a command that was typed.
+/// The prompt that a custom command was expanded to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expanded {
     pub content: Arc<Content>,
-    /// Calls that the log holds of this turn were only made to write it.
-    pub afresh: bool,
+    /// Whether this run of the turn made the expansion. Calls in the log so far were made for it.
+    pub in_this_run: bool,
 }
 
-/// What a command became before Loggia was restarted.
+/// The expansion that an earlier run of this turn recorded.
 pub async fn recorded(turn: &Turn) -> Result<Option<Expanded>, TurnOver> {
     let context = turn.context();
     let history = turn.history().await?;
@@ -35,11 +35,13 @@ pub async fn recorded(turn: &Turn) -> Result<Option<Expanded>, TurnOver> {
         Event::PromptExpanded { turn, text, .. } if *turn == context.turn => Some(text.clone()),
         _ => None,
     });
-    Ok(text
-        .map(|text| Expanded { content: with_text(&context.content, text).into(), afresh: false }))
+    Ok(text.map(|text| Expanded {
+        content: with_text(&context.content, text).into(),
+        in_this_run: false,
+    }))
 }
 
-/// None where a person or a rule did not let one of its commands run; that has been said.
+/// None if one of its command lines was refused; then the reason has been shown.
 pub async fn expand(
     agent: &NativeAgent,
     turn: &Turn,
@@ -49,27 +51,27 @@ pub async fn expand(
 ) -> Result<Option<Expanded>, TurnOver> {
     let context = turn.context();
     let found = find(files, context.workspace.path(), name).await?;
-    let (command, template) = (&found.command, &found.written.template);
+    let (command, template) = (&found.command, &found.file.template);
     let failed = |why: String| TurnOver::Failed(format!("/{}: {why}", command.name));
-    let given = Given::new(arguments);
+    let arguments = Arguments::new(arguments);
     let workspace = agent.open_workspace(turn)?;
-    let mut before = calls_of(&turn.history().await?, &context.turn);
+    let mut earlier = calls_of(&turn.history().await?, &context.turn);
     let mut resumed = agent.resume(turn, &workspace).await?;
     let mut text = String::new();
     for piece in &template.pieces {
         match piece {
-            Piece::Text(_) | Piece::Whole | Piece::Arguments | Piece::Word(_) => {
-                text.push_str(&template.words(piece, &given));
+            Piece::Text(_) | Piece::Whole | Piece::Arguments | Piece::Argument(_) => {
+                text.push_str(&template.text(piece, &arguments));
             }
             Piece::File(path) => text.push_str(&read(&workspace, path).await.map_err(failed)?),
             Piece::Shell(line) => {
-                let line = template.line(line, &given).map_err(failed)?;
-                let outcome = match before.pop_front() {
+                let line = template.command_line(line, &arguments).map_err(failed)?;
+                let outcome = match earlier.pop_front() {
                     Some(past) if past.line.as_deref() != Some(line.as_str()) => {
-                        let why = "its file was changed while it waited; nothing more was run";
+                        let why = "its file changed while a call waited; nothing more was run";
                         return Err(failed(why.to_owned()));
                     }
-                    Some(Past { call, outcome, .. }) => {
+                    Some(EarlierCall { call, outcome, .. }) => {
                         let ended = resumed.iter().position(|(known, _)| *known == call);
                         let ended = ended.map(|index| resumed.swap_remove(index).1);
                         ended.or(outcome).ok_or_else(|| failed("a command was lost".to_owned()))?
@@ -79,23 +81,23 @@ pub async fn expand(
                         agent.call(turn, &workspace, SHELL_TOOL, input).await?
                     }
                 };
-                match printed(outcome) {
-                    Printed::Text(output) => text.push_str(output.trim_end()),
-                    Printed::Refused(reason) => {
+                match output_of(outcome) {
+                    LineOutput::Text(output) => text.push_str(output.trim_end()),
+                    LineOutput::Refused(reason) => {
                         let said = format!("Nothing was sent: {reason}.");
                         turn.say(&turn.message(), said).await?;
                         return Ok(None);
                     }
-                    Printed::Failed(why) => return Err(failed(why)),
+                    LineOutput::Failed(why) => return Err(failed(why)),
                 }
             }
         }
         within_limit(&text).map_err(failed)?;
     }
-    text.push_str(&template.after(&given));
+    text.push_str(&template.unused_arguments(&arguments));
     within_limit(&text).map_err(failed)?;
     turn.expand(&command.name, &command.source, &text).await?;
-    Ok(Some(Expanded { content: with_text(&context.content, text).into(), afresh: true }))
+    Ok(Some(Expanded { content: with_text(&context.content, text).into(), in_this_run: true }))
 }
 
 fn within_limit(text: &str) -> Result<(), String> {
@@ -105,14 +107,18 @@ fn within_limit(text: &str) -> Result<(), String> {
     }
 }
 
-async fn find(files: &Arc<CommandFiles>, workspace: &str, name: &str) -> Result<Found, TurnOver> {
+async fn find(
+    files: &Arc<CommandFiles>,
+    workspace: &str,
+    name: &str,
+) -> Result<FoundCommand, TurnOver> {
     let (files, workspace, wanted) = (files.clone(), workspace.to_owned(), name.to_owned());
     let found = tokio::task::spawn_blocking(move || files.find(Path::new(&workspace), &wanted));
     let found = found.await.map_err(|error| TurnOver::Failed(error.to_string()))?;
-    found.ok_or_else(|| TurnOver::Failed(format!("the file of /{name} is gone")))
+    found.ok_or_else(|| TurnOver::Failed(format!("the file of /{name} no longer exists")))
 }
 
-/// The prompt with other words; files and data beside them stay.
+/// The prompt with another text; its files and data stay.
 fn with_text(content: &Content, text: String) -> Content {
     let others = content.parts.iter().filter(|part| !matches!(part, Part::Text { .. })).cloned();
     let parts = std::iter::once(Part::Text { text }).chain(others).collect();
@@ -120,20 +126,20 @@ fn with_text(content: &Content, text: String) -> Content {
 }
 
 /// A call that an earlier run of this turn made.
-struct Past {
+struct EarlierCall {
     call: CallId,
     line: Option<String>,
     outcome: Option<CallOutcome>,
 }
 
-fn calls_of(history: &[Arc<Envelope>], current: &TurnId) -> VecDeque<Past> {
-    let mut calls: VecDeque<Past> = VecDeque::new();
+fn calls_of(history: &[Arc<Envelope>], current: &TurnId) -> VecDeque<EarlierCall> {
+    let mut calls: VecDeque<EarlierCall> = VecDeque::new();
     for envelope in history {
         match &envelope.event {
             Event::CallProposed { turn, call, input, .. } if turn == current => {
                 let line = input.get("command").and_then(|line| line.as_str());
                 let (call, line) = (call.clone(), line.map(str::to_owned));
-                calls.push_back(Past { call, line, outcome: None });
+                calls.push_back(EarlierCall { call, line, outcome: None });
             }
             Event::CallEnded { call, outcome } => {
                 if let Some(past) = calls.iter_mut().find(|past| past.call == *call) {
@@ -146,30 +152,30 @@ fn calls_of(history: &[Arc<Envelope>], current: &TurnId) -> VecDeque<Past> {
     calls
 }
 
-enum Printed {
+enum LineOutput {
     Text(String),
     Refused(String),
     Failed(String),
 }
 
-fn printed(outcome: CallOutcome) -> Printed {
+fn output_of(outcome: CallOutcome) -> LineOutput {
     match outcome {
-        CallOutcome::Succeeded { output } => Printed::Text(output.text),
-        // What it printed, and with which status it ended: both may be what is asked about.
+        CallOutcome::Succeeded { output } => LineOutput::Text(output.text),
+        // The message contains the output and the exit status; the prompt may need both.
         CallOutcome::Failed { failure } if failure.kind == "exit_status" => {
-            Printed::Text(failure.message)
+            LineOutput::Text(failure.message)
         }
-        CallOutcome::Failed { failure } => Printed::Failed(failure.message),
-        CallOutcome::Cancelled { reason } => Printed::Refused(reason),
+        CallOutcome::Failed { failure } => LineOutput::Failed(failure.message),
+        CallOutcome::Cancelled { reason } => LineOutput::Refused(reason),
     }
 }
 
 async fn read(workspace: &Arc<Workspace>, path: &str) -> Result<String, String> {
     let (workspace, path) = (workspace.clone(), path.to_owned());
     let read = move || -> Result<String, String> {
-        let place: Place = workspace.locate(&path).map_err(|error| error.message)?;
+        let place: WorkspacePath = workspace.locate(&path).map_err(|error| error.message)?;
         if workspace.excludes(&place) {
-            return Err(format!("`{}` is left out by an ignore file", shown(&path)));
+            return Err(format!("`{}` is excluded by an ignore file", shown(&path)));
         }
         let mut file = workspace.open_file(&place).map_err(|error| error.message)?;
         let bytes = file.read_whole(&place, FILE_LIMIT).map_err(|error| error.message)?;

@@ -1,60 +1,61 @@
-//! One command's file, read: Markdown with a front matter, or TOML as Gemini CLI has it.
+//! Parses a command's file: Markdown with front matter, or TOML as in Gemini CLI.
 //!
-//! A front matter is the simple part of YAML that people write there, and what they write there
-//! without being YAML: `argument-hint: [issue] [priority]`, `description: Fix: all`. Values that are
-//! not needed may be anything.
+//! The front matter is a simple subset of YAML, extended by values that people write although they are
+//! not YAML: `argument-hint: [issue] [priority]`, `description: Fix: all`. Values of unused keys may be
+//! anything.
 
 use serde::Deserialize;
 
 use super::template::Template;
 use crate::workspace::shown;
 
-/// Letters of a description and of a hint that are kept.
+/// Characters of a description.
 const DESCRIPTION: usize = 200;
+/// Characters of a hint.
 const HINT: usize = 80;
 
 /// A command without its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct CommandFile {
     pub description: String,
     pub hint: Option<String>,
     pub template: Template,
-    /// Keys that nothing is done about.
+    /// Keys without effect.
     pub ignored: Vec<String>,
 }
 
-/// What is wrong with a file, and in which line.
+/// An error in a file, with its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
+pub struct FileError {
     pub line: Option<usize>,
     pub why: String,
 }
 
-impl Wrong {
+impl FileError {
     fn at(line: usize, why: impl Into<String>) -> Self {
         Self { line: Some(line), why: why.into() }
     }
 
-    fn whole(why: impl Into<String>) -> Self {
+    pub fn whole(why: impl Into<String>) -> Self {
         Self { line: None, why: why.into() }
     }
 }
 
-pub fn markdown(text: &str) -> Result<Written, Wrong> {
+pub fn markdown(text: &str) -> Result<CommandFile, FileError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (keys, body) = front_matter(text)?;
     let body = body.trim();
     if body.is_empty() {
-        return Err(Wrong::whole("there is no prompt in it"));
+        return Err(FileError::whole("it contains no prompt"));
     }
-    let template = Template::markdown(body).map_err(Wrong::whole)?;
+    let template = Template::markdown(body).map_err(FileError::whole)?;
     let take = |name: &str| {
         let found = keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         found.filter(|value| !value.trim().is_empty())
     };
     let ignored = keys.iter().map(|(key, _)| key.as_str());
     let ignored = ignored.filter(|key| !["description", "argument-hint", "name"].contains(key));
-    Ok(Written {
+    Ok(CommandFile {
         description: cut(take("description").unwrap_or(first_line(body)), DESCRIPTION),
         hint: take("argument-hint").map(|hint| cut(hint, HINT)),
         template,
@@ -62,7 +63,7 @@ pub fn markdown(text: &str) -> Result<Written, Wrong> {
     })
 }
 
-pub fn toml(text: &str) -> Result<Written, Wrong> {
+pub fn toml(text: &str) -> Result<CommandFile, FileError> {
     #[derive(Deserialize)]
     struct Command {
         prompt: String,
@@ -73,17 +74,17 @@ pub fn toml(text: &str) -> Result<Written, Wrong> {
     let command: Command = toml::from_str(text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
-        Wrong { line, why: shown(error.message()) }
+        FileError { line, why: shown(error.message()) }
     })?;
     if command.prompt.trim().is_empty() {
-        return Err(Wrong::whole("there is no prompt in it"));
+        return Err(FileError::whole("it contains no prompt"));
     }
     let prompt = command.prompt.trim();
     let description = command.description.filter(|text| !text.trim().is_empty());
-    Ok(Written {
+    Ok(CommandFile {
         description: cut(description.as_deref().unwrap_or(first_line(prompt)), DESCRIPTION),
         hint: None,
-        template: Template::braces(prompt).map_err(Wrong::whole)?,
+        template: Template::braces(prompt).map_err(FileError::whole)?,
         ignored: command.others.keys().map(|key| format!("`{}`", shown(key))).collect(),
     })
 }
@@ -95,7 +96,7 @@ fn first_line(text: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// One line for people, and not too long.
+/// One line, limited to `most` characters.
 fn cut(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words.join(" ").chars().filter(|letter| !letter.is_control()).collect();
@@ -107,8 +108,8 @@ fn cut(text: &str, most: usize) -> String {
 
 type Keys = Vec<(String, String)>;
 
-/// The keys between two lines of `---` at the start, and what is behind them.
-fn front_matter(text: &str) -> Result<(Keys, &str), Wrong> {
+/// The keys between two lines of `---` at the start, and the text after them.
+fn front_matter(text: &str) -> Result<(Keys, &str), FileError> {
     let Some(rest) = fence(text) else { return Ok((Keys::new(), text)) };
     let mut keys = Keys::new();
     let mut inside = rest;
@@ -119,19 +120,19 @@ fn front_matter(text: &str) -> Result<(Keys, &str), Wrong> {
         if let Some(body) = fence(inside) {
             return Ok((keys, body));
         }
-        let (line, behind) = match inside.split_once('\n') {
-            Some((line, behind)) => (line.trim_end(), behind),
-            None => return Err(Wrong::at(1, "the front matter has no end: a line `---`")),
+        let (line, after) = match inside.split_once('\n') {
+            Some((line, after)) => (line.trim_end(), after),
+            None => return Err(FileError::at(1, "the front matter has no closing line `---`")),
         };
-        inside = behind;
+        inside = after;
         let indented = line.starts_with([' ', '\t']) || line.starts_with("- ") || line == "-";
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
         if indented {
-            // A value over several lines, or one that is a list; lists are of no use here.
+            // A value over several lines, or a list; lists are ignored.
             let Some((_, value)) = keys.last_mut() else {
-                return Err(Wrong::at(number, "a value without a key"));
+                return Err(FileError::at(number, "a value without a key"));
             };
             if let Some(kept) = block {
                 value.push_str(if kept && !value.is_empty() { "\n" } else { " " });
@@ -140,11 +141,11 @@ fn front_matter(text: &str) -> Result<(Keys, &str), Wrong> {
             continue;
         }
         let Some((key, value)) = line.split_once(':') else {
-            return Err(Wrong::at(number, format!("`{}` is no `key: value`", cut(line, 40))));
+            return Err(FileError::at(number, format!("`{}` is not `key: value`", cut(line, 40))));
         };
         let key = key.trim().to_ascii_lowercase();
         if keys.iter().any(|(known, _)| *known == key) {
-            return Err(Wrong::at(number, format!("`{}` is there twice", cut(&key, 40))));
+            return Err(FileError::at(number, format!("`{}` is defined twice", cut(&key, 40))));
         }
         let value = value.trim();
         block = match value {
@@ -155,13 +156,13 @@ fn front_matter(text: &str) -> Result<(Keys, &str), Wrong> {
         let value = if block.is_some() {
             String::new()
         } else {
-            scalar(value).map_err(|why| Wrong::at(number, why))?
+            scalar(value).map_err(|why| FileError::at(number, why))?
         };
         keys.push((key, value));
     }
 }
 
-/// What is behind a line of three dashes at the start.
+/// The text after a line of three dashes at the start.
 fn fence(text: &str) -> Option<&str> {
     let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
     (line.trim_end() == "---").then_some(rest)
@@ -170,7 +171,7 @@ fn fence(text: &str) -> Option<&str> {
 fn scalar(value: &str) -> Result<String, String> {
     if let Some(inside) = value.strip_prefix('\'') {
         let end = inside.replace("''", "\u{0}");
-        let (text, _) = end.split_once('\'').ok_or("a quote has no end")?;
+        let (text, _) = end.split_once('\'').ok_or("a quote is not closed")?;
         return Ok(text.replace('\u{0}', "'"));
     }
     if let Some(inside) = value.strip_prefix('"') {
@@ -188,9 +189,9 @@ fn scalar(value: &str) -> Result<String, String> {
                 letter => text.push(letter),
             }
         }
-        return Err("a quote has no end".to_owned());
+        return Err("a quote is not closed".to_owned());
     }
-    // A comment begins behind a space.
+    // A comment begins after a space.
     let text = value.split_once(" #").map_or(value, |(text, _)| text);
     Ok(text.trim_end().to_owned())
 }

@@ -47,14 +47,18 @@ fn what_is_not_done_is_named() {
 #[test]
 fn a_mistake_is_named_with_its_line() {
     let cases = [
-        ("", None, "there is no prompt in it"),
-        ("---\ndescription: d\n---\n \n", None, "there is no prompt in it"),
-        ("---\ndescription: d\nx", Some(1), "the front matter has no end"),
-        ("---\ndescription: d\nwhat is this\n---\nx", Some(3), "`what is this` is no `key: value`"),
+        ("", None, "it contains no prompt"),
+        ("---\ndescription: d\n---\n \n", None, "it contains no prompt"),
+        ("---\ndescription: d\nx", Some(1), "the front matter has no closing line `---`"),
+        (
+            "---\ndescription: d\nwhat is this\n---\nx",
+            Some(3),
+            "`what is this` is not `key: value`",
+        ),
         ("---\n  - a\n---\nx", Some(2), "a value without a key"),
-        ("---\na: 1\nb: \"open\n---\nx", Some(3), "a quote has no end"),
-        ("---\na: 1\na: 2\n---\nx", Some(3), "`a` is there twice"),
-        ("go !`ls", None, "has no end"),
+        ("---\na: 1\nb: \"open\n---\nx", Some(3), "a quote is not closed"),
+        ("---\na: 1\na: 2\n---\nx", Some(3), "`a` is defined twice"),
+        ("go !`ls", None, "is not closed"),
     ];
     for (text, line, why) in cases {
         let wrong = markdown(text).unwrap_err();
@@ -64,8 +68,8 @@ fn a_mistake_is_named_with_its_line() {
         ("description = 'd'\n", None, "missing field `prompt`"),
         ("prompt = 'x'\ndescription = 3\n", Some(2), "invalid type"),
         ("prompt = 'x\n", Some(1), ""),
-        ("prompt = ' '\n", None, "there is no prompt in it"),
-        ("prompt = '!{ls'\n", None, "has no `}`"),
+        ("prompt = ' '\n", None, "it contains no prompt"),
+        ("prompt = '!{ls'\n", None, "has no closing `}`"),
     ];
     for (text, line, why) in cases {
         let wrong = toml(text).unwrap_err();

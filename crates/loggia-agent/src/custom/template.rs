@@ -1,23 +1,23 @@
-//! What a command's file says, taken apart once: words, and the places where something is put in.
+//! The parsed template of a custom command: text and placeholders.
 //!
-//! What is put in is never read again as a template: neither an argument, nor a file, nor what a
-//! command printed can bring a place of its own.
+//! Inserted text is never parsed as a template: an argument, a file or the output of a command line
+//! cannot add placeholders.
 
 use loggia_core::shell::quoted;
 
-/// Commands that one template may run.
+/// Command lines in one template.
 const MOST_SHELLS: usize = 16;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
     Text(String),
-    /// All arguments as they were typed, `{{args}}`; in a command line they are one word.
+    /// All arguments as typed, `{{args}}`. In a command line they are one word.
     Whole,
-    /// The same, `$ARGUMENTS`; in a command line they are as many words as were typed.
+    /// All arguments as typed, `$ARGUMENTS`. In a command line each is a word.
     Arguments,
-    /// One of them, from 1: `$1`. The highest one of a template takes the rest.
-    Word(usize),
-    /// A command line whose output is put in.
+    /// One argument, from 1: `$1`. The highest one of a template takes all that follow.
+    Argument(usize),
+    /// A command line whose output is inserted.
     Shell(Vec<Piece>),
     /// A file of the workspace.
     File(String),
@@ -28,15 +28,15 @@ pub struct Template {
     pub pieces: Vec<Piece>,
 }
 
-/// What was typed behind a command.
+/// The arguments of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Given {
+pub struct Arguments {
     whole: String,
     words: Vec<String>,
 }
 
-impl Given {
-    /// Words are separated by white space; quotes hold one together and are left out.
+impl Arguments {
+    /// Words are separated by white space. Quotes group a word and are removed.
     pub fn new(text: &str) -> Self {
         let whole = text.trim().to_owned();
         let words =
@@ -48,14 +48,14 @@ impl Given {
         self.whole.is_empty()
     }
 
-    /// The words from one on that a place stands for.
-    fn from(&self, number: usize, highest: usize) -> &[String] {
+    /// The words of a numbered placeholder.
+    fn words_from(&self, number: usize, highest: usize) -> &[String] {
         let from = self.words.get(number - 1..).unwrap_or_default();
         if number == highest { from } else { from.get(..1).unwrap_or_default() }
     }
 }
 
-/// None where a quote is not closed: then it is an apostrophe.
+/// None if a quote is not closed: then it is an apostrophe.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -77,26 +77,27 @@ fn words(text: &str) -> Option<Vec<String>> {
 }
 
 impl Template {
-    /// A Markdown body: `$ARGUMENTS`, `$1` to `$9`, and a command line as ``!`…` `` behind white space.
-    /// A backslash before the dollar keeps it.
+    /// A Markdown body: `$ARGUMENTS`, `$1` to `$9`, and a command line as ``!`…` `` after white space.
+    /// A backslash escapes the dollar.
     pub fn markdown(text: &str) -> Result<Self, String> {
         let mut pieces = Pieces::default();
         let mut rest = text;
         while let Some(letter) = rest.chars().next() {
             let after_space = pieces.ends_in_space();
-            if let Some((piece, behind)) = placeholder(rest) {
+            if let Some((piece, after)) = placeholder(rest) {
                 pieces.push(piece);
-                rest = behind;
-            } else if let Some(behind) =
+                rest = after;
+            } else if let Some(after) =
                 rest.strip_prefix('\\').filter(|it| placeholder(it).is_some())
             {
                 pieces.letter('$');
-                rest = behind.strip_prefix('$').unwrap_or(behind);
+                rest = after.strip_prefix('$').unwrap_or(after);
             } else if let Some(inside) = rest.strip_prefix("!`").filter(|_| after_space) {
-                let (line, behind) =
-                    inside.split_once('`').ok_or("a command that begins with !` has no end")?;
+                let (line, after) = inside
+                    .split_once('`')
+                    .ok_or("a command line that begins with !` is not closed")?;
                 pieces.push(Piece::Shell(placeholders(line)));
-                rest = behind;
+                rest = after;
             } else {
                 pieces.letter(letter);
                 rest = rest.get(letter.len_utf8()..).unwrap_or_default();
@@ -110,20 +111,20 @@ impl Template {
         let mut pieces = Pieces::default();
         let mut rest = text;
         while let Some(letter) = rest.chars().next() {
-            if let Some(behind) = rest.strip_prefix("{{args}}") {
+            if let Some(after) = rest.strip_prefix("{{args}}") {
                 pieces.push(Piece::Whole);
-                rest = behind;
+                rest = after;
             } else if let Some(inside) = rest.strip_prefix("!{") {
-                let (line, behind) = closed(inside).ok_or("a `!{` has no `}`")?;
+                let (line, after) = split_at_brace(inside).ok_or("a `!{` has no closing `}`")?;
                 pieces.push(Piece::Shell(braced_arguments(line.trim())));
-                rest = behind;
+                rest = after;
             } else if let Some(inside) = rest.strip_prefix("@{") {
-                let (path, behind) = closed(inside).ok_or("an `@{` has no `}`")?;
+                let (path, after) = split_at_brace(inside).ok_or("an `@{` has no closing `}`")?;
                 if path.contains("{{args}}") {
-                    return Err("an argument can not name the file of `@{…}`".to_owned());
+                    return Err("an argument cannot name the file of `@{…}`".to_owned());
                 }
                 pieces.push(Piece::File(path.trim().to_owned()));
-                rest = behind;
+                rest = after;
             } else {
                 pieces.letter(letter);
                 rest = rest.get(letter.len_utf8()..).unwrap_or_default();
@@ -132,12 +133,12 @@ impl Template {
         pieces.finish()
     }
 
-    /// Whether something has to run before the prompt is complete.
+    /// Whether the template has command lines.
     pub fn runs(&self) -> bool {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Shell(_)))
     }
 
-    /// The highest numbered place there is.
+    /// The highest numbered placeholder.
     pub fn highest(&self) -> usize {
         self.pieces.iter().map(highest).max().unwrap_or(0)
     }
@@ -145,7 +146,7 @@ impl Template {
     fn takes_arguments(&self) -> bool {
         fn takes(piece: &Piece) -> bool {
             match piece {
-                Piece::Whole | Piece::Arguments | Piece::Word(_) => true,
+                Piece::Whole | Piece::Arguments | Piece::Argument(_) => true,
                 Piece::Shell(line) => line.iter().any(takes),
                 Piece::Text(_) | Piece::File(_) => false,
             }
@@ -153,48 +154,48 @@ impl Template {
         self.pieces.iter().any(takes)
     }
 
-    /// The words that a place in the text stands for.
-    pub fn words(&self, piece: &Piece, given: &Given) -> String {
+    /// The text of a piece.
+    pub fn text(&self, piece: &Piece, arguments: &Arguments) -> String {
         match piece {
             Piece::Text(text) => text.clone(),
-            Piece::Whole | Piece::Arguments => given.whole.clone(),
-            Piece::Word(number) => given.from(*number, self.highest()).join(" "),
+            Piece::Whole | Piece::Arguments => arguments.whole.clone(),
+            Piece::Argument(number) => arguments.words_from(*number, self.highest()).join(" "),
             Piece::Shell(_) | Piece::File(_) => String::new(),
         }
     }
 
-    /// What is left to say: arguments that no place takes stand at the end.
-    pub fn after(&self, given: &Given) -> String {
-        match given.is_empty() || self.takes_arguments() {
+    /// The arguments if the template has no placeholder for them. They are added at the end.
+    pub fn unused_arguments(&self, arguments: &Arguments) -> String {
+        match arguments.is_empty() || self.takes_arguments() {
             true => String::new(),
-            false => format!("\n\n{}", given.whole),
+            false => format!("\n\n{}", arguments.whole),
         }
     }
 
-    /// A command line with its arguments in it, each as one word for the shell, whatever is in it.
-    pub fn line(&self, line: &[Piece], given: &Given) -> Result<String, String> {
-        // Inside of somebody's quotes, quoting would undo itself.
-        let delicate = line.iter().any(|piece| match piece {
+    /// A command line with its arguments, each quoted for the shell.
+    pub fn command_line(&self, line: &[Piece], arguments: &Arguments) -> Result<String, String> {
+        // An argument inside the line's own quotes cannot be quoted.
+        let has_quotes = line.iter().any(|piece| match piece {
             Piece::Text(text) => text.contains(['\'', '"', '`', '\\', '$', '<', '#']),
             _ => false,
         });
-        let put = |words: &[&str]| -> Result<String, String> {
+        let quote = |words: &[&str]| -> Result<String, String> {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-            match words.iter().find(|word| delicate && word.starts_with('\'')) {
+            match words.iter().find(|word| has_quotes && word.starts_with('\'')) {
                 Some(word) => Err(format!(
-                    "the argument {word} can not be put into a command line that has quotes, `$` or \
-                     the like of its own"
+                    "the argument {word} cannot be inserted into a command line that contains quotes, \
+                     `$` or other special characters"
                 )),
                 None => Ok(words.join(" ")),
             }
         };
-        let all = |words: &[String]| put(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let all = |words: &[String]| quote(&words.iter().map(String::as_str).collect::<Vec<_>>());
         let parts = line.iter().map(|piece| match piece {
             Piece::Text(text) => Ok(text.clone()),
-            Piece::Whole if given.is_empty() => Ok(String::new()),
-            Piece::Whole => put(&[&given.whole]),
-            Piece::Arguments => all(&given.words),
-            Piece::Word(number) => all(given.from(*number, self.highest())),
+            Piece::Whole if arguments.is_empty() => Ok(String::new()),
+            Piece::Whole => quote(&[&arguments.whole]),
+            Piece::Arguments => all(&arguments.words),
+            Piece::Argument(number) => all(arguments.words_from(*number, self.highest())),
             Piece::Shell(_) | Piece::File(_) => Ok(String::new()),
         });
         parts.collect()
@@ -203,13 +204,13 @@ impl Template {
 
 fn highest(piece: &Piece) -> usize {
     match piece {
-        Piece::Word(number) => *number,
+        Piece::Argument(number) => *number,
         Piece::Shell(line) => line.iter().map(highest).max().unwrap_or(0),
         Piece::Text(_) | Piece::Whole | Piece::Arguments | Piece::File(_) => 0,
     }
 }
 
-/// Collects letters into texts.
+/// Collects characters into texts.
 #[derive(Default)]
 struct Pieces {
     pieces: Vec<Piece>,
@@ -243,13 +244,13 @@ impl Pieces {
         self.end_text();
         let shells = self.pieces.iter().filter(|piece| matches!(piece, Piece::Shell(_))).count();
         match shells > MOST_SHELLS {
-            true => Err(format!("it runs {shells} commands, at most {MOST_SHELLS} are run")),
+            true => Err(format!("it runs {shells} command lines; the limit is {MOST_SHELLS}")),
             false => Ok(Template { pieces: self.pieces }),
         }
     }
 }
 
-/// `$ARGUMENTS` or `$1` to `$9` at the start of a text, and what is behind it. `$10` is money.
+/// `$ARGUMENTS` or `$1` to `$9` at the start of a text, and the rest. `$10` is an amount of money.
 fn placeholder(text: &str) -> Option<(Piece, &str)> {
     let name = text.strip_prefix('$')?;
     let goes_on =
@@ -261,7 +262,7 @@ fn placeholder(text: &str) -> Option<(Piece, &str)> {
     let digit = name.chars().next()?.to_digit(10).filter(|digit| *digit > 0)?;
     let rest = name.get(1..)?;
     let number = usize::try_from(digit).ok()?;
-    (!goes_on(rest, char::is_ascii_digit)).then_some((Piece::Word(number), rest))
+    (!goes_on(rest, char::is_ascii_digit)).then_some((Piece::Argument(number), rest))
 }
 
 /// A command line of a Markdown file.
@@ -270,9 +271,9 @@ fn placeholders(line: &str) -> Vec<Piece> {
     let mut rest = line.trim();
     while let Some(letter) = rest.chars().next() {
         match placeholder(rest) {
-            Some((piece, behind)) => {
+            Some((piece, after)) => {
                 pieces.push(piece);
-                rest = behind;
+                rest = after;
             }
             None => {
                 pieces.letter(letter);
@@ -297,8 +298,8 @@ fn braced_arguments(line: &str) -> Vec<Piece> {
     pieces.pieces
 }
 
-/// What is inside of a brace that is already open, and what is behind it. Braces inside come in pairs.
-fn closed(text: &str) -> Option<(&str, &str)> {
+/// The text up to the closing brace, and the rest. Braces inside must be balanced.
+fn split_at_brace(text: &str) -> Option<(&str, &str)> {
     let mut depth = 1_usize;
     for (at, letter) in text.char_indices() {
         match letter {

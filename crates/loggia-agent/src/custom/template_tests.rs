@@ -1,21 +1,21 @@
 use super::*;
 
-/// What a template says to somebody who typed `given`, commands as `«line»`, files as `‹path›`.
-fn said(template: &Template, given: &str) -> String {
-    let given = Given::new(given);
+/// The expansion of a template for the arguments `given`, command lines as `«line»`, files as `‹path›`.
+fn expanded(template: &Template, given: &str) -> String {
+    let given = Arguments::new(given);
     let text: String = template
         .pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Shell(line) => match template.line(line, &given) {
+            Piece::Shell(line) => match template.command_line(line, &given) {
                 Ok(line) => format!("«{line}»"),
                 Err(why) => format!("«! {why}»"),
             },
             Piece::File(path) => format!("‹{path}›"),
-            piece => template.words(piece, &given),
+            piece => template.text(piece, &given),
         })
         .collect();
-    text + &template.after(&given)
+    text + &template.unused_arguments(&given)
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn arguments_of_a_markdown_command() {
         ("Fix $ARGUMENTS now", "issue 12", "Fix issue 12 now"),
         ("Fix $ARGUMENTS now", "", "Fix  now"),
         ("$1 then $2", "a b", "a then b"),
-        // The highest one takes the rest: nothing that was typed is lost.
+        // The highest one takes the rest, so that no argument is lost.
         ("$1 then $2", "a b c d", "a then b c d"),
         ("$1 then $2", "a", "a then "),
         ("$2 before $1", "a b c", "b c before a"),
@@ -32,7 +32,7 @@ fn arguments_of_a_markdown_command() {
         ("PR $1: $2", "7 'two words' more", "PR 7: two words more"),
         ("$1|$2", "\"a b\" c", "a b|c"),
         ("$1|$2", "it's so", "it's|so"),
-        // No place takes them: they stand at the end.
+        // Without a placeholder they are added at the end.
         ("Review it.", "the parser", "Review it.\n\nthe parser"),
         ("Review it.", "", "Review it."),
         ("It costs $10, $0 or $ 1, $ARGUMENTSX", "", "It costs $10, $0 or $ 1, $ARGUMENTSX"),
@@ -42,7 +42,7 @@ fn arguments_of_a_markdown_command() {
         ("@src/main.rs stays", "", "@src/main.rs stays"),
     ];
     for (text, given, expected) in cases {
-        assert_eq!(said(&Template::markdown(text).unwrap(), given), expected, "{text} {given}");
+        assert_eq!(expanded(&Template::markdown(text).unwrap(), given), expected, "{text} {given}");
     }
 }
 
@@ -56,26 +56,26 @@ fn command_lines_of_a_markdown_command() {
         ("!`ls $1`", "; rm -rf x", "«ls ';' rm -rf x»"),
         ("!`ls $1`", "$(reboot)", "«ls '$(reboot)'»"),
         ("!`git log`", "x", "«git log»\n\nx"),
-        // Behind a word it is a mark of a sentence.
+        // After a word it is an exclamation mark.
         ("Wow!`code`", "", "Wow!`code`"),
         ("`!`", "", "`!`"),
     ];
     for (text, given, expected) in cases {
-        assert_eq!(said(&Template::markdown(text).unwrap(), given), expected, "{text} {given}");
+        assert_eq!(expanded(&Template::markdown(text).unwrap(), given), expected, "{text} {given}");
     }
-    assert!(Template::markdown("go: !`ls").unwrap_err().contains("has no end"));
+    assert!(Template::markdown("go: !`ls").unwrap_err().contains("is not closed"));
 }
 
-/// Where the author has quoted already, what would have to be quoted is refused: inside of double
-/// quotes, single ones protect nothing.
+/// An argument that needs quotes is refused if the line has its own: single quotes have no effect inside
+/// double quotes.
 #[test]
-fn an_argument_never_gets_out_of_somebodys_quotes() {
-    let why = "can not be put into a command line that has quotes";
+fn an_argument_cannot_break_out_of_quotes() {
+    let why = "cannot be inserted into a command line that contains quotes";
     for line in ["!`echo \"$1\"`", "!`echo '$1'`", "!`x=$(cat $1)`", "!`cat <<X $1`", "!`a # $1`"] {
         let template = Template::markdown(line).unwrap();
-        assert!(said(&template, "$(reboot)").contains(why), "{line}");
-        assert!(said(&template, "a;b").contains(why), "{line}");
-        assert!(!said(&template, "plain").contains(why), "{line}");
+        assert!(expanded(&template, "$(reboot)").contains(why), "{line}");
+        assert!(expanded(&template, "a;b").contains(why), "{line}");
+        assert!(!expanded(&template, "plain").contains(why), "{line}");
     }
 }
 
@@ -94,13 +94,13 @@ fn places_of_a_gemini_command() {
         ("$1 and $ARGUMENTS stay", "", "$1 and $ARGUMENTS stay"),
     ];
     for (text, given, expected) in cases {
-        assert_eq!(said(&Template::braces(text).unwrap(), given), expected, "{text} {given}");
+        assert_eq!(expanded(&Template::braces(text).unwrap(), given), expected, "{text} {given}");
     }
     for (text, why) in [
-        ("!{ls", "a `!{` has no `}`"),
-        ("@{a", "an `@{` has no `}`"),
-        ("@{docs/{{args}}.md}", "an argument can not name the file"),
-        (&"!{ls}".repeat(17), "at most 16 are run"),
+        ("!{ls", "a `!{` has no closing `}`"),
+        ("@{a", "an `@{` has no closing `}`"),
+        ("@{docs/{{args}}.md}", "an argument cannot name the file"),
+        (&"!{ls}".repeat(17), "the limit is 16"),
     ] {
         assert!(Template::braces(text).unwrap_err().contains(why), "{text}");
     }
@@ -111,10 +111,10 @@ proptest::proptest! {
     #[test]
     fn any_text_is_a_template(text in "[a-z$!`{}@\\\\ 0-9ARGUMENTSargs\n]{0,60}", given in ".{0,30}") {
         for template in [Template::markdown(&text), Template::braces(&text)].into_iter().flatten() {
-            said(&template, &given);
+            expanded(&template, &given);
         }
         let plain = text.replace(['$', '!', '{', '@', '\\'], "");
-        proptest::prop_assert_eq!(said(&Template::markdown(&plain).unwrap(), ""), plain.clone());
-        proptest::prop_assert_eq!(said(&Template::braces(&plain).unwrap(), ""), plain);
+        proptest::prop_assert_eq!(expanded(&Template::markdown(&plain).unwrap(), ""), plain.clone());
+        proptest::prop_assert_eq!(expanded(&Template::braces(&plain).unwrap(), ""), plain);
     }
 }

@@ -1,4 +1,4 @@
-//! `/approvals`: what passes without a question, and taking it back.
+//! `/approvals`: lists and revokes rules.
 
 use loggia_core::origin::PRINCIPAL_SEPARATOR;
 use loggia_core::{Rule, Scope};
@@ -16,7 +16,7 @@ pub async fn list(turn: &Turn) -> Result<(), TurnOver> {
     let root = turn.context().workspace.path();
     let lines: Vec<String> = rules.iter().map(|rule| line(rule, root)).collect();
     let text = format!(
-        "{}\n\nThe mode is {mode}. `/approvals revoke RULE` takes one back.",
+        "{}\n\nThe mode is {mode}. `/approvals revoke RULE` revokes a rule.",
         lines.join("\n")
     );
     say(turn, text).await
@@ -25,8 +25,8 @@ pub async fn list(turn: &Turn) -> Result<(), TurnOver> {
 pub async fn revoke(turn: &Turn, id: &str) -> Result<(), TurnOver> {
     let rules = rules(turn).await?;
     let exact = rules.iter().find(|rule| rule.id.as_str() == id);
-    let mut begun = rules.iter().filter(|rule| rule.id.as_str().starts_with(id));
-    let rule = match (exact, begun.next(), begun.next()) {
+    let mut prefixed = rules.iter().filter(|rule| rule.id.as_str().starts_with(id));
+    let rule = match (exact, prefixed.next(), prefixed.next()) {
         (Some(rule), _, _) | (None, Some(rule), None) => rule,
         (None, Some(_), Some(_)) => {
             return failed(format!("more than one rule begins with `{id}`: give more of the id"));
@@ -37,7 +37,7 @@ pub async fn revoke(turn: &Turn, id: &str) -> Result<(), TurnOver> {
     };
     if rule.scope == Scope::Configured {
         return failed(format!(
-            "{} stands in the configuration: change it there (`loggia config`)",
+            "{} is in the configuration: change it there (`loggia config`)",
             rule.matcher
         ));
     }
@@ -45,9 +45,9 @@ pub async fn revoke(turn: &Turn, id: &str) -> Result<(), TurnOver> {
     let text = match rule.allow {
         true => {
             let what = rule.describe(turn.context().workspace.path());
-            format!("Revoked: {what}. From now on it asks again.")
+            format!("Revoked: {what}. It needs approval again.")
         }
-        false => format!("Revoked: {} is not forbidden any more.", rule.matcher),
+        false => format!("Revoked: {} is no longer forbidden.", rule.matcher),
     };
     say(turn, text).await
 }
@@ -56,8 +56,8 @@ fn failed(why: String) -> Result<(), TurnOver> {
     Err(TurnOver::Failed(why))
 }
 
-/// In force in this session, or remembered for the workspace by another one since. A guest gets those
-/// that it has granted itself.
+/// Rules of this session, and rules for the workspace that another session has added since. A guest gets
+/// only the rules that it granted itself.
 async fn rules(turn: &Turn) -> Result<Vec<Rule>, TurnOver> {
     let mut rules = turn.context().rules.clone();
     for remembered in turn.remembered_rules().await? {

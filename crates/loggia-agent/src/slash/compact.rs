@@ -1,9 +1,9 @@
-//! `/compact` and `/clear`: what the model reads from here on.
+//! `/compact` and `/clear`: replace or drop the earlier conversation for the model.
 
 use loggia_session::{Turn, TurnOver};
 
 use super::say;
-use crate::compaction::{stands_for, summarise};
+use crate::compaction::{describe_summary, summarize};
 use crate::native::{self, NativeAgent};
 
 pub async fn compact(
@@ -17,18 +17,18 @@ pub async fn compact(
         return say(turn, format!("There is nothing to summarise: no turn{since}.")).await;
     }
     let model = agent.open_model(turn).await?;
-    if let Some(room) = agent.compact_at().room(model.window()) {
-        conversation.make_room(room);
+    if let Some(limits) = agent.compact_at().limits(model.window()) {
+        conversation.set_limits(limits);
     }
     let (turns, before) = (conversation.earlier_turns(), conversation.earlier_size());
-    let summary = summarise(turn, model.as_ref(), &conversation, focus).await?;
-    let text = format!("{}:\n\n{summary}", stands_for(&summary, turns, before));
+    let summary = summarize(turn, model.as_ref(), &conversation, focus).await?;
+    let text = format!("{}:\n\n{summary}", describe_summary(&summary, turns, before));
     turn.compact(summary).await?;
     say(turn, text).await
 }
 
-/// The log stays; the model begins anew.
+/// The log keeps the conversation; the model no longer gets it.
 pub async fn clear(turn: &Turn) -> Result<(), TurnOver> {
     turn.compact("").await?;
-    say(turn, "The conversation begins anew. What was said stays in the log.").await
+    say(turn, "The conversation starts over. The log keeps everything.").await
 }

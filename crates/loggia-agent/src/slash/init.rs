@@ -1,4 +1,4 @@
-//! `/init`: a first `AGENTS.md` from what is really in the workspace, shown before it is written.
+//! `/init`: writes a first `AGENTS.md` from the files in the workspace, after approval.
 
 use std::sync::Arc;
 
@@ -6,26 +6,27 @@ use loggia_session::{Turn, TurnOver};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{conclude, memory, say, survey, warn};
+use super::project_scan::ProjectScan;
+use super::{conclude, memory, say, warn};
 use crate::memory::AGENTS;
 use crate::native::NativeAgent;
 use crate::workspace::Workspace;
 
 pub async fn init(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     let workspace = agent.open_workspace(turn)?;
-    let after = "Read it and correct it: the model is told what it says.";
+    let after = "Read it and correct it: the model gets its text.";
     if let Some((_, outcome)) = agent.resume(turn, &workspace).await?.pop() {
         return conclude(turn, outcome, after).await;
     }
-    let (content, complete) = surveyed(&workspace, turn.stop().clone()).await?;
+    let (content, complete) = scan(&workspace, turn.stop().clone()).await?;
     if !complete {
-        warn(turn, "the workspace is large: only a part of it was looked at".to_owned()).await?;
+        warn(turn, "the workspace is large: only a part of it was scanned".to_owned()).await?;
     }
-    // Looked for last, so that little time passes between this and the diff that is shown.
+    // Checked last, to keep the time between this and the diff short.
     if memory::current(&workspace).await?.is_some() {
         let text = format!(
-            "{AGENTS} exists already, and nothing was written. `/memory add TEXT` adds a note to it; \
-             to begin anew, move it away first."
+            "{AGENTS} already exists, and nothing was written. `/memory add TEXT` adds a note to it; \
+             to start over, move it away first."
         );
         return say(turn, text).await;
     }
@@ -34,16 +35,15 @@ pub async fn init(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     conclude(turn, outcome, after).await
 }
 
-async fn surveyed(
+async fn scan(
     workspace: &Arc<Workspace>,
     stop: CancellationToken,
 ) -> Result<(String, bool), TurnOver> {
     let workspace = workspace.clone();
-    let look = move || survey::Survey::of(&workspace, stop);
-    let looked = tokio::task::spawn_blocking(look).await;
-    match looked {
-        Ok(Ok(survey)) => Ok((survey.to_string(), survey.complete())),
+    let scan = move || ProjectScan::of(&workspace, stop);
+    match tokio::task::spawn_blocking(scan).await {
+        Ok(Ok(scan)) => Ok((scan.to_string(), scan.complete())),
         Ok(Err(error)) => Err(TurnOver::Failed(error.to_string())),
-        Err(error) => Err(TurnOver::Failed(format!("the survey broke: {error}"))),
+        Err(error) => Err(TurnOver::Failed(format!("the scan failed unexpectedly: {error}"))),
     }
 }

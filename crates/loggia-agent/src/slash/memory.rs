@@ -1,4 +1,4 @@
-//! `/memory`: what the model is always told, where it comes from, and adding to it.
+//! `/memory`: shows, lists and extends the notes for the model.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub async fn show(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     let memory = agent.memory(&agent.open_workspace(turn)?).await?;
     let nothing = || {
         format!(
-            "Nothing is remembered. `/init` writes a first {AGENTS}, `/memory add TEXT` adds a note."
+            "There are no notes. `/init` writes a first {AGENTS}, `/memory add TEXT` adds a note."
         )
     };
     say(turn, memory.block().unwrap_or_else(nothing)).await
@@ -28,7 +28,7 @@ pub async fn list(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
 
 pub async fn add(agent: &NativeAgent, turn: &Turn, text: &str) -> Result<(), TurnOver> {
     let workspace = agent.open_workspace(turn)?;
-    let after = "The model is told from the next message on.";
+    let after = "The model gets it from the next message on.";
     if let Some((_, outcome)) = agent.resume(turn, &workspace).await?.pop() {
         return conclude(turn, outcome, after).await;
     }
@@ -38,7 +38,7 @@ pub async fn add(agent: &NativeAgent, turn: &Turn, text: &str) -> Result<(), Tur
     conclude(turn, outcome, after).await
 }
 
-/// The workspace's own notes as they are; None where there are none yet.
+/// The current text of the workspace's `AGENTS.md`; None if it does not exist.
 pub async fn current(workspace: &Arc<Workspace>) -> Result<Option<String>, TurnOver> {
     let workspace = workspace.clone();
     let read = move || -> Result<Option<String>, String> {
@@ -56,7 +56,7 @@ pub async fn current(workspace: &Arc<Workspace>) -> Result<Option<String>, TurnO
     read.map_err(TurnOver::Failed)
 }
 
-/// A note is one item of a list, however many lines it has.
+/// Adds a note as one list item, even if it has several lines.
 fn with_note(old: Option<&str>, text: &str) -> String {
     let mut lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
     let mut note = format!("- {}\n", lines.next().unwrap_or_default());
@@ -67,10 +67,10 @@ fn with_note(old: Option<&str>, text: &str) -> String {
         return format!("# Notes for agents\n\n{note}");
     };
     let old = old.trim_end();
-    // A list goes on; anything else is set apart.
+    // Continues a list; a blank line separates anything else.
     let in_list = old.lines().last().is_some_and(|line| line.trim_start().starts_with("- "));
-    let apart = if in_list { "\n" } else { "\n\n" };
-    format!("{old}{apart}{note}")
+    let separator = if in_list { "\n" } else { "\n\n" };
+    format!("{old}{separator}{note}")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `/name`: what the session is called.
+//! `/name`: shows or sets the session's name.
 
 use loggia_core::SessionName;
 use loggia_core::shell::quoted;
@@ -15,7 +15,7 @@ pub async fn name(turn: &Turn, wanted: Option<&str>) -> Result<(), TurnOver> {
         return say(turn, text).await;
     };
     let name = SessionName::parse(wanted).map_err(|error| TurnOver::Failed(error.to_string()))?;
-    let found = format!("`loggia --session {}` goes on in it.", quoted(name.as_str()));
+    let found = format!("`loggia --session {}` resumes it.", quoted(name.as_str()));
     let told = format!("{} {found}", SessionName::notice(name.as_str()));
     turn.name(name).await?;
     say(turn, told).await

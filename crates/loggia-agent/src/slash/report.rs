@@ -1,4 +1,4 @@
-//! `/about`, `/tools` and `/stats`: what is, in lines.
+//! `/about`, `/tools` and `/stats`: reports of the session, the tools and the usage.
 
 use loggia_core::{Access, Prices, Stats};
 use loggia_session::{Turn, TurnContext, TurnOver};
@@ -20,7 +20,7 @@ pub fn about(context: &TurnContext) -> String {
     lines.join("\n")
 }
 
-/// Where the session works. A client from elsewhere is told no path of this machine.
+/// The workspace to show. A remote client must not learn a path of this machine.
 fn workspace(context: &TurnContext) -> &str {
     let owner = context.owner.as_deref();
     match (context.workspace.repository(), owner) {
@@ -76,7 +76,7 @@ pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     say(turn, lines.join("\n")).await
 }
 
-/// What each model cost that has a price, and all of them together if each has one.
+/// The cost of each model that has a price, and the total if each has one.
 fn spent(stats: &Stats, prices: &Prices) -> Vec<String> {
     let priced = stats.by_model.spending().filter_map(|(model, usage)| {
         let cost = prices.of(model, usage)?;
@@ -99,7 +99,7 @@ fn spent(stats: &Stats, prices: &Prices) -> Vec<String> {
 fn counted(stats: &Stats) -> String {
     let lines = [
         format!(
-            "- turns: {}, this one included ({} failed, {} cancelled)",
+            "- turns: {}, including this one ({} failed, {} cancelled)",
             stats.turns, stats.failed, stats.cancelled
         ),
         format!(
@@ -115,7 +115,7 @@ fn counted(stats: &Stats) -> String {
             stats.usage.thought_tokens
         ),
         format!("- time in turns: {}", duration(stats.working)),
-        format!("- compactions, clearing included: {}", stats.compactions),
+        format!("- compactions, including clears: {}", stats.compactions),
     ];
     lines.join("\n")
 }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_for_people() {
+    fn durations_are_readable() {
         let cases =
             [(0, "0.0 s"), (1_250, "1.2 s"), (61_000, "1 min 1 s"), (3_720_000, "1 h 2 min")];
         for (millis, expected) in cases {

@@ -1,80 +1,57 @@
-//! `ask_user`: a question to the person, answered through an approval like everything else.
+//! `ask_user`: asks the person a question. The answer is the answer to an approval.
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use loggia_core::{Access, ChoiceId, Details, Edit, Output};
-use loggia_session::Permit;
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::input::{self, Field, Kind, invalid};
+use super::input::{input, invalid};
 use super::text::headline;
-use super::{Preview, Tool, ToolError, ToolSpec};
+use super::typed::{Call, TypedTool};
+use super::{Preview, ToolError, ToolResult};
 use crate::workspace::Workspace;
 
 const MOST_OPTIONS: usize = 20;
 const LONGEST: usize = 16 * 1024;
 
-const FIELDS: &[Field] = &[
-    Field::required("question", Kind::Text, "The question."),
-    Field::optional("options", Kind::Texts, "Answers to choose from; words are always possible."),
-];
-
-#[derive(Deserialize)]
-struct Input {
-    question: String,
-    #[serde(default)]
-    options: Vec<String>,
+input! {
+    pub(super) struct Input {
+        /// The question.
+        question: String,
+        /// Answers to choose from. The person can always type another one.
+        options: Option<Vec<String>>,
+    }
 }
 
 pub(super) struct AskUser;
 
-impl Tool for AskUser {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "ask_user".into(),
-            description: "Asks the person a question and waits for the answer.".into(),
-            parameters: input::schema(FIELDS),
-            access: Access::Ask,
+impl TypedTool for AskUser {
+    const NAME: &'static str = "ask_user";
+    const DESCRIPTION: &'static str = "Asks the person a question and waits for the answer.";
+    const ACCESS: Access = Access::Ask;
+    type Input = Input;
+
+    async fn preview(&self, input: Input, _: &Arc<Workspace>) -> ToolResult<Preview> {
+        let (question, options) = (input.question, input.options.unwrap_or_default());
+        if question.trim().is_empty() || question.len() > LONGEST {
+            return Err(invalid(format!("the field `question` must have 1 to {LONGEST} bytes")));
         }
+        let length: usize = options.iter().map(String::len).sum();
+        if options.len() > MOST_OPTIONS || length > LONGEST {
+            return Err(invalid(format!(
+                "the field `options` has more than {MOST_OPTIONS} entries or {LONGEST} bytes"
+            )));
+        }
+        let title = format!("ask: {}", headline(&question));
+        Ok(Preview { title, details: Details::Question { text: question, options } })
     }
 
-    fn preview<'a>(
-        &'a self,
-        input: &'a Value,
-        _workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Preview, ToolError>> {
-        Box::pin(async move {
-            let Input { question, options } = input::read(FIELDS, input)?;
-            if question.trim().is_empty() || question.len() > LONGEST {
-                return Err(invalid(format!(
-                    "the field `question` must have 1 to {LONGEST} bytes"
-                )));
-            }
-            let length: usize = options.iter().map(String::len).sum();
-            if options.len() > MOST_OPTIONS || length > LONGEST {
-                let message = format!("the field `options` has more than {MOST_OPTIONS} entries");
-                return Err(invalid(format!("{message} or {LONGEST} bytes")));
-            }
-            let title = format!("ask: {}", headline(&question));
-            Ok(Preview { title, details: Details::Question { text: question, options } })
-        })
-    }
-
-    fn run<'a>(
-        &'a self,
-        permit: &'a mut Permit,
-        _workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(async move {
-            let answer = answer(permit.details(), permit.answer());
-            answer.map(Output::text).ok_or_else(ToolError::unfit)
-        })
+    async fn run(&self, _: Input, call: Call<'_>) -> ToolResult<Output> {
+        let answer = answer(call.permit.details(), call.permit.answer());
+        answer.map(Output::text).ok_or_else(ToolError::wrong_permit)
     }
 }
 
-/// The words of an answer: those of the option chosen, or the person's own.
+/// The text of the chosen option, or the text that the person typed.
 fn answer(details: &Details, given: Option<(&ChoiceId, Option<&Edit>)>) -> Option<String> {
     let Details::Question { options, .. } = details else { return None };
     let (choice, edit) = given?;
@@ -93,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_the_option_or_the_words() {
+    fn an_answer_is_the_option_or_the_typed_text() {
         let options = vec!["red".to_owned(), "blue".to_owned()];
         let question = Details::Question { text: "which?".into(), options };
         let words = Edit::Text { text: "green".into() };

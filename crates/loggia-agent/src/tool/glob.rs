@@ -1,111 +1,76 @@
-//! `glob`: files by the shape of their path.
+//! `glob`: finds files by a pattern of their path.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 use loggia_core::{Access, Output};
-use loggia_session::Permit;
 use rustix::fs::FileType;
-use serde::Deserialize;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::input::{self, Field, Kind, invalid};
-use super::text::{Lines, counted, listed};
-use super::{Preview, Tool, ToolError, ToolSpec, blocking, reading};
-use crate::workspace::{Place, WalkEnd, WalkLimits, Walked, Workspace, shown};
+use super::input::{input, invalid};
+use super::text::{Lines, counted, one_line};
+use super::typed::{Call, TypedTool};
+use super::{Preview, ToolError, ToolResult, blocking};
+use crate::workspace::{WalkEnd, WalkLimits, Walked, Workspace, WorkspacePath, shown};
 
-/// Shared with the search: what one walk may cost and one answer may hold.
+/// Limits of a walk and of its result, shared with `search_file_content`.
 pub(super) const WALK_ENTRIES: usize = 200_000;
 pub(super) const WALK_TIME: Duration = Duration::from_secs(10);
 pub(super) const RESULTS: usize = 500;
 pub(super) const RESULT_BYTES: usize = 256 * 1024;
+/// A pattern of a path is no longer than a path, so the compiled pattern stays small.
 const LONGEST_PATTERN: usize = 4 * 1024;
 
-const FIELDS: &[Field] = &[
-    Field::required("pattern", Kind::Text, "Such as `src/**/*.rs`; `*` does not cross a slash."),
-    Field::optional("path", Kind::Text, "The directory to look in; the workspace unless told."),
-];
-
-#[derive(Deserialize)]
-struct Input {
-    pattern: String,
-    path: Option<String>,
+input! {
+    pub(super) struct Input {
+        /// A pattern such as `src/**/*.rs`. `*` does not match a slash.
+        pattern: String,
+        /// The directory to search. Default: the workspace.
+        path: Option<String>,
+    }
 }
 
 pub(super) struct Glob;
 
-impl Tool for Glob {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "glob".into(),
-            description: "Finds files by a pattern of their path. Ignored files are left out."
-                .into(),
-            parameters: input::schema(FIELDS),
-            access: Access::Read,
-        }
+impl TypedTool for Glob {
+    const NAME: &'static str = "glob";
+    const DESCRIPTION: &'static str =
+        "Finds files by a pattern of their path. Ignored files are left out.";
+    const ACCESS: Access = Access::Read;
+    type Input = Input;
+
+    async fn preview(&self, input: Input, workspace: &Arc<Workspace>) -> ToolResult<Preview> {
+        let place = workspace.locate_or_root(input.path.as_deref())?;
+        let title = format!("find {} in {place}", shown(&input.pattern));
+        blocking(workspace, move |_| path_matcher("pattern", &input.pattern).map(drop)).await?;
+        Ok(Preview::plain(title))
     }
 
-    fn preview<'a>(
-        &'a self,
-        input: &'a Value,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Preview, ToolError>> {
-        Box::pin(async move {
-            let input: Input = input::read(FIELDS, input)?;
-            let place = workspace.locate(input.path.as_deref().unwrap_or("."))?;
-            let title = format!("find {} in {place}", shown(&input.pattern));
-            blocking(move || matcher(&input.pattern).map(drop)).await?;
-            Ok(Preview::plain(title))
-        })
-    }
-
-    fn run<'a>(
-        &'a self,
-        permit: &'a mut Permit,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(async move {
-            let input: Input = input::read(FIELDS, permit.input())?;
-            let (workspace, stop) = (Arc::clone(workspace), permit.stop().clone());
-            let path = input.path.unwrap_or_else(|| ".".into());
-            let text =
-                reading(permit.stop(), move || find(&workspace, &input.pattern, &path, stop));
-            Ok(Output::text(text.await?))
-        })
+    async fn run(&self, input: Input, call: Call<'_>) -> ToolResult<Output> {
+        let stop = call.permit.stop().clone();
+        call.read(move |workspace| find(workspace, &input, stop)).await.map(Output::text)
     }
 }
 
-/// A pattern of a path is no longer than a path: compiled, it stays small.
-pub(super) fn check_length(field: &str, pattern: &str) -> Result<(), ToolError> {
-    match pattern.len() > LONGEST_PATTERN {
-        true => Err(invalid(format!("the field `{field}` is longer than {LONGEST_PATTERN} bytes"))),
-        false => Ok(()),
+/// Compiles the pattern of a path that `field` holds.
+pub(super) fn path_matcher(field: &str, pattern: &str) -> ToolResult<GlobMatcher> {
+    if pattern.len() > LONGEST_PATTERN {
+        return Err(invalid(format!("the field `{field}` is longer than {LONGEST_PATTERN} bytes")));
     }
-}
-
-fn matcher(pattern: &str) -> Result<globset::GlobMatcher, ToolError> {
-    check_length("pattern", pattern)?;
     GlobBuilder::new(pattern)
         .literal_separator(true)
         .build()
         .map(|glob| glob.compile_matcher())
-        .map_err(|error| invalid(format!("the field `pattern` is not a pattern: {error}")))
+        .map_err(|error| invalid(format!("the field `{field}` is not a valid pattern: {error}")))
 }
 
-/// Files below `path` whose path from there matches, in order.
-pub fn find(
-    workspace: &Workspace,
-    pattern: &str,
-    path: &str,
-    stop: CancellationToken,
-) -> Result<String, ToolError> {
-    let place = workspace.locate(path)?;
-    let matcher = matcher(pattern)?;
+/// Files below the directory whose path from there matches, sorted.
+fn find(workspace: &Workspace, input: &Input, stop: CancellationToken) -> ToolResult<String> {
+    let place = workspace.locate_or_root(input.path.as_deref())?;
+    let matcher = path_matcher("pattern", &input.pattern)?;
     let mut lines = Lines::new(RESULTS, RESULT_BYTES);
     let walked = workspace.walk(&place, &walk_limits(stop), &mut |entry| {
         let wanted = matches!(entry.kind, FileType::RegularFile | FileType::Symlink)
@@ -118,25 +83,25 @@ pub fn find(
     })?;
     let remarks = remarks(&walked, &lines)?;
     if lines.count() == 0 {
-        let nothing = format!("no file in {place} matches `{}`", shown(pattern));
-        return Ok(lines.finish(&[vec![nothing], remarks].concat()));
+        let no_match = format!("no file in {place} matches `{}`", shown(&input.pattern));
+        return Ok(lines.finish(&[vec![no_match], remarks].concat()));
     }
     Ok(lines.finish(&remarks))
 }
 
-/// A result as the other tools want to be given it: from the workspace down.
-pub(super) fn full_path(start: &Place, below: &Path) -> String {
+/// A path relative to the workspace, as other tools expect it.
+pub(super) fn full_path(start: &WorkspacePath, below: &Path) -> String {
     let whole =
         if start.is_root() { below.to_owned() } else { Path::new(start.as_str()).join(below) };
-    listed(whole.as_os_str())
+    one_line(whole.as_os_str())
 }
 
 pub(super) fn walk_limits(stop: CancellationToken) -> WalkLimits {
     WalkLimits { entries: WALK_ENTRIES, deadline: Instant::now() + WALK_TIME, stop }
 }
 
-/// What an answer must say about its own completeness.
-pub(super) fn remarks(walked: &Walked, lines: &Lines) -> Result<Vec<String>, ToolError> {
+/// Says why a result is incomplete.
+pub(super) fn remarks(walked: &Walked, lines: &Lines) -> ToolResult<Vec<String>> {
     let mut remarks = Vec::new();
     if lines.cut {
         remarks.push(format!(
@@ -146,15 +111,15 @@ pub(super) fn remarks(walked: &Walked, lines: &Lines) -> Result<Vec<String>, Too
     }
     match walked.end {
         WalkEnd::Stopped => return Err(ToolError::Stopped),
-        WalkEnd::Complete | WalkEnd::Enough => {}
+        WalkEnd::Complete | WalkEnd::ByVisitor => {}
         WalkEnd::Entries => remarks.push(format!(
-            "stopped after {WALK_ENTRIES} directory entries: name a directory to look in"
+            "stopped after {WALK_ENTRIES} directory entries: name a directory to search"
         )),
         WalkEnd::Time => remarks
-            .push(format!("stopped after {} s: name a directory to look in", WALK_TIME.as_secs())),
+            .push(format!("stopped after {} s: name a directory to search", WALK_TIME.as_secs())),
     }
-    if walked.closed > 0 {
-        remarks.push(format!("{} could not be entered", counted(walked.closed, "directory")));
+    if walked.skipped > 0 {
+        remarks.push(format!("{} could not be entered", counted(walked.skipped, "directory")));
     }
     Ok(remarks)
 }

@@ -1,82 +1,54 @@
-//! `list_directory`: what is in one directory.
+//! `list_directory`: the entries of one directory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
 use loggia_core::{Access, Output};
-use loggia_session::Permit;
 use rustix::fs::{AtFlags, Dir, FileType, readlinkat, statat};
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::input::{self, Field, Kind};
-use super::text::{Lines, counted, listed};
-use super::{Preview, Tool, ToolError, ToolSpec, reading};
+use super::input::input;
+use super::text::{Lines, counted, one_line};
+use super::typed::{Call, TypedTool};
+use super::{Preview, ToolError, ToolResult};
 use crate::workspace::Workspace;
 
-/// Names that are read at all.
+/// Entries that are read.
 const ENTRIES: usize = 200_000;
 const TIME: Duration = Duration::from_secs(10);
-/// Names that are shown.
+/// Entries that are shown.
 const SHOWN: usize = 2000;
 const SHOWN_BYTES: usize = 256 * 1024;
 
-const FIELDS: &[Field] = &[Field::optional(
-    "path",
-    Kind::Text,
-    "The directory, relative to the workspace; the workspace itself unless told.",
-)];
-
-#[derive(Deserialize)]
-struct Input {
-    path: Option<String>,
+input! {
+    pub(super) struct Input {
+        /// The directory, relative to the workspace. Default: the workspace itself.
+        path: Option<String>,
+    }
 }
 
 pub(super) struct ListDirectory;
 
-impl Tool for ListDirectory {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "list_directory".into(),
-            description: "Lists a directory: names, sizes, a slash after directories.".into(),
-            parameters: input::schema(FIELDS),
-            access: Access::Read,
-        }
+impl TypedTool for ListDirectory {
+    const NAME: &'static str = "list_directory";
+    const DESCRIPTION: &'static str =
+        "Lists a directory: names, sizes, a slash after each directory.";
+    const ACCESS: Access = Access::Read;
+    type Input = Input;
+
+    async fn preview(&self, input: Input, workspace: &Arc<Workspace>) -> ToolResult<Preview> {
+        Ok(Preview::plain(format!("list {}", workspace.locate_or_root(input.path.as_deref())?)))
     }
 
-    fn preview<'a>(
-        &'a self,
-        input: &'a Value,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Preview, ToolError>> {
-        Box::pin(async move {
-            let input: Input = input::read(FIELDS, input)?;
-            let place = workspace.locate(input.path.as_deref().unwrap_or("."))?;
-            Ok(Preview::plain(format!("list {place}")))
-        })
-    }
-
-    fn run<'a>(
-        &'a self,
-        permit: &'a mut Permit,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(async move {
-            let input: Input = input::read(FIELDS, permit.input())?;
-            let workspace = Arc::clone(workspace);
-            let path = input.path.unwrap_or_else(|| ".".into());
-            let text = reading(permit.stop(), move || listing(&workspace, &path));
-            Ok(Output::text(text.await?))
-        })
+    async fn run(&self, input: Input, call: Call<'_>) -> ToolResult<Output> {
+        call.read(move |workspace| list(workspace, &input)).await.map(Output::text)
     }
 }
 
-/// The directory's entries by name, one a line.
-pub fn listing(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
-    let place = workspace.locate(path)?;
+/// The directory's entries, sorted by name, one per line.
+fn list(workspace: &Workspace, input: &Input) -> ToolResult<String> {
+    let place = workspace.locate_or_root(input.path.as_deref())?;
     let directory = workspace.open_directory(&place)?;
     let failed = |errno: rustix::io::Errno| ToolError::new("io", format!("`{place}`: {errno}"));
     let deadline = Instant::now() + TIME;
@@ -99,15 +71,15 @@ pub fn listing(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     names.sort();
     let mut lines = Lines::new(SHOWN, SHOWN_BYTES);
     for name in &names {
-        let shown = listed(OsStr::from_bytes(name.to_bytes()));
-        // Gone since it was read: nothing to say about it.
+        let shown = one_line(OsStr::from_bytes(name.to_bytes()));
+        // The entry was removed after it was read.
         let Ok(stat) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
         let line = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => format!("{shown}/"),
             FileType::RegularFile => format!("{shown} ({})", counted_bytes(stat.st_size)),
             FileType::Symlink => {
                 let target = readlinkat(&directory, name, Vec::new()).unwrap_or_default();
-                format!("{shown} -> {}", listed(OsStr::from_bytes(target.to_bytes())))
+                format!("{shown} -> {}", one_line(OsStr::from_bytes(target.to_bytes())))
             }
             FileType::Fifo => format!("{shown} (a named pipe)"),
             FileType::Socket => format!("{shown} (a socket)"),

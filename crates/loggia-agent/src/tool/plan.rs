@@ -2,84 +2,69 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use loggia_core::{Access, Output, Step};
-use loggia_session::Permit;
-use serde::Deserialize;
-use serde_json::Value;
+use loggia_core::{Access, Output, Step, StepState};
 
-use super::input::{self, Field, Kind, invalid};
+use super::input::{FieldType, Kind, input, invalid};
 use super::text::counted;
-use super::{Preview, Tool, ToolError, ToolSpec};
+use super::typed::{Call, TypedTool};
+use super::{Preview, ToolResult};
 use crate::workspace::Workspace;
 
 const MOST_STEPS: usize = 200;
 const LONGEST_STEP: usize = 2000;
 
-const STEP: &[Field] = &[
-    Field::required("text", Kind::Text, "What is to be done."),
-    Field::required(
-        "state",
-        Kind::Word(&["pending", "in_progress", "completed", "cancelled"]),
-        "How far it is.",
-    ),
-];
-const FIELDS: &[Field] = &[Field::required(
-    "todos",
-    Kind::Objects(STEP),
-    "The whole list, in order; it replaces the last one.",
-)];
+impl FieldType for StepState {
+    const KIND: Kind = Kind::Enum(&["pending", "in_progress", "completed", "cancelled"]);
+}
 
-#[derive(Deserialize)]
-struct Input {
-    todos: Vec<Step>,
+input! {
+    struct Todo {
+        /// The work to do.
+        text: String,
+        /// The state of the work.
+        state: StepState,
+    }
+}
+
+input! {
+    pub(super) struct Input {
+        /// The complete list, in order. It replaces the last one.
+        todos: Vec<Todo>,
+    }
+}
+
+impl Input {
+    fn check(&self) -> ToolResult<()> {
+        if self.todos.len() > MOST_STEPS {
+            return Err(invalid(format!("the field `todos` has more than {MOST_STEPS} entries")));
+        }
+        match self.todos.iter().position(|todo| todo.text.len() > LONGEST_STEP) {
+            Some(index) => Err(invalid(format!(
+                "the field `todos[{index}].text` has more than {LONGEST_STEP} bytes"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 pub(super) struct WriteTodos;
 
-impl Tool for WriteTodos {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "write_todos".into(),
-            description: "Shows the plan for the task and how far it is.".into(),
-            parameters: input::schema(FIELDS),
-            access: Access::Session,
-        }
+impl TypedTool for WriteTodos {
+    const NAME: &'static str = "write_todos";
+    const DESCRIPTION: &'static str = "Shows the plan for the task and its progress.";
+    const ACCESS: Access = Access::Session;
+    type Input = Input;
+
+    async fn preview(&self, input: Input, _: &Arc<Workspace>) -> ToolResult<Preview> {
+        input.check()?;
+        Ok(Preview::plain(format!("plan {}", counted(input.todos.len(), "step"))))
     }
 
-    fn preview<'a>(
-        &'a self,
-        input: &'a Value,
-        _workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Preview, ToolError>> {
-        Box::pin(async move {
-            let steps = steps(input)?;
-            Ok(Preview::plain(format!("plan {}", counted(steps.len(), "step"))))
-        })
+    async fn run(&self, input: Input, call: Call<'_>) -> ToolResult<Output> {
+        input.check()?;
+        let count = counted(input.todos.len(), "step");
+        let steps = input.todos.into_iter().map(|Todo { text, state }| Step { text, state });
+        call.permit.plan(steps.collect()).await?;
+        Ok(Output::text(format!("the plan has {count}")))
     }
-
-    fn run<'a>(
-        &'a self,
-        permit: &'a mut Permit,
-        _workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(async move {
-            let steps = steps(permit.input())?;
-            let count = counted(steps.len(), "step");
-            permit.plan(steps).await?;
-            Ok(Output::text(format!("the plan has {count}")))
-        })
-    }
-}
-
-fn steps(input: &Value) -> Result<Vec<Step>, ToolError> {
-    let Input { todos } = input::read(FIELDS, input)?;
-    if todos.len() > MOST_STEPS {
-        return Err(invalid(format!("the field `todos` has more than {MOST_STEPS} entries")));
-    }
-    if let Some(index) = todos.iter().position(|step| step.text.len() > LONGEST_STEP) {
-        let message = format!("the field `todos[{index}].text` has more than {LONGEST_STEP} bytes");
-        return Err(invalid(message));
-    }
-    Ok(todos)
 }

@@ -1,8 +1,9 @@
 //! `run_shell_command`: a command line, run by a shell, under a guard.
 //!
-//! What runs is the command and the directory that were shown. The environment is a short list (a
-//! command that a rule lets pass also gets settings that keep git from running what a repository
-//! configures), the input is empty, and nothing that the command starts outlives the call ([`crate::guard`]).
+//! The command and the directory are those that were shown. The environment is a short list of
+//! variables; a command that a rule allows also gets settings that keep git from running programs
+//! that a repository configures. Standard input is empty. No process that the command starts outlives
+//! the call ([`crate::guard`]).
 
 mod environment;
 mod excerpt;
@@ -13,41 +14,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use loggia_core::{Access, CallFailure, Details, Output, SHELL_TOOL};
 use loggia_session::Permit;
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::input::{self, Field, Kind, invalid};
+use super::input::{input, invalid};
 use super::text::headline;
-use super::{Preview, Tool, ToolConfig, ToolError, ToolSpec, blocking, reading};
-use crate::child::{Heard, Running};
+use super::typed::{Call, TypedTool};
+use super::{Preview, ToolConfig, ToolError, ToolResult, blocking};
+use crate::child::{Captured, Running};
 use crate::guard;
 use crate::workspace::Workspace;
 
 use excerpt::Excerpt;
 
 const DEFAULT_SECONDS: u64 = 600;
-/// Live output comes in steps of at least this much time, or of [`HELD`] bytes: people watch it, and
-/// whoever shows no more than ten steps a second then shows all of them.
-const PACE: Duration = Duration::from_millis(110);
-const HELD: usize = 64 * 1024;
 const MOST_SECONDS: u64 = 24 * 60 * 60;
-/// One argument of a program is at most 128 KiB on Linux.
+/// Live output is passed on after this much time or [`OUTPUT_BATCH`] bytes. A client that redraws
+/// ten times a second then shows every step.
+const OUTPUT_INTERVAL: Duration = Duration::from_millis(110);
+const OUTPUT_BATCH: usize = 64 * 1024;
+/// One argument of a program has at most 128 KiB on Linux.
 const LONGEST_COMMAND: usize = 100 * 1024;
 
-const FIELDS: &[Field] = &[
-    Field::required("command", Kind::Text, "The command line, as for `bash -c`."),
-    Field::optional("directory", Kind::Text, "Where to run it; the workspace unless told."),
-    Field::optional("timeout_seconds", Kind::Count, "When to give up; 600 unless told."),
-];
-
-#[derive(Deserialize)]
-struct Input {
-    command: String,
-    directory: Option<String>,
-    timeout_seconds: Option<u64>,
+input! {
+    pub(super) struct Input {
+        /// The command line, as for `bash -c`.
+        command: String,
+        /// The directory to run it in. Default: the workspace.
+        directory: Option<String>,
+        /// The time limit in seconds. Default: 600.
+        timeout_seconds: Option<u64>,
+    }
 }
 
 pub(super) struct RunShellCommand {
@@ -64,75 +61,55 @@ impl RunShellCommand {
     }
 }
 
-impl Tool for RunShellCommand {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: SHELL_TOOL.into(),
-            description: "Runs a command line in the workspace and returns what it prints. There \
-                          is no input and no terminal; processes left running are ended with it."
-                .into(),
-            parameters: input::schema(FIELDS),
-            access: Access::Execute,
-        }
+impl TypedTool for RunShellCommand {
+    const NAME: &'static str = SHELL_TOOL;
+    const DESCRIPTION: &'static str = "Runs a command line in the workspace and returns its output. \
+        It has no input and no terminal. Processes that it leaves running are killed when it ends.";
+    const ACCESS: Access = Access::Execute;
+    type Input = Input;
+
+    async fn preview(&self, input: Input, workspace: &Arc<Workspace>) -> ToolResult<Preview> {
+        let Input { command, directory, timeout_seconds } = input;
+        check(&command, timeout_seconds)?;
+        let directory = blocking(workspace, move |workspace| {
+            let place = workspace.locate_or_root(directory.as_deref())?;
+            Ok(workspace.absolute(&workspace.real_directory(&place)?))
+        });
+        let directory = directory.await?;
+        let title = format!("run {}", headline(&command));
+        Ok(Preview { title, details: Details::Execute { command, directory } })
     }
 
-    fn preview<'a>(
-        &'a self,
-        input: &'a Value,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Preview, ToolError>> {
-        Box::pin(async move {
-            let Input { command, directory, timeout_seconds } = input::read(FIELDS, input)?;
-            check(&command, timeout_seconds)?;
-            let workspace = Arc::clone(workspace);
-            let directory = blocking(move || {
-                let place = workspace.locate(directory.as_deref().unwrap_or("."))?;
-                Ok(workspace.absolute(&workspace.real_directory(&place)?))
-            });
-            let directory = directory.await?;
-            let title = format!("run {}", headline(&command));
-            Ok(Preview { title, details: Details::Execute { command, directory } })
-        })
-    }
-
-    fn run<'a>(
-        &'a self,
-        permit: &'a mut Permit,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(async move {
-            let Details::Execute { command, directory } = permit.details().clone() else {
-                return Err(ToolError::unfit());
-            };
-            let input: Input = input::read(FIELDS, permit.input())?;
-            check(&command, input.timeout_seconds)?;
-            let asked = Duration::from_secs(input.timeout_seconds.unwrap_or(DEFAULT_SECONDS));
-            let limit = asked.min(permit.limit());
-            let workspace = Arc::clone(workspace);
-            let by_rule = permit.is_by_rule();
-            let opened = reading(permit.stop(), move || {
-                let place = workspace.locate(&directory)?;
-                let opened = workspace.open_real_directory(&place)?;
-                let external = by_rule && environment::names_external_diff(Path::new(&directory));
-                Ok((opened, external))
-            });
-            let (directory, external) = opened.await?;
-            let environment = match by_rule {
-                true => environment::without_configured_programs(&self.environment, external),
-                false => self.environment.clone(),
-            };
-            self.execute(permit, &command, &environment, &directory, limit).await
-        })
+    async fn run(&self, input: Input, call: Call<'_>) -> ToolResult<Output> {
+        let Details::Execute { command, directory } = call.permit.details().clone() else {
+            return Err(ToolError::wrong_permit());
+        };
+        check(&command, input.timeout_seconds)?;
+        let requested = Duration::from_secs(input.timeout_seconds.unwrap_or(DEFAULT_SECONDS));
+        let limit = requested.min(call.permit.limit());
+        let by_rule = call.permit.is_by_rule();
+        let opened = call.read(move |workspace| {
+            let place = workspace.locate(&directory)?;
+            let opened = workspace.open_real_directory(&place)?;
+            let external = by_rule && environment::names_external_diff(Path::new(&directory));
+            Ok((opened, external))
+        });
+        let (directory, external) = opened.await?;
+        let environment = match by_rule {
+            true => environment::without_configured_programs(&self.environment, external),
+            false => self.environment.clone(),
+        };
+        self.execute(call.permit, &command, &environment, &directory, limit).await
     }
 }
 
-/// Mistakes that can be told before anybody is asked; an edited command is checked again.
-fn check(command: &str, timeout_seconds: Option<u64>) -> Result<(), ToolError> {
+/// Checked before the person is asked, and again because the person may have edited the command.
+fn check(command: &str, timeout_seconds: Option<u64>) -> ToolResult<()> {
     if command.trim().is_empty() {
         return Err(invalid("the field `command` must not be empty"));
     }
     if command.contains('\0') {
-        return Err(invalid("the field `command` must not hold a NUL character"));
+        return Err(invalid("the field `command` must not contain a NUL character"));
     }
     if command.len() > LONGEST_COMMAND {
         let message = format!("the field `command` has more than {LONGEST_COMMAND} bytes");
@@ -144,10 +121,10 @@ fn check(command: &str, timeout_seconds: Option<u64>) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Why a command no longer runs.
-enum Over {
-    /// No more output will come.
-    Ended,
+/// How the execution of a command ended.
+enum Ending {
+    /// The output ended.
+    OutputClosed,
     Timeout,
     Stopped,
 }
@@ -160,29 +137,35 @@ impl RunShellCommand {
         environment: &[(OsString, OsString)],
         directory: &OwnedFd,
         limit: Duration,
-    ) -> Result<Output, ToolError> {
+    ) -> ToolResult<Output> {
         let command: [OsString; 3] = [self.shell.clone().into(), "-c".into(), command.into()];
-        let started = Running::start(&self.guard, &command, environment, directory, Heard::Both);
-        let mut running = started.map_err(|error| broken(&error))?;
+        let started = Running::start(
+            &self.guard,
+            &command,
+            environment,
+            directory,
+            Captured::OutputAndErrors,
+        );
+        let mut running = started.map_err(|error| not_run(&error))?;
         let mut excerpt = Excerpt::default();
         let stop = permit.stop().clone();
-        let over = tokio::select! {
-            biased; // a cancelled call ends, however much it still prints
-            () = stop.cancelled() => Ok(Over::Stopped),
-            () = tokio::time::sleep(limit) => Ok(Over::Timeout),
-            over = pump(&mut running, permit, &mut excerpt) => over,
+        let ending = tokio::select! {
+            biased; // a cancelled call ends even if it still prints
+            () = stop.cancelled() => Ok(Ending::Stopped),
+            () = tokio::time::sleep(limit) => Ok(Ending::Timeout),
+            ending = forward_output(&mut running, permit, &mut excerpt) => ending,
         };
-        match over.map_err(|error| broken(&error))? {
-            Over::Ended => {
-                let status = running.status().await.map_err(|error| broken(&error))?;
+        match ending.map_err(|error| not_run(&error))? {
+            Ending::OutputClosed => {
+                let status = running.status().await.map_err(|error| not_run(&error))?;
                 finished(guard::code(status), excerpt)
             }
-            Over::Timeout => {
+            Ending::Timeout => {
                 running.end(|bytes| excerpt.push(bytes)).await;
                 let reason = format!("timed out after {} s", limit.as_secs());
                 Err(ToolError::new("timeout", with_reason(excerpt, &reason)))
             }
-            Over::Stopped => {
+            Ending::Stopped => {
                 running.end(|_| {}).await;
                 Err(ToolError::Stopped)
             }
@@ -190,41 +173,41 @@ impl RunShellCommand {
     }
 }
 
-/// Passes output on until there is no more. What comes faster than [`PACE`] is passed on together.
-async fn pump(
+/// Passes output on until it ends, in batches of [`OUTPUT_INTERVAL`].
+async fn forward_output(
     running: &mut Running,
     permit: &mut Permit,
     excerpt: &mut Excerpt,
-) -> std::io::Result<Over> {
-    let mut held: Vec<u8> = Vec::new();
+) -> std::io::Result<Ending> {
+    let mut batch: Vec<u8> = Vec::new();
     let mut next = tokio::time::Instant::now();
     loop {
         let ended = tokio::select! {
             bytes = running.next() => match bytes? {
                 Some(bytes) => {
                     excerpt.push(bytes);
-                    held.extend_from_slice(bytes);
-                    if held.len() < HELD && tokio::time::Instant::now() < next {
+                    batch.extend_from_slice(bytes);
+                    if batch.len() < OUTPUT_BATCH && tokio::time::Instant::now() < next {
                         continue;
                     }
                     false
                 }
                 None => true,
             },
-            () = tokio::time::sleep_until(next), if !held.is_empty() => false,
+            () = tokio::time::sleep_until(next), if !batch.is_empty() => false,
         };
-        if !held.is_empty() && permit.output(&held).await.is_err() {
-            return Ok(Over::Stopped);
+        if !batch.is_empty() && permit.output(&batch).await.is_err() {
+            return Ok(Ending::Stopped);
         }
         if ended {
-            return Ok(Over::Ended);
+            return Ok(Ending::OutputClosed);
         }
-        held.clear();
-        next = tokio::time::Instant::now() + PACE;
+        batch.clear();
+        next = tokio::time::Instant::now() + OUTPUT_INTERVAL;
     }
 }
 
-fn finished(code: u8, excerpt: Excerpt) -> Result<Output, ToolError> {
+fn finished(code: u8, excerpt: Excerpt) -> ToolResult<Output> {
     if code == 0 {
         let text = excerpt.into_text();
         return Ok(Output::text(if text.is_empty() { "(no output)".to_owned() } else { text }));
@@ -243,6 +226,6 @@ fn with_reason(excerpt: Excerpt, reason: &str) -> String {
     text + reason
 }
 
-fn broken(error: &std::io::Error) -> ToolError {
+fn not_run(error: &std::io::Error) -> ToolError {
     ToolError::new("cannot_start", format!("the command could not be run: {error}"))
 }

@@ -1,11 +1,11 @@
-//! Text for people and models: bounded, and safe to put on a line.
+//! Text for people and models: bounded, and without control characters.
 
 use std::ffi::OsStr;
 
 use crate::workspace::shown;
 
-/// A name on disk for a list: control characters escaped, so that one name stays one line.
-pub(super) fn listed(name: &OsStr) -> String {
+/// A file name with control characters escaped, so that it stays on one line.
+pub(super) fn one_line(name: &OsStr) -> String {
     let mut out = String::new();
     for character in name.to_string_lossy().chars() {
         if character.is_control() {
@@ -27,21 +27,21 @@ pub(super) fn headline(text: &str) -> String {
 }
 
 /// `1 line`, `2 lines`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    match (count, what.strip_suffix('y')) {
-        (1, _) => format!("1 {what}"),
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    match (count, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
         (_, Some(stem)) => format!("{count} {stem}ies"),
-        (_, None) => format!("{count} {what}s"),
+        (_, None) => format!("{count} {noun}s"),
     }
 }
 
-/// Lines that stop growing: at most so many, at most so many bytes.
+/// Lines with a limit on their number and on their bytes.
 pub(super) struct Lines {
     text: String,
     count: usize,
     most: usize,
     most_bytes: usize,
-    /// There was more than fits.
+    /// A line did not fit.
     pub cut: bool,
 }
 
@@ -50,7 +50,7 @@ impl Lines {
         Self { text: String::new(), count: 0, most, most_bytes, cut: false }
     }
 
-    /// False when there is no room.
+    /// False if the line does not fit.
     pub(super) fn push(&mut self, line: &str) -> bool {
         if self.count >= self.most || self.text.len() + line.len() + 1 > self.most_bytes {
             self.cut = true;
@@ -66,7 +66,7 @@ impl Lines {
         self.count
     }
 
-    /// The lines, then a remark in brackets for each of `remarks`.
+    /// The lines, then each remark in brackets.
     pub(super) fn finish(mut self, remarks: &[String]) -> String {
         for remark in remarks {
             self.text.push_str(&format!("[{remark}]\n"));
@@ -75,12 +75,12 @@ impl Lines {
     }
 }
 
-/// Length of an unfinished UTF-8 character at the end, 0 to 3: not to be shown as broken.
-pub(super) fn unfinished(bytes: &[u8]) -> usize {
+/// Length of an incomplete UTF-8 character at the end, 0 to 3.
+pub(super) fn incomplete_tail(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Ok(_) => 0,
         Err(error) if error.error_len().is_none() => bytes.len() - error.valid_up_to(),
-        // Broken before the end: look at the end alone.
+        // Invalid before the end: check the last bytes alone.
         Err(_) => (1..=bytes.len().min(3))
             .rev()
             .find(|back| {

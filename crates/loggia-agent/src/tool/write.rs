@@ -1,87 +1,64 @@
-//! `write_file`, and what every change of a file shares: the diff that is shown and the diff that
-//! is applied are the same value.
+//! `write_file`, and the code that all tools that change files share. The diff that is shown and the
+//! diff that is applied are the same value.
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use loggia_core::{Access, Details, FileDiff, Output};
-use loggia_session::Permit;
-use serde::Deserialize;
-use serde_json::Value;
 
-use super::input::{self, Field, Kind};
+use super::input::input;
 use super::text::counted;
-use super::{Preview, Tool, ToolError, ToolSpec, blocking};
-use crate::workspace::{EDIT_LIMIT, Place, Version, Workspace, shown};
+use super::typed::{Call, TypedTool};
+use super::{Preview, ToolError, ToolResult, blocking};
+use crate::workspace::{EDIT_LIMIT, Version, Workspace, WorkspacePath, shown};
 
-const FIELDS: &[Field] = &[
-    Field::required("path", Kind::Text, "The file, relative to the workspace."),
-    Field::required("content", Kind::Text, "The whole new content."),
-];
-
-#[derive(Deserialize)]
-struct Input {
-    path: String,
-    content: String,
+input! {
+    pub(super) struct Input {
+        /// The file, relative to the workspace.
+        path: String,
+        /// The complete new content.
+        content: String,
+    }
 }
 
 pub(super) struct WriteFile;
 
-impl Tool for WriteFile {
-    fn spec(&self) -> ToolSpec {
-        ToolSpec {
-            name: "write_file".into(),
-            description: "Writes a whole text file, new or existing. Missing directories are made."
-                .into(),
-            parameters: input::schema(FIELDS),
-            access: Access::Edit,
-        }
+impl TypedTool for WriteFile {
+    const NAME: &'static str = "write_file";
+    const DESCRIPTION: &'static str =
+        "Writes a complete text file, new or existing. Missing directories are created.";
+    const ACCESS: Access = Access::Edit;
+    type Input = Input;
+
+    async fn preview(&self, input: Input, workspace: &Arc<Workspace>) -> ToolResult<Preview> {
+        let diff = blocking(workspace, move |workspace| {
+            propose_write(workspace, &input.path, &input.content)
+        });
+        Ok(preview_edit("write", diff.await?))
     }
 
-    fn preview<'a>(
-        &'a self,
-        input: &'a Value,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Preview, ToolError>> {
-        Box::pin(async move {
-            let input: Input = input::read(FIELDS, input)?;
-            let workspace = Arc::clone(workspace);
-            let diff = blocking(move || propose_write(&workspace, &input.path, &input.content));
-            let diff = diff.await?;
-            Ok(Preview {
-                title: format!("write {}", shown(&diff.path)),
-                details: Details::Edit(diff),
-            })
-        })
-    }
-
-    fn run<'a>(
-        &'a self,
-        permit: &'a mut Permit,
-        workspace: &'a Arc<Workspace>,
-    ) -> BoxFuture<'a, Result<Output, ToolError>> {
-        Box::pin(run_edit(permit, workspace))
+    async fn run(&self, _: Input, call: Call<'_>) -> ToolResult<Output> {
+        run_edit(call).await
     }
 }
 
-/// The change that writing `content` would be.
-pub fn propose_write(
-    workspace: &Workspace,
-    path: &str,
-    content: &str,
-) -> Result<FileDiff, ToolError> {
+pub(super) fn preview_edit(verb: &str, diff: FileDiff) -> Preview {
+    Preview { title: format!("{verb} {}", shown(&diff.path)), details: Details::Edit(diff) }
+}
+
+/// The change that would write `content`.
+pub fn propose_write(workspace: &Workspace, path: &str, content: &str) -> ToolResult<FileDiff> {
     let place = workspace.real_file(&workspace.locate(path)?)?;
     let old = workspace.version(&place)?;
     diff(workspace, &place, old, |_| Ok(content.to_owned()))
 }
 
-/// The diff from the version that is there to what `change` makes of it.
+/// The diff from the current version to the result of `change`.
 pub(super) fn diff(
     workspace: &Workspace,
-    place: &Place,
+    place: &WorkspacePath,
     old: Option<Version>,
-    change: impl FnOnce(Option<&str>) -> Result<String, ToolError>,
-) -> Result<FileDiff, ToolError> {
+    change: impl FnOnce(Option<&str>) -> ToolResult<String>,
+) -> ToolResult<FileDiff> {
     let old_digest = old.as_ref().map(|version| version.digest.clone()).unwrap_or_default();
     let old_text = match old {
         Some(version) => Some(String::from_utf8(version.bytes).map_err(|_| not_text(place))?),
@@ -93,7 +70,7 @@ pub(super) fn diff(
     let new = change(old_text.as_deref())?;
     if new.len() as u64 > EDIT_LIMIT {
         let message =
-            format!("`{place}` would have {} bytes, at most {EDIT_LIMIT} are written", new.len());
+            format!("`{place}` would have {} bytes; the limit is {EDIT_LIMIT}", new.len());
         return Err(ToolError::new("too_large", message));
     }
     let absolute = workspace.absolute(place);
@@ -101,29 +78,26 @@ pub(super) fn diff(
     Ok(FileDiff { old_digest, ..shown })
 }
 
-fn not_text(place: &Place) -> ToolError {
+fn not_text(place: &WorkspacePath) -> ToolError {
     let message = format!(
-        "`{place}` is not UTF-8 text, so a change of it could not be shown: use a shell command"
+        "`{place}` is not UTF-8 text, so a diff of it cannot be shown: use a shell command"
     );
     ToolError::new("not_text", message)
 }
 
-/// Applies the permit's diff, which may carry a person's change.
-pub(super) async fn run_edit(
-    permit: &mut Permit,
-    workspace: &Arc<Workspace>,
-) -> Result<Output, ToolError> {
-    let Details::Edit(diff) = permit.details() else { return Err(ToolError::unfit()) };
-    let (workspace, diff) = (Arc::clone(workspace), diff.clone());
-    blocking(move || apply(&workspace, diff)).await
+/// Applies the permit's diff. A person may have edited it before approving it.
+pub(super) async fn run_edit(call: Call<'_>) -> ToolResult<Output> {
+    let Details::Edit(diff) = call.permit.details() else { return Err(ToolError::wrong_permit()) };
+    let diff = diff.clone();
+    blocking(call.workspace, move |workspace| apply(workspace, diff)).await
 }
 
-/// Makes the file what the diff says, if it still is what the diff says it was.
-pub fn apply(workspace: &Workspace, diff: FileDiff) -> Result<Output, ToolError> {
+/// Writes the diff's new content if the file still has its old content.
+pub fn apply(workspace: &Workspace, diff: FileDiff) -> ToolResult<Output> {
     let place = workspace.locate(&diff.path)?;
     if diff.changes_nothing() {
         workspace.is_still(&place, &diff.old_digest)?;
-        return Ok(Output::text(format!("{place} has this content already: nothing to change")));
+        return Ok(Output::text(format!("{place} already has this content: nothing to change")));
     }
     workspace.replace(&place, &diff.old_digest, diff.new.as_bytes())?;
     let lines = counted(diff.new.lines().count(), "line");

@@ -1,6 +1,6 @@
-//! What can be wrong with a path or the workspace itself: a stable word and a sentence.
+//! Errors of paths and of the workspace itself: a stable kind and a message.
 
-/// Somebody branches on the kind; people and models read the message.
+/// Code matches on the kind; people and models read the message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct WorkspaceError {
@@ -22,12 +22,12 @@ pub enum WorkspaceErrorKind {
     ReadOnly,
     Denied,
     ChangedSinceApproval,
-    /// The disk said no: full, broken, too slow.
+    /// An I/O error, such as a full disk.
     Io,
 }
 
 impl WorkspaceErrorKind {
-    /// The word programs see. Never changes once released.
+    /// The stable name that programs see.
     pub fn name(self) -> &'static str {
         match self {
             Self::InvalidPath => "invalid_path",
@@ -53,8 +53,7 @@ impl WorkspaceError {
     }
 }
 
-/// A path or a word of somebody else, fit for a sentence: control characters escaped, cut after 200
-/// characters.
+/// Untrusted text for a message: control characters escaped, cut after 200 characters.
 pub fn shown(text: &str) -> String {
     const LONGEST: usize = 200;
     let mut out = String::new();

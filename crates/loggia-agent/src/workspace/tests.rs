@@ -9,7 +9,7 @@ fn kind(result: Result<impl Sized, WorkspaceError>) -> &'static str {
     result.err().map_or("ok", |error| error.kind.name())
 }
 
-/// The same tree under both ways of resolving; the second is for old kernels and some containers.
+/// Checks the same tree with both resolvers. The second one is for old kernels and some containers.
 fn both(check: impl Fn(&Workspace, &Path)) {
     for resolver in [Resolver::Kernel, Resolver::Stepwise] {
         let outside = tempfile::tempdir().unwrap();
@@ -93,20 +93,20 @@ fn a_file_is_replaced_in_one_step() {
 #[test]
 fn a_new_file_does_not_replace_one_that_appeared() {
     both(|workspace, root| {
-        let directory = workspace.open_real_directory(&Place::root()).unwrap();
+        let directory = workspace.open_real_directory(&WorkspacePath::root()).unwrap();
         let place = workspace.locate("late").unwrap();
-        let scratch = write::Scratch::write(&directory, &place, None, b"ours").unwrap();
+        let temporary = write::TemporaryFile::write(&directory, &place, None, b"ours").unwrap();
         fs::write(root.join("late"), "theirs").unwrap();
-        assert_eq!(kind(scratch.rename_to("late", &place, false)), "changed_since_approval");
+        assert_eq!(kind(temporary.rename_to("late", &place, false)), "changed_since_approval");
         assert_eq!(fs::read(root.join("late")).unwrap(), b"theirs");
-        assert_eq!(fs::read_dir(root).unwrap().count(), 6, "the scratch file is gone");
+        assert_eq!(fs::read_dir(root).unwrap().count(), 6, "the temporary file is gone");
     });
 }
 
 #[test]
-fn paths_are_read_by_their_letters() {
+fn paths_are_checked_lexically() {
     let roots = [Path::new("/w/app"), Path::new("/link/app")];
-    let place = |text: &str| place::locate(text, &roots);
+    let place = |text: &str| path::locate(text, &roots);
     for (text, inside) in [
         ("x", "x"),
         ("./x", "x"),
@@ -147,7 +147,7 @@ fn paths_are_read_by_their_letters() {
 }
 
 #[test]
-fn a_workspace_given_by_a_relative_path_holds_no_more_than_itself() {
+fn a_workspace_opened_by_a_relative_path_contains_only_itself() {
     let workspace = Workspace::open(Path::new(".")).unwrap();
     assert_eq!(kind(workspace.locate("/etc/passwd")), "outside_workspace");
     let inside = workspace.path().join("x");
@@ -160,30 +160,7 @@ fn names_are_shown_on_one_line_and_bounded() {
     assert_eq!(shown(&"x".repeat(1000)).chars().count(), 201);
 }
 
-/// Shared is only what the path leads to at that moment.
-#[test]
-fn a_workspace_is_shared_until_something_else_is_in_its_place() {
-    let outside = tempfile::tempdir().unwrap();
-    let (root, link) = (outside.path().join("w"), outside.path().join("link"));
-    fs::create_dir(&root).unwrap();
-    symlink(&root, &link).unwrap();
-    let open = OpenWorkspaces::default();
-    let first = open.open(&root).unwrap();
-    assert!(std::sync::Arc::ptr_eq(&first, &open.open(&root).unwrap()));
-    let linked = open.open(&link).unwrap();
-    assert!(std::sync::Arc::ptr_eq(&linked, &open.open(&link).unwrap()));
-    fs::rename(&root, outside.path().join("away")).unwrap();
-    assert_eq!(kind(open.open(&root)), "workspace_gone");
-    fs::create_dir(&root).unwrap();
-    for path in [&root, &link] {
-        let now = open.open(path).unwrap();
-        assert!(!std::sync::Arc::ptr_eq(&first, &now) && !std::sync::Arc::ptr_eq(&linked, &now));
-        fs::write(path.join("file"), "new").unwrap();
-        assert!(!now.lacks(&["file"]) && first.lacks(&["file"]));
-    }
-}
-
-/// Names of files that a walk comes to.
+/// The files that a walk visits.
 fn walked(workspace: &Workspace, start: &str) -> Result<Vec<String>, WorkspaceError> {
     let mut names = Vec::new();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(600);
@@ -196,7 +173,7 @@ fn walked(workspace: &Workspace, start: &str) -> Result<Vec<String>, WorkspaceEr
 }
 
 #[test]
-fn nothing_behind_a_wall_is_read_written_or_found() {
+fn reserved_directories_are_not_read_written_or_found() {
     for resolver in [Resolver::Kernel, Resolver::Stepwise] {
         let home = tempfile::tempdir().unwrap();
         let root = home.path().canonicalize().unwrap();
@@ -208,8 +185,9 @@ fn nothing_behind_a_wall_is_read_written_or_found() {
         }
         symlink("../own", root.join("proj/in")).unwrap();
         symlink("../own/keys", root.join("proj/keys")).unwrap();
-        let walls = Walls::new([root.join("own"), root.join("dots/config"), root.join("made")]);
-        let mut workspace = Workspace::open_behind(&root, &walls).unwrap();
+        let reserved =
+            ReservedDirs::new([root.join("own"), root.join("dots/config"), root.join("made")]);
+        let mut workspace = Workspace::open_without(&root, &reserved).unwrap();
         workspace.resolver = resolver;
 
         let place = |path: &str| workspace.locate(path).unwrap();
@@ -244,9 +222,9 @@ fn nothing_behind_a_wall_is_read_written_or_found() {
         );
         assert_eq!(walked(&workspace, "dots").unwrap(), ["x"]);
         for path in ["own", "own/clones/bob"] {
-            let opened = Workspace::open_behind(&root.join(path), &walls);
+            let opened = Workspace::open_without(&root.join(path), &reserved);
             assert_eq!(kind(opened), "workspace_gone", "{path}");
         }
-        assert_eq!(kind(Workspace::open_behind(&root.join("ownership"), &walls)), "ok");
+        assert_eq!(kind(Workspace::open_without(&root.join("ownership"), &reserved)), "ok");
     }
 }

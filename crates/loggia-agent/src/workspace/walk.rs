@@ -1,8 +1,7 @@
 //! Walks the workspace: sorted, bounded, by descriptors, never through a symbolic link.
 //!
-//! Each directory is opened by name in its parent's descriptor, so a directory that turns into a
-//! link while the walk runs is skipped, not followed. That is why the walk is ours and only the
-//! ignore rules are the `ignore` crate's.
+//! Each directory is opened by name in its parent's descriptor, so a directory that becomes a link
+//! during the walk is skipped. The `ignore` crate's walker does not do that; only its rules are used.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
@@ -17,11 +16,11 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use tokio_util::sync::CancellationToken;
 
-use super::{Place, Walls, Workspace, WorkspaceError};
+use super::{ReservedDirs, Workspace, WorkspaceError, WorkspacePath};
 
-/// Deeper directories are counted, not entered: each level holds a descriptor.
+/// Deeper directories are counted but not entered, because each level holds a descriptor open.
 const DEEPEST: usize = 100;
-/// Of an ignore file; what comes after is not read.
+/// Bytes of an ignore file that are read.
 const IGNORE_FILE: u64 = 256 * 1024;
 
 pub struct WalkLimits {
@@ -30,20 +29,20 @@ pub struct WalkLimits {
     pub stop: CancellationToken,
 }
 
-/// One file or link on the way. Directories are entered, not shown.
+/// One file or link. Directories are entered and not passed to the visitor.
 pub struct Entry<'a> {
-    /// Relative to where the walk began.
+    /// Relative to the start of the walk.
     pub path: &'a Path,
     pub kind: FileType,
     directory: BorrowedFd<'a>,
     name: &'a CStr,
-    walls: &'a Walls,
+    reserved: &'a ReservedDirs,
 }
 
 impl Entry<'_> {
     /// The file itself, if it is still a regular file.
     pub fn open(&self) -> Option<File> {
-        open_regular(self.directory, self.name).filter(|file| !self.walls.is_one(file))
+        open_regular(self.directory, self.name).filter(|file| !self.reserved.is_reserved_file(file))
     }
 }
 
@@ -51,8 +50,8 @@ impl Entry<'_> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
     Complete,
-    /// The visitor had enough.
-    Enough,
+    /// The visitor stopped the walk.
+    ByVisitor,
     Entries,
     Time,
     Stopped,
@@ -61,28 +60,28 @@ pub enum WalkEnd {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Walked {
     pub end: WalkEnd,
-    /// Directories that could not be entered: not allowed, or too deep.
-    pub closed: usize,
+    /// Directories that were not entered: not allowed, or too deep.
+    pub skipped: usize,
 }
 
 impl Workspace {
     /// Visits every file below `start` that no ignore file excludes. `.git` is never entered.
     pub fn walk(
         &self,
-        start: &Place,
+        start: &WorkspacePath,
         limits: &WalkLimits,
         visit: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
     ) -> Result<Walked, WorkspaceError> {
         let first = self.open_directory(start)?;
-        // Links are followed on the way to the start, and nowhere below it.
-        let real = match self.walls.is_empty() {
+        // Links are followed on the way to the start, but not below it.
+        let real = match self.reserved.is_empty() {
             true => PathBuf::new(),
             false => self.path.join(self.name_of(&first, start)?.as_str()),
         };
-        let (walls, ignores) = (&self.walls, Ignores::default());
-        let mut walk = Walk { limits, visit, seen: 0, closed: 0, ignores, walls, real };
-        // Rules of the directories above the start hold below it, too.
-        let mut above = Place::root();
+        let (reserved, ignores) = (&self.reserved, Ignores::default());
+        let mut walk = Walk { limits, visit, seen: 0, skipped: 0, ignores, reserved, real };
+        // Ignore rules of the directories above the start also apply.
+        let mut above = WorkspacePath::root();
         for name in start.components() {
             if let Ok(fd) = self.open_directory(&above) {
                 walk.ignores.push(fd.as_fd(), PathBuf::from(above.as_str()));
@@ -94,13 +93,13 @@ impl Workspace {
             ControlFlow::Break(end) => end,
             ControlFlow::Continue(()) => WalkEnd::Complete,
         };
-        Ok(Walked { end, closed: walk.closed })
+        Ok(Walked { end, skipped: walk.skipped })
     }
 
     /// Whether an ignore file excludes this file, or a directory above it.
-    pub fn excludes(&self, file: &Place) -> bool {
+    pub fn excludes(&self, file: &WorkspacePath) -> bool {
         let mut ignores = Ignores::default();
-        let mut above = Place::root();
+        let mut above = WorkspacePath::root();
         let names: Vec<&str> = file.components().collect();
         for (index, name) in names.iter().enumerate() {
             if let Ok(fd) = self.open_directory(&above) {
@@ -120,14 +119,14 @@ struct Walk<'a> {
     limits: &'a WalkLimits,
     visit: &'a mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
     seen: usize,
-    closed: usize,
+    skipped: usize,
     ignores: Ignores,
-    walls: &'a Walls,
-    /// Where the walk began, where there are walls.
+    reserved: &'a ReservedDirs,
+    /// The real path of the start, if there are reserved directories.
     real: PathBuf,
 }
 
-/// From the workspace down; the last matching rule counts.
+/// Rules from the workspace down. The last matching rule applies.
 #[derive(Default)]
 struct Ignores(Vec<(PathBuf, Gitignore)>);
 
@@ -148,21 +147,21 @@ impl Walk<'_> {
                 continue;
             }
             let path = path.join(name_path);
-            if self.walls.hide(&self.real.join(&path)) {
-                self.closed += usize::from(kind == FileType::Directory);
+            if self.reserved.contains(&self.real.join(&path)) {
+                self.skipped += usize::from(kind == FileType::Directory);
                 continue;
             }
             if kind != FileType::Directory {
-                let (directory, walls) = (fd.as_fd(), self.walls);
-                let entry = Entry { path: &path, kind, directory, name: &name, walls };
+                let (directory, reserved) = (fd.as_fd(), self.reserved);
+                let entry = Entry { path: &path, kind, directory, name: &name, reserved };
                 if (self.visit)(&entry).is_break() {
-                    return ControlFlow::Break(WalkEnd::Enough);
+                    return ControlFlow::Break(WalkEnd::ByVisitor);
                 }
                 self.spend(0)?;
             } else if name.to_bytes() != b".git" {
                 match open_directory(fd.as_fd(), &name).filter(|_| depth < DEEPEST) {
                     Some(child) => self.directory(child, start, &path, depth + 1)?,
-                    None => self.closed += 1,
+                    None => self.skipped += 1,
                 }
             }
         }
@@ -170,7 +169,7 @@ impl Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Sorted by name, so that the same tree always reads the same.
+    /// Sorted by name, so that the result does not depend on the file system's order.
     fn entries(&mut self, fd: BorrowedFd<'_>) -> ControlFlow<WalkEnd, Vec<(CString, FileType)>> {
         let mut entries = Vec::new();
         if let Ok(directory) = Dir::read_from(fd) {
@@ -204,7 +203,7 @@ impl Walk<'_> {
 
 impl Ignores {
     fn push(&mut self, fd: BorrowedFd<'_>, directory: PathBuf) {
-        // The later file wins, as it does for ripgrep.
+        // Later files override earlier ones, as in ripgrep.
         let exclude = || {
             let git = open_directory(fd, c".git")?;
             let inner = open_directory(git.as_fd(), c"info")?;
@@ -218,7 +217,7 @@ impl Ignores {
             }
             let mut builder = GitignoreBuilder::new(".");
             for line in text.lines() {
-                // A line that is no pattern excludes nothing.
+                // A line that is not a valid pattern is ignored.
                 let _ = builder.add_line(None, line);
             }
             if let Ok(rules) = builder.build() {
@@ -240,7 +239,7 @@ impl Ignores {
     }
 }
 
-/// Some file systems do not tell the kind with the name.
+/// Some file systems do not report the kind of a directory entry.
 fn kind_of(fd: BorrowedFd<'_>, name: &CStr, kind: FileType) -> FileType {
     if kind != FileType::Unknown {
         return kind;

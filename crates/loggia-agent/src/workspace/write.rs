@@ -1,9 +1,9 @@
-//! Replaces one file at once: either the whole new content is there or the old one still is.
+//! Replaces a file atomically: it has either the complete new content or the old content.
 //!
-//! The version that was shown is pinned by the digest of its bytes. It is compared right before
-//! the rename, on a descriptor, so what a person approved is what is replaced.
+//! The digest of the version that was shown is compared right before the rename, on a descriptor, so
+//! only the version that a person approved is replaced.
 //!
-//! Extended attributes and access control lists of the old file are not carried over.
+//! Extended attributes and access control lists of the old file are not kept.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,13 +16,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
-use super::beneath::{Links, single};
-use super::{Kind, OpenFile, Place, Workspace, WorkspaceError, io_error, regular};
+use super::resolver::{Links, open_single};
+use super::{Kind, OpenFile, Workspace, WorkspaceError, WorkspacePath, io_error, regular};
 
-/// The largest file that is edited. Its content goes whole into the log, twice.
+/// The largest file that is edited. Its old and new content are stored in the log.
 pub const EDIT_LIMIT: u64 = 2 * 1024 * 1024;
 
-/// A file as it is now.
+/// The current content of a file.
 pub struct Version {
     pub bytes: Vec<u8>,
     pub digest: String,
@@ -40,12 +40,12 @@ pub fn digest(bytes: &[u8]) -> String {
 }
 
 impl Workspace {
-    /// What is at a real place, free of links; None where there is nothing.
-    pub fn version(&self, place: &Place) -> Result<Option<Version>, WorkspaceError> {
+    /// The file at a path without links; None if there is none.
+    pub fn version(&self, place: &WorkspacePath) -> Result<Option<Version>, WorkspaceError> {
         let Some((parent, name)) = place.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
-        self.admit_name(place)?;
+        self.check_not_reserved_path(place)?;
         match self.open_real_directory(&parent) {
             Ok(directory) => self.version_in(&directory, name, place),
             Err(error) if error.kind == Kind::NotFound => Ok(None),
@@ -57,15 +57,15 @@ impl Workspace {
         &self,
         directory: &OwnedFd,
         name: &str,
-        place: &Place,
+        place: &WorkspacePath,
     ) -> Result<Option<Version>, WorkspaceError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let fd = match single(directory.as_fd(), name, flags) {
+        let fd = match open_single(directory.as_fd(), name, flags) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => return Err(self.explain(errno, place)),
         };
-        self.admit(&fd, place)?;
+        self.check_not_reserved(&fd, place)?;
         let stat = regular(&fd, place)?;
         if stat.st_mode & 0o222 == 0 {
             let message = format!("`{place}` is marked read-only: make it writable first");
@@ -76,14 +76,14 @@ impl Workspace {
         Ok(Some(Version {
             digest: digest(&bytes),
             bytes,
-            // Set-user-id and the like do not survive a write, here as elsewhere.
+            // A write clears the set-user-id bit and similar ones, as usual.
             mode: Mode::from_raw_mode(stat.st_mode & 0o777),
             owner: (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid)),
         }))
     }
 
-    /// Whether the file is still the version with this digest.
-    pub fn is_still(&self, place: &Place, digest: &str) -> Result<(), WorkspaceError> {
+    /// Fails unless the file still has this digest.
+    pub fn is_still(&self, place: &WorkspacePath, digest: &str) -> Result<(), WorkspaceError> {
         let now = self.version(place)?;
         match now.is_some_and(|now| now.digest == digest) {
             true => Ok(()),
@@ -91,11 +91,11 @@ impl Workspace {
         }
     }
 
-    /// Puts `new` where the version with `old_digest` is; an empty digest means nothing is there
-    /// yet, and missing directories are made. Anything else there: `changed_since_approval`.
+    /// Replaces the version with `old_digest` by `new`. An empty digest means that the file does not
+    /// exist; missing directories are created. Any other state is `changed_since_approval`.
     pub fn replace(
         &self,
-        place: &Place,
+        place: &WorkspacePath,
         old_digest: &str,
         new: &[u8],
     ) -> Result<(), WorkspaceError> {
@@ -103,25 +103,25 @@ impl Workspace {
         let Some((parent, name)) = place.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
-        self.admit_name(place)?;
+        self.check_not_reserved_path(place)?;
         let directory = if old_digest.is_empty() {
             self.make_directories(&parent)
         } else {
             self.open_real_directory(&parent)
         };
         let directory = directory.map_err(|error| changed(error, place))?;
-        let old = self.pinned(&directory, name, place, old_digest)?;
-        let scratch = Scratch::write(&directory, place, old.as_ref(), new)?;
-        self.pinned(&directory, name, place, old_digest)?;
-        scratch.rename_to(name, place, old.is_some())
+        let old = self.approved_version(&directory, name, place, old_digest)?;
+        let temporary = TemporaryFile::write(&directory, place, old.as_ref(), new)?;
+        self.approved_version(&directory, name, place, old_digest)?;
+        temporary.rename_to(name, place, old.is_some())
     }
 
-    /// The version that was shown, or an error.
-    fn pinned(
+    /// The version that was shown; fails if the file has changed since.
+    fn approved_version(
         &self,
         directory: &OwnedFd,
         name: &str,
-        place: &Place,
+        place: &WorkspacePath,
         old_digest: &str,
     ) -> Result<Option<Version>, WorkspaceError> {
         let now = self.version_in(directory, name, place).map_err(|error| changed(error, place))?;
@@ -129,31 +129,29 @@ impl Workspace {
         if now_digest == old_digest { Ok(now) } else { Err(changed_since(place)) }
     }
 
-    fn make_directories(&self, place: &Place) -> Result<OwnedFd, WorkspaceError> {
-        let mut held = self.directory(&Place::root(), Links::Refuse)?;
+    fn make_directories(&self, place: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
+        let mut held = self.directory(&WorkspacePath::root(), Links::Refuse)?;
         for name in place.components() {
             match mkdirat(&held, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(self.explain(errno, place)),
             }
-            let opened = single(held.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY);
+            let opened = open_single(held.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY);
             held = opened.map_err(|errno| self.explain(errno, place))?;
         }
         Ok(held)
     }
 }
 
-fn changed_since(place: &Place) -> WorkspaceError {
+fn changed_since(place: &WorkspacePath) -> WorkspaceError {
     WorkspaceError::new(
         Kind::ChangedSinceApproval,
-        format!(
-            "`{place}` is no longer what was shown when this was approved: read it and try again"
-        ),
+        format!("`{place}` changed after this was approved: read it and try again"),
     )
 }
 
-/// Something else at the place than what was shown is a change, whatever it is.
-fn changed(error: WorkspaceError, place: &Place) -> WorkspaceError {
+/// Errors that mean that the path no longer leads to the file that was shown.
+fn changed(error: WorkspaceError, place: &WorkspacePath) -> WorkspaceError {
     match error.kind {
         Kind::NotFound | Kind::Symlink | Kind::NotAFile | Kind::NotADirectory | Kind::TooLarge => {
             changed_since(place)
@@ -169,41 +167,41 @@ fn changed(error: WorkspaceError, place: &Place) -> WorkspaceError {
     }
 }
 
-/// The new content under a name of its own, removed again unless it is renamed.
-pub(super) struct Scratch<'a> {
+/// The new content in a temporary file, removed on drop unless it was renamed.
+pub(super) struct TemporaryFile<'a> {
     directory: &'a OwnedFd,
     name: String,
 }
 
-impl<'a> Scratch<'a> {
+impl<'a> TemporaryFile<'a> {
     pub(super) fn write(
         directory: &'a OwnedFd,
-        place: &Place,
+        place: &WorkspacePath,
         old: Option<&Version>,
         new: &[u8],
     ) -> Result<Self, WorkspaceError> {
         let name = format!(".loggia-{}", uuid::Uuid::now_v7().simple());
-        // A private file must not be readable for a moment; a new file follows the umask.
+        // A private file must never be readable for others; a new file follows the umask.
         let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(directory, &name, flags, mode).map_err(|errno| unwritable(errno, place))?;
-        let scratch = Self { directory, name };
+        let temporary = Self { directory, name };
         let mut file = File::from(fd);
         file.write_all(new).map_err(|error| io_error(error, place))?;
         if let Some(old) = old {
-            // Only root may give files away; for everybody else the owner is right already.
+            // Only root may change the owner; for other users the owner is already correct.
             let _ = fchown(&file, Some(old.owner.0), Some(old.owner.1));
             fchmod(&file, old.mode).map_err(|errno| io_error(errno, place))?;
         }
         fsync(&file).map_err(|errno| io_error(errno, place))?;
-        Ok(scratch)
+        Ok(temporary)
     }
 
     pub(super) fn rename_to(
         self,
         name: &str,
-        place: &Place,
+        place: &WorkspacePath,
         replaces: bool,
     ) -> Result<(), WorkspaceError> {
         let from = self.name.as_str();
@@ -212,7 +210,7 @@ impl<'a> Scratch<'a> {
         } else {
             match renameat_with(self.directory, from, self.directory, name, RenameFlags::NOREPLACE)
             {
-                // Not every file system can do that; a hard link also never replaces.
+                // Some file systems do not support that. A hard link never replaces a file either.
                 Err(Errno::INVAL) => {
                     linkat(self.directory, from, self.directory, name, AtFlags::empty())
                 }
@@ -224,26 +222,27 @@ impl<'a> Scratch<'a> {
             Err(Errno::EXIST | Errno::ISDIR | Errno::NOTDIR) => return Err(changed_since(place)),
             Err(errno) => return Err(io_error(errno, place)),
         }
-        // The name is durable only once its directory is; a file system that can not is let off.
+        // Makes the rename durable. Errors are ignored: some file systems cannot sync a directory.
         let _ = fsync(self.directory);
         Ok(())
     }
 }
 
-impl Drop for Scratch<'_> {
+impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
-        // After a rename the name is gone already, and nobody else makes such a name.
+        // After a rename the name no longer exists; no other process creates such a name.
         let _ = unlinkat(self.directory, &self.name, AtFlags::empty());
     }
 }
 
-fn unwritable(errno: Errno, place: &Place) -> WorkspaceError {
+fn unwritable(errno: Errno, place: &WorkspacePath) -> WorkspaceError {
     match errno {
         Errno::ROFS => {
             WorkspaceError::new(Kind::ReadOnly, format!("`{place}` is on a read-only file system"))
         }
         Errno::ACCESS | Errno::PERM => {
-            let message = format!("the system does not allow to write next to `{place}`");
+            let message =
+                format!("the system does not allow writing in the directory of `{place}`");
             WorkspaceError::new(Kind::Denied, message)
         }
         other => io_error(other, place),

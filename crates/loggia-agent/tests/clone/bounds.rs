@@ -21,9 +21,9 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
     type Change = fn(&mut loggia_agent::clone::CloneLimits);
     let table: [(Change, &str); 4] = [
         (|limits| limits.files = 20, "more than 20 files"),
-        (|limits| limits.bytes = 2 << 20, "takes more than the 2.0 MiB"),
-        (|limits| limits.total_bytes = 2 << 20, "takes more than the 2.0 MiB"),
-        (|limits| limits.count = 0, "no more are allowed"),
+        (|limits| limits.bytes = 2 << 20, "the limit is 2.0 MiB"),
+        (|limits| limits.total_bytes = 2 << 20, "the limit is 2.0 MiB"),
+        (|limits| limits.count = 0, "which is the limit"),
     ];
     for (change, why) in table {
         let stage = Stage::with(|config| change(&mut config.limits));
@@ -35,13 +35,13 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
     let stage = Stage::with(|config| config.limits.total_bytes = 5 << 20);
     assert_eq!(stage.open(&origin.repository()).await.turn("say a").await.failure, None);
     let failure = stage.open(&origin.repository()).await.fails("say b").await;
-    assert!(failure.contains("takes more than the"), "{failure}");
+    assert!(failure.contains("the repository is too large: the limit is"), "{failure}");
     assert_eq!(stage.kept().len(), 2);
     let stage = Stage::with(|config| config.limits.count = 1);
     let mut first = stage.open(&origin.repository()).await;
     assert_eq!(first.turn("say a").await.failure, None);
     let failure = stage.open(&origin.repository()).await.fails("say b").await;
-    assert!(failure.contains("1 repositories are cloned here already"), "{failure}");
+    assert!(failure.contains("1 repositories are already cloned here"), "{failure}");
     assert_eq!(copies(&stage.clones()).unwrap(), [first.path.clone()]);
     remove_copy(&first.path).unwrap();
     assert_eq!(stage.kept(), Vec::<String>::new());

@@ -170,7 +170,10 @@ async fn what_does_not_fit_into_a_patch_is_left_out_and_named() {
     std::fs::write(session.path.join("c.txt"), "c\n").unwrap();
     let ended = session.turn("say large").await;
     let patch = ended.patch();
-    assert!(patch.starts_with("# Left out: b.txt (they do not fit into 1024 KiB)\n"), "{patch}");
+    assert!(
+        patch.starts_with("# Left out: b.txt (larger than the limit of 1024 KiB)\n"),
+        "{patch}"
+    );
     assert!(
         patch.contains("diff --git a/a.txt") && patch.contains("diff --git a/c.txt"),
         "{patch}"
@@ -189,11 +192,11 @@ async fn what_cannot_be_compared_is_said_where_it_is_looked_for() {
     let nested = session.turn("run git init -q sub && echo hi > sub/f\nwrite a.txt: a").await;
     assert_eq!(nested.failure, None, "{:?}", nested.notices);
     let patch = nested.patch();
-    assert!(patch.starts_with("# Left out: sub/ (repositories of their own)\n"), "{patch}");
+    assert!(patch.starts_with("# Left out: sub/ (nested repositories)\n"), "{patch}");
     assert!(patch.contains("diff --git a/a.txt"), "{patch}");
     let gone = session.turn("run rm -rf .git").await;
     assert_eq!(
         gone.patch(),
-        "# the changes to the repository could not be read: the cloned commit is no longer there\n"
+        "# the changes to the repository could not be read: the cloned commit no longer exists\n"
     );
 }

@@ -46,12 +46,12 @@ async fn a_remote_that_is_none_is_told_in_a_sentence() {
                Content-Length: 5000\r\n\r\n001e# service=git-upload-pack\n00000";
     let busy = "HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let table = [
-        (html, "is no git repository. Check the address"),
+        (html, "there is no git repository at its address. Check the address"),
         (lines, "there is no git repository at its address"),
         (odd, "does not speak git: check scheme, host and port"),
-        (cut, "its host broke off in the middle: try again"),
-        ("", "its host broke off in the middle: try again"),
-        (busy, "its host has an error of its own: try again later"),
+        (cut, "its host closed the connection too early: try again"),
+        ("", "its host closed the connection too early: try again"),
+        (busy, "its host reports an internal error: try again later"),
     ];
     let stage = Stage::new();
     for (answer, wanted) in table {
@@ -65,7 +65,7 @@ async fn a_remote_that_is_none_is_told_in_a_sentence() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://localhost:{unused}/x.git");
     let failure = stage.open(&repository(url)).await.fails("say there").await;
-    assert!(failure.contains("can not be reached: check host and port"), "{failure}");
+    assert!(failure.contains("cannot be reached: check host and port"), "{failure}");
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_copy_takes_no_longer_than_it_may() {
     let stage = Stage::with(|config| config.limits.time = Duration::from_secs(1));
     let url = format!("http://localhost:{}/x.git", server.port);
     let failure = stage.open(&repository(url)).await.fails("say there").await;
-    assert!(failure.contains("in the time that it may take"), "{failure}");
+    assert!(failure.contains("within the time limit"), "{failure}");
     assert_eq!(stage.kept(), Vec::<String>::new());
 }
 
@@ -85,7 +85,7 @@ async fn a_pack_without_an_end_is_cut() {
     let stage = Stage::with(|config| config.limits.bytes = 4 << 20);
     let url = format!("http://localhost:{}/repo.git", server.port);
     let failure = stage.open(&repository(url)).await.fails("say there").await;
-    assert!(failure.contains("takes more than the 4.0 MiB"), "{failure}");
+    assert!(failure.contains("the limit is 4.0 MiB"), "{failure}");
     assert_eq!(stage.kept(), Vec::<String>::new());
 }
 

@@ -116,7 +116,7 @@ async fn another_address_is_not_followed() {
         let stage = Stage::with(inside);
         let url = format!("https://repo.test:{}/repo.git", server.port);
         let failure = stage.open(&repository(url)).await.fails("say there").await;
-        assert!(failure.contains("which is not followed"), "{failure}");
+        assert!(failure.contains("redirects are not followed"), "{failure}");
         assert!(!server.seen().is_empty());
         assert_eq!(stage.kept(), Vec::<String>::new());
     }

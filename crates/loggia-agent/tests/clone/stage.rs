@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use loggia_agent::NativeAgent;
 use loggia_agent::clone::{CloneConfig, CloneLimits, Clones, Keep, Lookup};
 use loggia_agent::tool::{ToolConfig, builtin};
-use loggia_agent::workspace::Walls;
+use loggia_agent::workspace::ReservedDirs;
 use loggia_core::repository::{AllowedSources, Scheme, clone_name};
 use loggia_core::{
     AgentName, Artifact, Cancel, Command, Content, Event, Limits, Mode, ModelName, Part,
@@ -134,7 +134,7 @@ pub fn config(home: &Path) -> CloneConfig {
         limits: CloneLimits { time: Duration::from_secs(60), ..CloneLimits::default() },
         keep: Keep::Always,
         lookup: Arc::new(Names(vec![("localhost", "127.0.0.1")])),
-        walls: Walls::new([home.canonicalize().unwrap().join("clones")]),
+        reserved: ReservedDirs::new([home.canonicalize().unwrap().join("clones")]),
     }
 }
 
@@ -158,7 +158,7 @@ impl Stage {
             ..ToolConfig::default()
         });
         let agent = NativeAgent::new(tools, home.path().to_owned());
-        let agent = agent.cloning(Arc::new(Clones::new(clones)));
+        let agent = agent.with_clones(Arc::new(Clones::new(clones)));
         let hub = Hub::new(Arc::new(MemoryStore::default()), Arc::new(agent), "clone test");
         Self { home, hub }
     }

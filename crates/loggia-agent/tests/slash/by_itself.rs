@@ -72,7 +72,7 @@ async fn a_turn_that_would_be_too_much_begins_with_a_summary() {
     assert!(!summary.contains("go on"), "{summary}");
     let told = notices(&talk, Level::Info).await;
     let wanted = format!(
-        "Compacted by itself. A summary of {} bytes stands for 2 turns (4008 bytes) from now on.",
+        "Compacted automatically. A summary of {} bytes now replaces 2 turns (4008 bytes).",
         summary.len()
     );
     assert_eq!(told, [wanted]);
@@ -81,7 +81,7 @@ async fn a_turn_that_would_be_too_much_begins_with_a_summary() {
     talk.restart().await;
     assert_eq!(talk.say("and on").await, "short");
     let said = talk.say("/compact").await;
-    assert!(said.contains("stands for 2 turns"), "{said}");
+    assert!(said.contains("now replaces 2 turns"), "{said}");
     for (part, count) in [("Asked: long", 2), ("Asked: go on", 1), ("Asked: and on", 1)] {
         assert_eq!(said.matches(part).count(), count, "{part}: {said}");
     }

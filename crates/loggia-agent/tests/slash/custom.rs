@@ -75,7 +75,7 @@ async fn help_names_them_and_what_is_wrong() {
     talk.put("user/commands/mine.md", "---\nargument-hint: <what>\nmodel: big\n---\nsay $1");
     let help = talk.say("/help").await;
     assert!(help.contains("\n- `/mine <what>`: say $1\n- `/plan`: Plans\n\nNot used:\n"), "{help}");
-    assert!(help.contains("- `.loggia/commands/bad.md`, line 3: `nonsense` is no `key"), "{help}");
+    assert!(help.contains("- `.loggia/commands/bad.md`, line 3: `nonsense` is not `key"), "{help}");
     let plan = talk.say("/help plan").await;
     assert!(
         plan.contains("A prompt from `.gemini/commands/plan.toml`. It runs commands"),
@@ -101,8 +101,8 @@ async fn files_are_put_in_and_never_read_as_commands() {
         ("../user/AGENTS.md", "is outside the workspace"),
         ("missing.txt", "there is no `missing.txt`"),
         (".loggia", "is a directory"),
-        ("secret.env", "left out by an ignore file"),
-        ("build/deep/x", "left out by an ignore file"),
+        ("secret.env", "excluded by an ignore file"),
+        ("build/deep/x", "excluded by an ignore file"),
     ] {
         talk.put("w/.gitignore", "*.env\nbuild/\n");
         talk.put("w/secret.env", "token");
@@ -152,7 +152,7 @@ async fn a_file_that_changed_while_it_waited_is_not_gone_on_with() {
     talk.restart().await;
     talk.answer(&call, "cancel").await;
     let TurnOutcome::Failed { message, .. } = talk.end().await.outcome else { panic!() };
-    assert!(message.contains("its file was changed while it waited"), "{message}");
+    assert!(message.contains("its file changed while a call waited"), "{message}");
 }
 
 #[tokio::test]

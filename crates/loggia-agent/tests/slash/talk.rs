@@ -39,11 +39,11 @@ pub fn origin() -> Origin {
 pub fn agent(directory: &std::path::Path) -> Arc<NativeAgent> {
     let tools = builtin(ToolConfig::default());
     let base = directory.to_owned();
-    let agent = NativeAgent::new(tools, base).remembering(directory.join("user/AGENTS.md"));
+    let agent = NativeAgent::new(tools, base).with_user_memory(directory.join("user/AGENTS.md"));
     // The workspace is trusted while there is such a file.
     let trust = directory.join("trusted");
     let files = CommandFiles::new(directory.join("user/commands"), move |_| trust.exists());
-    Arc::new(agent.commanded(Arc::new(files)))
+    Arc::new(agent.with_commands(Arc::new(files)))
 }
 
 impl Talk {

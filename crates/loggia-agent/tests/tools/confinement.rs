@@ -10,7 +10,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use loggia_agent::tool::write::{apply, propose_write};
-use loggia_agent::workspace::{Place, WalkLimits, Workspace};
+use loggia_agent::workspace::{WalkLimits, Workspace, WorkspacePath};
 use loggia_core::{CallFailure, CallOutcome};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -211,7 +211,7 @@ fn walk_without_secrets(workspace: &Workspace) -> usize {
     let deadline = Instant::now() + Duration::from_secs(10);
     let limits = WalkLimits { entries: 1000, deadline, stop: CancellationToken::new() };
     let mut files = 0;
-    let walked = workspace.walk(&Place::root(), &limits, &mut |entry| {
+    let walked = workspace.walk(&WorkspacePath::root(), &limits, &mut |entry| {
         let mut content = String::new();
         if let Some(mut file) = entry.open() {
             file.read_to_string(&mut content).unwrap();

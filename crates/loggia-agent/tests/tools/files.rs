@@ -52,7 +52,7 @@ async fn a_window_of_lines_is_read() {
     assert_eq!(stage.text("read_file", json!({ "path": "ten" })).await, lines);
     assert_eq!(
         stage.text("read_file", json!({ "path": "ten", "offset": 3, "limit": 2 })).await,
-        "line 3\nline 4\n[lines 3 to 4; the file goes on, read it with offset 5]"
+        "line 3\nline 4\n[lines 3 to 4; the file continues: read on with offset 5]"
     );
     assert_eq!(stage.text("read_file", json!({ "path": "ten", "offset": 10 })).await, "line 10\n");
     let failure = stage.fail("read_file", json!({ "path": "ten", "offset": 11 })).await;

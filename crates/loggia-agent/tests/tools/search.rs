@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use loggia_agent::workspace::{Place, WalkEnd, WalkLimits, Workspace};
+use loggia_agent::workspace::{WalkEnd, WalkLimits, Workspace, WorkspacePath};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -91,7 +91,7 @@ fn a_walk_ends_at_its_limits() {
     let walk = |entries, deadline, stop| {
         let mut seen = 0;
         let limits = WalkLimits { entries, deadline, stop };
-        let walked = workspace.walk(&Place::root(), &limits, &mut |_| {
+        let walked = workspace.walk(&WorkspacePath::root(), &limits, &mut |_| {
             seen += 1;
             ControlFlow::Continue(())
         });

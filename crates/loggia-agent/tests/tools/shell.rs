@@ -172,7 +172,7 @@ async fn a_missing_guard_or_shell_is_a_clear_failure() {
     let config = ToolConfig { shell: Some("/no/such/shell".into()), ..crate::stage::config() };
     let mut stage = Stage::with(Mode::All, config).await;
     let failure = stage.fail("run_shell_command", json!({ "command": "true" })).await;
-    assert!(failure.message.contains("can not start /no/such/shell"), "{}", failure.message);
+    assert!(failure.message.contains("cannot start /no/such/shell"), "{}", failure.message);
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ fn every_process_reads_what_the_last_one_compacted() {
     run(&machine, &model, "long");
     assert_eq!(summaries(&machine), []);
     let said = run(&machine, &model, "go on");
-    assert!(said.contains("Compacted by itself.") && said.contains("short"), "{said}");
+    assert!(said.contains("Compacted automatically.") && said.contains("short"), "{said}");
     run(&machine, &model, "and on");
     let [(at, upto, summary)] = &summaries(&machine)[..] else { panic!("not once") };
     assert!(upto < at && summary.matches("Asked: long").count() == 2, "{summary}");
@@ -89,7 +89,7 @@ fn it_is_configured_and_seen_on_the_screen() {
     machine.configure("[context]\ncompact_at = \"50%\"\n");
     let arguments = ["--continue", "--model", &model];
     let mut screen = Screen::sized(&machine, &arguments, &[], (120, 30));
-    screen.sees("short").types("and on\r").sees("Compacted by itself. A summary of");
+    screen.sees("short").types("and on\r").sees("Compacted automatically. A summary of");
     drop(screen);
     assert_eq!(summaries(&machine).len(), 1);
 }

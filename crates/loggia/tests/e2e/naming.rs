@@ -26,7 +26,7 @@ fn on_the_screen_and_found_by_it() {
     let mut screen = Screen::open(&machine, &["--name", " the parser "]);
     screen.sees("This session is called `the parser`.").sees("offline · the parser ·");
     screen.types("say one\r").sees("\n\none").types("/name\r").sees("is called the parser.");
-    screen.types("/name Lexer 2\r").sees("loggia --session 'Lexer 2' goes on in it.");
+    screen.types("/name Lexer 2\r").sees("loggia --session 'Lexer 2' resumes it.");
     screen.sees("offline · Lexer 2 ·").types("/name a\u{202e}b\r");
     screen.sees("a session name is one line of visible characters");
     screen.types("/quit\r").sees("code 0").is_restored();

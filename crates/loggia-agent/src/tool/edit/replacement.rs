@@ -1,6 +1,6 @@
 //! The pure part of `replace`: text in, text out.
 //!
-//! Must not know anything else of this crate: the fuzz target takes this file alone.
+//! Must not use the rest of this crate: the fuzz target includes this file alone.
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplaceError {
@@ -12,17 +12,17 @@ pub enum ReplaceError {
     Same,
     #[error("{}", count_sentence(*found, *expected))]
     Count { found: usize, expected: usize },
-    #[error("the result would have {bytes} bytes, at most {LARGEST} are possible")]
+    #[error("the result would have {bytes} bytes, the limit is {LARGEST}")]
     TooLarge { bytes: usize },
 }
 
-/// Many small texts replaced by a large one make any file enormous; this is checked beforehand.
+/// Checked before replacing: many small texts replaced by a large one can make a huge file.
 const LARGEST: usize = 16 * 1024 * 1024;
 
 fn count_sentence(found: usize, expected: usize) -> String {
     let times = |count| if count == 1 { "once".to_owned() } else { format!("{count} times") };
     let next = if found == 0 {
-        "read the file again, spaces and line ends count".to_owned()
+        "read the file again, spaces and line endings matter".to_owned()
     } else {
         format!("add lines around it until it is unique, or set expected_replacements to {found}")
     };
@@ -31,8 +31,8 @@ fn count_sentence(found: usize, expected: usize) -> String {
 
 /// `old` with every `old_string` replaced, if there are exactly `expected` of them.
 ///
-/// Models write `\n`. Where a file has `\r\n` the texts are tried with the file's line ends as well,
-/// and what is put in has the file's line ends; the other way round, too.
+/// Models write `\n`. If a file has `\r\n`, the texts are also tried with the file's line endings, and
+/// the new text gets the file's line endings; and vice versa.
 pub fn apply_replace(
     old: &str,
     old_string: &str,
@@ -48,8 +48,8 @@ pub fn apply_replace(
     let (old_lf, new_lf) = (with_lf(old_string), with_lf(new_string));
     let as_given = (old_string.to_owned(), new_string.to_owned());
     let crlf = (old_lf.replace('\n', "\r\n"), new_lf.replace('\n', "\r\n"));
-    // In a file of `\r\n` alone that form comes first: a text that begins with `\n` would match
-    // half a line end.
+    // In a file with only `\r\n` that form comes first: a text that begins with `\n` would match
+    // half a line ending.
     let forms = if ends_in_crlf(old) {
         [crlf, as_given, (old_lf, new_lf)]
     } else {
@@ -78,7 +78,7 @@ fn with_lf(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-/// Whether a file has line ends and all of them are `\r\n`.
+/// Whether a file has line endings and all of them are `\r\n`.
 fn ends_in_crlf(file: &str) -> bool {
     let ends = file.matches('\n').count();
     ends > 0 && file.matches("\r\n").count() == ends

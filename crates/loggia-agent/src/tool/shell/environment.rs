@@ -1,7 +1,7 @@
-//! The environment of a command: a short list of names, nothing else.
+//! The environment of a command: an allow-list of names.
 //!
-//! Keys of providers, tokens, agent sockets and preload variables are in Loggia's environment more
-//! often than not; a list of what is allowed does not forget one.
+//! Loggia's environment often contains provider keys, tokens, agent sockets and preload variables. An
+//! allow-list excludes all of them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(super) fn filtered(
         kept.push(("PATH".into(), DEFAULT_PATH.into()));
     }
     for (name, value) in FIXED {
-        // A name the user asked to pass on is the user's.
+        // A variable that the user passes on keeps its value.
         if !kept.iter().any(|(kept, _)| kept == name) {
             kept.push((name.into(), value.into()));
         }
@@ -41,8 +41,8 @@ pub(super) fn filtered(
     kept
 }
 
-/// Settings of git for a command that passes by a rule: a rule for `git status` is not meant for the
-/// programs that a repository names. A directory that only looks like a repository is not one.
+/// Git settings for a command that a rule allows. A rule for `git status` must not allow the programs
+/// that a repository configures. A directory that only looks like a bare repository is ignored.
 const GIT: &[(&str, &str)] = &[
     ("safe.bareRepository", "explicit"),
     ("core.fsmonitor", "false"),
@@ -53,8 +53,8 @@ const GIT: &[(&str, &str)] = &[
 const GIT_COUNT: &str = "GIT_CONFIG_COUNT";
 const PAGERS: &[&str] = &["PAGER", "GIT_PAGER"];
 
-/// The environment of a command that passes by a rule. Where the repository names an external diff
-/// program, git fails instead of running it: git has no setting that turns it off.
+/// The environment of a command that a rule allows. If the repository configures an external diff
+/// program, git fails instead of running it, because git has no setting that disables it.
 pub(super) fn without_configured_programs(
     environment: &[(OsString, OsString)],
     external_diff: bool,
@@ -65,7 +65,7 @@ pub(super) fn without_configured_programs(
             || external_diff && name == "GIT_EXTERNAL_DIFF"
     };
     let mut kept: Vec<_> = environment.iter().filter(|(name, _)| !ours(name)).cloned().collect();
-    // Settings that the user passes on stay; ours come later and win.
+    // Settings that the user passes on stay. Ours come later and override them.
     let passed = environment.iter().find(|(name, _)| name == GIT_COUNT);
     let passed = passed.and_then(|(_, count)| count.to_str()?.parse::<usize>().ok()).unwrap_or(0);
     for (index, (key, value)) in GIT.iter().enumerate() {
@@ -81,8 +81,8 @@ pub(super) fn without_configured_programs(
     kept
 }
 
-/// Whether the configuration of the repository around a directory names an external diff program, or
-/// could in a file that it includes.
+/// Whether the configuration of the directory's repository names an external diff program, or includes
+/// a file that could.
 pub(super) fn names_external_diff(directory: &Path) -> bool {
     let Some(git) = directory.ancestors().map(|above| above.join(".git")).find(|git| git.exists())
     else {
@@ -106,13 +106,13 @@ pub(super) fn names_external_diff(directory: &Path) -> bool {
     })
 }
 
-/// bash where the path has one, else sh.
+/// bash if it is on the path, otherwise sh.
 pub(super) fn shell(environment: &[(OsString, OsString)]) -> PathBuf {
     let path =
         environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let path = path.unwrap_or_else(|| OsStr::new(DEFAULT_PATH));
     std::env::split_paths(path)
-        // Relative entries would make the workspace's own files the shell.
+        // A relative entry could make a file of the workspace the shell.
         .filter(|directory| directory.is_absolute())
         .map(|directory| directory.join("bash"))
         .find(|shell| shell.is_file())
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_short_list_passes() {
+    fn only_listed_variables_pass() {
         let all = [
             ("PATH", "/bin"),
             ("LC_ALL", "C"),

@@ -1,9 +1,9 @@
-//! What is kept of a command's output for the result: the beginning and the end, whatever comes
-//! between is counted.
+//! The part of a command's output that its result contains: the beginning and the end. Bytes between
+//! them are counted.
 
 use std::collections::VecDeque;
 
-use super::super::text::unfinished;
+use super::super::text::incomplete_tail;
 
 const HEAD: usize = 16 * 1024;
 const TAIL: usize = 16 * 1024;
@@ -33,8 +33,8 @@ impl Excerpt {
             bytes.extend(tail);
             return String::from_utf8_lossy(&bytes).into_owned();
         }
-        // Characters cut in half are left out, too.
-        bytes.truncate(bytes.len() - unfinished(&bytes));
+        // Characters cut in half are left out.
+        bytes.truncate(bytes.len() - incomplete_tail(&bytes));
         let start =
             tail.iter().take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
         let head = String::from_utf8_lossy(&bytes);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_kept_whole() {
+    fn short_output_is_kept_whole() {
         assert_eq!(text(&[b"one ", b"two"]), "one two");
         let whole = vec![b'x'; HEAD + TAIL];
         assert_eq!(text(&[&whole]).len(), HEAD + TAIL);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_is_torn() {
+    fn no_character_is_cut_in_half() {
         let bytes = "é".repeat(60_000);
         for shift in [0, 1] {
             let text = text(&[&b"x"[..shift], bytes.as_bytes()]);

@@ -1,7 +1,7 @@
-//! A path inside the workspace, judged by its letters alone.
+//! A path inside the workspace, checked lexically.
 //!
-//! Must not know: the disk. Whether the letters really lead inside is for the kernel to say, on the
-//! descriptor that is then used.
+//! Must not access the disk. The kernel checks that the path really stays inside, on the descriptor
+//! that is then used.
 
 use std::path::{Component, Path};
 
@@ -9,14 +9,14 @@ use super::error::{WorkspaceError, WorkspaceErrorKind, shown};
 
 /// Relative, `/` between components, no `.`, no `..`. Empty means the workspace itself.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(String);
+pub struct WorkspacePath(String);
 
-impl Place {
+impl WorkspacePath {
     pub fn root() -> Self {
         Self(String::new())
     }
 
-    /// For people and for the kernel: the workspace itself is `.`.
+    /// The workspace itself is `.`.
     pub fn as_str(&self) -> &str {
         if self.0.is_empty() { "." } else { &self.0 }
     }
@@ -30,11 +30,11 @@ impl Place {
     }
 
     /// The directory and the last name; None for the workspace itself.
-    pub fn split(&self) -> Option<(Place, &str)> {
+    pub fn split(&self) -> Option<(WorkspacePath, &str)> {
         match self.0.rsplit_once('/') {
-            Some((parent, name)) => Some((Place(parent.to_owned()), name)),
+            Some((parent, name)) => Some((WorkspacePath(parent.to_owned()), name)),
             None if self.0.is_empty() => None,
-            None => Some((Place::root(), &self.0)),
+            None => Some((WorkspacePath::root(), &self.0)),
         }
     }
 
@@ -44,16 +44,16 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for WorkspacePath {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(&shown(self.as_str()))
     }
 }
 
-/// Reads a path as a tool was given it. `roots` are the names the workspace goes by, absolute.
-pub(super) fn locate(text: &str, roots: &[&Path]) -> Result<Place, WorkspaceError> {
-    plausible(text)?;
-    // Without the workspace's own path: the sentence may be read on another machine.
+/// Parses a path that a tool was given. `roots` are the absolute paths of the workspace.
+pub(super) fn locate(text: &str, roots: &[&Path]) -> Result<WorkspacePath, WorkspaceError> {
+    check_syntax(text)?;
+    // The message omits the workspace's path: people on other machines may read it.
     let outside = || {
         WorkspaceError::new(
             WorkspaceErrorKind::OutsideWorkspace,
@@ -63,35 +63,32 @@ pub(super) fn locate(text: &str, roots: &[&Path]) -> Result<Place, WorkspaceErro
     let given = Path::new(text);
     let parts = normal(given).ok_or_else(outside)?;
     if !given.is_absolute() {
-        return Ok(Place(parts.join("/")));
+        return Ok(WorkspacePath(parts.join("/")));
     }
     // Whole components are compared: `/w/app-secret` does not start with `/w/app`.
     for root in roots {
         let root: Vec<&str> = normal(root).ok_or_else(outside)?;
         if let Some(rest) = parts.strip_prefix(root.as_slice()) {
-            return Ok(Place(rest.join("/")));
+            return Ok(WorkspacePath(rest.join("/")));
         }
     }
     Err(outside())
 }
 
-/// Mistakes that deserve their own sentence.
-fn plausible(text: &str) -> Result<(), WorkspaceError> {
+/// Rejects paths that cannot name a file in the workspace.
+fn check_syntax(text: &str) -> Result<(), WorkspaceError> {
     let invalid = |why: String| Err(WorkspaceError::new(WorkspaceErrorKind::InvalidPath, why));
     if text.is_empty() {
         return invalid("the path is empty: name a file or directory in the workspace".into());
     }
     if text.contains('\0') {
         return invalid(format!(
-            "`{}` holds a NUL character: no file has such a name",
+            "`{}` contains a NUL character: no file has such a name",
             shown(text)
         ));
     }
     if text.len() > 4096 {
-        return invalid(format!(
-            "the path is {} bytes long, at most 4096 are possible",
-            text.len()
-        ));
+        return invalid(format!("the path has {} bytes; the limit is 4096", text.len()));
     }
     if text.contains("://") || text.get(..5).is_some_and(|head| head.eq_ignore_ascii_case("file:"))
     {
@@ -106,7 +103,7 @@ fn plausible(text: &str) -> Result<(), WorkspaceError> {
     Ok(())
 }
 
-/// The components with `.` and `..` worked out; None where `..` climbs above the start.
+/// The components with `.` and `..` resolved; None if `..` leads above the start.
 fn normal(path: &Path) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     for component in path.components() {

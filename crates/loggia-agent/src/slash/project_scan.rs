@@ -1,6 +1,6 @@
-//! What is in a workspace, found out by looking and nothing else: files, build systems, commands.
+//! Describes a workspace from its files: languages, directories, build systems and their commands.
 //!
-//! The same files always give the same text. Bounded in entries, time and bytes read; blocks.
+//! The same files always give the same text. Limited in entries, time and bytes; blocks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,16 +10,16 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::workspace::{Place, WalkEnd, WalkLimits, Workspace, WorkspaceError, shown};
+use crate::workspace::{WalkEnd, WalkLimits, Workspace, WorkspaceError, WorkspacePath, shown};
 
 const ENTRIES: usize = 50_000;
 const TIME: Duration = Duration::from_secs(5);
-/// Of a manifest that is looked into.
+/// Bytes of a manifest that is read.
 const MANIFEST: u64 = 256 * 1024;
-/// Directories, languages and commands that are named.
+/// Directories, languages and commands that are listed.
 const NAMED: usize = 12;
 
-/// A file that says how a project is built, and what people then type.
+/// A build file, its build system, and its usual commands.
 const BUILDS: [(&str, &str, &[&str]); 12] = [
     ("Cargo.toml", "Cargo", &["cargo build", "cargo test", "cargo clippy", "cargo fmt"]),
     ("package.json", "npm", &[]),
@@ -64,7 +64,7 @@ const LANGUAGES: [(&str, &str); 26] = [
     ("json", "JSON"),
 ];
 
-pub struct Survey {
+pub struct ProjectScan {
     name: String,
     /// The first heading of the README.
     title: Option<String>,
@@ -81,10 +81,10 @@ struct Build {
     commands: Vec<String>,
 }
 
-impl Survey {
+impl ProjectScan {
     pub fn of(workspace: &Workspace, stop: CancellationToken) -> Result<Self, WorkspaceError> {
         let name = workspace.path().file_name().unwrap_or_default();
-        let mut survey = Self {
+        let mut scan = Self {
             name: shown(&name.to_string_lossy()),
             title: None,
             files: 0,
@@ -94,12 +94,12 @@ impl Survey {
             end: WalkEnd::Complete,
         };
         let limits = WalkLimits { entries: ENTRIES, deadline: Instant::now() + TIME, stop };
-        let walked = workspace.walk(&Place::root(), &limits, &mut |entry| {
-            survey.count(entry.path);
+        let walked = workspace.walk(&WorkspacePath::root(), &limits, &mut |entry| {
+            scan.count(entry.path);
             ControlFlow::Continue(())
         })?;
-        survey.end = walked.end;
-        survey.title = ["README.md", "README", "readme.md"]
+        scan.end = walked.end;
+        scan.title = ["README.md", "README", "readme.md"]
             .iter()
             .find_map(|name| text_of(workspace, name))
             .and_then(|text| title_of(&text));
@@ -108,10 +108,10 @@ impl Survey {
                 let mut commands: Vec<String> =
                     commands.iter().map(|command| (*command).to_owned()).collect();
                 commands.extend(commands_in(file, &text));
-                survey.builds.push(Build { file, system, commands });
+                scan.builds.push(Build { file, system, commands });
             }
         }
-        Ok(survey)
+        Ok(scan)
     }
 
     pub fn complete(&self) -> bool {
@@ -145,7 +145,7 @@ fn title_of(text: &str) -> Option<String> {
     (!title.is_empty()).then(|| shown(&title))
 }
 
-/// Commands that a manifest names itself. Only plain names: they are written as code.
+/// Commands that a manifest defines. Only plain names, because they are written as code.
 fn commands_in(file: &str, text: &str) -> Vec<String> {
     let plain = |name: &&str| {
         name.starts_with(|letter: char| letter.is_ascii_alphanumeric())
@@ -175,7 +175,7 @@ fn commands_in(file: &str, text: &str) -> Vec<String> {
     }
 }
 
-/// The largest first, and the rest as a number.
+/// The largest first, then the number of the others.
 fn largest(counts: &[(String, usize)]) -> String {
     let mut counts: Vec<&(String, usize)> = counts.iter().collect();
     counts.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -188,22 +188,22 @@ fn largest(counts: &[(String, usize)]) -> String {
     named.join(", ")
 }
 
-impl fmt::Display for Survey {
+impl fmt::Display for ProjectScan {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "# Notes for agents\n")?;
         writeln!(
             out,
-            "A first draft by `/init`, from the files that were there and nothing else. Correct it, \
-             and add\nwhat only people know.\n"
+            "A first draft by `/init`, made from the files only. Correct it, and add what the files do not\n\
+             show.\n"
         )?;
-        writeln!(out, "## What is here\n")?;
+        writeln!(out, "## Overview\n")?;
         match &self.title {
             Some(title) => writeln!(out, "- `{}`: {title}", self.name)?,
             None => writeln!(out, "- `{}`", self.name)?,
         }
         let more = if self.complete() { "" } else { " or more" };
         let files = if self.files == 1 { "file" } else { "files" };
-        writeln!(out, "- {}{more} {files}, without what git ignores", self.files)?;
+        writeln!(out, "- {}{more} {files}, without files that git ignores", self.files)?;
         let languages: Vec<(String, usize)> =
             self.languages.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
         if !languages.is_empty() {
@@ -227,10 +227,10 @@ impl fmt::Display for Survey {
             }
         }
         writeln!(out, "\n## Conventions\n")?;
-        writeln!(out, "- (nothing can be seen from the files alone)")
+        writeln!(out, "- (none found)")
     }
 }
 
 #[cfg(test)]
-#[path = "survey_tests.rs"]
+#[path = "project_scan_tests.rs"]
 mod tests;

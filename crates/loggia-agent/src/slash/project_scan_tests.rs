@@ -1,6 +1,6 @@
 use super::*;
 
-fn survey(files: &[(&str, &str)]) -> String {
+fn scan(files: &[(&str, &str)]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("demo");
     for (name, text) in files {
@@ -10,12 +10,12 @@ fn survey(files: &[(&str, &str)]) -> String {
     }
     std::fs::create_dir_all(&root).unwrap();
     let workspace = Workspace::open(&root).unwrap();
-    Survey::of(&workspace, CancellationToken::new()).unwrap().to_string()
+    ProjectScan::of(&workspace, CancellationToken::new()).unwrap().to_string()
 }
 
 #[test]
-fn it_says_what_is_there() {
-    let text = survey(&[
+fn the_scan_describes_the_files() {
+    let text = scan(&[
         ("README.md", "\n# A demo of `things`\n\nmore\n"),
         ("Cargo.toml", "[package]\n"),
         ("src/main.rs", ""),
@@ -30,13 +30,13 @@ fn it_says_what_is_there() {
     let expected = "\
 # Notes for agents
 
-A first draft by `/init`, from the files that were there and nothing else. Correct it, and add
-what only people know.
+A first draft by `/init`, made from the files only. Correct it, and add what the files do not
+show.
 
-## What is here
+## Overview
 
 - `demo`: A demo of `things`
-- 9 files, without what git ignores
+- 9 files, without files that git ignores
 - by kind: Rust (3), JSON (1), Markdown (1), TOML (1), TypeScript (1)
 - by directory: `src/` (2), `tests/` (1), `web/` (1)
 
@@ -48,21 +48,21 @@ what only people know.
 
 ## Conventions
 
-- (nothing can be seen from the files alone)
+- (none found)
 ";
     assert_eq!(text, expected);
 }
 
 #[test]
-fn an_empty_directory_has_little_to_say() {
-    let text = survey(&[]);
+fn an_empty_directory_has_a_short_description() {
+    let text = scan(&[]);
     assert!(text.contains("- 0 files"), "{text}");
     assert!(text.contains("- no build system was recognised"), "{text}");
 }
 
 #[test]
-fn a_name_can_not_break_the_text() {
-    let text = survey(&[("a\nb/c.rs", ""), ("package.json", "[not json")]);
+fn a_file_name_cannot_break_the_text() {
+    let text = scan(&[("a\nb/c.rs", ""), ("package.json", "[not json")]);
     assert!(text.lines().all(|line| !line.starts_with("b/")), "{text}");
     assert!(text.contains("npm (`package.json`): `npm install`"), "{text}");
 }
