@@ -1,4 +1,4 @@
-//! When a summary is due, as a table and as laws.
+//! When a summary is due, as a table and as properties.
 
 use proptest::prelude::*;
 

@@ -42,7 +42,7 @@ fn without_files_there_are_no_notes() {
 }
 
 #[test]
-fn the_users_notes_come_first_and_equal_files_count_once() {
+fn the_users_notes_come_first_and_equal_files_are_used_once() {
     let notes = Notes::new();
     notes.put("user.md", "I like tea.\n").put("w/AGENTS.md", "# Here\n\nRun make.\n");
     notes.put("w/GEMINI.md", " \n").put("w/CLAUDE.md", "# Here\n\nRun make.\n");
@@ -60,7 +60,7 @@ fn the_users_notes_come_first_and_equal_files_count_once() {
 }
 
 #[test]
-fn memory_is_bounded_and_says_so() {
+fn long_notes_are_cut_with_a_warning() {
     let notes = Notes::new();
     notes.put("w/AGENTS.md", "ä".repeat(LIMIT)).put("w/CLAUDE.md", "more");
     let memory = notes.read();
@@ -73,7 +73,7 @@ fn memory_is_bounded_and_says_so() {
 }
 
 #[test]
-fn what_is_no_note_is_not_read() {
+fn unreadable_notes_are_reported() {
     let notes = Notes::new();
     notes.put("secret", "top secret").put("w/GEMINI.md", [0xff, 0xfe, 0x00]);
     std::os::unix::fs::symlink("../secret", notes.directory.path().join("w/AGENTS.md")).unwrap();

@@ -1,10 +1,12 @@
-//! Sessions that work in copies of repositories: real git, real remotes, real processes.
+//! Sessions in clones of repositories, with real git, real remotes and real processes.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 #[path = "clone/bounds.rs"]
 mod bounds;
 #[path = "clone/changes.rs"]
 mod changes;
+#[path = "clone/fixture.rs"]
+mod fixture;
 #[path = "clone/hostile.rs"]
 mod hostile;
 #[path = "clone/leftovers.rs"]
@@ -13,7 +15,5 @@ mod leftovers;
 mod remotes;
 #[path = "clone/server.rs"]
 mod server;
-#[path = "clone/stage.rs"]
-mod stage;
-#[path = "tools/stage.rs"]
+#[path = "tools/fixture.rs"]
 mod tools;

@@ -1,4 +1,4 @@
-//! The built-in models as configuration names them, played through their streams. Every example in
+//! The built-in models by their configured names, run through their streams. Every example in
 //! `docs/models.md` and `examples/` is run here.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
@@ -29,8 +29,8 @@ fn request(messages: &[Message]) -> ModelRequest {
     }
 }
 
-/// Plays a prompt until a reply has no calls. Every call gives back `outcome`.
-async fn play(model: &dyn Model, prompt: &str, outcome: &str) -> String {
+/// Runs a prompt until a reply has no calls. Every call returns `outcome`.
+async fn run_prompt(model: &dyn Model, prompt: &str, outcome: &str) -> String {
     let mut messages = vec![Message::User(Content::text(prompt).into())];
     let mut transcript = String::new();
     loop {
@@ -118,7 +118,7 @@ Ada
 
 published summary: Ada<stop>
 ";
-    assert_eq!(play(open("offline").as_ref(), &prompt, "Ada").await, expected);
+    assert_eq!(run_prompt(open("offline").as_ref(), &prompt, "Ada").await, expected);
 }
 
 #[tokio::test]
@@ -162,29 +162,34 @@ async fn the_examples_of_the_scripted_model() {
     for (file, prompt, expected) in cases {
         let model = open(&format!("scripted:examples/{file}"));
         assert_eq!(model.name().0, format!("scripted:examples/{file}"));
-        assert_eq!(play(model.as_ref(), prompt, "RESULT").await, expected, "{file}: {prompt}");
+        assert_eq!(
+            run_prompt(model.as_ref(), prompt, "RESULT").await,
+            expected,
+            "{file}: {prompt}"
+        );
     }
 }
 
 #[tokio::test]
-async fn the_faults_that_need_more_than_one_look() {
+async fn faults_of_the_scripted_model() {
     let model = open("scripted:examples/faults.toml");
     let mut attempts = Vec::new();
     for _ in 0..3 {
-        attempts.push(play(model.as_ref(), "be busy twice", "").await);
+        attempts.push(run_prompt(model.as_ref(), "be busy twice", "").await);
     }
     let busy = "<Overloaded: the provider is overloaded>";
     assert_eq!(attempts, [busy, busy, "Now it works.<stop>\n"]);
 
-    let long = play(model.as_ref(), "talk a lot", "").await;
+    let long = run_prompt(model.as_ref(), "talk a lot", "").await;
     assert_eq!(long.matches("and so on ").count(), 1000);
 
-    let panicked = std::panic::AssertUnwindSafe(play(model.as_ref(), "panic", "")).catch_unwind();
+    let panicked =
+        std::panic::AssertUnwindSafe(run_prompt(model.as_ref(), "panic", "")).catch_unwind();
     let payload = panicked.await.unwrap_err();
     assert_eq!(payload.downcast_ref::<String>().unwrap(), "the script asked for a panic");
 
     // Dropping the stream ends the wait.
-    let hanging = play(model.as_ref(), "hang", "");
+    let hanging = run_prompt(model.as_ref(), "hang", "");
     assert!(tokio::time::timeout(Duration::from_millis(50), hanging).await.is_err());
 }
 
@@ -197,7 +202,7 @@ async fn every_example_in_the_documentation_is_understood() {
         match language.as_str() {
             "text" => {
                 seen[0] += 1;
-                let reply = play(open("offline").as_ref(), &text, "").await;
+                let reply = run_prompt(open("offline").as_ref(), &text, "").await;
                 assert!(
                     reply.contains("<stop>\n\n<") || reply.starts_with("\n<"),
                     "{text}: {reply}"
@@ -222,7 +227,7 @@ async fn every_example_in_the_documentation_is_understood() {
     }
 }
 
-/// The fenced blocks of a page, with what stands behind their opening fence.
+/// The fenced blocks of a page, with the text after their opening fence.
 fn blocks(page: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut lines = page.lines();
@@ -238,7 +243,7 @@ fn blocks(page: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn names_that_are_no_models() {
+fn unknown_model_names_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let write =
         |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();

@@ -1,8 +1,8 @@
-//! Slash commands as a session sees them: prompts in, words and calls out, over the real agent.
+//! Slash commands with the real agent: prompts in, text and calls out.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "slash/by_itself.rs"]
-mod by_itself;
+#[path = "slash/automatic_compaction.rs"]
+mod automatic_compaction;
 #[path = "slash/custom.rs"]
 mod custom;
 #[path = "slash/talk.rs"]
@@ -15,7 +15,7 @@ use loggia_session::NewSession;
 use talk::{Talk, origin};
 
 #[tokio::test]
-async fn what_there_is_to_know() {
+async fn about_tools_and_help_describe_the_session() {
     let mut talk = Talk::open(Mode::Edits).await;
     let help = talk.say("/help").await;
     assert!(help.contains("- `/memory add TEXT`: Adds a note"), "{help}");
@@ -32,7 +32,7 @@ async fn what_there_is_to_know() {
 }
 
 #[tokio::test]
-async fn numbers_are_counted_from_the_log() {
+async fn stats_are_counted_from_the_log() {
     let mut talk = Talk::open(Mode::Edits).await;
     let before = talk.say("/stats").await;
     assert!(before.contains("turns: 1, including this one (0 failed, 0 cancelled)"), "{before}");
@@ -47,7 +47,7 @@ async fn numbers_are_counted_from_the_log() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_answered_with_what_there_is_and_no_model_sees_it() {
+async fn an_unknown_command_lists_the_commands_and_reaches_no_model() {
     let mut talk =
         Talk::with(Mode::All, "script [[rule]]\nsteps = [{text=\"played\"}]", None).await;
     let ended = talk.ask("/foo bar").await;
@@ -62,7 +62,7 @@ async fn a_mistake_is_answered_with_what_there_is_and_no_model_sees_it() {
 }
 
 #[tokio::test]
-async fn a_note_is_shown_before_it_is_written_and_told_to_the_model() {
+async fn a_note_is_shown_before_it_is_written_and_reaches_the_model() {
     let echo = "script [[rule]]\nsteps = [{text=\"${instructions}\"}]";
     let mut talk = Talk::with(Mode::Ask, echo, None).await;
     talk.put("user/AGENTS.md", "I like tea.\n");
@@ -101,7 +101,7 @@ async fn a_note_is_shown_before_it_is_written_and_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn a_first_agents_md_comes_from_what_is_there() {
+async fn init_describes_the_workspace() {
     let mut talk = Talk::open(Mode::Ask).await;
     talk.put("w/Cargo.toml", "[package]\nname = \"demo\"\n");
     talk.put("w/src/main.rs", "fn main() {}\n");
@@ -122,7 +122,7 @@ async fn a_first_agents_md_comes_from_what_is_there() {
 }
 
 #[tokio::test]
-async fn commands_keep_to_the_mode_and_the_tools_of_the_session() {
+async fn commands_respect_the_mode_and_the_tools_of_the_session() {
     let mut talk = Talk::open(Mode::Plan).await;
     let refused = talk.say("/init").await;
     assert!(refused.contains("plan mode is read-only"), "{refused}");
@@ -153,7 +153,7 @@ async fn an_open_question_of_a_command_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn a_permission_is_listed_and_taken_back() {
+async fn a_rule_is_listed_and_revoked() {
     let mut talk = Talk::open(Mode::Ask).await;
     assert_eq!(talk.say("/approvals").await, "No rule is in force here; the mode is ask.");
     talk.prompt("write a.txt: 1").await;
@@ -180,7 +180,7 @@ async fn a_permission_is_listed_and_taken_back() {
 }
 
 #[tokio::test]
-async fn a_permission_of_another_session_is_taken_back_from_here() {
+async fn a_rule_of_another_session_can_be_revoked() {
     let mut talk = Talk::open(Mode::Ask).await;
     let settings = talk.handle.inspect(|session| session.opened().unwrap().settings.clone()).await;
     let new = NewSession {
@@ -206,7 +206,7 @@ async fn a_permission_of_another_session_is_taken_back_from_here() {
 }
 
 #[tokio::test]
-async fn a_summary_stands_for_what_was() {
+async fn a_summary_replaces_the_earlier_conversation() {
     let mut talk = Talk::open(Mode::Edits).await;
     assert!(talk.say("/compact").await.contains("There is nothing to summarise"));
     talk.say("write a.txt: one").await;
@@ -232,7 +232,7 @@ async fn a_summary_stands_for_what_was() {
     assert_eq!(stands.unwrap().summary, summary);
     assert!(talk.say("/compact").await.contains("no turn since the last summary"));
 
-    // What the next summary is made of is what the model reads: the first one, and what came since.
+    // The next summary covers the first summary and the turns since.
     talk.restart().await;
     talk.say("say three").await;
     let said = talk.say("/compact").await;
@@ -252,7 +252,7 @@ async fn a_summary_stands_for_what_was() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_waits_behind_a_compaction_reads_the_summary_only() {
+async fn a_prompt_queued_behind_a_compaction_gets_only_the_summary() {
     let script = r#"
 [[rule]]
 contains = "Summarise the conversation"
@@ -312,7 +312,7 @@ steps = [{text="words"}]
 }
 
 #[tokio::test]
-async fn a_file_that_can_not_be_added_to_is_left_alone() {
+async fn a_note_is_not_added_to_a_file_that_is_not_text() {
     let mut talk = Talk::open(Mode::All).await;
     std::fs::write(talk.directory.path().join("w/AGENTS.md"), [0xff, 0xfe]).unwrap();
     assert!(talk.fails("/memory add x").await.contains("not UTF-8"));

@@ -1,10 +1,12 @@
-//! The built-in tools, run as whole turns: through the hub, the log and a permit, like the product.
+//! The built-in tools in complete turns: with the hub, the log and a permit.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 #[path = "tools/confinement.rs"]
 mod confinement;
 #[path = "tools/files.rs"]
 mod files;
+#[path = "tools/fixture.rs"]
+mod fixture;
 #[path = "tools/guard.rs"]
 mod guard;
 #[path = "tools/own_line.rs"]
@@ -15,5 +17,3 @@ mod search;
 mod session;
 #[path = "tools/shell.rs"]
 mod shell;
-#[path = "tools/stage.rs"]
-mod stage;

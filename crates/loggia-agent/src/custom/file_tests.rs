@@ -13,7 +13,7 @@ fn front_matter_as_people_write_it() {
         ("---\ndescription: Reviews it\n---\nDo it.", "Reviews it", None),
         ("---\r\ndescription: Reviews it\r\n---\r\nDo it.\r\n", "Reviews it", None),
         ("\u{feff}---\ndescription: a\n---\nb", "a", None),
-        // No YAML, and everywhere.
+        // Not valid YAML, but common.
         ("---\ndescription: Fix: all of it\n---\nx", "Fix: all of it", None),
         ("---\nargument-hint: [issue] [priority]\n---\nx", "x", Some("[issue] [priority]")),
         ("---\nargument-hint: \"<file>\" # quoted\n---\nx", "x", Some("<file>")),
@@ -37,7 +37,7 @@ fn front_matter_as_people_write_it() {
 }
 
 #[test]
-fn what_is_not_done_is_named() {
+fn ignored_keys_are_named() {
     let text = "---\ndescription: d\nmodel: opus\nallowed-tools: Bash\nagent: plan\n---\nx";
     assert_eq!(markdown(text).unwrap().ignored, ["`model`", "`allowed-tools`", "`agent`"]);
     let text = "prompt = 'x'\nmodel = 'y'\n[more]\na = 1\n";
@@ -45,7 +45,7 @@ fn what_is_not_done_is_named() {
 }
 
 #[test]
-fn a_mistake_is_named_with_its_line() {
+fn an_error_is_reported_with_its_line() {
     let cases = [
         ("", None, "it contains no prompt"),
         ("---\ndescription: d\n---\n \n", None, "it contains no prompt"),
@@ -90,7 +90,7 @@ fn a_gemini_command() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "(---\n)?([a-z:'\"|> #\\-]{0,12}\n){0,6}(---\n)?[a-z]{0,5}") {
+    fn any_text_is_parsed_or_refused(text in "(---\n)?([a-z:'\"|> #\\-]{0,12}\n){0,6}(---\n)?[a-z]{0,5}") {
         let _ = markdown(&text);
         let _ = toml(&text);
     }

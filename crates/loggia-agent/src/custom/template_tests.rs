@@ -80,7 +80,7 @@ fn an_argument_cannot_break_out_of_quotes() {
 }
 
 #[test]
-fn places_of_a_gemini_command() {
+fn placeholders_of_a_gemini_command() {
     let cases = [
         ("Fix {{args}}.", "it is broken", "Fix it is broken."),
         ("Fix it.", "now, please", "Fix it.\n\nnow, please"),
@@ -107,7 +107,7 @@ fn places_of_a_gemini_command() {
 }
 
 proptest::proptest! {
-    /// Total, and without a place it says what it says.
+    /// Any text can be parsed, and a template without placeholders is its own expansion.
     #[test]
     fn any_text_is_a_template(text in "[a-z$!`{}@\\\\ 0-9ARGUMENTSargs\n]{0,60}", given in ".{0,30}") {
         for template in [Template::markdown(&text), Template::braces(&text)].into_iter().flatten() {

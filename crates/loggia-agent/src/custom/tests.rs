@@ -46,7 +46,7 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_place_and_namespace() {
+fn every_directory_and_namespace() {
     let project = Project::new(
         true,
         &[
@@ -76,14 +76,14 @@ fn every_place_and_namespace() {
 }
 
 #[test]
-fn nobody_s_files_are_there() {
+fn without_files_there_are_no_commands() {
     let project = Project::new(true, &[]);
     assert_eq!(project.list(), CustomCommands::default());
     assert_eq!(project.files.list(Path::new("/nowhere/at/all")), CustomCommands::default());
 }
 
 #[test]
-fn a_project_is_trusted_first() {
+fn commands_of_an_untrusted_project_are_not_used() {
     let files: Vec<(String, &str)> =
         (1..=5).map(|number| (format!("w/.claude/commands/c{number}.md"), "x")).collect();
     let files: Vec<(&str, &str)> =
@@ -99,7 +99,7 @@ fn a_project_is_trusted_first() {
 }
 
 #[test]
-fn the_first_of_a_name_counts_and_the_others_are_named() {
+fn the_first_command_of_a_name_is_used_and_the_others_are_named() {
     let project = Project::new(
         true,
         &[
@@ -154,7 +154,7 @@ fn a_bad_file_is_named_and_the_others_work() {
 }
 
 #[test]
-fn no_link_leads_out() {
+fn no_link_leads_out_of_the_root() {
     let project = Project::new(true, &[("outside.md", "secret"), ("other/x.md", "secret")]);
     let at = |name: &str| project.root.path().join(name);
     project.put("w/inside.md", "inside");
@@ -175,7 +175,7 @@ fn no_link_leads_out() {
 }
 
 #[test]
-fn many_files_are_bounded() {
+fn the_number_of_files_is_limited() {
     let project = Project::new(true, &[]);
     for number in 0..300 {
         project.put(&format!("w/.loggia/commands/c{number:03}.md"), "x");

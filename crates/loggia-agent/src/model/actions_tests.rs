@@ -1,5 +1,5 @@
-//! A turn without a runtime: plays a model against outcomes given as text, and writes down what it
-//! did in a compact form that tests compare.
+//! Runs a model against outcomes given as text, without a runtime, and records its actions in a compact
+//! form that tests compare.
 
 use loggia_core::{CallFailure, CallId, CallOutcome, Content, Output};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use crate::model::{ModelRequest, PastCall, Purpose};
 
 /// Asks `model` until a reply has no calls. Every call ends with the next of `outcomes`:
 /// `failed: …`, `cancelled: …`, or the output of a call that succeeded.
-pub fn play(model: impl Fn(&ModelRequest) -> Actions, prompt: &str, outcomes: &[&str]) -> String {
+pub fn run(model: impl Fn(&ModelRequest) -> Actions, prompt: &str, outcomes: &[&str]) -> String {
     let earlier = Reply { text: "earlier".to_owned(), calls: vec![past_call("x", "y", "z")] };
     let mut request = ModelRequest {
         purpose: Purpose::Turn,
@@ -35,7 +35,7 @@ pub fn play(model: impl Fn(&ModelRequest) -> Actions, prompt: &str, outcomes: &[
     }
 }
 
-/// What [`stream`] would perform of the actions.
+/// The actions that [`stream`] would perform.
 fn until_end(actions: Actions) -> Vec<Action> {
     let mut performed = Vec::new();
     for action in actions {
@@ -81,7 +81,7 @@ fn past_call(tool: &str, input: &str, outcome: &str) -> PastCall {
     PastCall { call, tool: tool.to_owned(), input: Value::String(input.to_owned()), outcome }
 }
 
-/// One line an action; neighbouring pieces of text share a line and are kept apart by `|`.
+/// One line per action. Adjacent texts share a line, separated by `|`.
 pub fn written(actions: &[Action]) -> String {
     let mut lines = String::new();
     let mut in_text = false;
@@ -172,7 +172,7 @@ async fn a_stream_ends_where_its_reply_ends() {
 }
 
 #[tokio::test]
-async fn a_long_reply_lets_others_run() {
+async fn a_long_reply_yields_to_other_tasks() {
     let endless = std::iter::repeat_with(|| Action::Emit(Delta::Text("x".to_owned())));
     let drained = stream(Box::new(endless)).for_each(|_| std::future::ready(()));
     let stopped = tokio::time::timeout(Duration::from_millis(20), drained).await;
@@ -196,7 +196,7 @@ proptest! {
     }
 
     #[test]
-    fn a_clip_is_a_front(text in ".{0,40}", limit in 0_usize..50) {
+    fn a_clip_is_a_prefix(text in ".{0,40}", limit in 0_usize..50) {
         let (front, left_out) = clip(&text, limit);
         prop_assert!(front.len() <= limit && text.starts_with(front));
         prop_assert_eq!(front.len() + left_out, text.len());

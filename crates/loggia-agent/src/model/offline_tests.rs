@@ -1,8 +1,8 @@
 use super::*;
-use crate::model::actions::tests::play;
+use crate::model::actions::tests::run;
 
 fn transcript(prompt: &str, outcomes: &[&str]) -> String {
-    play(actions, prompt, outcomes)
+    run(actions, prompt, outcomes)
 }
 
 #[track_caller]
@@ -94,7 +94,7 @@ fn an_answer_is_used_by_later_steps_only() {
 }
 
 #[test]
-fn stops_at_a_call_that_did_not_succeed() {
+fn the_script_stops_at_a_failed_call() {
     let ending = |prompt: &str, outcomes: &[&str]| {
         let found = transcript(prompt, outcomes).replace('|', "");
         found.rsplit("---\n").next().unwrap_or_default().to_owned()
@@ -112,7 +112,7 @@ fn stops_at_a_call_that_did_not_succeed() {
 }
 
 #[test]
-fn a_tool_that_answers_in_words_is_quoted() {
+fn a_result_of_one_sentence_is_quoted() {
     let cases = [
         ("", "wrote a"),
         ("Wrote a (3 bytes)", "Wrote a (3 bytes)"),

@@ -1,9 +1,9 @@
 use super::*;
-use crate::model::actions::tests::play;
+use crate::model::actions::tests::run;
 
 fn transcript(script: &str, prompt: &str, outcomes: &[&str]) -> String {
     let model = ScriptedModel::parse("test.toml", script).unwrap_or_else(|error| panic!("{error}"));
-    play(|request| model.actions(request), prompt, outcomes)
+    run(|request| model.actions(request), prompt, outcomes)
 }
 
 /// One rule for every prompt.
@@ -65,7 +65,7 @@ fn a_call_ends_the_reply() {
 }
 
 #[test]
-fn a_repeated_call_is_a_reply_each() {
+fn each_repeat_of_a_call_is_a_reply() {
     assert_eq!(
         steps(
             r#"{text="a"}, {repeat=2, step={call="t"}}, {text="b"}, {repeat=2, step={call="u"}}"#,
@@ -77,14 +77,14 @@ fn a_repeated_call_is_a_reply_each() {
 }
 
 #[test]
-fn a_call_is_repeated_while_its_result_says_so() {
+fn a_call_is_repeated_while_its_result_matches() {
     let script = r#"{repeat=3, while="more", step={call="ask_user"}}, {text="done: $result"}"#;
     let asked = "call ask_user {}\nstop\n---\n";
     let cases: [(&[&str], usize); 4] = [
         (&["enough"], 1),
         (&["more", "enough"], 2),
         (&["more", "more", "enough"], 3),
-        // The number is the most.
+        // The number is the limit.
         (&["more", "more", "more"], 3),
     ];
     for (outcomes, times) in cases {
@@ -134,7 +134,7 @@ fn a_result_is_bounded() {
 }
 
 #[test]
-fn what_it_holds_is_what_the_file_says() {
+fn the_window_comes_from_the_file() {
     let rule = "[[rule]]\nsteps = []\n";
     let window = |text: &str| ScriptedModel::parse("x.toml", text).map(|model| model.window());
     assert_eq!(window(rule), Ok(None));
@@ -151,13 +151,13 @@ fn an_error_with_attempts_passes_after_them_and_starts_again() {
     "#;
     let model = ScriptedModel::parse("x.toml", script).unwrap();
     let found: Vec<String> =
-        (0..6).map(|_| play(|request| model.actions(request), "go", &[])).collect();
+        (0..6).map(|_| run(|request| model.actions(request), "go", &[])).collect();
     let (fails, passes) = ("text a\nfail Overloaded: busy\n", "text a|b\nstop\n");
     assert_eq!(found, [fails, fails, passes, fails, fails, passes]);
 }
 
 #[test]
-fn a_wrong_file_is_refused_with_its_place() {
+fn an_invalid_file_is_refused_with_its_position() {
     let one_of = "a step needs one of `text`, `thought`, `call`, `calls`, `malformed`, `usage`, \
                   `error`, `cut`, `panic`, `delay` and `repeat`";
     let cases = [
@@ -278,7 +278,7 @@ fn a_wrong_file_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_million_steps_cost_nothing_before_they_are_played() {
+fn a_million_steps_cost_nothing_before_they_are_performed() {
     let script = "[[rule]]\nsteps = [{repeat=999999, step={text=\"x\"}}, {call=\"t\"}]";
     let model = ScriptedModel::parse("x.toml", script).unwrap();
     let request = ModelRequest {

@@ -10,7 +10,7 @@ fn kind(result: Result<impl Sized, WorkspaceError>) -> &'static str {
 }
 
 /// Checks the same tree with both resolvers. The second one is for old kernels and some containers.
-fn both(check: impl Fn(&Workspace, &Path)) {
+fn with_both_resolvers(check: impl Fn(&Workspace, &Path)) {
     for resolver in [Resolver::Kernel, Resolver::Stepwise] {
         let outside = tempfile::tempdir().unwrap();
         let root = outside.path().join("w");
@@ -29,8 +29,8 @@ fn both(check: impl Fn(&Workspace, &Path)) {
 }
 
 #[test]
-fn nothing_outside_is_opened_either_way() {
-    both(|workspace, _| {
+fn nothing_outside_is_opened_by_either_resolver() {
+    with_both_resolvers(|workspace, _| {
         for path in ["out/secret", "up", "out", "in/../../secret"] {
             let place = workspace.locate(path);
             let opened = place.and_then(|place| workspace.open_file(&place));
@@ -44,8 +44,8 @@ fn nothing_outside_is_opened_either_way() {
 }
 
 #[test]
-fn links_inside_are_followed_where_the_kernel_can() {
-    both(|workspace, _| {
+fn links_inside_are_followed_by_the_kernel_resolver() {
+    with_both_resolvers(|workspace, _| {
         let place = workspace.locate("in/file").unwrap();
         let expected = if workspace.resolver == Resolver::Kernel { "ok" } else { "symlink" };
         assert_eq!(kind(workspace.open_file(&place)), expected);
@@ -54,7 +54,7 @@ fn links_inside_are_followed_where_the_kernel_can() {
 
 #[test]
 fn a_written_file_is_shown_under_its_real_name() {
-    both(|workspace, _| {
+    with_both_resolvers(|workspace, _| {
         let real = |path: &str| workspace.real_file(&workspace.locate(path).unwrap());
         assert_eq!(real("a/b/file").unwrap().as_str(), "a/b/file");
         assert_eq!(real("new/deep/file").unwrap().as_str(), "new/deep/file");
@@ -72,7 +72,7 @@ fn a_written_file_is_shown_under_its_real_name() {
 
 #[test]
 fn a_file_is_replaced_in_one_step() {
-    both(|workspace, root| {
+    with_both_resolvers(|workspace, root| {
         let place = workspace.locate("a/b/file").unwrap();
         let version = workspace.version(&place).unwrap().unwrap();
         workspace.replace(&place, &version.digest, b"new").unwrap();
@@ -92,7 +92,7 @@ fn a_file_is_replaced_in_one_step() {
 
 #[test]
 fn a_new_file_does_not_replace_one_that_appeared() {
-    both(|workspace, root| {
+    with_both_resolvers(|workspace, root| {
         let directory = workspace.open_real_directory(&WorkspacePath::root()).unwrap();
         let place = workspace.locate("late").unwrap();
         let temporary = write::TemporaryFile::write(&directory, &place, None, b"ours").unwrap();
@@ -155,7 +155,7 @@ fn a_workspace_opened_by_a_relative_path_contains_only_itself() {
 }
 
 #[test]
-fn names_are_shown_on_one_line_and_bounded() {
+fn shown_names_are_one_line_and_limited() {
     assert_eq!(shown("a\nb\u{1b}[2J"), "a\\nb\\u{1b}[2J");
     assert_eq!(shown(&"x".repeat(1000)).chars().count(), 201);
 }

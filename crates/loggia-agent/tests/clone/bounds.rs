@@ -1,4 +1,4 @@
-//! How much a copy may be, where in it a session may work, and a machine that has no git.
+//! The limits of copies, the directories in which a session may work, and a machine without git.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use loggia_agent::clone::{copies, remove_copy};
 use loggia_core::Repository;
 
-use crate::stage::{self, Origin, Stage, git};
+use crate::fixture::{self, Fixture, Origin, git};
 
 #[tokio::test]
 async fn files_and_bytes_are_counted_before_they_are_written() {
@@ -15,7 +15,7 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
     for number in 0..50 {
         origin.put(&format!("many/{number}"), "x");
     }
-    // Nothing to send, much to write.
+    // Small to send, large to write.
     origin.put("large", "a".repeat(3 << 20));
     origin.commit("many");
     type Change = fn(&mut loggia_agent::clone::CloneLimits);
@@ -26,39 +26,39 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
         (|limits| limits.count = 0, "which is the limit"),
     ];
     for (change, why) in table {
-        let stage = Stage::with(|config| change(&mut config.limits));
-        let failure = stage.open(&origin.repository()).await.fails("say there").await;
+        let fixture = Fixture::with(|config| change(&mut config.limits));
+        let failure = fixture.open(&origin.repository()).await.fails("say there").await;
         assert!(failure.contains(why), "{failure}");
-        assert_eq!(stage.kept(), Vec::<String>::new());
+        assert_eq!(fixture.kept(), Vec::<String>::new());
     }
-    // Together.
-    let stage = Stage::with(|config| config.limits.total_bytes = 5 << 20);
-    assert_eq!(stage.open(&origin.repository()).await.turn("say a").await.failure, None);
-    let failure = stage.open(&origin.repository()).await.fails("say b").await;
+    // The limit of all copies together.
+    let fixture = Fixture::with(|config| config.limits.total_bytes = 5 << 20);
+    assert_eq!(fixture.open(&origin.repository()).await.turn("say a").await.failure, None);
+    let failure = fixture.open(&origin.repository()).await.fails("say b").await;
     assert!(failure.contains("the repository is too large: the limit is"), "{failure}");
-    assert_eq!(stage.kept().len(), 2);
-    let stage = Stage::with(|config| config.limits.count = 1);
-    let mut first = stage.open(&origin.repository()).await;
+    assert_eq!(fixture.kept().len(), 2);
+    let fixture = Fixture::with(|config| config.limits.count = 1);
+    let mut first = fixture.open(&origin.repository()).await;
     assert_eq!(first.turn("say a").await.failure, None);
-    let failure = stage.open(&origin.repository()).await.fails("say b").await;
+    let failure = fixture.open(&origin.repository()).await.fails("say b").await;
     assert!(failure.contains("1 repositories are already cloned here"), "{failure}");
-    assert_eq!(copies(&stage.clones()).unwrap(), [first.path.clone()]);
+    assert_eq!(copies(&fixture.clones()).unwrap(), [first.path.clone()]);
     remove_copy(&first.path).unwrap();
-    assert_eq!(stage.kept(), Vec::<String>::new());
+    assert_eq!(fixture.kept(), Vec::<String>::new());
 }
 
-/// Remotes that never answer take half of the places at most: whoever else comes is served at once.
+/// Remotes of one client that never answer use at most half of the slots, so others are served at once.
 #[tokio::test]
-async fn one_client_with_hanging_remotes_keeps_nobody_waiting() {
+async fn a_client_with_hanging_remotes_does_not_block_others() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
-    let hanging = stage::repository(format!("http://localhost:{port}/repo.git"));
+    let hanging = fixture::repository(format!("http://localhost:{port}/repo.git"));
     let origin = Origin::new();
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let mut stuck = Vec::new();
     let mut told = Vec::new();
     for _ in 0..5 {
-        let mut session = stage.open_as(Some("ann"), &hanging).await;
+        let mut session = fixture.open_as(Some("ann"), &hanging).await;
         session.prompt("say there").await;
         told.push(session.notice().await);
         stuck.push(session);
@@ -66,11 +66,11 @@ async fn one_client_with_hanging_remotes_keeps_nobody_waiting() {
     let cloning = told.iter().filter(|notice| notice.starts_with("Cloning ")).count();
     assert_eq!(cloning, 2, "{told:?}");
     assert!(told[4].starts_with("Waiting until one of your other"), "{told:?}");
-    let mut other = stage.open_as(Some("ben"), &origin.repository()).await;
+    let mut other = fixture.open_as(Some("ben"), &origin.repository()).await;
     let ended = other.turn("say there").await;
     assert_eq!(ended.failure, None);
     assert!(!ended.notices.iter().any(|notice| notice.starts_with("Waiting")), "{ended:?}");
-    // A place that is given back goes to whoever waits longest.
+    // A released slot goes to the clone that has waited longest.
     stuck[0].cancel().await;
     assert!(stuck[2].notice().await.starts_with("Cloning "));
     for session in &stuck[1..] {
@@ -78,9 +78,9 @@ async fn one_client_with_hanging_remotes_keeps_nobody_waiting() {
     }
 }
 
-/// Ten to the power of ten files in a dozen small objects.
+/// A repository of a dozen small objects with ten billion files.
 #[tokio::test]
-async fn a_bomb_is_not_set_off() {
+async fn a_repository_with_too_many_files_is_not_checked_out() {
     let origin = Origin::empty();
     origin.put("a", "x");
     origin.commit("one");
@@ -104,21 +104,21 @@ async fn a_bomb_is_not_set_off() {
     let tree = entry.rsplit(' ').next().unwrap().to_owned();
     let commit = origin.git(&["commit-tree", &tree, "-m", "bomb"]);
     origin.git(&["update-ref", "refs/heads/main", &commit]);
-    let stage = Stage::new();
-    let failure = stage.open(&origin.repository()).await.fails("say there").await;
+    let fixture = Fixture::new();
+    let failure = fixture.open(&origin.repository()).await.fails("say there").await;
     assert!(failure.contains("more than 200000 files"), "{failure}");
-    assert_eq!(stage.kept(), Vec::<String>::new());
+    assert_eq!(fixture.kept(), Vec::<String>::new());
 }
 
-/// A28: what a client names is a directory of the copy, or the turn fails.
+/// A28: the turn fails unless the client names a directory of the copy.
 #[tokio::test]
-async fn only_a_directory_of_the_copy_is_worked_in() {
+async fn a_session_works_only_in_a_directory_of_the_copy() {
     let origin = Origin::new();
     origin.put("deep/inside/x", "x");
     std::os::unix::fs::symlink("/etc", origin.path().join("out")).unwrap();
     std::os::unix::fs::symlink("src", origin.path().join("within")).unwrap();
     origin.commit("links");
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let long = "x".repeat(5000);
     let deep = "y/".repeat(2500);
     let table = [
@@ -143,18 +143,18 @@ async fn only_a_directory_of_the_copy_is_worked_in() {
     ];
     for directory in table {
         let asked = Repository { directory: Some(directory.to_owned()), ..origin.repository() };
-        let mut session = stage.open(&asked).await;
+        let mut session = fixture.open(&asked).await;
         let failure = session.fails("write new.txt: x").await;
         assert!(failure.len() < 600 && !failure.contains('\0'), "{failure}");
-        assert_eq!(stage.kept(), Vec::<String>::new(), "{directory}: {failure}");
+        assert_eq!(fixture.kept(), Vec::<String>::new(), "{directory}: {failure}");
     }
     assert!(!std::path::Path::new("/etc/new.txt").exists());
     for directory in ["deep/inside", "./src", "src/", "."] {
         let asked = Repository { directory: Some(directory.to_owned()), ..origin.repository() };
-        let mut session = stage.open(&asked).await;
+        let mut session = fixture.open(&asked).await;
         assert_eq!(session.turn("write new.txt: x").await.failure, None, "{directory}");
         assert_eq!(session.file(&format!("{directory}/new.txt")), "x\n");
-        // Replaced by a link to elsewhere, it is no longer worked in.
+        // Replaced by a link out of the copy, it is refused.
         if directory == "deep/inside" {
             std::fs::remove_dir_all(session.path.join(directory)).unwrap();
             std::os::unix::fs::symlink("/etc", session.path.join(directory)).unwrap();
@@ -165,19 +165,19 @@ async fn only_a_directory_of_the_copy_is_worked_in() {
 }
 
 #[tokio::test]
-async fn without_git_there_is_a_sentence() {
+async fn missing_git_is_reported() {
     let origin = Origin::new();
     let empty = tempfile::tempdir().unwrap();
     let path = empty.path().to_owned();
-    let stage = Stage::with(|config| config.env = vec![("PATH".into(), path.clone().into())]);
-    let failure = stage.open(&origin.repository()).await.fails("say there").await;
+    let fixture = Fixture::with(|config| config.env = vec![("PATH".into(), path.clone().into())]);
+    let failure = fixture.open(&origin.repository()).await.fails("say there").await;
     assert!(failure.contains("git is not installed"), "{failure}");
-    // A program of an old version is not asked for more.
+    // An old version of git is refused.
     std::fs::write(path.join("git"), "#!/bin/sh\necho git version 2.30.2\n").unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(path.join("git"), mode).unwrap();
-    let stage = Stage::with(|config| config.env = vec![("PATH".into(), path.into())]);
-    let failure = stage.open(&origin.repository()).await.fails("say there").await;
+    let fixture = Fixture::with(|config| config.env = vec![("PATH".into(), path.into())]);
+    let failure = fixture.open(&origin.repository()).await.fails("say there").await;
     assert!(failure.contains("must be version 2.37 or newer"), "{failure}");
     assert_eq!(git(origin.path().as_path(), &["status", "--porcelain"]), "");
 }

@@ -1,10 +1,10 @@
-//! The copy, the work in it, and what is shown of it.
+//! The copy, the work in it, and the published changes.
 
 use std::os::unix::fs::PermissionsExt;
 
 use loggia_core::Repository;
 
-use crate::stage::{Origin, Session, Stage, git};
+use crate::fixture::{Fixture, Origin, Session, git};
 
 fn patched(origin: &Origin, revision: &str, patch: &[u8]) -> tempfile::TempDir {
     let fresh = tempfile::tempdir().unwrap();
@@ -17,10 +17,10 @@ fn patched(origin: &Origin, revision: &str, patch: &[u8]) -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_session_works_in_a_copy_and_shows_what_it_changed() {
+async fn a_session_works_in_a_copy_and_publishes_its_changes() {
     let origin = Origin::new();
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     let first = session.turn("write src/new.rs: fn new() {}\nedit README.md: Two => Three").await;
     assert_eq!(first.failure, None, "{:?}", first.notices);
     assert!(first.cloned(), "{:?}", first.notices);
@@ -41,8 +41,8 @@ async fn a_session_works_in_a_copy_and_shows_what_it_changed() {
         ("# Three\n".into(), "fn new() {}\n".into())
     );
 
-    // It is there: the next turn works on, and shows everything since the cloned commit.
-    // What a killed git leaves in its index does not stop anybody.
+    // The next turn uses the same copy and publishes all changes since the cloned commit. The lock file
+    // of a killed git does not stop it.
     std::fs::write(session.path.with_extension("base").join("index.lock"), "").unwrap();
     std::fs::remove_dir_all(origin.path()).unwrap();
     let second = session
@@ -53,14 +53,14 @@ async fn a_session_works_in_a_copy_and_shows_what_it_changed() {
     for line in ["+fn new() {}", "+# Three", "deleted file mode 100644"] {
         assert!(patch.contains(line), "{patch}");
     }
-    assert_eq!(stage.kept().len(), 2, "{:?}", stage.kept());
+    assert_eq!(fixture.kept().len(), 2, "{:?}", fixture.kept());
 }
 
 #[tokio::test]
-async fn nothing_changed_is_said_too() {
+async fn an_unchanged_copy_is_reported_too() {
     let origin = Origin::new();
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     let ended = session.turn("say hello").await;
     assert_eq!(ended.patch(), "# Nothing was changed.\n");
     assert_eq!(ended.artifact("output.txt"), b"hello");
@@ -70,13 +70,13 @@ async fn nothing_changed_is_said_too() {
     assert!(patch.contains("a.txt"), "what a failed turn did is shown: {patch}");
 }
 
-/// Which commit, how much of its history, and where in it.
+/// The commit, the depth of its history, and the directory.
 #[tokio::test]
 async fn a_branch_a_tag_a_commit_and_a_directory() {
     let origin = Origin::new();
     let first = origin.git(&["rev-parse", "first"]);
     let side = origin.git(&["rev-parse", "side"]);
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let at = |revision: &str, shallow: bool| Repository {
         revision: Some(revision.to_owned()),
         shallow,
@@ -93,7 +93,7 @@ async fn a_branch_a_tag_a_commit_and_a_directory() {
         (Repository { shallow: true, ..origin.repository() }, "main", "1", "main"),
     ];
     for (repository, commit, history, head) in table {
-        let mut session = stage.open(&repository).await;
+        let mut session = fixture.open(&repository).await;
         let ended = session.turn("say there").await;
         assert_eq!(ended.failure, None, "{repository:?}");
         let found = |arguments: &[&str]| git(&session.path, arguments);
@@ -103,7 +103,7 @@ async fn a_branch_a_tag_a_commit_and_a_directory() {
         assert_eq!(found(&["status", "--porcelain"]), "", "{repository:?}");
     }
     let below = Repository { directory: Some("src".into()), ..origin.repository() };
-    let mut session = stage.open(&below).await;
+    let mut session = fixture.open(&below).await;
     let ended = session.turn("write new.rs: x\nread ../README.md").await;
     assert_eq!(session.file("src/new.rs"), "x\n");
     assert!(ended.said.contains("outside the workspace"), "{}", ended.said);
@@ -114,12 +114,12 @@ async fn a_branch_a_tag_a_commit_and_a_directory() {
         (&"0".repeat(40), "it has no such commit"),
         ("0123abc", "it has no branch or tag of that name"),
     ] {
-        let mut session = stage.open(&at(revision, false)).await;
+        let mut session = fixture.open(&at(revision, false)).await;
         let failure = session.fails("say there").await;
         assert!(failure.contains(why), "{revision}: {failure}");
     }
     let empty = Origin::empty();
-    let failure = stage.open(&empty.repository()).await.fails("say there").await;
+    let failure = fixture.open(&empty.repository()).await.fails("say there").await;
     assert!(failure.contains("no commit to work on"), "{failure}");
 }
 
@@ -129,15 +129,15 @@ async fn run(session: &mut Session, command: &str) -> Vec<u8> {
     ended.artifact("changes.patch")
 }
 
-/// Whatever a file may hold.
+/// Files with any content.
 #[tokio::test]
 async fn a_patch_holds_any_bytes() {
     let origin = Origin::new();
     origin.put("latin.txt", b"caf\xe9\n");
     origin.put("script.sh", "echo\n");
     origin.commit("more");
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     session.turn("say there").await;
     std::fs::write(session.path.join("latin.txt"), b"th\xe9\n").unwrap();
     std::fs::write(session.path.join("bytes.bin"), (0..=255).collect::<Vec<u8>>()).unwrap();
@@ -160,10 +160,10 @@ async fn a_patch_holds_any_bytes() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_into_a_patch_is_left_out_and_named() {
+async fn files_that_do_not_fit_into_a_patch_are_left_out_and_named() {
     let origin = Origin::new();
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     session.turn("say there").await;
     std::fs::write(session.path.join("a.txt"), "a\n").unwrap();
     std::fs::write(session.path.join("b.txt"), "word\n".repeat(400_000)).unwrap();
@@ -183,12 +183,12 @@ async fn what_does_not_fit_into_a_patch_is_left_out_and_named() {
     patched(&origin, "main", patch.as_bytes());
 }
 
-/// A repository that was made inside of the copy is nobody's file; a copy that is none any more says so.
+/// A nested repository is left out; a copy without its git directory is reported.
 #[tokio::test]
-async fn what_cannot_be_compared_is_said_where_it_is_looked_for() {
+async fn a_failed_comparison_is_reported_in_the_patch() {
     let origin = Origin::new();
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     let nested = session.turn("run git init -q sub && echo hi > sub/f\nwrite a.txt: a").await;
     assert_eq!(nested.failure, None, "{:?}", nested.notices);
     let patch = nested.patch();

@@ -1,13 +1,13 @@
-//! A31: repositories and copies that would like to run something.
+//! A31: repositories and copies that try to run programs.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::stage::{Origin, Stage, git, repository};
+use crate::fixture::{Fixture, Origin, git, repository};
 
-/// A program that leaves a mark.
+/// A program that creates a file.
 fn marker(directory: &Path) -> (String, std::path::PathBuf) {
     let (program, mark) = (directory.join("evil"), directory.join("PWNED"));
     let script = format!("#!/bin/sh\ntouch {}\ncat\n", mark.display());
@@ -16,9 +16,9 @@ fn marker(directory: &Path) -> (String, std::path::PathBuf) {
     (program.display().to_string(), mark)
 }
 
-/// Everything that a repository can bring along.
+/// Every kind of program that a repository can configure.
 #[tokio::test]
-async fn nothing_of_a_repository_runs() {
+async fn no_program_of_a_repository_runs() {
     let place = tempfile::tempdir().unwrap();
     let (program, mark) = marker(place.path());
     let origin = Origin::new();
@@ -32,7 +32,7 @@ async fn nothing_of_a_repository_runs() {
     origin.put(".lfsconfig", "[lfs]\n\turl = https://evil.example\n");
     std::os::unix::fs::symlink(".git", origin.path().join("dotgit")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", origin.path().join("passwd")).unwrap();
-    // In the repository that is copied from.
+    // In the origin.
     for (name, value) in [
         ("filter.evil.clean", program.as_str()),
         ("filter.evil.smudge", &program),
@@ -51,8 +51,8 @@ async fn nothing_of_a_repository_runs() {
     origin.git(&["-c", "core.fsmonitor=", "update-index", "--add", "--cacheinfo", &gitlink]);
     origin.git(&["-c", "core.fsmonitor=", "commit", "-q", "-m", "evil"]);
     let _ = std::fs::remove_file(&mark);
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     let ended = session.turn("write a.rs: new\nread passwd\nread dotgit/config").await;
     assert_eq!(ended.failure, None, "{ended:?}");
     assert!(!mark.exists(), "the repository ran something");
@@ -61,14 +61,14 @@ async fn nothing_of_a_repository_runs() {
     assert!(session.path.join("s").read_dir().unwrap().next().is_none(), "no submodules");
 }
 
-/// What a tool has written into the copy's own `.git`.
+/// Configuration that a tool has written into the copy's `.git`.
 #[tokio::test]
-async fn nothing_of_a_changed_copy_runs() {
+async fn no_program_of_a_changed_copy_runs() {
     let place = tempfile::tempdir().unwrap();
     let (program, mark) = marker(place.path());
     let origin = Origin::new();
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     assert_eq!(session.turn("say there").await.failure, None);
     for (name, value) in [
         ("core.fsmonitor", program.as_str()),
@@ -96,7 +96,7 @@ async fn nothing_of_a_changed_copy_runs() {
             std::fs::copy(&program, session.path.join(directory).join(hook)).unwrap();
         }
     }
-    // A repository in the repository, with a will of its own.
+    // A nested repository with its own configuration.
     let nested = session.path.join("nested");
     std::fs::create_dir(&nested).unwrap();
     git(&nested, &["init", "-q"]);
@@ -106,7 +106,7 @@ async fn nothing_of_a_changed_copy_runs() {
     let ended = session.turn("say changed").await;
     assert!(ended.patch().contains("+# Changed"), "{}", ended.patch());
     assert!(!mark.exists(), "the copy ran something");
-    // The marks are real: as soon as somebody uses that configuration, there is one.
+    // Checks the test: git with that configuration creates the file.
     let _ = Command::new("git")
         .args(["-c", "core.worktree=", "status"])
         .current_dir(&session.path)
@@ -136,15 +136,15 @@ async fn submodules_with_strange_paths_do_nothing() {
         assert!(child.wait().unwrap().success());
         origin.git(&["add", ".gitmodules"]);
         origin.git(&["commit", "-q", "-m", "evil"]);
-        let stage = Stage::new();
-        let mut session = stage.open(&origin.repository()).await;
+        let fixture = Fixture::new();
+        let mut session = fixture.open(&origin.repository()).await;
         let ended = session.turn("say there").await;
         match refused {
-            // What comes is checked before it is kept.
+            // Received objects are checked.
             true => {
                 let failure = ended.failure.unwrap();
                 assert!(failure.contains("could not be cloned"), "{failure}");
-                assert_eq!(stage.kept(), Vec::<String>::new());
+                assert_eq!(fixture.kept(), Vec::<String>::new());
             }
             false => {
                 assert_eq!(ended.failure, None);
@@ -156,9 +156,9 @@ async fn submodules_with_strange_paths_do_nothing() {
     }
 }
 
-/// A `.git` in a tree, however it is spelled.
+/// A `.git` in a tree, in any spelling.
 #[tokio::test]
-async fn a_tree_can_not_bring_its_own_git_directory() {
+async fn a_tree_cannot_contain_a_git_directory() {
     for name in [".git", ".GIT", "git~1", ".g\u{200c}it"] {
         let origin = Origin::new();
         let blob = origin.git(&["hash-object", "-w", "README.md"]);
@@ -174,20 +174,20 @@ async fn a_tree_can_not_bring_its_own_git_directory() {
         let tree = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
         let commit = origin.git(&["commit-tree", tree.trim(), "-m", "evil"]);
         origin.git(&["update-ref", "refs/heads/main", &commit]);
-        let stage = Stage::new();
-        let failure = stage.open(&origin.repository()).await.fails("say there").await;
+        let fixture = Fixture::new();
+        let failure = fixture.open(&origin.repository()).await.fails("say there").await;
         assert!(failure.contains("could not be cloned"), "{name}: {failure}");
-        assert_eq!(stage.kept(), Vec::<String>::new());
+        assert_eq!(fixture.kept(), Vec::<String>::new());
     }
 }
 
-/// Whatever reaches the agent is checked again there: a log may be older than what is allowed.
+/// The agent checks addresses again, because a log may be older than the configuration.
 #[tokio::test]
 async fn hostile_addresses_start_nothing() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("PWNED");
-    let stage =
-        Stage::with(|config| config.sources = loggia_core::repository::AllowedSources::default());
+    let fixture =
+        Fixture::with(|config| config.sources = loggia_core::repository::AllowedSources::default());
     let mark_text = mark.display();
     for url in [
         format!("ext::sh -c touch% {mark_text}"),
@@ -202,29 +202,29 @@ async fn hostile_addresses_start_nothing() {
         "https://h/x\nfoo".to_owned(),
         "HTTPS::x".to_owned(),
     ] {
-        let failure = stage.open(&repository(&url)).await.fails("say there").await;
+        let failure = fixture.open(&repository(&url)).await.fails("say there").await;
         assert!(failure.starts_with("the repository's address"), "{url}: {failure}");
         assert!(!failure.contains("u:p"), "{failure}");
     }
     assert!(!mark.exists());
-    assert_eq!(stage.kept(), Vec::<String>::new());
-    // Names of revisions are no options either.
+    assert_eq!(fixture.kept(), Vec::<String>::new());
+    // Names of revisions cannot be options either.
     let origin = Origin::new();
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     for revision in ["--upload-pack=x", "-b", "a..b", "main:evil", "x\ny"] {
         let asked =
             loggia_core::Repository { revision: Some(revision.to_owned()), ..origin.repository() };
-        let failure = stage.open(&asked).await.fails("say there").await;
+        let failure = fixture.open(&asked).await.fails("say there").await;
         assert!(failure.starts_with("the repository's revision"), "{revision}: {failure}");
     }
 }
 
-/// A directory with a few written files is a repository to git, with the commits of another one.
+/// A few files make a directory a repository that uses the objects of another one.
 #[tokio::test]
-async fn nobody_clones_the_copy_of_another_session() {
+async fn the_copy_of_another_session_cannot_be_cloned() {
     let origin = Origin::new();
-    let stage = Stage::new();
-    let mut theirs = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut theirs = fixture.open(&origin.repository()).await;
     assert_eq!(theirs.turn("write secret.txt: x").await.failure, None);
     let copy = theirs.path.canonicalize().unwrap();
     let place = tempfile::tempdir().unwrap();
@@ -251,17 +251,17 @@ async fn nobody_clones_the_copy_of_another_session() {
     put("long/objects/info/alternates", &format!("{padding}{}\n", objects.display()));
     for name in ["tree", "common", "nested", "lent", "quoted", "long"] {
         let url = format!("file://{}", place.path().join(name).display());
-        let failure = stage.open(&repository(url)).await.fails("list").await;
+        let failure = fixture.open(&repository(url)).await.fails("list").await;
         let wanted =
             ["Loggia's own directories", "the object directories of the repository cannot be read"];
         assert!(wanted.iter().any(|wanted| failure.contains(wanted)), "{name}: {failure}");
     }
-    // The same from a repository that is nobody's copy works: the test tests something.
+    // Checks the test: the same with a repository that is not reserved works.
     put("tree/.git", &format!("gitdir: {}\n", origin.path().join(".git").display()));
     put("common/commondir", origin.path().join(".git").to_str().unwrap());
     for name in ["tree", "common"] {
         let url = format!("file://{}", place.path().join(name).display());
-        let ended = stage.open(&repository(url)).await.turn("list").await;
+        let ended = fixture.open(&repository(url)).await.turn("list").await;
         assert_eq!(ended.failure, None, "{name}");
     }
 }

@@ -1,41 +1,41 @@
-//! Remotes that hang, turns that are cancelled, and what is left of it: nothing.
+//! Remotes that hang and turns that are cancelled leave nothing behind.
 
 use std::time::{Duration, Instant};
 
 use loggia_agent::clone::Keep;
 
+use crate::fixture::{Fixture, Origin, eventually, repository};
 use crate::server::{Manner, Server};
-use crate::stage::{Origin, Stage, eventually, repository};
 use crate::tools::processes;
 
-/// R26: the remote owes a kibibyte a second.
+/// R26: the remote must send a kibibyte a second.
 #[tokio::test]
-async fn a_remote_that_hangs_is_given_up() {
+async fn a_remote_that_hangs_fails_the_clone() {
     let origin = Origin::new();
-    let stage = Stage::with(|config| config.limits.stall_time = Duration::from_secs(2));
+    let fixture = Fixture::with(|config| config.limits.stall_time = Duration::from_secs(2));
     for manner in [Manner::Silent, Manner::Drip] {
         let server = Server::http(manner);
         let mut session =
-            stage.open(&repository(format!("http://localhost:{}/x.git", server.port))).await;
+            fixture.open(&repository(format!("http://localhost:{}/x.git", server.port))).await;
         let begun = Instant::now();
         let failure = session.fails("say there").await;
         assert!(failure.contains("is too slow"), "{failure}");
         assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
-        assert_eq!(stage.kept(), Vec::<String>::new());
+        assert_eq!(fixture.kept(), Vec::<String>::new());
         assert_eq!(processes(&format!("localhost:{}", server.port)).count(), 0);
     }
-    // The same over git's own protocol, which has no notion of slowness.
+    // The same over git's own protocol, which has no limit of its own.
     let server = Server::http(Manner::Silent);
     let url = format!("git://127.0.0.1:{}/x.git", server.port);
-    let failure = stage.open(&repository(url)).await.fails("say there").await;
+    let failure = fixture.open(&repository(url)).await.fails("say there").await;
     assert!(failure.contains("is too slow"), "{failure}");
-    // Whoever comes next is not concerned.
-    assert_eq!(stage.open(&origin.repository()).await.turn("say there").await.failure, None);
+    // The next clone is not affected.
+    assert_eq!(fixture.open(&origin.repository()).await.turn("say there").await.failure, None);
 }
 
-/// Whatever a remote does instead, the sentence says what to do about it, and has nothing of git's own.
+/// For every fault of a remote the message says what to do, and contains no output of git.
 #[tokio::test]
-async fn a_remote_that_is_none_is_told_in_a_sentence() {
+async fn a_faulty_remote_is_reported_in_plain_words() {
     let html =
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n<html>hi</html>";
     let lines =
@@ -53,69 +53,69 @@ async fn a_remote_that_is_none_is_told_in_a_sentence() {
         ("", "its host closed the connection too early: try again"),
         (busy, "its host reports an internal error: try again later"),
     ];
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     for (answer, wanted) in table {
         let server = Server::http(Manner::Says(answer));
         let url = format!("http://localhost:{}/x.git", server.port);
-        let failure = stage.open(&repository(url)).await.fails("say there").await;
+        let failure = fixture.open(&repository(url)).await.fails("say there").await;
         assert!(failure.contains(wanted), "{answer}: {failure}");
         assert!(!failure.contains("fatal") && !failure.contains("<htm"), "{failure}");
-        assert_eq!(stage.kept(), Vec::<String>::new());
+        assert_eq!(fixture.kept(), Vec::<String>::new());
     }
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("http://localhost:{unused}/x.git");
-    let failure = stage.open(&repository(url)).await.fails("say there").await;
+    let failure = fixture.open(&repository(url)).await.fails("say there").await;
     assert!(failure.contains("cannot be reached: check host and port"), "{failure}");
 }
 
 #[tokio::test]
-async fn a_copy_takes_no_longer_than_it_may() {
+async fn a_clone_has_a_time_limit() {
     let server = Server::http(Manner::Silent);
-    let stage = Stage::with(|config| config.limits.time = Duration::from_secs(1));
+    let fixture = Fixture::with(|config| config.limits.time = Duration::from_secs(1));
     let url = format!("http://localhost:{}/x.git", server.port);
-    let failure = stage.open(&repository(url)).await.fails("say there").await;
+    let failure = fixture.open(&repository(url)).await.fails("say there").await;
     assert!(failure.contains("within the time limit"), "{failure}");
-    assert_eq!(stage.kept(), Vec::<String>::new());
+    assert_eq!(fixture.kept(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_pack_without_an_end_is_cut() {
     let origin = Origin::new();
     let server = Server::http(Manner::Endless(origin.root()));
-    let stage = Stage::with(|config| config.limits.bytes = 4 << 20);
+    let fixture = Fixture::with(|config| config.limits.bytes = 4 << 20);
     let url = format!("http://localhost:{}/repo.git", server.port);
-    let failure = stage.open(&repository(url)).await.fails("say there").await;
+    let failure = fixture.open(&repository(url)).await.fails("say there").await;
     assert!(failure.contains("the limit is 4.0 MiB"), "{failure}");
-    assert_eq!(stage.kept(), Vec::<String>::new());
+    assert_eq!(fixture.kept(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_cancelled_turn_leaves_nothing_behind() {
     let server = Server::http(Manner::Silent);
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     let url = format!("http://localhost:{}/x.git", server.port);
-    let mut session = stage.open(&repository(&url)).await;
+    let mut session = fixture.open(&repository(&url)).await;
     session.prompt("say there").await;
     session.until_notice("Cloning").await;
     let asked = || server.seen().len() > 1;
     eventually("the remote is asked", asked).await;
     session.cancel().await;
     assert_eq!(session.ended().await.failure.as_deref(), Some("Cancelled"));
-    eventually("the copy is gone", || stage.kept().is_empty()).await;
+    eventually("the copy is gone", || fixture.kept().is_empty()).await;
     assert_eq!(processes(&url).count(), 0);
-    // And again: a second attempt finds its place free.
+    // A second attempt works too.
     session.prompt("say there").await;
     session.until_notice("Cloning").await;
     session.cancel().await;
-    eventually("the copy is gone", || stage.kept().is_empty()).await;
+    eventually("the copy is gone", || fixture.kept().is_empty()).await;
 }
 
-/// What a crash left is no copy.
+/// An incomplete copy that a crash left is not used.
 #[tokio::test]
-async fn half_a_copy_is_removed_and_made_again() {
+async fn an_incomplete_copy_is_removed_and_created_again() {
     let origin = Origin::new();
-    let stage = Stage::new();
-    let mut session = stage.open(&origin.repository()).await;
+    let fixture = Fixture::new();
+    let mut session = fixture.open(&origin.repository()).await;
     let name = session.path.display().to_string();
     for ending in [".new", ".base"] {
         let left = std::path::PathBuf::from(format!("{name}{ending}"));
@@ -126,19 +126,19 @@ async fn half_a_copy_is_removed_and_made_again() {
     let ended = session.turn("say there").await;
     assert_eq!(ended.patch(), "# Nothing was changed.\n");
     assert!(ended.cloned() && !session.path.join("stale.txt").exists());
-    assert_eq!(stage.kept().len(), 2, "{:?}", stage.kept());
+    assert_eq!(fixture.kept().len(), 2, "{:?}", fixture.kept());
 }
 
 #[tokio::test]
-async fn a_copy_that_is_not_kept_is_gone_after_its_turn() {
+async fn a_copy_that_is_not_kept_is_removed_after_its_turn() {
     let origin = Origin::new();
-    let stage = Stage::with(|config| config.keep = Keep::Never);
-    let mut session = stage.open(&origin.repository()).await;
-    // A directory that nobody may write to is no obstacle.
+    let fixture = Fixture::with(|config| config.keep = Keep::Never);
+    let mut session = fixture.open(&origin.repository()).await;
+    // A directory without write permission is removed too.
     let ended = session.turn("run mkdir -p shut/in && touch shut/in/x && chmod -R a-w shut").await;
     assert!(ended.patch().contains("shut/in/x"), "the results outlive it");
-    assert_eq!(stage.kept(), Vec::<String>::new());
+    assert_eq!(fixture.kept(), Vec::<String>::new());
     let again = session.turn("say again").await;
     assert!(again.cloned() && again.failure.is_none(), "{again:?}");
-    assert_eq!(stage.kept(), Vec::<String>::new());
+    assert_eq!(fixture.kept(), Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! Every way to a remote, and the ways that must lead nowhere.
+//! Every transport, and addresses that must be refused.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,10 +8,10 @@ use loggia_agent::clone::CloneConfig;
 use loggia_core::Repository;
 use loggia_core::repository::AllowedSources;
 
+use crate::fixture::{Fixture, Names, Origin, git, repository};
 use crate::server::{Manner, Server, tls_file};
-use crate::stage::{Names, Origin, Stage, git, repository};
 
-/// A name that only this test knows, which may stand for this machine.
+/// Allows a host name of this test that resolves to this machine.
 fn inside(config: &mut CloneConfig) {
     config.lookup = Arc::new(Names(vec![("repo.test", "127.0.0.1")]));
     config.sources.private_hosts = vec!["repo.test".to_owned()];
@@ -26,11 +26,11 @@ async fn git_daemon_and_http_and_https() {
     let daemon = Server::daemon(&origin.root());
     let http = Server::http(Manner::Serve(origin.root()));
     let https = Server::https(Manner::Serve(origin.root()));
-    let stage = Stage::with(inside);
+    let fixture = Fixture::with(inside);
     let urls = [
         format!("git://127.0.0.1:{}/repo.git", daemon.port),
         format!("http://127.0.0.1:{}/repo.git", http.port),
-        // Looked up by Loggia: git itself could not.
+        // Resolved by Loggia: git itself could not.
         format!("https://repo.test:{}/repo.git", https.port),
     ];
     for url in urls {
@@ -41,7 +41,7 @@ async fn git_daemon_and_http_and_https() {
             (Some(side.clone()), true, &side, "1"),
         ] {
             let asked = Repository { revision, shallow, ..repository(&url) };
-            let mut session = stage.open(&asked).await;
+            let mut session = fixture.open(&asked).await;
             let ended = session.turn("say there").await;
             assert_eq!(ended.failure, None, "{asked:?}");
             assert_eq!(git(&session.path, &["rev-parse", "HEAD"]), *commit, "{asked:?}");
@@ -50,17 +50,17 @@ async fn git_daemon_and_http_and_https() {
             assert!(ended.notices[0].starts_with(&format!("Cloning {url}")), "{:?}", ended.notices);
         }
     }
-    // Nobody's certificate is not good enough.
-    let stage = Stage::with(|config| {
+    // An untrusted certificate is refused.
+    let fixture = Fixture::with(|config| {
         inside(config);
         config.ca_file = None;
     });
     let url = format!("https://repo.test:{}/repo.git", https.port);
-    let failure = stage.open(&repository(url)).await.fails("say there").await;
+    let failure = fixture.open(&repository(url)).await.fails("say there").await;
     assert!(failure.contains("certificate"), "{failure}");
 }
 
-/// A32: what a name stands for is looked at, and one address that is not public spoils them all.
+/// A32: all addresses of a name are checked, and one that is not public is enough to refuse it.
 #[tokio::test]
 async fn private_addresses_are_not_connected_to() {
     let origin = Origin::new();
@@ -75,7 +75,7 @@ async fn private_addresses_are_not_connected_to() {
         ("mixed.example", "127.0.0.1"),
         ("localhost", "127.0.0.1"),
     ];
-    let stage = Stage::with(|config| {
+    let fixture = Fixture::with(|config| {
         config.sources = AllowedSources::default();
         config.lookup = Arc::new(Names(names));
         config.ca_file = Some(tls_file("ca.pem"));
@@ -95,30 +95,30 @@ async fn private_addresses_are_not_connected_to() {
     ];
     for host in hosts {
         let url = format!("https://{host}:{port}/repo.git");
-        let failure = stage.open(&repository(url)).await.fails("say there").await;
+        let failure = fixture.open(&repository(url)).await.fails("say there").await;
         let why = ["resolves to an address that is not public", "has no address"];
         assert!(why.iter().any(|why| failure.contains(why)), "{host}: {failure}");
     }
     assert_eq!(server.seen(), Vec::<String>::new());
-    assert_eq!(stage.kept(), Vec::<String>::new());
+    assert_eq!(fixture.kept(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn another_address_is_not_followed() {
+async fn redirects_are_not_followed() {
     let origin = Origin::new();
     let target = Server::https(Manner::Serve(origin.root()));
     let place = format!("https://127.0.0.1:{}", target.port);
     for server in [
-        Server::https(Manner::Elsewhere(place)),
-        Server::https(Manner::Elsewhere(format!("https://repo.test:{}", target.port))),
-        Server::https(Manner::Elsewhere("ext::sh -c touch% PWNED".to_owned())),
+        Server::https(Manner::Redirect(place)),
+        Server::https(Manner::Redirect(format!("https://repo.test:{}", target.port))),
+        Server::https(Manner::Redirect("ext::sh -c touch% PWNED".to_owned())),
     ] {
-        let stage = Stage::with(inside);
+        let fixture = Fixture::with(inside);
         let url = format!("https://repo.test:{}/repo.git", server.port);
-        let failure = stage.open(&repository(url)).await.fails("say there").await;
+        let failure = fixture.open(&repository(url)).await.fails("say there").await;
         assert!(failure.contains("redirects are not followed"), "{failure}");
         assert!(!server.seen().is_empty());
-        assert_eq!(stage.kept(), Vec::<String>::new());
+        assert_eq!(fixture.kept(), Vec::<String>::new());
     }
     assert_eq!(target.seen(), Vec::<String>::new());
 }
@@ -130,9 +130,9 @@ fn secret_file(directory: &Path, text: &str, mode: u32) -> std::path::PathBuf {
     file
 }
 
-/// Only where they are configured for, and in no sentence.
+/// Credentials reach only their host and no message.
 #[tokio::test]
-async fn credentials_go_to_their_host_only() {
+async fn credentials_go_only_to_their_host() {
     let origin = Origin::new();
     let basic = "Basic bWU6aHVudGVyMg==".to_owned(); // me:hunter2
     let server = Server::https(Manner::Guarded(origin.root(), basic));
@@ -141,15 +141,15 @@ async fn credentials_go_to_their_host_only() {
     let with = |host: &str, text: &str, mode: u32| {
         let file = secret_file(place.path(), text, mode);
         let host = host.to_owned();
-        Stage::with(move |config| {
+        Fixture::with(move |config| {
             inside(config);
             config.credentials = vec![(host, file)];
         })
     };
     let port = server.port;
     for host in ["repo.test", &format!("repo.test:{port}")] {
-        let stage = with(host, "me:hunter2\n", 0o600);
-        let ended = stage.open(&repository(&url)).await.turn("say there").await;
+        let fixture = with(host, "me:hunter2\n", 0o600);
+        let ended = fixture.open(&repository(&url)).await.turn("say there").await;
         assert_eq!(ended.failure, None);
         assert!(!format!("{ended:?}").contains("hunter2"));
     }
@@ -170,9 +170,9 @@ async fn credentials_go_to_their_host_only() {
     assert!(!seen.contains("bWU6aHVudGVyMg"), "{seen}");
 }
 
-/// ssh is a program on the path: this one writes down what it is given, and serves.
+/// A fake ssh on the path records its arguments and serves the repository.
 #[tokio::test]
-async fn ssh_gets_one_line_and_no_more() {
+async fn ssh_gets_only_the_fixed_arguments() {
     let origin = Origin::new();
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
@@ -187,7 +187,7 @@ async fn ssh_gets_one_line_and_no_more() {
     let key = place.path().join("a key");
     std::fs::write(&key, "").unwrap();
     let path = format!("{}:/usr/bin:/bin", place.path().display());
-    let stage = Stage::with(|config| {
+    let fixture = Fixture::with(|config| {
         inside(config);
         config.env = vec![
             ("PATH".into(), path.into()),
@@ -199,7 +199,7 @@ async fn ssh_gets_one_line_and_no_more() {
         config.credentials = vec![("repo.test".to_owned(), key)];
     });
     let asked = repository("ssh://git@repo.test:2222/x.git");
-    let ended = stage.open(&asked).await.turn("say there").await;
+    let ended = fixture.open(&asked).await.turn("say there").await;
     assert_eq!(ended.failure, None);
     let written = std::fs::read_to_string(log).unwrap();
     for part in ["-F none", "BatchMode=yes", "StrictHostKeyChecking=yes", "HostName=127.0.0.1"] {

@@ -1,4 +1,4 @@
-//! Remotes: git's own programs behind small servers, and servers that mean no good.
+//! Remotes: git's own programs behind small servers, and faulty servers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,23 +14,23 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 /// How a server behaves.
 #[derive(Clone)]
 pub enum Manner {
-    /// `git http-backend` over what lies below.
+    /// `git http-backend` for this directory.
     Serve(PathBuf),
-    /// The same for those who say this in `Authorization`.
+    /// The same for requests with this `Authorization`.
     Guarded(PathBuf, String),
-    /// Says that it is elsewhere.
-    Elsewhere(String),
-    /// Takes the request and never answers.
+    /// Redirects to this address.
+    Redirect(String),
+    /// Accepts the request and never answers.
     Silent,
-    /// Answers with exactly this and hangs up.
+    /// Answers with exactly these bytes and closes the connection.
     Says(&'static str),
-    /// A byte a second.
+    /// Sends one byte a second.
     Drip,
-    /// Names the commit and then sends a pack without an end.
+    /// Names the commit and then sends an endless pack.
     Endless(PathBuf),
 }
 
-/// A server on a port of its own; its threads end with the test.
+/// A server on a free port. Its threads end with the test.
 pub struct Server {
     pub port: u16,
     requests: Arc<Mutex<Vec<String>>>,
@@ -147,7 +147,7 @@ fn answer(mut stream: impl Read + Write, manner: &Manner, requests: &Mutex<Vec<S
                 ),
             };
         }
-        Manner::Elsewhere(place) => {
+        Manner::Redirect(place) => {
             let _ = head(&format!(
                 "HTTP/1.1 302 Found\r\nLocation: {place}{}\r\nConnection: close\r\n\
                  Content-Length: 0\r\n\r\n",
@@ -155,7 +155,7 @@ fn answer(mut stream: impl Read + Write, manner: &Manner, requests: &Mutex<Vec<S
             ));
         }
         Manner::Silent => {
-            // Until the other side has enough.
+            // Until the client closes the connection.
             let _ = stream.read(&mut [0]);
         }
         Manner::Says(answer) => drop(head(answer)),

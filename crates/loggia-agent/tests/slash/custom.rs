@@ -1,10 +1,10 @@
-//! Commands from files: what was typed is in the log, and what the model was told.
+//! Custom commands: the log contains the typed line and the expansion.
 
 use loggia_core::{CallId, Details, Event, Mode, TurnOutcome};
 
 use super::talk::Talk;
 
-/// Says what it was told.
+/// Repeats its prompt.
 const ECHO: &str = "script [[rule]]\nregex = '(?s)^.*$'\nsteps = [{text=\"told: $0\"}]\n";
 
 async fn trusting(model: &str) -> Talk {
@@ -24,7 +24,7 @@ fn expansions(log: &[Event]) -> Vec<(String, String, String)> {
 }
 
 #[tokio::test]
-async fn a_command_is_a_prompt_of_whoever_typed_it() {
+async fn a_command_is_expanded_to_a_prompt_of_its_author() {
     let mut talk = trusting(ECHO).await;
     talk.put("w/.loggia/commands/git/commit.md", "---\ndescription: d\n---\nCommit $1 for $2.\n");
     assert_eq!(
@@ -40,14 +40,14 @@ async fn a_command_is_a_prompt_of_whoever_typed_it() {
     let source = ".loggia/commands/git/commit.md".to_owned();
     let text = "Commit it for all of us now.".to_owned();
     assert_eq!(expansions(&log), [("git:commit".to_owned(), source, text)]);
-    // It is part of the conversation, in its own words.
+    // The expansion is part of the conversation.
     let stats = talk.say("/stats").await;
     assert!(stats.contains("earlier turns: 1"), "{stats}");
     assert!(talk.say("/compact").await.contains("1 turn"));
 }
 
 #[tokio::test]
-async fn a_file_counts_as_it_is_now() {
+async fn a_changed_file_takes_effect_at_once() {
     let mut talk = trusting(ECHO).await;
     assert!(talk.fails("/go").await.contains("there is no command `/go`"));
     talk.put("w/.claude/commands/go.md", "one");
@@ -65,7 +65,7 @@ async fn a_file_counts_as_it_is_now() {
 }
 
 #[tokio::test]
-async fn help_names_them_and_what_is_wrong() {
+async fn help_lists_commands_and_errors_in_files() {
     let mut talk = trusting("offline").await;
     talk.put(
         "w/.gemini/commands/plan.toml",
@@ -90,7 +90,7 @@ async fn help_names_them_and_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn files_are_put_in_and_never_read_as_commands() {
+async fn files_are_inserted_and_never_parsed_as_commands() {
     let mut talk = trusting(ECHO).await;
     talk.put("w/notes.txt", "!{touch pwned} {{args}}");
     talk.put("w/.loggia/commands/see.toml", "prompt = 'See @{notes.txt} for {{args}}'\n");
@@ -113,7 +113,7 @@ async fn files_are_put_in_and_never_read_as_commands() {
     }
 }
 
-/// The command line that is asked about.
+/// The command line of the open approval.
 async fn asked(talk: &mut Talk) -> (CallId, String) {
     let mut shown = None;
     loop {
@@ -129,7 +129,7 @@ async fn asked(talk: &mut Talk) -> (CallId, String) {
 }
 
 #[tokio::test]
-async fn what_it_runs_asks_and_a_refusal_sends_nothing() {
+async fn a_command_line_needs_approval_and_a_refusal_sends_nothing() {
     let mut talk = trusting(ECHO).await;
     talk.put("w/.loggia/commands/look.toml", "prompt = 'Look: !{touch {{args}}}'\n");
     talk.prompt("/look a b").await;
@@ -143,7 +143,7 @@ async fn what_it_runs_asks_and_a_refusal_sends_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_while_it_waited_is_not_gone_on_with() {
+async fn a_file_that_changed_during_an_approval_is_not_used() {
     let mut talk = trusting(ECHO).await;
     talk.put("w/.loggia/commands/look.toml", "prompt = '!{touch a}'\n");
     talk.prompt("/look").await;
@@ -156,7 +156,7 @@ async fn a_file_that_changed_while_it_waited_is_not_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_session_without_a_shell_runs_none() {
+async fn without_the_shell_tool_no_command_line_runs() {
     let tools = Some(vec!["read_file".to_owned()]);
     let mut talk = Talk::with(Mode::All, ECHO, tools).await;
     talk.put("user/commands/look.md", "!`touch x`");

@@ -1,4 +1,4 @@
-//! A session over the real agent that somebody types into.
+//! A session with the real agent, driven by prompts.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ pub struct Talk {
     pub hub: Hub,
     pub handle: SessionHandle,
     pub follower: Follower,
-    /// Read from the log and not looked at yet.
+    /// Events read from the log and not used yet.
     pub read: VecDeque<Event>,
 }
 
-/// One turn: what was said, and how it ended.
+/// A finished turn: its text and its outcome.
 #[derive(Debug)]
 pub struct Ended {
     pub said: String,
@@ -40,7 +40,7 @@ pub fn agent(directory: &std::path::Path) -> Arc<NativeAgent> {
     let tools = builtin(ToolConfig::default());
     let base = directory.to_owned();
     let agent = NativeAgent::new(tools, base).with_user_memory(directory.join("user/AGENTS.md"));
-    // The workspace is trusted while there is such a file.
+    // The workspace is trusted while this file exists.
     let trust = directory.join("trusted");
     let files = CommandFiles::new(directory.join("user/commands"), move |_| trust.exists());
     Arc::new(agent.with_commands(Arc::new(files)))
@@ -100,13 +100,13 @@ impl Talk {
         self.handle.submit(command, origin()).await.unwrap();
     }
 
-    /// A prompt to its end; nobody is asked.
+    /// Runs a prompt that needs no approval to its end.
     pub async fn ask(&mut self, text: &str) -> Ended {
         self.prompt(text).await;
         self.end().await
     }
 
-    /// What a command says that does its work.
+    /// Runs a prompt that must succeed and returns its text.
     pub async fn say(&mut self, text: &str) -> String {
         let ended = self.ask(text).await;
         assert_eq!(ended.outcome, TurnOutcome::Completed, "{text}: {}", ended.said);
@@ -141,7 +141,7 @@ impl Talk {
         self.read.pop_front().unwrap()
     }
 
-    /// The change that a command asks about.
+    /// The diff of the open approval.
     pub async fn question(&mut self) -> (CallId, FileDiff) {
         let mut shown = None;
         loop {
@@ -162,7 +162,7 @@ impl Talk {
         self.handle.submit(command, origin()).await.unwrap();
     }
 
-    /// The process goes and the next one comes.
+    /// Simulates a restart.
     pub async fn restart(&mut self) {
         let id = self.handle.id().clone();
         self.hub.stop().await;

@@ -1,4 +1,4 @@
-//! No path leads out (A26, A27), and what was approved is what is written (A17, R25).
+//! No path leads out of the workspace (A26, A27), and only approved content is written (A17, R25).
 
 use std::fs;
 use std::io::Read;
@@ -15,9 +15,9 @@ use loggia_core::{CallFailure, CallOutcome};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
-/// Every tool that takes a path, told to use this one.
+/// A call of every tool that takes a path.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
     vec![
         ("read_file", json!({ "path": path })),
@@ -33,29 +33,29 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
 
 #[tokio::test]
 async fn a_link_to_a_directory_outside_leads_nowhere() {
-    let mut stage = Stage::open().await;
-    fs::write(stage.outside().join("secret.txt"), "secret").unwrap();
-    symlink(stage.outside(), stage.root().join("d")).unwrap();
-    symlink("..", stage.root().join("relative")).unwrap();
+    let mut fixture = Fixture::open().await;
+    fs::write(fixture.outside().join("secret.txt"), "secret").unwrap();
+    symlink(fixture.outside(), fixture.root().join("d")).unwrap();
+    symlink("..", fixture.root().join("relative")).unwrap();
     for link in ["d", "relative"] {
         for (tool, input) in calls(&format!("{link}/secret.txt")).into_iter().chain(calls(link)) {
-            let failure = stage.fail(tool, input.clone()).await;
+            let failure = fixture.fail(tool, input.clone()).await;
             let expected = ["outside_workspace", "symlink", "not_a_file"];
             assert!(expected.contains(&failure.kind.as_str()), "{tool} {input}: {failure:?}");
         }
     }
-    let text = stage.text("search_file_content", json!({ "pattern": "secret" })).await;
+    let text = fixture.text("search_file_content", json!({ "pattern": "secret" })).await;
     assert_eq!(text, "[no line in . matches `secret`]\n");
-    assert_eq!(fs::read_to_string(stage.outside().join("secret.txt")).unwrap(), "secret");
+    assert_eq!(fs::read_to_string(fixture.outside().join("secret.txt")).unwrap(), "secret");
 }
 
 #[tokio::test]
 async fn names_that_only_look_like_the_workspace_are_outside() {
-    let mut stage = Stage::open().await;
-    let twin = stage.outside().join("w-secret");
+    let mut fixture = Fixture::open().await;
+    let twin = fixture.outside().join("w-secret");
     fs::create_dir(&twin).unwrap();
     fs::write(twin.join("x"), "secret").unwrap();
-    let (root, outside) = (stage.root(), stage.outside());
+    let (root, outside) = (fixture.root(), fixture.outside());
     let (root, outside) = (root.to_str().unwrap(), outside.to_str().unwrap());
     for path in [
         format!("{outside}/w-secret/x"),
@@ -74,7 +74,7 @@ async fn names_that_only_look_like_the_workspace_are_outside() {
         String::new(),
     ] {
         for (tool, input) in calls(&path) {
-            let failure = stage.fail(tool, input).await;
+            let failure = fixture.fail(tool, input).await;
             let expected = ["outside_workspace", "invalid_path"];
             assert!(expected.contains(&failure.kind.as_str()), "{tool} {path:?}: {failure:?}");
         }
@@ -84,22 +84,22 @@ async fn names_that_only_look_like_the_workspace_are_outside() {
 
 #[tokio::test]
 async fn absolute_paths_inside_are_inside() {
-    let mut stage = Stage::open().await;
-    stage.put("a/x", "found");
-    let path = stage.root().join("a/x");
-    assert_eq!(stage.text("read_file", json!({ "path": path })).await, "found");
-    stage.succeed("write_file", json!({ "path": path, "content": "new" })).await;
-    assert_eq!(stage.file("a/x"), "new");
+    let mut fixture = Fixture::open().await;
+    fixture.put("a/x", "found");
+    let path = fixture.root().join("a/x");
+    assert_eq!(fixture.text("read_file", json!({ "path": path })).await, "found");
+    fixture.succeed("write_file", json!({ "path": path, "content": "new" })).await;
+    assert_eq!(fixture.file("a/x"), "new");
 }
 
 #[test]
-fn the_kernels_windows_are_not_files() {
+fn files_of_procfs_are_not_read() {
     let workspace = Workspace::open(Path::new("/")).unwrap();
     let windows = ["/proc/self/environ", "/proc/cpuinfo", "/proc/self/root/etc/passwd"];
     for path in windows.into_iter().chain(["/dev/zero", "/dev/null", "/etc"]) {
         let place = workspace.locate(path).unwrap();
         let error = workspace.open_file(&place).err().unwrap();
-        // Closed even before its kind is known, where this process may not look at itself.
+        // Denied before its kind is known, if this process may not inspect itself.
         let expected = ["not_a_file", "symlink", "denied"];
         assert!(expected.contains(&error.kind.name()), "{path}: {error}");
     }
@@ -107,31 +107,31 @@ fn the_kernels_windows_are_not_files() {
 
 #[tokio::test]
 async fn a_hard_link_is_written_under_its_own_name_only() {
-    let mut stage = Stage::open().await;
-    let foreign = stage.outside().join("foreign");
+    let mut fixture = Fixture::open().await;
+    let foreign = fixture.outside().join("foreign");
     fs::write(&foreign, "theirs").unwrap();
-    fs::hard_link(&foreign, stage.root().join("x")).unwrap();
-    stage.succeed("write_file", json!({ "path": "x", "content": "ours" })).await;
+    fs::hard_link(&foreign, fixture.root().join("x")).unwrap();
+    fixture.succeed("write_file", json!({ "path": "x", "content": "ours" })).await;
     assert_eq!(fs::read_to_string(&foreign).unwrap(), "theirs");
-    assert_eq!(stage.file("x"), "ours");
+    assert_eq!(fixture.file("x"), "ours");
 }
 
 #[tokio::test]
 async fn a_link_is_read_but_not_written() {
-    let mut stage = Stage::open().await;
-    stage.put("real", "found");
-    symlink("real", stage.root().join("link")).unwrap();
-    assert_eq!(stage.text("read_file", json!({ "path": "link" })).await, "found");
-    let failure = stage.fail("write_file", json!({ "path": "link", "content": "x" })).await;
+    let mut fixture = Fixture::open().await;
+    fixture.put("real", "found");
+    symlink("real", fixture.root().join("link")).unwrap();
+    assert_eq!(fixture.text("read_file", json!({ "path": "link" })).await, "found");
+    let failure = fixture.fail("write_file", json!({ "path": "link", "content": "x" })).await;
     assert_eq!(failure.kind, "symlink");
-    assert_eq!(stage.file("real"), "found");
+    assert_eq!(fixture.file("real"), "found");
 }
 
-/// A26 (2): somebody swaps a file for a link out of the workspace, as fast as they can.
+/// A26 (2): a thread keeps replacing a file by a link out of the workspace.
 #[test]
-fn swapping_files_and_links_reads_and_writes_nothing_foreign() {
+fn replacing_files_by_links_reads_and_writes_nothing_outside() {
     const ROUNDS: usize = 10_000;
-    // In memory where possible: a race needs speed, not durability.
+    // In memory if possible, because a race needs speed.
     let outside = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let root = outside.path().join("w");
     fs::create_dir_all(root.join("a")).unwrap();
@@ -148,11 +148,11 @@ fn swapping_files_and_links_reads_and_writes_nothing_foreign() {
         std::thread::spawn(move || {
             started.wait();
             while !done.load(Ordering::Relaxed) {
-                // The file becomes a link out, then its directory does, then both are as they were.
+                // The file becomes a link out, then its directory does, then both are restored.
                 let scratch = root.join("scratch");
                 let _ = symlink("../../secret", &scratch);
                 let _ = fs::rename(&scratch, root.join("a/x"));
-                // Writing may make the directory anew while it is away.
+                // A write may create the directory again while it is renamed.
                 let _ = fs::remove_dir_all(root.join("away"));
                 let _ = fs::rename(root.join("a"), root.join("away"));
                 if symlink("../b", root.join("a")).is_ok() {
@@ -223,16 +223,16 @@ fn walk_without_secrets(workspace: &Workspace) -> usize {
     walked.map_or(0, |_| files)
 }
 
-/// A17: an edit waits for its answer while something happens; then it is approved.
-async fn approved_after(prepare: impl Fn(&Path), change: impl Fn(&Path)) -> (Stage, CallFailure) {
-    let mut stage = Stage::asking().await;
-    prepare(&stage.root());
-    stage.start("write_file", json!({ "path": "d/a.txt", "content": "new" })).await;
-    let (call, _) = stage.question().await;
-    change(&stage.root());
-    stage.answer(&call, "proceed_once", None).await;
-    match stage.outcome().await {
-        CallOutcome::Failed { failure } => (stage, failure),
+/// A17: something changes while an edit waits for approval; then it is approved.
+async fn approved_after(prepare: impl Fn(&Path), change: impl Fn(&Path)) -> (Fixture, CallFailure) {
+    let mut fixture = Fixture::asking().await;
+    prepare(&fixture.root());
+    fixture.start("write_file", json!({ "path": "d/a.txt", "content": "new" })).await;
+    let (call, _) = fixture.question().await;
+    change(&fixture.root());
+    fixture.answer(&call, "proceed_once", None).await;
+    match fixture.outcome().await {
+        CallOutcome::Failed { failure } => (fixture, failure),
         other => panic!("{other:?}"),
     }
 }
@@ -245,9 +245,9 @@ fn old_file(root: &Path) {
 #[tokio::test]
 async fn an_edit_fails_when_the_bytes_changed() {
     let change = |root: &Path| fs::write(root.join("d/a.txt"), "OLD").unwrap();
-    let (stage, failure) = approved_after(old_file, change).await;
+    let (fixture, failure) = approved_after(old_file, change).await;
     assert_eq!(failure.kind, "changed_since_approval");
-    assert_eq!(stage.file("d/a.txt"), "OLD");
+    assert_eq!(fixture.file("d/a.txt"), "OLD");
 }
 
 #[tokio::test]
@@ -257,39 +257,39 @@ async fn an_edit_fails_when_the_file_became_a_link() {
         fs::remove_file(root.join("d/a.txt")).unwrap();
         symlink(root.join("../bashrc"), root.join("d/a.txt")).unwrap();
     };
-    let (stage, failure) = approved_after(old_file, change).await;
+    let (fixture, failure) = approved_after(old_file, change).await;
     assert_eq!(failure.kind, "changed_since_approval");
-    assert_eq!(fs::read_to_string(stage.outside().join("bashrc")).unwrap(), "old");
+    assert_eq!(fs::read_to_string(fixture.outside().join("bashrc")).unwrap(), "old");
 }
 
 #[tokio::test]
 async fn an_edit_fails_when_the_directory_was_renamed_or_became_a_link() {
     let change = |root: &Path| fs::rename(root.join("d"), root.join("e")).unwrap();
-    let (stage, failure) = approved_after(old_file, change).await;
+    let (fixture, failure) = approved_after(old_file, change).await;
     assert_eq!(failure.kind, "changed_since_approval");
-    assert_eq!(stage.file("e/a.txt"), "old");
-    assert!(!stage.root().join("d").exists());
+    assert_eq!(fixture.file("e/a.txt"), "old");
+    assert!(!fixture.root().join("d").exists());
 
     let change = |root: &Path| {
         fs::rename(root.join("d"), root.join("e")).unwrap();
         symlink("e", root.join("d")).unwrap();
     };
-    let (stage, failure) = approved_after(old_file, change).await;
+    let (fixture, failure) = approved_after(old_file, change).await;
     assert_eq!(failure.kind, "changed_since_approval");
-    assert_eq!(stage.file("e/a.txt"), "old");
+    assert_eq!(fixture.file("e/a.txt"), "old");
 }
 
 #[tokio::test]
-async fn a_new_file_does_not_replace_one_that_came_meanwhile() {
+async fn a_new_file_does_not_replace_one_that_appeared_meanwhile() {
     let change = |root: &Path| old_file(root);
-    let (stage, failure) = approved_after(|_| {}, change).await;
+    let (fixture, failure) = approved_after(|_| {}, change).await;
     assert_eq!(failure.kind, "changed_since_approval");
-    assert_eq!(stage.file("d/a.txt"), "old");
+    assert_eq!(fixture.file("d/a.txt"), "old");
 }
 
 /// R25: deleted, replaced or moved away, while a question is open and before a call.
 #[tokio::test]
-async fn a_workspace_that_is_gone_is_named_and_nothing_is_created() {
+async fn a_removed_workspace_is_reported_and_nothing_is_created() {
     type Change = fn(&Path);
     let changes: [Change; 3] = [
         |root| fs::remove_dir_all(root).unwrap(),
@@ -304,15 +304,15 @@ async fn a_workspace_that_is_gone_is_named_and_nothing_is_created() {
             ("write_file", json!({ "path": "d/a.txt", "content": "new" })),
             ("run_shell_command", json!({ "command": "touch created" })),
         ] {
-            let mut stage = Stage::asking().await;
-            stage.start(tool, input).await;
-            let (call, _) = stage.question().await;
-            change(&stage.root());
-            stage.answer(&call, "proceed_once", None).await;
-            let CallOutcome::Failed { failure } = stage.outcome().await else { panic!("{tool}") };
+            let mut fixture = Fixture::asking().await;
+            fixture.start(tool, input).await;
+            let (call, _) = fixture.question().await;
+            change(&fixture.root());
+            fixture.answer(&call, "proceed_once", None).await;
+            let CallOutcome::Failed { failure } = fixture.outcome().await else { panic!("{tool}") };
             assert_eq!(failure.kind, "workspace_gone", "{tool}: {}", failure.message);
-            assert!(failure.message.contains(stage.root().to_str().unwrap()));
-            let created = fs::read_dir(stage.root()).map_or(0, Iterator::count);
+            assert!(failure.message.contains(fixture.root().to_str().unwrap()));
+            let created = fs::read_dir(fixture.root()).map_or(0, Iterator::count);
             assert_eq!(created, 0, "{tool}");
         }
     }
@@ -333,18 +333,20 @@ fn a_workspace_that_returns_is_used_again() {
 }
 
 #[tokio::test]
-async fn a_commands_directory_is_pinned_to_its_real_place() {
-    let mut stage = Stage::asking().await;
-    fs::create_dir_all(stage.root().join("real/inner")).unwrap();
-    symlink("real", stage.root().join("link")).unwrap();
-    stage.start("run_shell_command", json!({ "command": "pwd", "directory": "link/inner" })).await;
-    let (call, details) = stage.question().await;
-    let inner = stage.root().join("real/inner");
+async fn a_command_runs_in_the_directory_that_was_shown() {
+    let mut fixture = Fixture::asking().await;
+    fs::create_dir_all(fixture.root().join("real/inner")).unwrap();
+    symlink("real", fixture.root().join("link")).unwrap();
+    fixture
+        .start("run_shell_command", json!({ "command": "pwd", "directory": "link/inner" }))
+        .await;
+    let (call, details) = fixture.question().await;
+    let inner = fixture.root().join("real/inner");
     let shown = format!("{details:?}");
     assert!(shown.contains(inner.to_str().unwrap()), "{shown}");
-    fs::rename(stage.root().join("real"), stage.root().join("gone")).unwrap();
-    symlink(stage.outside(), stage.root().join("real")).unwrap();
-    stage.answer(&call, "proceed_once", None).await;
-    let CallOutcome::Failed { failure } = stage.outcome().await else { panic!() };
+    fs::rename(fixture.root().join("real"), fixture.root().join("gone")).unwrap();
+    symlink(fixture.outside(), fixture.root().join("real")).unwrap();
+    fixture.answer(&call, "proceed_once", None).await;
+    let CallOutcome::Failed { failure } = fixture.outcome().await else { panic!() };
     assert_eq!(failure.kind, "symlink");
 }

@@ -1,4 +1,4 @@
-//! Commands that print a lot (R12): bounded in memory and in the log, fast, and stopped at once.
+//! Commands that print a lot (R12): limited in memory and in the log, fast, and stopped at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use loggia_core::{CallOutcome, Event};
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 use crate::{alone, resident};
 
-/// The most memory held while `work` runs, beyond what was held before.
+/// The peak growth of memory while `work` runs.
 async fn growth<T>(work: impl Future<Output = T>) -> (T, u64) {
     let (before, peak) = (resident(), Arc::new(AtomicU64::new(0)));
     let done = Arc::new(AtomicBool::new(false));
@@ -29,8 +29,8 @@ async fn growth<T>(work: impl Future<Output = T>) -> (T, u64) {
     (result, peak.load(Ordering::Relaxed).saturating_sub(before))
 }
 
-fn logged(stage: &Stage) -> (u64, u64) {
-    stage.seen.iter().fold((0, 0), |(text, left_out), event| match event {
+fn logged(fixture: &Fixture) -> (u64, u64) {
+    fixture.seen.iter().fold((0, 0), |(text, left_out), event| match event {
         Event::CallOutput { text: more, skipped, .. } => {
             (text + more.len() as u64, left_out + skipped)
         }
@@ -39,27 +39,27 @@ fn logged(stage: &Stage) -> (u64, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gigabyte_flows_by() {
+async fn a_gigabyte_of_output_uses_little_memory() {
     let _alone = alone().await;
-    // Without optimisation the test is about bounds; the speed is asserted by `cargo test --release`.
+    // The speed is asserted only with optimisation, by `cargo test --release`.
     let bytes: u64 = if cfg!(debug_assertions) { 256 << 20 } else { 1 << 30 };
     for (what, command) in [
         ("lines", format!("yes 'a line of ordinary length for a log file' | head -c {bytes}")),
         ("one line", format!("head -c {bytes} /dev/zero | tr '\\0' x")),
     ] {
-        let mut stage = Stage::open().await;
+        let mut fixture = Fixture::open().await;
         let start = Instant::now();
         let ((), grown) = growth(async {
-            stage.start("run_shell_command", json!({ "command": command })).await;
-            stage.wait_for(|event| matches!(event, Event::TurnEnded { .. })).await;
+            fixture.start("run_shell_command", json!({ "command": command })).await;
+            fixture.wait_for(|event| matches!(event, Event::TurnEnded { .. })).await;
         })
         .await;
         let speed = bytes as f64 / start.elapsed().as_secs_f64() / 1e6;
-        let (text, left_out) = logged(&stage);
+        let (text, left_out) = logged(&fixture);
         println!("{what}: {speed:.0} MB/s, {} KiB more memory, {text} bytes logged", grown >> 10);
         assert_eq!(text + left_out, bytes, "what is left out is counted");
         assert!(text <= 512 << 10, "{text} bytes logged");
-        let CallOutcome::Succeeded { output } = stage.outcome().await else { panic!() };
+        let CallOutcome::Succeeded { output } = fixture.outcome().await else { panic!() };
         assert!(output.text.contains(&format!("\n… {} bytes left out …\n", bytes - (32 << 10))));
         assert!(output.text.len() < 33 << 10);
         assert!(grown < 8 << 20, "{grown} bytes");
@@ -72,14 +72,14 @@ async fn a_gigabyte_flows_by() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_stops_at_once() {
     let _alone = alone().await;
-    let mut stage = Stage::open().await;
-    stage.start("run_shell_command", json!({ "command": "yes 'a flood'" })).await;
-    stage.until(|event| matches!(event, Event::CallOutput { .. }).then_some(())).await;
+    let mut fixture = Fixture::open().await;
+    fixture.start("run_shell_command", json!({ "command": "yes 'a flood'" })).await;
+    fixture.until(|event| matches!(event, Event::CallOutput { .. }).then_some(())).await;
     let start = Instant::now();
-    stage.cancel().await;
-    let outcome = stage.outcome().await;
+    fixture.cancel().await;
+    let outcome = fixture.outcome().await;
     assert!(matches!(outcome, CallOutcome::Cancelled { .. }), "{outcome:?}");
-    while crate::stage::processes("yes\0a flood").next().is_some() {
+    while crate::fixture::processes("yes\0a flood").next().is_some() {
         assert!(start.elapsed() < Duration::from_secs(1), "still running");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

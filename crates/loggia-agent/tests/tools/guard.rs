@@ -1,4 +1,4 @@
-//! The guard as a process: whatever happens to Loggia, nothing of a command survives (R13-R15).
+//! The guard as a process: no process of a command survives Loggia (R13-R15).
 
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use loggia_agent::guard::Probe;
 
-use crate::stage::{guard, processes};
+use crate::fixture::{guard, processes};
 
 /// How a guard is started.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum As {
     Myself,
-    /// An ordinary user: the namespace is made inside a user namespace.
+    /// An ordinary user: the namespace is inside a user namespace.
     Nobody,
-    /// Where PID namespaces are forbidden: descendants are hunted down.
+    /// Without PID namespaces: descendants are found and killed.
     WithoutNamespaces,
 }
 
@@ -22,7 +22,7 @@ fn root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Where a command can not be seen from outside its namespace, nor see out.
+/// The ways in which a command has a namespace.
 fn contained() -> Vec<As> {
     ways().into_iter().filter(|way| tried(*way).pid_namespace).collect()
 }
@@ -36,7 +36,7 @@ fn ways() -> Vec<As> {
     if root() {
         ways.push(As::Nobody);
     }
-    // The limit belongs to a user namespace, so it can be set to nothing in one of our own.
+    // The limit belongs to a user namespace, so a new one can set it to zero.
     if Command::new("unshare").args(["-Ur", "true"]).status().is_ok_and(|status| status.success()) {
         ways.push(As::WithoutNamespaces);
     }
@@ -72,7 +72,7 @@ fn command(way: As, script: &str) -> Command {
 
 fn run(way: As, script: &str) -> (Option<i32>, String) {
     let mut child = command(way, script).spawn().unwrap();
-    // Held until the end: waiting would close it first.
+    // Held until the end, because waiting would close it.
     let leash = child.stdin.take();
     let output = child.wait_with_output().unwrap();
     drop(leash);
@@ -94,8 +94,8 @@ fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) -> Du
     start.elapsed()
 }
 
-/// Four sleeping processes, two in sessions of their own, two orphaned, all deaf to TERM.
-fn stubborn(marker: &str) -> String {
+/// Four sleeping processes that ignore TERM: two in new sessions, two orphaned.
+fn ignoring_term(marker: &str) -> String {
     format!(
         "trap '' TERM; sleep {marker} & setsid bash -c 'setsid sleep {marker} & exec sleep {marker}' & \
          (setsid sleep {marker} &) ; wait; wait; wait"
@@ -111,10 +111,10 @@ fn started(way: As, script: &str, marker: &str, expected: usize) -> Child {
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
-fn a_cut_leash_ends_everything_within_a_second() {
+fn a_closed_pipe_ends_everything_within_a_second() {
     for (index, way) in ways().into_iter().enumerate() {
         let marker = format!("5100.{index}");
-        let mut child = started(way, &stubborn(&marker), &marker, 4);
+        let mut child = started(way, &ignoring_term(&marker), &marker, 4);
         drop(child.stdin.take());
         let time = wait_until("end", SECOND, || count(&marker) == 0);
         child.wait().unwrap();
@@ -122,14 +122,14 @@ fn a_cut_leash_ends_everything_within_a_second() {
     }
 }
 
-/// bash stands for Loggia: it starts the guard with a pipe, and is killed.
+/// bash takes the place of Loggia: it starts the guard with a pipe, and is killed.
 #[test]
 fn when_loggia_is_killed_everything_ends() {
     let marker = "5200.0";
     let script = format!(
         "exec 3> >(exec {} guard run /bin/bash -c \"{}\"); read",
         guard()[0].to_str().unwrap(),
-        stubborn(marker)
+        ignoring_term(marker)
     );
     let mut loggia =
         Command::new("/bin/bash").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
@@ -140,9 +140,9 @@ fn when_loggia_is_killed_everything_ends() {
     println!("gone after {time:?}");
 }
 
-/// The same when somebody else still holds the pipe: the guard also watches the process itself.
+/// The same while another process holds the pipe open: the guard also watches Loggia's process.
 #[test]
-fn a_stolen_leash_does_not_keep_a_command_alive() {
+fn a_pipe_held_open_does_not_keep_a_command_alive() {
     let marker = "5300.0";
     let (reader, held) = std::io::pipe().unwrap();
     let script = format!(
@@ -163,7 +163,7 @@ fn a_killed_guard_takes_its_namespace_with_it() {
         return println!("not here: there is no namespace");
     }
     let marker = "5400.0";
-    let mut child = started(As::Myself, &stubborn(marker), marker, 4);
+    let mut child = started(As::Myself, &ignoring_term(marker), marker, 4);
     child.kill().unwrap();
     wait_until("end", SECOND, || count(marker) == 0);
     child.wait().unwrap();
@@ -243,7 +243,7 @@ fn a_fork_storm_stays_small_and_ends_at_once() {
 }
 
 #[test]
-fn the_probe_tells_what_holds_here() {
+fn the_probe_reports_the_containment() {
     for way in ways() {
         let (code, text) = run(way, "probe");
         assert_eq!(code, Some(0), "{way:?} {text}");
@@ -262,14 +262,14 @@ fn no_control_group_is_left_behind() {
     for group in groups {
         let name = group.file_name().into_string().unwrap_or_default();
         if let Some(pid) = name.strip_prefix("loggia-guard-") {
-            // Other tests run at the same time; only the dead leave something behind.
+            // Other tests run at the same time, so groups of running guards are ignored.
             assert!(std::path::Path::new("/proc").join(pid).exists(), "{name}");
         }
     }
 }
 
 #[test]
-fn a_wrong_call_says_so() {
+fn wrong_arguments_are_reported() {
     let parts = guard();
     let output = Command::new(&parts[0]).arg("guard").arg("x").output().unwrap();
     assert_eq!(output.status.code(), Some(125));

@@ -1,13 +1,13 @@
-//! A person's own command line, as the agent that people use runs it.
+//! A person's own command line, run by the native agent.
 
 use loggia_core::{Authority, CallOutcome, Event, Mode, TurnOutcome};
 
-use crate::stage::{Stage, processes};
+use crate::fixture::{Fixture, processes};
 
-/// What happened up to the end of the turn.
-async fn turn(stage: &mut Stage) -> Vec<Event> {
-    stage.wait_for(|event| matches!(event, Event::TurnEnded { .. })).await;
-    std::mem::take(&mut stage.seen)
+/// The events up to the end of the turn.
+async fn turn(fixture: &mut Fixture) -> Vec<Event> {
+    fixture.wait_for(|event| matches!(event, Event::TurnEnded { .. })).await;
+    std::mem::take(&mut fixture.seen)
 }
 
 fn outcomes(events: &[Event]) -> Vec<&CallOutcome> {
@@ -18,13 +18,13 @@ fn outcomes(events: &[Event]) -> Vec<&CallOutcome> {
     ended.collect()
 }
 
-/// Even in plan mode, without a question, on the authority of the prompt that it is; and the model of
-/// a later turn reads the line and what it printed.
+/// It runs even in plan mode and without an approval. The model of a later turn gets the line and its
+/// output.
 #[tokio::test]
-async fn it_runs_as_it_stands_and_the_model_reads_it_later() {
-    let mut stage = Stage::native(Mode::Plan).await;
-    stage.types("echo it is $((40 + 2))").await;
-    let events = turn(&mut stage).await;
+async fn it_runs_unchanged_and_the_model_reads_it_later() {
+    let mut fixture = Fixture::native(Mode::Plan).await;
+    fixture.types("echo it is $((40 + 2))").await;
+    let events = turn(&mut fixture).await;
     let authority = events.iter().find_map(|event| match event {
         Event::CallStarted { authority, .. } => Some(authority),
         _ => None,
@@ -42,8 +42,8 @@ async fn it_runs_as_it_stands_and_the_model_reads_it_later() {
     let [CallOutcome::Succeeded { output }] = outcomes(&events)[..] else { panic!("{events:#?}") };
     assert_eq!(output.text, "it is 42\n");
 
-    stage.prompt("/compact").await;
-    let summary = stage
+    fixture.prompt("/compact").await;
+    let summary = fixture
         .until(|event| match event {
             Event::ContextCompacted { summary, .. } => Some(summary.clone()),
             _ => None,
@@ -54,10 +54,10 @@ async fn it_runs_as_it_stands_and_the_model_reads_it_later() {
 }
 
 #[tokio::test]
-async fn a_line_that_fails_is_told_and_the_turn_goes_well() {
-    let mut stage = Stage::native(Mode::Ask).await;
-    stage.types("echo no; exit 3").await;
-    let events = turn(&mut stage).await;
+async fn a_failed_line_is_reported_and_the_turn_succeeds() {
+    let mut fixture = Fixture::native(Mode::Ask).await;
+    fixture.types("echo no; exit 3").await;
+    let events = turn(&mut fixture).await;
     let [CallOutcome::Failed { failure }] = outcomes(&events)[..] else { panic!("{events:#?}") };
     assert_eq!((failure.code, failure.message.as_str()), (Some(3), "no\nexit status 3"));
     let ended = events.last();
@@ -66,26 +66,26 @@ async fn a_line_that_fails_is_told_and_the_turn_goes_well() {
 
 #[tokio::test]
 async fn cancelling_the_turn_ends_it_with_everything_it_started() {
-    let mut stage = Stage::native(Mode::Ask).await;
+    let mut fixture = Fixture::native(Mode::Ask).await;
     let mark = format!("98{}", std::process::id());
-    stage.types(&format!("sleep {mark} & echo ready; wait")).await;
-    stage.wait_for(|event| matches!(event, Event::CallOutput { .. })).await;
+    fixture.types(&format!("sleep {mark} & echo ready; wait")).await;
+    fixture.wait_for(|event| matches!(event, Event::CallOutput { .. })).await;
     assert!(processes(&format!("sleep {mark} &")).next().is_some());
-    stage.cancel().await;
-    let events = turn(&mut stage).await;
+    fixture.cancel().await;
+    let events = turn(&mut fixture).await;
     let [CallOutcome::Cancelled { .. }] = outcomes(&events)[..] else { panic!("{events:#?}") };
-    // The next line runs only when nothing of the last one is left.
-    stage.types("true").await;
-    turn(&mut stage).await;
+    // The next line runs only after all processes of the last one have ended.
+    fixture.types("true").await;
+    turn(&mut fixture).await;
     assert_eq!(processes(&mark).next(), None);
 }
 
 #[tokio::test]
-async fn what_the_shell_cannot_take_is_said() {
-    let mut stage = Stage::native(Mode::Ask).await;
+async fn a_line_that_the_shell_cannot_run_is_reported() {
+    let mut fixture = Fixture::native(Mode::Ask).await;
     for (line, wanted) in [(" ".to_owned(), "empty"), ("x".repeat(200_000), "bytes")] {
-        stage.types(&line).await;
-        let events = turn(&mut stage).await;
+        fixture.types(&line).await;
+        let events = turn(&mut fixture).await;
         let [CallOutcome::Failed { failure }] = outcomes(&events)[..] else {
             panic!("{events:#?}")
         };
@@ -93,12 +93,12 @@ async fn what_the_shell_cannot_take_is_said() {
     }
 }
 
-/// What a client of a protocol says is for the model, whatever it begins with.
+/// A prompt of a protocol's client goes to the model even if it begins with the mark.
 #[tokio::test]
 async fn a_prompt_that_begins_with_the_mark_runs_nothing() {
-    let mut stage = Stage::native(Mode::All).await;
-    stage.prompt("!touch made").await;
-    let events = turn(&mut stage).await;
+    let mut fixture = Fixture::native(Mode::All).await;
+    fixture.prompt("!touch made").await;
+    let events = turn(&mut fixture).await;
     assert!(outcomes(&events).is_empty(), "{events:#?}");
-    assert!(!stage.root().join("made").exists());
+    assert!(!fixture.root().join("made").exists());
 }

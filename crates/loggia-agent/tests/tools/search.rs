@@ -1,4 +1,4 @@
-//! Finding files and lines, within bounds.
+//! Finding files and lines, within limits.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -7,48 +7,48 @@ use loggia_agent::workspace::{WalkEnd, WalkLimits, Workspace, WorkspacePath};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::stage::Stage;
+use crate::fixture::Fixture;
 
-async fn tree() -> Stage {
-    let stage = Stage::open().await;
-    stage.put("src/main.rs", "fn main() {}\n// needle one\n");
-    stage.put("src/deep/lib.rs", "needle two\r\n");
-    stage.put("notes.md", "needle three\n");
-    stage.put("target/out.rs", "needle ignored\n");
-    stage.put(".gitignore", "target/\n*.log\n");
-    stage.put("x.log", "needle ignored\n");
-    stage.put(".git/config", "needle ignored\n");
-    stage.put(".hidden", "needle four\n");
-    stage.put("src/.ignore", "secret.rs\n");
-    stage.put("src/secret.rs", "needle ignored\n");
-    stage
+async fn tree() -> Fixture {
+    let fixture = Fixture::open().await;
+    fixture.put("src/main.rs", "fn main() {}\n// needle one\n");
+    fixture.put("src/deep/lib.rs", "needle two\r\n");
+    fixture.put("notes.md", "needle three\n");
+    fixture.put("target/out.rs", "needle ignored\n");
+    fixture.put(".gitignore", "target/\n*.log\n");
+    fixture.put("x.log", "needle ignored\n");
+    fixture.put(".git/config", "needle ignored\n");
+    fixture.put(".hidden", "needle four\n");
+    fixture.put("src/.ignore", "secret.rs\n");
+    fixture.put("src/secret.rs", "needle ignored\n");
+    fixture
 }
 
 #[tokio::test]
 async fn lines_are_found_and_ignored_files_are_not() {
-    let mut stage = tree().await;
-    let text = stage.text("search_file_content", json!({ "pattern": "needle" })).await;
+    let mut fixture = tree().await;
+    let text = fixture.text("search_file_content", json!({ "pattern": "needle" })).await;
     assert_eq!(
         text,
         ".hidden:1:needle four\nnotes.md:1:needle three\nsrc/deep/lib.rs:1:needle two\n\
          src/main.rs:2:// needle one\n[4 matches in 4 files]\n"
     );
     let input = json!({ "pattern": "needle", "include": "*.rs" });
-    let text = stage.text("search_file_content", input).await;
+    let text = fixture.text("search_file_content", input).await;
     assert_eq!(text.lines().count(), 3, "{text}");
     let input = json!({ "pattern": "needle", "path": "src" });
-    let text = stage.text("search_file_content", input).await;
+    let text = fixture.text("search_file_content", input).await;
     assert!(text.starts_with("src/deep/lib.rs:1:needle two\nsrc/main.rs:2:"), "{text}");
     let input = json!({ "pattern": "^needle (three|none)$", "path": "notes.md" });
-    let text = stage.text("search_file_content", input).await;
+    let text = fixture.text("search_file_content", input).await;
     assert_eq!(text, "notes.md:1:needle three\n[1 match in 1 file]\n");
-    let text = stage.text("search_file_content", json!({ "pattern": "absent" })).await;
+    let text = fixture.text("search_file_content", json!({ "pattern": "absent" })).await;
     assert_eq!(text, "[no line in . matches `absent`]\n");
 }
 
 #[tokio::test]
 async fn files_are_found_by_pattern() {
-    let mut stage = tree().await;
+    let mut fixture = tree().await;
     for (input, found) in [
         (json!({ "pattern": "**/*.rs" }), "src/deep/lib.rs\nsrc/main.rs\n"),
         (json!({ "pattern": "*.md" }), "notes.md\n"),
@@ -57,24 +57,24 @@ async fn files_are_found_by_pattern() {
         (json!({ "pattern": "**/*.{md,log}" }), "notes.md\n"),
         (json!({ "pattern": "*.rs", "path": "target" }), "target/out.rs\n"),
     ] {
-        assert_eq!(stage.text("glob", input.clone()).await, found, "{input}");
+        assert_eq!(fixture.text("glob", input.clone()).await, found, "{input}");
     }
 }
 
 #[tokio::test]
 async fn results_are_bounded_and_say_so() {
-    let mut stage = Stage::open().await;
-    stage.put("many", "needle\n".repeat(2000));
-    let text = stage.text("search_file_content", json!({ "pattern": "needle" })).await;
+    let mut fixture = Fixture::open().await;
+    fixture.put("many", "needle\n".repeat(2000));
+    let text = fixture.text("search_file_content", json!({ "pattern": "needle" })).await;
     assert_eq!(text.lines().filter(|line| line.starts_with("many:")).count(), 500);
     assert!(text.contains("only the first 500 are shown"), "{}", text.len());
-    stage.put("many", format!("{}needle\n", "x".repeat(390)).repeat(2000));
-    let text = stage.text("search_file_content", json!({ "pattern": "needle" })).await;
+    fixture.put("many", format!("{}needle\n", "x".repeat(390)).repeat(2000));
+    let text = fixture.text("search_file_content", json!({ "pattern": "needle" })).await;
     assert!(text.len() < 257 * 1024, "{}", text.len());
     for number in 0..600 {
-        stage.put(&format!("files/{number}"), "");
+        fixture.put(&format!("files/{number}"), "");
     }
-    let text = stage.text("glob", json!({ "pattern": "files/*" })).await;
+    let text = fixture.text("glob", json!({ "pattern": "files/*" })).await;
     assert!(text.ends_with("[only the first 500 are shown: narrow the pattern or the path]\n"));
 }
 
@@ -107,17 +107,17 @@ fn a_walk_ends_at_its_limits() {
 
 #[tokio::test]
 async fn a_long_line_is_cut_around_its_match() {
-    let mut stage = Stage::open().await;
-    stage.put("long", format!("{}needle{}\n", "é".repeat(5000), "z".repeat(5000)));
-    let text = stage.text("search_file_content", json!({ "pattern": "needle" })).await;
+    let mut fixture = Fixture::open().await;
+    fixture.put("long", format!("{}needle{}\n", "é".repeat(5000), "z".repeat(5000)));
+    let text = fixture.text("search_file_content", json!({ "pattern": "needle" })).await;
     assert!(text.contains("needle") && text.contains("… [line of 15006 bytes]"), "{text}");
     assert!(text.len() < 700 && !text.contains('\u{fffd}'), "{text}");
 }
 
 #[tokio::test]
 async fn binary_files_are_left_out() {
-    let mut stage = Stage::open().await;
-    stage.put("binary", b"\0needle\n");
-    let text = stage.text("search_file_content", json!({ "pattern": "needle" })).await;
+    let mut fixture = Fixture::open().await;
+    fixture.put("binary", b"\0needle\n");
+    let text = fixture.text("search_file_content", json!({ "pattern": "needle" })).await;
     assert_eq!(text, "[no line in . matches `needle`]\n");
 }

@@ -1,4 +1,4 @@
-//! Commands as the model meets them: output, exit status, environment, limits.
+//! Commands: output, exit status, environment, limits.
 
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -7,33 +7,36 @@ use loggia_agent::tool::ToolConfig;
 use loggia_core::{CallOutcome, Details, Edit, Event, Mode};
 use serde_json::json;
 
-use crate::stage::{Stage, config, probe, processes};
+use crate::fixture::{Fixture, config, probe, processes};
 
 #[tokio::test]
 async fn a_command_prints_and_succeeds() {
-    let mut stage = Stage::open().await;
-    stage.put("sub/x", "");
+    let mut fixture = Fixture::open().await;
+    fixture.put("sub/x", "");
     let run = |command: &str| json!({ "command": command });
-    assert_eq!(stage.text("run_shell_command", run("echo out; echo err >&2")).await, "out\nerr\n");
-    assert_eq!(stage.text("run_shell_command", run("true")).await, "(no output)");
-    assert_eq!(stage.text("run_shell_command", run("cat")).await, "(no output)", "no input");
-    let text = stage.text("run_shell_command", run("pwd; ls")).await;
-    assert_eq!(text, format!("{}\nsub\n", stage.root().display()));
+    assert_eq!(
+        fixture.text("run_shell_command", run("echo out; echo err >&2")).await,
+        "out\nerr\n"
+    );
+    assert_eq!(fixture.text("run_shell_command", run("true")).await, "(no output)");
+    assert_eq!(fixture.text("run_shell_command", run("cat")).await, "(no output)", "no input");
+    let text = fixture.text("run_shell_command", run("pwd; ls")).await;
+    assert_eq!(text, format!("{}\nsub\n", fixture.root().display()));
     let input = json!({ "command": "ls", "directory": "sub" });
-    assert_eq!(stage.text("run_shell_command", input).await, "x\n");
-    let text = stage.text("run_shell_command", run("[[ a == a* ]] && echo bash")).await;
+    assert_eq!(fixture.text("run_shell_command", input).await, "x\n");
+    let text = fixture.text("run_shell_command", run("[[ a == a* ]] && echo bash")).await;
     assert_eq!(text, "bash\n");
-    let text = stage.text("run_shell_command", run("printf 'caf\\xe9'")).await;
+    let text = fixture.text("run_shell_command", run("printf 'caf\\xe9'")).await;
     assert_eq!(text, "caf\u{fffd}");
 }
 
 #[tokio::test]
 async fn output_is_seen_while_the_command_runs() {
-    let mut stage = Stage::open().await;
-    stage
+    let mut fixture = Fixture::open().await;
+    fixture
         .start("run_shell_command", json!({ "command": "echo first; read -t 5 < <(sleep 5)" }))
         .await;
-    let text = stage
+    let text = fixture
         .until(|event| match event {
             Event::CallOutput { text, .. } => Some(text.clone()),
             Event::CallEnded { .. } => Some("too late".into()),
@@ -41,12 +44,12 @@ async fn output_is_seen_while_the_command_runs() {
         })
         .await;
     assert_eq!(text, "first\n");
-    stage.cancel().await;
+    fixture.cancel().await;
 }
 
 #[tokio::test]
 async fn a_command_fails_with_its_status_and_its_output() {
-    let mut stage = Stage::open().await;
+    let mut fixture = Fixture::open().await;
     for (command, code, message) in [
         ("echo no; exit 3", 3, "no\nexit status 3"),
         ("exit 255", 255, "exit status 255"),
@@ -54,45 +57,45 @@ async fn a_command_fails_with_its_status_and_its_output() {
         ("kill -TERM $$", 143, "exit status 143"),
         ("printf x; false", 1, "x\nexit status 1"),
     ] {
-        let failure = stage.fail("run_shell_command", json!({ "command": command })).await;
+        let failure = fixture.fail("run_shell_command", json!({ "command": command })).await;
         assert_eq!((failure.kind.as_str(), failure.code), ("exit_status", Some(code)), "{command}");
         assert_eq!(failure.message, message);
     }
-    let failure = stage.fail("run_shell_command", json!({ "command": "no-such-program" })).await;
+    let failure = fixture.fail("run_shell_command", json!({ "command": "no-such-program" })).await;
     assert_eq!(failure.code, Some(127));
 }
 
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_ended() {
-    let mut stage = Stage::open().await;
+    let mut fixture = Fixture::open().await;
     let start = Instant::now();
     let input = json!({ "command": "echo begun; sleep 4711.1", "timeout_seconds": 1 });
-    let failure = stage.fail("run_shell_command", input).await;
+    let failure = fixture.fail("run_shell_command", input).await;
     assert_eq!(failure.kind, "timeout");
     assert_eq!(failure.message, "begun\ntimed out after 1 s");
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     assert_eq!(processes("4711.1").count(), 0);
 }
 
-/// Whether the agent waits for the call or drops it: nothing of the command is left.
+/// Nothing of the command is left, whether the agent waits for the call or drops it.
 #[tokio::test]
 async fn a_cancelled_command_is_gone_within_a_second() {
-    for (mut stage, marker) in
-        [(Stage::open().await, "4712.1"), (Stage::abandoning().await, "4712.2")]
+    for (mut fixture, marker) in
+        [(Fixture::open().await, "4712.1"), (Fixture::abandoning().await, "4712.2")]
     {
         let running = || processes(&format!("sleep\0{marker}\0")).count();
         let command = format!(
             "trap '' TERM; setsid bash -c 'trap \"\" TERM; setsid sleep {marker} & sleep {marker}' & \
              echo ready; sleep {marker}; sleep {marker}"
         );
-        stage.start("run_shell_command", json!({ "command": command })).await;
-        stage.until(|event| matches!(event, Event::CallOutput { .. }).then_some(())).await;
+        fixture.start("run_shell_command", json!({ "command": command })).await;
+        fixture.until(|event| matches!(event, Event::CallOutput { .. }).then_some(())).await;
         while running() < 3 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let start = Instant::now();
-        stage.cancel().await;
-        assert!(matches!(stage.outcome().await, CallOutcome::Cancelled { .. }));
+        fixture.cancel().await;
+        assert!(matches!(fixture.outcome().await, CallOutcome::Cancelled { .. }));
         while running() > 0 {
             assert!(start.elapsed() < Duration::from_secs(1), "still running");
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -103,19 +106,19 @@ async fn a_cancelled_command_is_gone_within_a_second() {
 
 #[tokio::test]
 async fn the_person_may_change_the_command() {
-    let mut stage = Stage::asking().await;
-    stage.start("run_shell_command", json!({ "command": "echo model" })).await;
-    let (call, details) = stage.question().await;
-    let directory = stage.root().to_str().unwrap().to_owned();
+    let mut fixture = Fixture::asking().await;
+    fixture.start("run_shell_command", json!({ "command": "echo model" })).await;
+    let (call, details) = fixture.question().await;
+    let directory = fixture.root().to_str().unwrap().to_owned();
     assert_eq!(details, Details::Execute { command: "echo model".into(), directory });
     let edit = Edit::Command { command: "echo person".into() };
-    stage.answer(&call, "proceed_once", Some(edit)).await;
-    let CallOutcome::Succeeded { output } = stage.outcome().await else { panic!() };
+    fixture.answer(&call, "proceed_once", Some(edit)).await;
+    let CallOutcome::Succeeded { output } = fixture.outcome().await else { panic!() };
     assert_eq!(output.text, "person\n");
 }
 
-/// A37. The canaries are in the configuration's environment; this test's own environment, which
-/// cargo fills, stands for Loggia's.
+/// A37. The canaries are in the configured environment; this test's own environment, which cargo fills,
+/// takes the place of Loggia's.
 #[tokio::test]
 async fn secrets_of_the_environment_do_not_reach_commands() {
     if !probe().own_proc {
@@ -139,9 +142,9 @@ async fn secrets_of_the_environment_do_not_reach_commands() {
     env.extend(CANARIES.iter().map(|name| ((*name).into(), "canary-value".into())));
     env.extend([("LC_TIME".into(), "C".into()), ("MINE".into(), "passed".into())]);
     let config = ToolConfig { env, pass_env: vec!["MINE".into()], ..config() };
-    let mut stage = Stage::with(Mode::All, config).await;
+    let mut fixture = Fixture::with(Mode::All, config).await;
     let command = "env; tr '\\0' '\\n' </proc/$PPID/environ; cat /proc/*/environ";
-    let text = stage.text("run_shell_command", json!({ "command": command })).await;
+    let text = fixture.text("run_shell_command", json!({ "command": command })).await;
     for name in CANARIES.iter().chain(&["canary-value", "CARGO_MANIFEST_DIR"]) {
         assert!(!text.contains(name), "{name} in {text}");
     }
@@ -157,52 +160,52 @@ async fn a_command_reaches_neither_its_guard_nor_loggia() {
     if !probe().pid_namespace {
         return println!("not here: the command would kill everything");
     }
-    let mut stage = Stage::open().await;
+    let mut fixture = Fixture::open().await;
     let command = "kill -9 $PPID; kill -9 -1; echo alive";
-    let text = stage.text("run_shell_command", json!({ "command": command })).await;
+    let text = fixture.text("run_shell_command", json!({ "command": command })).await;
     assert!(text.ends_with("alive\n"), "{text}");
 }
 
 #[tokio::test]
 async fn a_missing_guard_or_shell_is_a_clear_failure() {
     let config = ToolConfig { guard: Vec::new(), ..config() };
-    let mut stage = Stage::with(Mode::All, config).await;
-    let failure = stage.fail("run_shell_command", json!({ "command": "true" })).await;
+    let mut fixture = Fixture::with(Mode::All, config).await;
+    let failure = fixture.fail("run_shell_command", json!({ "command": "true" })).await;
     assert_eq!(failure.kind, "cannot_start");
-    let config = ToolConfig { shell: Some("/no/such/shell".into()), ..crate::stage::config() };
-    let mut stage = Stage::with(Mode::All, config).await;
-    let failure = stage.fail("run_shell_command", json!({ "command": "true" })).await;
+    let config = ToolConfig { shell: Some("/no/such/shell".into()), ..crate::fixture::config() };
+    let mut fixture = Fixture::with(Mode::All, config).await;
+    let failure = fixture.fail("run_shell_command", json!({ "command": "true" })).await;
     assert!(failure.message.contains("cannot start /no/such/shell"), "{}", failure.message);
 }
 
 #[tokio::test]
-async fn too_long_a_command_is_refused_before_anybody_is_asked() {
-    let mut stage = Stage::asking().await;
+async fn too_long_a_command_is_refused_before_the_approval() {
+    let mut fixture = Fixture::asking().await;
     let input = json!({ "command": "x".repeat(101 * 1024) });
-    assert_eq!(stage.fail("run_shell_command", input).await.kind, "invalid_input");
+    assert_eq!(fixture.fail("run_shell_command", input).await.kind, "invalid_input");
 }
 
-/// A directory that git takes for a repository, which names a program for `git status`.
-fn looks_like_a_repository(stage: &Stage) {
-    stage.put("HEAD", "ref: refs/heads/main\n");
-    stage.put("objects/a", "");
-    stage.put("refs/a", "");
+/// A directory that looks like a repository and configures a program for `git status`.
+fn looks_like_a_repository(fixture: &Fixture) {
+    fixture.put("HEAD", "ref: refs/heads/main\n");
+    fixture.put("objects/a", "");
+    fixture.put("refs/a", "");
     let config = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\n\
                   fsmonitor = \"touch RAN; false\"\n";
-    stage.put("config", config);
+    fixture.put("config", config);
 }
 
-/// A rule for `git status` is for `git status`, and for no program that a directory names.
+/// A rule for `git status` allows no program that a directory configures.
 #[tokio::test]
-async fn a_command_that_passes_by_a_rule_runs_nothing_that_a_directory_names() {
-    let mut stage = Stage::asking().await;
-    stage.allow("git status").await;
-    looks_like_a_repository(&stage);
-    let failure = stage.fail("run_shell_command", json!({ "command": "git status" })).await;
+async fn a_command_allowed_by_a_rule_runs_no_configured_program() {
+    let mut fixture = Fixture::asking().await;
+    fixture.allow("git status").await;
+    looks_like_a_repository(&fixture);
+    let failure = fixture.fail("run_shell_command", json!({ "command": "git status" })).await;
     assert!(failure.message.contains("safe.bareRepository"), "{failure:?}");
-    assert!(!stage.root().join("RAN").exists());
-    // A person who has looked at the call gets what git does.
-    let mut asking = Stage::asking().await;
+    assert!(!fixture.root().join("RAN").exists());
+    // A call that a person approved runs git as usual.
+    let mut asking = Fixture::asking().await;
     looks_like_a_repository(&asking);
     asking.start("run_shell_command", json!({ "command": "git status" })).await;
     let (call, _) = asking.question().await;
@@ -211,49 +214,49 @@ async fn a_command_that_passes_by_a_rule_runs_nothing_that_a_directory_names() {
     assert!(asking.root().join("RAN").exists());
 }
 
-/// The model chooses the directory; the rule was not granted for it.
+/// The model chooses the directory, and the rule does not apply to it.
 #[tokio::test]
-async fn a_rule_does_not_hold_in_another_directory() {
-    let mut stage = Stage::asking().await;
-    stage.allow("echo a").await;
-    std::fs::create_dir(stage.root().join("sub")).unwrap();
-    assert_eq!(stage.text("run_shell_command", json!({ "command": "echo a" })).await, "a\n");
+async fn a_rule_does_not_apply_in_another_directory() {
+    let mut fixture = Fixture::asking().await;
+    fixture.allow("echo a").await;
+    std::fs::create_dir(fixture.root().join("sub")).unwrap();
+    assert_eq!(fixture.text("run_shell_command", json!({ "command": "echo a" })).await, "a\n");
     let input = json!({ "command": "echo a", "directory": "sub" });
-    stage.start("run_shell_command", input).await;
-    let (call, _) = stage.question().await;
-    stage.answer(&call, "cancel", None).await;
-    stage.outcome().await;
+    fixture.start("run_shell_command", input).await;
+    let (call, _) = fixture.question().await;
+    fixture.answer(&call, "cancel", None).await;
+    fixture.outcome().await;
 }
 
 #[tokio::test]
 async fn an_external_diff_of_the_repository_is_not_run_by_a_rule() {
-    let mut stage = Stage::asking().await;
-    let root = stage.root();
+    let mut fixture = Fixture::asking().await;
+    let root = fixture.root();
     let run = |line: &str| {
         let mut shell = std::process::Command::new("sh");
         assert!(shell.args(["-c", line]).current_dir(&root).status().unwrap().success());
     };
-    stage.put("f", "a\n");
+    fixture.put("f", "a\n");
     run("git init -q . && git add f && echo b > f");
-    stage.allow("git diff").await;
-    let shown = stage.text("run_shell_command", json!({ "command": "git diff" })).await;
+    fixture.allow("git diff").await;
+    let shown = fixture.text("run_shell_command", json!({ "command": "git diff" })).await;
     assert!(shown.contains("+b"), "{shown}");
     run("git config diff.external 'touch RAN;'");
-    stage.fail("run_shell_command", json!({ "command": "git diff" })).await;
-    assert!(!stage.root().join("RAN").exists());
+    fixture.fail("run_shell_command", json!({ "command": "git diff" })).await;
+    assert!(!fixture.root().join("RAN").exists());
 }
 
-/// Only what passes by a rule gets these settings: in mode all everything passes anyway.
+/// Only commands that a rule allows get these settings.
 #[tokio::test]
 async fn a_person_and_mode_all_get_the_usual_environment() {
     let command = json!({ "command": "printenv GIT_CONFIG_COUNT" });
-    let mut stage = Stage::asking().await;
-    stage.start("run_shell_command", command.clone()).await;
-    let (call, _) = stage.question().await;
-    stage.answer(&call, "proceed_once", None).await;
-    assert!(matches!(stage.outcome().await, CallOutcome::Failed { .. }), "none is set");
-    stage.allow("printenv GIT_CONFIG_COUNT").await;
-    assert_eq!(stage.text("run_shell_command", command.clone()).await, "5\n");
-    let mut open = Stage::open().await;
+    let mut fixture = Fixture::asking().await;
+    fixture.start("run_shell_command", command.clone()).await;
+    let (call, _) = fixture.question().await;
+    fixture.answer(&call, "proceed_once", None).await;
+    assert!(matches!(fixture.outcome().await, CallOutcome::Failed { .. }), "none is set");
+    fixture.allow("printenv GIT_CONFIG_COUNT").await;
+    assert_eq!(fixture.text("run_shell_command", command.clone()).await, "5\n");
+    let mut open = Fixture::open().await;
     open.fail("run_shell_command", command).await;
 }

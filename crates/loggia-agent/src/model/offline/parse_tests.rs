@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Each step as the lines that write it, or the lines that were not understood.
-fn shown(reading: &ParsedPrompt) -> String {
+/// Each step as text, or the lines that were not understood.
+fn shown(parsed: &ParsedPrompt) -> String {
     let problem = |problem: &Problem| format!("line {}: {}", problem.line, problem.reason);
-    let lines: Vec<String> = match reading {
+    let lines: Vec<String> = match parsed {
         ParsedPrompt::Script(script) => {
             script.iter().map(|line| format!("{}| {}", line.line, line.step)).collect()
         }
@@ -94,7 +94,7 @@ fn problems() {
 }
 
 #[test]
-fn lines_that_are_no_steps() {
+fn lines_that_are_not_steps() {
     let cases = [
         ("", "nothing"),
         (" \n\n", "nothing"),
@@ -104,7 +104,7 @@ fn lines_that_are_no_steps() {
         ),
         ("saying hi\nsay hi", "line 1: `saying hi` does not start with an instruction I know"),
         ("say-so\nsay hi", "line 1: `say-so` does not start with an instruction I know"),
-        // The lines of a stray block are no instructions.
+        // The lines of a stray block are not instructions.
         (
             "say hi\n```\nrun rm -rf .\n```\nsay ho\nhm",
             "line 2: a fenced block belongs after `write PATH:`, `edit PATH:` or `artifact NAME:`\n\
@@ -121,7 +121,7 @@ fn lines_that_are_no_steps() {
     }
 }
 
-/// A text that stands on one line with nothing to trim.
+/// A text on one line without surrounding space.
 fn line() -> impl Strategy<Value = String> {
     "[a-z`{}=>:;éß\u{1f600} ]{1,20}".prop_map(|text| format!("x{}", text.trim_end()))
 }
@@ -170,16 +170,16 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn any_text_is_read(prompt in any::<String>()) {
+    fn any_text_is_parsed(prompt in any::<String>()) {
         let _reading = parse(&prompt);
     }
 
     #[test]
-    fn any_text_like_a_script_is_read(
+    fn any_text_like_a_script_is_parsed(
         prompt in "((say|write|edit|plan|think|artifact|wait)?(:| )?[a: =>;`\n]{0,9}\n?){0,12}"
     ) {
         if let ParsedPrompt::Script(script) = parse(&prompt) {
-            // What was read is written and read again without a change.
+            // Parsed steps are written and parsed again without a change.
             let written: Vec<String> = script.iter().map(|line| line.step.to_string()).collect();
             let steps = |script: Vec<Instruction>| -> Vec<Step> {
                 script.into_iter().map(|line| line.step).collect()
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(steps in proptest::collection::vec(step(), 1..6)) {
+    fn written_steps_are_parsed_back(steps in proptest::collection::vec(step(), 1..6)) {
         let prompt: Vec<String> = steps.iter().map(Step::to_string).collect();
         let prompt = prompt.join("\n");
         match parse(&prompt) {

@@ -9,7 +9,7 @@ fn check(old: &str, from: &str, to: &str, expected: usize, new: Result<&str, Rep
 }
 
 #[test]
-fn replaces_what_occurs_as_often_as_expected() {
+fn replaces_a_text_that_occurs_as_often_as_expected() {
     check("a b a", "b", "c", 1, Ok("a c a"));
     check("a b a", "a", "c", 2, Ok("c b c"));
     check("a b a", "a", "c", 1, Err(ReplaceError::Count { found: 2, expected: 1 }));
@@ -19,28 +19,28 @@ fn replaces_what_occurs_as_often_as_expected() {
 }
 
 #[test]
-fn refuses_what_makes_no_sense() {
+fn refuses_invalid_arguments() {
     check("a", "", "b", 1, Err(ReplaceError::Empty));
     check("a", "a", "b", 0, Err(ReplaceError::NoneExpected));
     check("a", "a", "a", 1, Err(ReplaceError::Same));
 }
 
 #[test]
-fn a_result_too_large_to_hold_is_not_made() {
+fn a_result_that_is_too_large_is_refused() {
     let (old, new) = ("a".repeat(1 << 20), "b".repeat(1 << 20));
     let bytes = 1 << 40;
     check(&old, "a", &new, 1 << 20, Err(ReplaceError::TooLarge { bytes }));
 }
 
 #[test]
-fn says_how_often_it_was_found() {
+fn the_error_names_the_number_of_occurrences() {
     let error = apply_replace("a a a", "a", "b", 1).unwrap_err().to_string();
     assert!(error.contains("found 3 times, expected once:"), "{error}");
     assert!(error.contains("set expected_replacements to 3"), "{error}");
 }
 
 #[test]
-fn the_file_keeps_its_line_ends() {
+fn the_file_keeps_its_line_endings() {
     check("a\r\nb\r\nc\r\n", "a\nb", "x\ny", 1, Ok("x\r\ny\r\nc\r\n"));
     check("a\r\nb\r\nc\r\n", "b", "x\ny", 1, Ok("a\r\nx\r\ny\r\nc\r\n"));
     check("a\r\nb\r\n", "a\r\nb", "x\r\ny", 1, Ok("x\r\ny\r\n"));
@@ -59,7 +59,7 @@ fn the_byte_order_mark_stays() {
     check("\u{feff}a", "a", "", 1, Ok("\u{feff}"));
 }
 
-/// A text as files have it: few letters, so that spans repeat, and any line ends.
+/// A text of few letters, so that spans repeat, with any line endings.
 fn file() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[abé]{0,4}",
@@ -79,7 +79,7 @@ fn forms(text: &str) -> [String; 3] {
 }
 
 proptest! {
-    /// Whatever is replaced once: before and after it every byte is as it was.
+    /// The bytes before and after a single replacement do not change.
     #[test]
     fn bytes_outside_the_span_are_unchanged(
         old in file(),
@@ -105,14 +105,14 @@ proptest! {
         }
     }
 
-    /// A span that is there is found, and nothing but its occurrences changes.
+    /// An existing span is found, and only its occurrences change.
     #[test]
     fn every_occurrence_is_replaced(old in file(), start in any::<prop::sample::Index>(), length in 1_usize..6) {
         let characters: Vec<char> = old.chars().collect();
         prop_assume!(!characters.is_empty());
         let start = start.index(characters.len());
         let span: String = characters.iter().skip(start).take(length).collect();
-        // Half a line end is not a span anybody means.
+        // A span must not begin or end inside a line ending.
         prop_assume!(!span.starts_with('\n') && !span.ends_with('\r'));
         let count = old.matches(span.as_str()).count();
         let parts: Vec<&str> = old.split(span.as_str()).collect();

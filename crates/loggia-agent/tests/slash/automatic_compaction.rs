@@ -1,6 +1,6 @@
-//! A conversation that fills its model's window is compacted by itself, as a turn begins.
+//! A conversation that fills its model's window is compacted automatically when a turn begins.
 //!
-//! A window of 1000 tokens: at 80 percent, about 3200 bytes are too much.
+//! The window has 1000 tokens: 80 percent are about 3200 bytes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use loggia_session::SessionHandle;
 
 use crate::talk::{Talk, agent, origin};
 
-/// How the scripts here answer: at length, by a file, or in a word.
+/// The script of the model: long replies, a call, or short replies.
 fn script(summary: &str) -> String {
     let long = "word ".repeat(400);
     format!(
@@ -29,7 +29,7 @@ steps = [{{text="short"}}]
     )
 }
 
-/// What the model says when it is asked for a summary.
+/// A rule for the request for a summary.
 fn summary(steps: &str) -> String {
     format!("[[rule]]\ncontains = \"Summarise the conversation\"\nsteps = [{steps}]\n")
 }
@@ -38,7 +38,7 @@ async fn talk(summary: &str) -> Talk {
     Talk::with(Mode::All, &script(summary), None).await
 }
 
-/// Every compaction: what it stands for, the summary, and whether it was by itself.
+/// Every compaction: the last event that it replaces, the summary, and whether it was automatic.
 async fn compactions(talk: &Talk) -> Vec<(Seq, String, bool)> {
     let log = talk.log().await;
     let compaction = |event: Event| match event {
@@ -58,7 +58,7 @@ async fn notices(talk: &Talk, wanted: Level) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_turn_that_would_be_too_much_begins_with_a_summary() {
+async fn a_turn_that_does_not_fit_begins_with_a_summary() {
     let mut talk = talk("").await;
     talk.say("long").await;
     talk.say("long").await;
@@ -77,7 +77,7 @@ async fn a_turn_that_would_be_too_much_begins_with_a_summary() {
     );
     assert_eq!(told, [wanted]);
 
-    // The next owner of the session reads the same: the summary, and the turns since.
+    // After a restart the model gets the same: the summary, and the turns since.
     talk.restart().await;
     assert_eq!(talk.say("and on").await, "short");
     let said = talk.say("/compact").await;
@@ -85,13 +85,13 @@ async fn a_turn_that_would_be_too_much_begins_with_a_summary() {
     for (part, count) in [("Asked: long", 2), ("Asked: go on", 1), ("Asked: and on", 1)] {
         assert_eq!(said.matches(part).count(), count, "{part}: {said}");
     }
-    let by_itself = compactions(&talk).await.into_iter().filter(|(_, _, automatic)| *automatic);
-    assert_eq!(by_itself.count(), 1, "not twice for the same");
+    let automatic = compactions(&talk).await.into_iter().filter(|(_, _, automatic)| *automatic);
+    assert_eq!(automatic.count(), 1, "not twice for the same");
 }
 
-/// A prompt that waits has its turn after the summary, and is no part of it.
+/// A queued prompt runs after the summary and is not part of it.
 #[tokio::test]
-async fn prompts_that_wait_are_not_swallowed() {
+async fn queued_prompts_are_not_lost() {
     let mut talk = talk("").await;
     for text in ["long", "long", "go on", "and on"] {
         talk.prompt(text).await;
@@ -107,7 +107,7 @@ async fn prompts_that_wait_are_not_swallowed() {
 }
 
 #[tokio::test]
-async fn without_a_summary_the_turn_goes_on() {
+async fn if_the_summary_fails_the_turn_continues() {
     let fails = summary("{text=\"half of\"}, {error=\"no\", kind=\"refused\"}");
     let mut talk = talk(&fails).await;
     talk.say("long").await;
@@ -120,7 +120,7 @@ async fn without_a_summary_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_cancelled_meanwhile_changes_nothing() {
+async fn a_turn_cancelled_during_the_summary_changes_nothing() {
     let mut talk = talk(&summary("{text=\"half of\"}, {delay=\"60m\"}")).await;
     talk.say("long").await;
     talk.say("long").await;
@@ -131,9 +131,9 @@ async fn a_turn_that_is_cancelled_meanwhile_changes_nothing() {
     assert_eq!(compactions(&talk).await, []);
 }
 
-/// The summary alone is more than the window: it is not summarised again and again.
+/// A summary larger than the window is not summarised again.
 #[tokio::test]
-async fn a_summary_that_is_too_large_does_not_lead_to_the_next() {
+async fn a_large_summary_does_not_cause_another_one() {
     let large = summary(&format!("{{text=\"{}\"}}", "sum ".repeat(2_000)));
     let mut talk = talk(&large).await;
     talk.say("long").await;
@@ -144,7 +144,7 @@ async fn a_summary_that_is_too_large_does_not_lead_to_the_next() {
     assert_eq!(compactions(&talk).await.len(), 1);
 }
 
-/// One turn that is larger than the window is still in the summary, with less of what it read.
+/// A turn larger than the window is still summarised, with shorter results.
 #[tokio::test]
 async fn a_turn_larger_than_the_window_is_summarised_too() {
     let mut talk = talk("").await;
@@ -156,7 +156,7 @@ async fn a_turn_larger_than_the_window_is_summarised_too() {
     assert!(compactions[0].1.contains("Did: read_file big.txt, done"), "{compactions:?}");
 }
 
-/// Where nobody knows what the model can hold, nothing happens.
+/// If the model's window is unknown, nothing is compacted.
 #[tokio::test]
 async fn without_a_window_nothing_is_compacted() {
     let mut talk = Talk::open(Mode::All).await;
@@ -168,8 +168,7 @@ async fn without_a_window_nothing_is_compacted() {
     assert_eq!(notices(&talk, Level::Info).await, [""; 0]);
 }
 
-/// A turn that waits for nothing stays one append where the window is known and not full: looking
-/// costs nothing.
+/// Checking the window adds no append to a turn.
 #[tokio::test]
 async fn a_turn_with_nothing_to_compact_is_one_append() {
     let mut talk = talk("").await;

@@ -1,4 +1,4 @@
-//! A workspace, a session and an agent that makes exactly the call its prompt spells out.
+//! A workspace, a session and an agent that makes the call that its prompt describes.
 
 #![allow(dead_code, reason = "each test program uses its part")]
 
@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 /// Makes the one call that the prompt's text describes.
 struct OneCall {
     tools: Toolbox,
-    /// Drops a cancelled call instead of waiting for it, as the native agent does.
+    /// Drops a cancelled call instead of waiting for it, like the native agent.
     abandons: bool,
 }
 
@@ -77,43 +77,43 @@ async fn one_call(tools: Toolbox, turn: Turn) -> Result<(), TurnOver> {
     permit.end(outcome).await
 }
 
-pub struct Stage {
+pub struct Fixture {
     directory: tempfile::TempDir,
     pub handle: SessionHandle,
     follower: Follower,
-    /// Everything that was seen, in order.
+    /// All events so far.
     pub seen: Vec<Event>,
     _hub: Hub,
 }
 
-impl Stage {
+impl Fixture {
     /// Everything is allowed.
     pub async fn open() -> Self {
         Self::with(Mode::All, config()).await
     }
 
-    /// Edits and commands ask.
+    /// Edits and commands need approval.
     pub async fn asking() -> Self {
         Self::with(Mode::Ask, config()).await
     }
 
     pub async fn with(mode: Mode, config: ToolConfig) -> Self {
-        Self::played(mode, OneCall { tools: builtin(config), abandons: false }).await
+        Self::with_agent(mode, OneCall { tools: builtin(config), abandons: false }).await
     }
 
-    /// Cancelled calls are dropped where they are.
+    /// Cancelled calls are dropped.
     pub async fn abandoning() -> Self {
-        Self::played(Mode::All, OneCall { tools: builtin(config()), abandons: true }).await
+        Self::with_agent(Mode::All, OneCall { tools: builtin(config()), abandons: true }).await
     }
 
-    /// The agent that people use, with the offline model.
+    /// The native agent with the offline model.
     pub async fn native(mode: Mode) -> Self {
         let agent = loggia_agent::NativeAgent::new(builtin(config()), PathBuf::new());
-        Self::played(mode, agent).await
+        Self::with_agent(mode, agent).await
     }
 
-    async fn played(mode: Mode, agent: impl Agent) -> Self {
-        // As the binary does: some of /proc is then closed even to ourselves.
+    async fn with_agent(mode: Mode, agent: impl Agent) -> Self {
+        // Like the binary: the process can then not read some of its own /proc.
         let closed = rustix::process::DumpableBehavior::NotDumpable;
         rustix::process::set_dumpable_behavior(closed).unwrap();
         let directory = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ impl Stage {
         self.directory.path().join("w")
     }
 
-    /// Next to the workspace, where no tool may be.
+    /// A directory outside the workspace.
     pub fn outside(&self) -> PathBuf {
         self.directory.path().to_owned()
     }
@@ -178,7 +178,7 @@ impl Stage {
         self.handle.submit(command, origin()).await.unwrap();
     }
 
-    /// From now on this command passes in the workspace's root.
+    /// Adds a rule that allows this command in the workspace's root.
     pub async fn allow(&self, command: &str) {
         let rule = Rule {
             id: format!("allow {command}").as_str().into(),
@@ -192,7 +192,7 @@ impl Stage {
         self.handle.submit(Command::Amend { amendment }, origin()).await.unwrap();
     }
 
-    /// A call to its end.
+    /// Runs a call to its end.
     pub async fn call(&mut self, tool: &str, input: Value) -> CallOutcome {
         self.start(tool, input).await;
         self.outcome().await
@@ -227,7 +227,7 @@ impl Stage {
         outcome
     }
 
-    /// The open question and what it shows.
+    /// The open approval and its details.
     pub async fn question(&mut self) -> (CallId, Details) {
         let (call, details) = self
             .until(|event| match event {
@@ -250,7 +250,7 @@ impl Stage {
         self.handle.submit(command, origin()).await.unwrap();
     }
 
-    /// Waits for something in the log, and forgets everything up to it.
+    /// Waits for an event and drops everything up to it.
     pub async fn until<T>(&mut self, find: impl Fn(&Event) -> Option<T>) -> T {
         while !self.seen.iter().any(|event| find(event).is_some()) {
             self.read_on().await;
@@ -261,7 +261,7 @@ impl Stage {
         found
     }
 
-    /// Waits for something in the log, and forgets nothing.
+    /// Waits for an event and keeps all events.
     pub async fn wait_for(&mut self, wanted: impl Fn(&Event) -> bool) {
         while !self.seen.iter().any(&wanted) {
             self.read_on().await;
@@ -289,8 +289,8 @@ pub fn origin() -> Origin {
     Origin { surface: Surface::Tui, client: ClientId::new("test"), principal: None }
 }
 
-/// The guard, an example next to this test. Cargo builds it with all tests, but not with a single
-/// one; an old guard must not be what is tested.
+/// The guard, an example of this crate. Cargo builds it with all tests but not with a single one, so this
+/// fails if the guard is out of date.
 pub fn guard() -> Vec<OsString> {
     static BUILT: Once = Once::new();
     let test = std::env::current_exe().unwrap();
@@ -315,14 +315,14 @@ fn changed(path: &Path) -> Option<SystemTime> {
     path.metadata().and_then(|file| file.modified()).ok()
 }
 
-/// When anything below a directory was last written.
+/// The newest modification time below a directory.
 fn newest(directory: &Path) -> Option<SystemTime> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let times = entries.map(|path| if path.is_dir() { newest(&path) } else { changed(&path) });
     times.max().flatten()
 }
 
-/// What holds on this machine. Some commands must not even be tried where too little does.
+/// The containment on this machine. Some commands are not safe to run without it.
 pub fn probe() -> Probe {
     let parts = guard();
     let output = std::process::Command::new(&parts[0]).args(["guard", "probe"]).output().unwrap();

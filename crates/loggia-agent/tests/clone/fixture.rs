@@ -1,4 +1,4 @@
-//! Repositories to copy, and sessions that work in a copy.
+//! Repositories to clone, and sessions in clones.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ pub struct Origin {
     directory: tempfile::TempDir,
 }
 
-/// Runs git as a person would, without anybody's configuration.
+/// Runs git without configuration.
 pub fn git(directory: &Path, arguments: &[&str]) -> String {
     let output = Process::new("git")
         .args(["-c", "protocol.file.allow=always", "-c", "init.defaultBranch=main"])
@@ -88,7 +88,7 @@ impl Origin {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Where servers find `repo.git`.
+    /// The directory that contains `repo.git`.
     pub fn root(&self) -> PathBuf {
         self.directory.path().to_owned()
     }
@@ -110,7 +110,7 @@ pub fn repository(url: impl Into<String>) -> Repository {
     Repository { url: url.into(), revision: None, shallow: false, directory: None }
 }
 
-/// Names stand for what the test says.
+/// Resolves names to the test's addresses.
 pub struct Names(pub Vec<(&'static str, &'static str)>);
 
 impl Lookup for Names {
@@ -121,7 +121,7 @@ impl Lookup for Names {
     }
 }
 
-/// Everything is allowed that a test needs, and nothing takes long.
+/// A configuration with short time limits that allows everything a test needs.
 pub fn config(home: &Path) -> CloneConfig {
     let path: OsString = "/usr/local/bin:/usr/bin:/bin".into();
     CloneConfig {
@@ -138,12 +138,12 @@ pub fn config(home: &Path) -> CloneConfig {
     }
 }
 
-pub struct Stage {
+pub struct Fixture {
     pub home: tempfile::TempDir,
     hub: Hub,
 }
 
-impl Stage {
+impl Fixture {
     pub fn new() -> Self {
         Self::with(|_| {})
     }
@@ -167,7 +167,7 @@ impl Stage {
         self.home.path().join("clones")
     }
 
-    /// What lies in the directory of copies.
+    /// The entries of the directory of copies.
     pub fn kept(&self) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.clones()) else { return Vec::new() };
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -180,7 +180,7 @@ impl Stage {
         self.open_as(None, repository).await
     }
 
-    /// A session of somebody's own.
+    /// A session of this owner.
     pub async fn open_as(&self, owner: Option<&str>, repository: &Repository) -> Session {
         let id = SessionId::from(uuid::Uuid::now_v7());
         let path = self.clones().join(clone_name(&id));
@@ -209,17 +209,17 @@ pub struct Session {
     handle: SessionHandle,
     follower: Follower,
     seen: VecDeque<Event>,
-    /// Of the copy.
+    /// The path of the copy.
     pub path: PathBuf,
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Debug, Default)]
 pub struct Ended {
     pub said: String,
     pub notices: Vec<String>,
     pub artifacts: Vec<Artifact>,
-    /// None: it was completed.
+    /// None if it was completed.
     pub failure: Option<String>,
 }
 
@@ -270,13 +270,13 @@ impl Session {
         self.handle.submit(Command::Cancel { what: Cancel::Turn }, origin()).await.unwrap();
     }
 
-    /// A turn to its end.
+    /// Runs a turn to its end.
     pub async fn turn(&mut self, text: &str) -> Ended {
         self.prompt(text).await;
         self.ended().await
     }
 
-    /// A turn that must fail; gives the reason.
+    /// Runs a turn that must fail and returns the reason.
     pub async fn fails(&mut self, text: &str) -> String {
         let ended = self.turn(text).await;
         assert!(ended.said.is_empty(), "the model was asked: {ended:?}");
@@ -314,7 +314,7 @@ impl Session {
         }
     }
 
-    /// Waits for a notice that begins so.
+    /// Waits for a notice with this beginning.
     pub async fn until_notice(&mut self, wanted: &str) {
         loop {
             match self.next().await {
@@ -339,7 +339,7 @@ impl Session {
     }
 }
 
-/// Looks until it is so; for what the log does not say.
+/// Polls a condition that is not in the log.
 pub async fn eventually(what: &str, is_so: impl Fn() -> bool) {
     let begun = std::time::Instant::now();
     while !is_so() {
