@@ -51,8 +51,8 @@ struct FoundCommand {
 }
 
 /// A directory with command files.
-struct CommandDirectory {
-    root: Workspace,
+struct CommandDirectory<'a> {
+    root: &'a Workspace,
     place: WorkspacePath,
     /// The prefix of file names that are shown to people.
     shown: String,
@@ -116,14 +116,15 @@ impl CommandFiles {
         }
         if let Ok(root) = Workspace::open(&self.user) {
             let shown = shown(&self.user.to_string_lossy());
-            CommandDirectory { root, place: WorkspacePath::root(), shown }.collect(&mut search);
+            let directory = CommandDirectory { root: &root, place: WorkspacePath::root(), shown };
+            directory.collect(&mut search);
         }
         search.found.sort_by(|a, b| a.command.name.cmp(&b.command.name));
         search
     }
 }
 
-fn project_directories(root: &Workspace, search: &mut Search) -> Vec<CommandDirectory> {
+fn project_directories<'a>(root: &'a Workspace, search: &mut Search) -> Vec<CommandDirectory<'a>> {
     PROJECT_DIRECTORIES.iter().filter_map(|path| project_directory(root, path, search)).collect()
 }
 
@@ -133,22 +134,20 @@ fn names(root: &Workspace, search: &mut Search) -> Vec<String> {
 }
 
 /// None if the directory is missing or leads out of the project.
-fn project_directory(
-    root: &Workspace,
+fn project_directory<'a>(
+    root: &'a Workspace,
     path: &str,
     search: &mut Search,
-) -> Option<CommandDirectory> {
+) -> Option<CommandDirectory<'a>> {
     let place = root.locate(path).ok()?;
     match root.open_directory(&place) {
-        Ok(_) => {}
-        Err(error) if error.kind == WorkspaceErrorKind::NotFound => return None,
+        Ok(_) => Some(CommandDirectory { root, shown: String::new(), place }),
+        Err(error) if error.kind == WorkspaceErrorKind::NotFound => None,
         Err(error) => {
             search.note(error.message);
-            return None;
+            None
         }
     }
-    let root = Workspace::open(root.path()).ok()?;
-    Some(CommandDirectory { root, shown: String::new(), place })
 }
 
 fn not_trusted(names: &[String]) -> Option<String> {
@@ -165,7 +164,7 @@ fn not_trusted(names: &[String]) -> Option<String> {
     })
 }
 
-impl CommandDirectory {
+impl CommandDirectory<'_> {
     /// Adds the commands of this directory.
     fn collect(&self, search: &mut Search) {
         for (place, name) in self.files(search) {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures::stream::BoxStream;
 use loggia_core::{CallId, CallOutcome, Content, ModelName, Usage};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::tool::ToolSpec;
@@ -102,7 +103,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelErrorKind {
     /// The key is missing or refused.
     Authentication,

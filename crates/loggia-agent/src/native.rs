@@ -170,9 +170,11 @@ impl Agent for NativeAgent {
         boxed(move || async move {
             let settings = &turn.context().settings;
             let limit = Duration::from_secs(settings.limits.turn_seconds);
-            let with_fewer = |names| NativeAgent { tools: self.tools.only(names), ..self.clone() };
-            let with_fewer = settings.tools.as_ref().map(|names| Box::new(with_fewer(names)));
-            let agent = with_fewer.as_deref().unwrap_or(self);
+            let restricted = settings
+                .tools
+                .as_ref()
+                .map(|names| NativeAgent { tools: self.tools.only(names), ..self.clone() });
+            let agent = restricted.as_ref().unwrap_or(self);
             agent.prepare(&turn).await?;
             let stop = turn.stop().clone();
             let done = tokio::select! {
@@ -599,7 +601,7 @@ async fn stream_reply(
 fn spend(left: &mut u64, bytes: usize, limits: &Limits) -> Result<(), TurnOver> {
     *left = left.checked_sub(bytes as u64).ok_or_else(|| {
         TurnOver::Failed(format!(
-            "the model said more than {} bytes in one turn",
+            "the model's text exceeds {} bytes in one turn",
             limits.text_bytes
         ))
     })?;

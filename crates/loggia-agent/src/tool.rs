@@ -177,3 +177,23 @@ async fn blocking<T: Send + 'static>(
         Err(ToolError::new("internal", format!("the tool failed unexpectedly: {error}")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_and_every_field_has_a_description() {
+        let tools = builtin(ToolConfig::default()).specs();
+        assert_eq!(tools.len(), 10);
+        for tool in tools.iter() {
+            assert!(tool.description.ends_with('.'), "{}", tool.name);
+            assert_eq!(tool.parameters["type"], "object", "{}", tool.name);
+            for (name, field) in tool.parameters["properties"].as_object().unwrap() {
+                let description = field["description"].as_str().unwrap();
+                assert!(description.ends_with('.'), "{}.{name}: {description}", tool.name);
+                assert_eq!(description, description.trim(), "{}.{name}", tool.name);
+            }
+        }
+    }
+}

@@ -81,9 +81,9 @@ impl Clones {
 
     async fn check_version(&self, git: &Git, until: &Until<'_>) -> Result<(), CloneError> {
         let directory = &self.config.directory;
-        let said =
+        let version =
             git.output(&Call::new(["version"]), directory, until, SHORT_OUTPUT).await?.text();
-        let numbers = said.strip_prefix("git version ").unwrap_or_default();
+        let numbers = version.strip_prefix("git version ").unwrap_or_default();
         let mut numbers = numbers.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
         let found = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         match found >= OLDEST {

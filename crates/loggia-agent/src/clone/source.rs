@@ -78,8 +78,8 @@ async fn addresses(
     let found = match host {
         RemoteHost::Address(address) => vec![*address],
         RemoteHost::Name(name) => {
-            let looked = tokio::time::timeout(LOOKUP_TIMEOUT, config.lookup.lookup(name)).await;
-            match looked {
+            let found = tokio::time::timeout(LOOKUP_TIMEOUT, config.lookup.lookup(name)).await;
+            match found {
                 Ok(Ok(found)) => found,
                 Ok(Err(_)) | Err(_) => Vec::new(),
             }

@@ -15,8 +15,8 @@ pub async fn name(turn: &Turn, wanted: Option<&str>) -> Result<(), TurnOver> {
         return say(turn, text).await;
     };
     let name = SessionName::parse(wanted).map_err(|error| TurnOver::Failed(error.to_string()))?;
-    let found = format!("`loggia --session {}` resumes it.", quoted(name.as_str()));
-    let told = format!("{} {found}", SessionName::notice(name.as_str()));
+    let resume = format!("`loggia --session {}` resumes it.", quoted(name.as_str()));
+    let text = format!("{} {resume}", SessionName::notice(name.as_str()));
     turn.name(name).await?;
-    say(turn, told).await
+    say(turn, text).await
 }

@@ -58,8 +58,7 @@ pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     let conversation = native::conversation(turn).await?;
     let memory = agent.memory(&agent.open_workspace(turn)?).await?;
     let instructions = native::instructions(&memory).len();
-    let said = conversation.size();
-    let bytes = instructions + said;
+    let bytes = instructions + conversation.size();
     let summary = match conversation.summary() {
         Some(_) => ", a summary before them",
         None => "",

@@ -75,7 +75,7 @@ struct StepForm {
     tool: Option<String>,
     usage: Option<UsageForm>,
     error: Option<String>,
-    kind: Option<KindForm>,
+    kind: Option<ModelErrorKind>,
     retry_after: Option<Wait>,
     attempts: Option<NonZeroU32>,
     cut: Option<bool>,
@@ -104,18 +104,6 @@ struct UsageForm {
     thought: u64,
     #[serde(default)]
     cached: u64,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum KindForm {
-    Authentication,
-    RateLimited,
-    Overloaded,
-    Transport,
-    ContextTooLong,
-    Malformed,
-    Refused,
 }
 
 impl TryFrom<StepForm> for Repeated {
@@ -181,7 +169,7 @@ impl StepForm {
     }
 
     fn take_error(&mut self, message: String) -> Step {
-        let kind = self.kind.take().map_or(ModelErrorKind::Refused, ModelErrorKind::from);
+        let kind = self.kind.take().unwrap_or(ModelErrorKind::Refused);
         let retry_after = self.retry_after.take().map(|wait| wait.0);
         let attempts = self.attempts.take();
         let fires = attempts.map_or(Fires::Always, |times| Fires::times(u64::from(times.get())));
@@ -233,20 +221,6 @@ impl From<UsageForm> for Usage {
             output_tokens: form.output,
             thought_tokens: form.thought,
             cached_tokens: form.cached,
-        }
-    }
-}
-
-impl From<KindForm> for ModelErrorKind {
-    fn from(kind: KindForm) -> Self {
-        match kind {
-            KindForm::Authentication => ModelErrorKind::Authentication,
-            KindForm::RateLimited => ModelErrorKind::RateLimited,
-            KindForm::Overloaded => ModelErrorKind::Overloaded,
-            KindForm::Transport => ModelErrorKind::Transport,
-            KindForm::ContextTooLong => ModelErrorKind::ContextTooLong,
-            KindForm::Malformed => ModelErrorKind::Malformed,
-            KindForm::Refused => ModelErrorKind::Refused,
         }
     }
 }

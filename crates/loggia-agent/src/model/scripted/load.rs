@@ -39,7 +39,7 @@ impl fmt::Display for ScriptError {
 pub fn read(file: &str, path: &Path) -> Result<String, ScriptError> {
     let wrong = |message: String| ScriptError { file: file.to_owned(), position: None, message };
     let unread = |error: io::Error| wrong(format!("the script cannot be read: {error}"));
-    // Looked at before it is opened: opening a pipe would wait for its writer.
+    // Checked before opening, because opening a pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(unread)?.is_file() {
         return Err(wrong("the script is not a file".to_owned()));
     }
