@@ -288,7 +288,7 @@ async fn a_message_is_a_command_too() {
     let stats = served.call("SendMessage", v1).await["result"]["task"].clone();
     let said = response(&stats);
     assert!(said.contains("turns: 4, including this one (1 failed"), "{said}");
-    assert!(said.contains("compactions, clearing included: 1"), "{said}");
+    assert!(said.contains("compactions, including clears: 1"), "{said}");
 
     // The summary outlives the server.
     let context = context.clone();
