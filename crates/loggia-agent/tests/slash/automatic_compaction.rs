@@ -2,12 +2,9 @@
 //!
 //! The window has 1000 tokens: 80 percent are about 3200 bytes.
 
-use std::time::Duration;
+use loggia_core::{Cancel, Command, Event, Level, Mode, Seq, TurnOutcome};
 
-use loggia_core::{Cancel, Command, Content, Event, Level, Mode, Seq, TaskChoice, TurnOutcome};
-use loggia_session::SessionHandle;
-
-use crate::talk::{Talk, agent, origin};
+use crate::talk::{Talk, origin};
 
 /// The script of the model: long replies, a call, or short replies.
 fn script(summary: &str) -> String {
@@ -166,29 +163,4 @@ async fn without_a_window_nothing_is_compacted() {
     }
     assert_eq!(compactions(&talk).await, []);
     assert_eq!(notices(&talk, Level::Info).await, [""; 0]);
-}
-
-/// Checking the window adds no append to a turn.
-#[tokio::test]
-async fn a_turn_with_nothing_to_compact_is_one_append() {
-    let mut talk = talk("").await;
-    talk.say("long").await;
-    let journal = loggia_testkit::Journal::default();
-    let store = loggia_testkit::FaultyStore::new(talk.store.clone(), journal);
-    let id = talk.handle.id().clone();
-    talk.hub.stop().await;
-    let hub = loggia_session::Hub::new(store.clone(), agent(talk.directory.path()), "counted");
-    let handle = hub.open(&id).await.unwrap();
-    let settle = |text: &str| {
-        let (prompt, content) = (SessionHandle::fresh_prompt(), Content::text(text));
-        let command = Command::Prompt { prompt, task: TaskChoice::New, content };
-        handle.submit_until_settled(Duration::ZERO, command, origin())
-    };
-    settle("short").await.unwrap();
-    assert_eq!(store.begun(), 1, "the prompt, the words and the end");
-    settle("long").await.unwrap();
-    assert_eq!(store.begun(), 2);
-    settle("short").await.unwrap();
-    assert!(store.begun() > 3, "with a summary it is on disk before it is used");
-    assert_eq!(compactions(&talk).await.len(), 1);
 }
