@@ -1,11 +1,9 @@
-//! How long a frame of the transcript view takes while a stream arrives, in a short and in a long
-//! transcript: `cargo bench -p loggia-tui`, with `-- --quick` for a short run, with a part's name
-//! (`-- frames`, `-- pieces`) for that part alone. Prints a table; what the rows mean is in
-//! `docs/performance.md`.
+//! The time of a transcript frame while a stream arrives, in a short and a long transcript: `cargo
+//! bench -p loggia-tui`, with `-- --quick` for a short run, with a part's name (`-- frames`, `--
+//! pieces`) for that part. Prints a table, which `docs/performance.md` explains.
 //!
-//! Both transcripts are driven in turns, frame by frame, so that whatever else the machine does
-//! falls on both. Times are given twice: as the processor counts them for this thread, and by the
-//! clock on the wall, which on a busy machine also counts everybody else's work.
+//! Both transcripts are drawn alternately, so that other load affects both. Times are given twice:
+//! as processor time of this thread and as wall-clock time, which includes other processes.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,10 +29,10 @@ use clock::{HEADING, Moment, Time, micros, print};
 
 const SHORT: usize = 1_000;
 const LONG: usize = 100_000;
-/// Events that arrive between two frames: 1,000 a second at 30 frames a second.
+/// Events between two frames: 1,000 a second at 30 frames a second.
 const EVENTS_A_FRAME: usize = 33;
-/// Frames of a round, after which the stream starts anew, so that the short transcript stays short;
-/// and the first frames of it, which are not counted: they meet all cells for the first time.
+/// Frames of a round, after which the stream restarts, so that the short transcript stays short;
+/// and its first frames, which are not counted because all cells are new.
 const ROUND: usize = 100;
 const OPENING: usize = 5;
 
@@ -72,8 +70,8 @@ fn frames(rounds: usize) {
     }
 }
 
-/// The same frames on both stages, in turns. Returns how much longer the long one takes, at p50 and
-/// at p99.
+/// Draws the same frames on both stages, alternately. Returns the ratio of long to short, at p50
+/// and p99.
 fn compare(
     name: &str,
     rounds: usize,
@@ -103,7 +101,7 @@ fn compare(
     (micros(long.p50) / micros(short.p50), micros(long.p99) / micros(short.p99))
 }
 
-/// What a piece of a message costs, at its start and after many lines.
+/// The cost of a piece of a message, at its start and after many lines.
 fn pieces(lines: usize) {
     let theme = Theme::new(Depth::Indexed, Background::Dark);
     let mut markdown = StreamingMarkdown::new(120, theme, Highlighter::waiting());
@@ -167,7 +165,7 @@ impl Stage {
         stage
     }
 
-    /// As it was before the stream.
+    /// Removes the stream.
     fn reset(&mut self) {
         self.cells.truncate(self.length);
         self.cells.push(text(String::new()));
@@ -180,7 +178,7 @@ impl Stage {
         act(&mut self.pager, &scene)
     }
 
-    /// One more event: a piece of text, and now and then a new message.
+    /// Adds an event: a piece of text, and sometimes a new message.
     fn grow(&mut self) {
         self.grown += 1;
         if self.grown.is_multiple_of(2_000) {
@@ -192,7 +190,7 @@ impl Stage {
         }
     }
 
-    /// Three lines on, turning at the ends.
+    /// Scrolls three lines, reversing at the ends.
     fn scroll(&mut self) {
         let down = self.down;
         self.act(|pager, scene| match down {
@@ -227,7 +225,7 @@ fn text(text: String) -> Cell {
     cell(Origin::agent(), CellBody::Text { text })
 }
 
-/// Pieces of a message with paragraphs, lists and code, without an end.
+/// Endless pieces of a message with paragraphs, lists and code.
 fn words() -> impl Iterator<Item = String> {
     (0usize..).map(|number| number % 960).map(|number| match number % 120 {
         40 | 80 | 100 => "\n\n".to_owned(),

@@ -1,10 +1,10 @@
-//! How long a picture of the whole screen takes while a thousand events a second arrive, inline and
-//! full, in a short and in a long transcript, and from a keystroke to its picture: `cargo bench -p
-//! loggia-tui --bench screen`, with `-- --quick` for a short run.
+//! The time of a frame of the whole screen while a thousand events a second arrive, inline and
+//! full, in a short and a long transcript, and from a key to its frame: `cargo bench -p loggia-tui
+//! --bench screen`, with `-- --quick` for a short run.
 //!
-//! Measured is everything up to the bytes for the terminal: the events that came since the last
-//! picture, the key, the lines, the rows that changed. Not measured is the terminal itself, and the
-//! wait between two pictures (at most 16 ms, after a key 4 ms). Short and long are drawn in turns.
+//! Measures everything up to the bytes for the terminal: new events, the key, the lines, the
+//! changed rows. Excludes the terminal and the wait between two frames (at most 16 ms, after a key
+//! 4 ms). Short and long are drawn alternately.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ const EVENTS: usize = 17;
 const SIZE: (u16, u16) = (120, 40);
 
 const LENGTHS: [usize; 2] = [1_000, 100_000];
-/// Pictures that are not counted: they meet everything for the first time.
+/// Frames that are not counted, because everything is new.
 const OPENING: usize = 20;
 
 struct Stage {
@@ -109,7 +109,7 @@ impl Stage {
         update(&mut self.model, Msg::Event(Arc::new(envelope)), Moment(self.now));
     }
 
-    /// A piece of a message of about forty.
+    /// Adds a piece to a message of about forty.
     fn text(&mut self, text: &str) {
         self.pieces += 1;
         let message = format!("m{}", self.pieces / 40).as_str().into();
@@ -121,7 +121,7 @@ impl Stage {
         update(&mut self.model, Msg::Drawn(painted.shown), Moment(self.now));
     }
 
-    /// What has arrived since the last picture, and the next one.
+    /// Applies the events since the last frame and draws the next one.
     fn frame(&mut self, _number: usize) {
         self.text("\n\nNext, `code` and ");
         for _ in 1..EVENTS {

@@ -1,4 +1,4 @@
-//! A screen whose host panics on `/share`: what the test of the panic hook runs in a terminal.
+//! A terminal interface whose host panics on `/share`, for the test of the panic hook.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "it panics on purpose")]
 
@@ -71,7 +71,7 @@ impl Host for Clumsy {
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        // Its turns panic, too: on a thread of the session's, which is no business of the screen.
+        // Its turns panic too, on a thread of the session, which must not affect the interface.
         let hub = memory_hub(ScriptAgent::doing([Act::Panic("in a turn".into())]));
         let handle = create(&hub).await;
         let me = Origin::new(Surface::Tui, "me");

@@ -1,5 +1,5 @@
-//! The screen as a pure machine: a [`Model`], messages, and [`update`], which changes the one by
-//! the other and says what is to be done. No terminal, no clock, no session in here.
+//! The state machine of the terminal interface: a [`Model`], messages, and [`update`], which
+//! applies a message and returns effects. It uses no terminal, clock or session.
 
 mod keys;
 mod sending;
@@ -30,35 +30,35 @@ use crate::printed::Printed;
 use crate::questions::{Questions, Settled};
 use crate::theme::{Background, Theme};
 
-/// How long a remark stays on the screen, in milliseconds.
+/// How long a remark is shown, in milliseconds.
 const REMARK: u64 = 6_000;
-/// Within this time, a second Ctrl-C leaves.
+/// A second Ctrl-C within this time quits.
 const LEAVING: u64 = 2_000;
-/// How the session says that it knows no such command.
+/// The start of the session's error for an unknown command.
 const NO_COMMAND: &str = "there is no command `/";
-/// Between two pictures of what spins.
+/// Milliseconds between two frames of a spinner.
 const SPIN: u64 = 120;
 
-/// What the screen starts with.
+/// Initial state.
 #[derive(Debug, Clone)]
 pub struct Start {
     pub me: Origin,
-    /// What the log holds when the screen opens: up to here it is history.
+    /// The head of the log when the interface opens. Events up to here are history.
     pub head: Seq,
-    /// The time on the wall at moment zero.
+    /// Wall-clock time at screen time zero.
     pub opened: Millis,
     pub history: Vec<String>,
     pub fullscreen: bool,
-    /// Keys of the composer are Vim's.
+    /// Use Vim keys in the composer.
     pub vim: bool,
     pub size: (u16, u16),
-    /// The terminal breaks rows in two when it gets narrower; most do.
+    /// The terminal wraps long rows when it gets narrower. Most do.
     pub reflows: bool,
     pub theme: Theme,
-    /// What tokens cost, where the person has said so.
+    /// Token prices, if configured.
     pub prices: Prices,
-    /// The terminal may be asked what its background is: nobody has said, and it does not print what
-    /// it does not know.
+    /// Query the terminal for its background: it is not configured, and the terminal does not print
+    /// unknown queries.
     pub asks_background: bool,
 }
 
@@ -72,22 +72,22 @@ pub struct Model {
     pub printed: Printed,
     pub composer: Composer,
     pub dialog: Option<Dialog>,
-    /// The dialog that somebody else closed a moment ago.
+    /// The dialog that another client closed just now.
     closed: Option<Closed>,
     pub overlay: Option<Overlay>,
     pub full: Option<Full>,
     pub remark: Option<(String, Moment)>,
     pub present: Vec<Present>,
-    /// What is wrong with the way to the session.
+    /// The connection problem; empty while connected.
     pub trouble: String,
     pub size: (u16, u16),
     head: Seq,
     opened: Millis,
     focused: bool,
     leaving: Option<Moment>,
-    /// Answers given here that the log has not confirmed yet.
+    /// Answers submitted here that are not yet in the log.
     answering: Vec<ApprovalId>,
-    /// Prompts that came back to the line, by the id under which they were sent.
+    /// Prompts returned to the composer, by the id under which they were submitted.
     returned: Vec<(PromptId, String)>,
 }
 
@@ -99,9 +99,9 @@ pub enum Msg {
     Resize(u16, u16),
     Focus(bool),
     Event(Arc<Envelope>),
-    /// Something that moves with time may have moved.
+    /// Time has passed.
     Tick,
-    /// The last frame is on the screen.
+    /// A frame was drawn.
     Drawn(Shown),
     Files {
         query: String,
@@ -113,16 +113,16 @@ pub enum Msg {
     Shared(Result<ShareFacts, String>),
     Present(Vec<Present>),
     Trouble(String),
-    /// The session knows this screen under another name from now on.
+    /// This client's identity has changed.
     Me(Origin),
-    /// A model that can be had, by its full name, or what there is instead.
+    /// The full name of a valid model, or a message with the choices.
     Model(Result<ModelName, String>),
-    /// Whether another session can be gone on in.
+    /// Result of opening another session.
     Reached {
         session: SessionId,
         result: Result<(), String>,
     },
-    /// The terminal has said what its background is.
+    /// The terminal reported its background.
     Background(Background),
     Edited {
         what: Edited,
@@ -134,16 +134,16 @@ pub enum Msg {
     },
 }
 
-/// What a frame showed, as far as it matters for what keys mean.
+/// The parts of a drawn frame that keys and clicks depend on.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Shown {
-    /// The question that was drawn, and whether the end of its text was.
+    /// The drawn question, and whether the end of its text was visible.
     pub question: Option<(ApprovalId, bool)>,
     /// Screen rows of the dialog's answers.
     pub answers: Vec<(u16, usize)>,
 }
 
-/// What was sent to the session.
+/// A submitted command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Submitted {
     Prompt { prompt: PromptId, text: String },
@@ -151,7 +151,7 @@ pub enum Submitted {
     Other,
 }
 
-/// What was given to the person's editor.
+/// The text opened in the external editor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edited {
     Composer,
@@ -161,7 +161,7 @@ pub enum Edited {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     Prompt(String),
-    /// A command line of the person's own.
+    /// A shell command typed by the person.
     Shell(String),
     Answer {
         approval: ApprovalId,
@@ -171,18 +171,18 @@ pub enum Effect {
     },
     Cancel(Cancel),
     Configure(Settings),
-    /// Looks whether there is such a model, before the session is set to it; empty: says what there is.
+    /// Validates a model name before it is set. Empty: list the choices.
     CheckModel(String),
     Remember(String),
     FindFiles(String),
     LoadCommands,
     LoadSessions,
-    /// Opens a session to go on in: only then this one is left.
+    /// Opens another session. This one is left only if that succeeds.
     Reach(SessionId),
     LoadShare,
-    /// On a port, or not any more.
+    /// Share on a port; None stops sharing.
     ShareOn(Option<u16>),
-    /// A one-time code, for these scopes.
+    /// Create a one-time code with these scopes.
     Invite(String),
     EditOutside {
         what: Edited,
@@ -196,11 +196,11 @@ pub enum Effect {
     Leave(Exit),
 }
 
-/// Why the screen closed.
+/// Why the interface closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Exit {
     Asked,
-    /// The person wants to go on in another session.
+    /// The person switched to another session.
     Resume(SessionId),
     Terminated,
     /// The terminal is gone.
@@ -241,13 +241,13 @@ impl Model {
         }
     }
 
-    /// How long the turn has been running.
+    /// The running time of the turn in milliseconds.
     pub fn elapsed(&self, now: Moment) -> Option<u64> {
         let started = self.facts.turn?;
         u64::try_from(self.wall(now).0.saturating_sub(started.0)).ok().or(Some(0))
     }
 
-    /// What becomes of the oldest question if nobody answers it, and in how many milliseconds.
+    /// The timeout action for the oldest question, and the milliseconds left.
     pub fn left(&self, now: Moment) -> Option<(OnTimeout, u64)> {
         let timeout = self.facts.settings.as_ref()?.timeout?;
         let patience = i64::try_from(timeout.duration()?.as_millis()).ok()?;
@@ -256,17 +256,17 @@ impl Model {
         Some((timeout.then, u64::try_from(left).unwrap_or(0)))
     }
 
-    /// The time on the wall.
+    /// Wall-clock time.
     pub fn wall(&self, now: Moment) -> Millis {
         Millis(self.opened.0.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX)))
     }
 
-    /// Counts the pictures of everything that spins.
+    /// The frame number of spinners.
     pub fn frame(&self, now: Moment) -> usize {
         usize::try_from(now.0 / SPIN).unwrap_or(0)
     }
 
-    /// The transcript as the renderer wants it.
+    /// The input of the cell renderer.
     pub fn scene(&self, now: Moment) -> Scene<'_> {
         Scene {
             cells: self.transcript.cells(),
@@ -278,7 +278,7 @@ impl Model {
         }
     }
 
-    /// True while the log is still being read up to where it was when the screen opened.
+    /// True until the log is read up to its head at the start.
     pub fn replaying(&self) -> bool {
         self.facts.head < self.head
     }
@@ -287,12 +287,12 @@ impl Model {
         self.leaving.is_some_and(|since| now.since(since) < LEAVING)
     }
 
-    /// True where a pointer would be of use: otherwise it belongs to the terminal.
+    /// Whether to capture the mouse. Otherwise the terminal uses it for selection.
     pub fn wants_mouse(&self) -> bool {
         self.dialog.is_some() || self.full.is_some()
     }
 
-    /// When the screen has to be drawn again though nothing happens; None while nothing moves.
+    /// The next time at which the screen changes without input; None if it does not.
     pub fn next_move(&self, now: Moment) -> Option<Moment> {
         // The spinner.
         let turning = (self.facts.running() && self.dialog.is_none()).then(|| now.plus(SPIN));
@@ -304,7 +304,7 @@ impl Model {
         [turning, waiting, asked, remark, leaving].into_iter().flatten().min()
     }
 
-    /// The full transcript, with what it shows.
+    /// Runs `work` on the full transcript.
     pub fn with_full<T>(
         &mut self,
         now: Moment,
@@ -316,13 +316,13 @@ impl Model {
         Some(result)
     }
 
-    /// The dialog has to know whose the keys are before it is asked or drawn.
+    /// Tells the dialog what the composer contains, before it handles keys or is drawn.
     pub fn tell_dialog(&mut self) {
         let line = self.line();
         self.dialog.iter_mut().for_each(|dialog| dialog.line_is(line));
     }
 
-    /// What is being written beside a question.
+    /// The composer's state while a question is open.
     fn line(&self) -> Line {
         if let Some(full) = self.full.as_ref().filter(|full| full.has_keys()) {
             return if full.is_searching() { Line::Open } else { Line::Empty };
@@ -343,14 +343,14 @@ impl Model {
         self.remark = Some((text.into(), now.plus(REMARK)));
     }
 
-    /// Whether the turn that began last is for a prompt of this person.
+    /// Whether the current turn is for a prompt of this person.
     fn asked_here(&self) -> bool {
         let cells = self.transcript.cells().iter().rev();
         let mut prompts = cells.filter(|cell| matches!(cell.body, CellBody::Prompt { .. }));
         prompts.next().is_some_and(|cell| self.me.is(&cell.origin))
     }
 
-    /// The last words of the agent.
+    /// The agent's last message.
     fn last_answer(&self) -> Option<&str> {
         self.transcript.cells().iter().rev().find_map(|cell| match &cell.body {
             CellBody::Text { text } => Some(text.trim()),
@@ -360,14 +360,14 @@ impl Model {
 }
 
 pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
-    // Whatever happens: a remark has its time, also while nothing rests.
+    // Expire first, so that a remark disappears even during continuous activity.
     expire(model, now);
     let mut effects = due(model, now);
     effects.extend(react_to(model, msg, now));
     effects
 }
 
-/// What a letter leads to that has stood alone.
+/// Handles a pending letter whose waiting time is over.
 fn due(model: &mut Model, now: Moment) -> Vec<Effect> {
     let reaction = model.dialog.as_mut().and_then(|dialog| dialog.due(now));
     reaction.and_then(|reaction| react(model, reaction, now)).unwrap_or_default()
@@ -480,7 +480,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
     if model.replaying() {
         return Vec::new();
     }
-    // The dialog is the oldest open question, whatever closed the one before.
+    // The dialog always shows the oldest open question.
     let first = model.questions.first();
     let shown = model.dialog.as_ref().map(|dialog| &dialog.question.approval);
     if first.map(|question| &question.approval) != shown {
@@ -497,7 +497,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
         && !replayed
         && model.asked_here()
     {
-        // The session knows its own; ours are not among them.
+        // The session lists only its own commands.
         model.remark(format!("this screen also has {}", crate::command::of_this_screen()), now);
     }
     let asked = matches!(envelope.event, Event::ApprovalAsked { .. });
@@ -506,7 +506,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
     if calls { vec![Effect::Bell] } else { Vec::new() }
 }
 
-/// Says who answered, if it was not answered here. Some, where somebody else closed it.
+/// Reports who answered. Returns the notice if another client closed the question.
 fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) -> Option<String> {
     let ours = model.answering.iter().position(|known| *known == settled.approval);
     if let Some(index) = ours {
@@ -540,7 +540,7 @@ fn drawn(model: &mut Model, shown: Shown, now: Moment) {
         closed.was_drawn_over(now);
     }
     let Some(dialog) = &mut model.dialog else { return };
-    // Rows of an earlier picture mean nothing in this one: a list may be drawn over the question.
+    // The rows of an earlier frame are invalid now: an overlay may cover the question.
     dialog.answer_rows.clear();
     if let Some((approval, end)) = shown.question
         && dialog.question.approval == approval
@@ -550,7 +550,7 @@ fn drawn(model: &mut Model, shown: Shown, now: Moment) {
     }
 }
 
-/// Says once what is wrong with somebody's file.
+/// Reports each invalid command file once.
 fn commands(model: &mut Model, custom: CustomCommands, now: Moment) {
     let known = &model.composer.custom.notes;
     if let Some(note) = custom.notes.iter().find(|note| !known.contains(note)) {
@@ -623,7 +623,7 @@ fn click(model: &mut Model, row: u16, now: Moment) -> Vec<Effect> {
     }
 }
 
-/// What the dialog wants done; None where the key is not for it.
+/// Applies the dialog's reaction; None if the key is not for the dialog.
 fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effect>> {
     let dialog = model.dialog.as_ref()?;
     let approval = dialog.question.approval.clone();
@@ -638,7 +638,7 @@ fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effec
             if sending::is_unsent(model, "your answer was not sent", now) {
                 return Some(Vec::new());
             }
-            // One answer to one question, however often a key repeats.
+            // Submit one answer per question, even if a key repeats.
             if model.answering.contains(&approval) {
                 return Some(Vec::new());
             }

@@ -1,8 +1,8 @@
-//! Slash commands as they are typed here: done by the screen, sent to the session, or explained.
+//! Slash commands in the composer: handled here, sent to the session, or explained.
 
 use super::*;
 
-/// What every command that is typed brings with it.
+/// The effects of every typed command.
 fn is_beside(effect: &Effect) -> bool {
     matches!(effect, Effect::Remember(_) | Effect::LoadCommands)
 }
@@ -58,14 +58,14 @@ fn a_command_that_was_meant_otherwise_is_explained_here() {
     }
 }
 
-/// The session lists what it has; what the screen has is said beside it.
+/// The session lists its commands, and the interface adds its own.
 #[test]
 fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() {
     let loggia_core::slash::PromptKind::Mistake(error) = loggia_core::slash::read("/modle edits")
     else {
         panic!("it is none")
     };
-    // Somebody else's mistake is explained on their screen.
+    // A mistake of another client is explained on its own screen.
     for (origin, here) in [(me(), true), (Origin::new(Surface::A2a, "phone"), false)] {
         let mut desk = Desk::new();
         desk.turn_for(origin, "/modle edits");

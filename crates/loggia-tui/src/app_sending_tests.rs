@@ -1,4 +1,4 @@
-//! The way to the session is broken: nothing is sent, nothing is kept to be sent later.
+//! With a lost connection, nothing is sent or kept for later.
 
 use super::*;
 use crate::guard::{ALONE, GUARD};
@@ -34,7 +34,7 @@ fn a_key_at_a_question_does_nothing_while_the_connection_is_lost() {
     desk.press(KeyCode::Down);
     assert_eq!(desk.press(KeyCode::Enter), []);
     assert_eq!(desk.press(KeyCode::Esc), []);
-    // Back again: nothing of it is sent or marked, and the question has to be seen first.
+    // After the reconnect nothing is sent or marked, and the question must be seen again.
     find(&mut desk);
     assert_eq!(answer(&desk.press(KeyCode::Enter)), None);
     desk.look();
@@ -44,7 +44,7 @@ fn a_key_at_a_question_does_nothing_while_the_connection_is_lost() {
     assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
 }
 
-/// A letter that was about to answer when the connection broke, or came back.
+/// A letter was pending when the connection was lost or restored.
 #[test]
 fn a_letter_on_either_side_of_the_break_does_not_answer() {
     let mut desk = asked();
@@ -60,7 +60,7 @@ fn a_letter_on_either_side_of_the_break_does_not_answer() {
     assert_eq!(desk.send(Msg::Tick), []);
 }
 
-/// An answer that was not confirmed can be given again, and is not given by itself.
+/// An unconfirmed answer can be given again, but is not repeated automatically.
 #[test]
 fn an_answer_that_was_lost_may_be_given_again() {
     let mut desk = asked();
@@ -90,13 +90,13 @@ fn a_prompt_stays_in_the_line_and_nothing_is_interrupted() {
     desk.ctrl('c');
     assert_eq!(desk.ctrl('c'), [], "the turn goes on");
     assert_eq!(desk.ctrl('c'), [Effect::Leave(Exit::Asked)]);
-    // What belongs to the screen alone works.
+    // Local commands still work.
     let mut desk = Desk::new();
     lose(&mut desk);
     assert!(desk.types("/quit\n").contains(&Effect::Leave(Exit::Asked)));
 }
 
-/// Its confirmation was lost, not the prompt: it leaves the line when the log shows it.
+/// Only the confirmation was lost: the prompt leaves the composer when the log contains it.
 #[test]
 fn a_prompt_that_had_arrived_leaves_the_line() {
     for (typed, wanted) in [("", ""), (" and more", "say hi and more")] {

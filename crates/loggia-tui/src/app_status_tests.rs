@@ -1,4 +1,4 @@
-//! What the last line says.
+//! The status line.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
     );
     desk.event(Origin::agent(), usage(49_000, Some(200_000)));
     assert!(status(&mut desk).contains("· context 50k of 200k (25%) · 82k in"));
-    // Another model has not said what it holds.
+    // The window of another model is unknown at first.
     let settings = desk.model.facts.settings.clone().unwrap();
     let model = ModelName("scripted:x.toml".into());
     desk.event(me(), Event::SettingsChanged { settings: Settings { model, ..settings } });
@@ -38,7 +38,7 @@ fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
         Event::ContextCompacted { upto, summary: "short".into(), automatic: false },
     );
     assert!(!status(&mut desk).contains("context"), "{}", status(&mut desk));
-    // Whatever a log says.
+    // Extreme values from a log.
     desk.event(Origin::agent(), usage(u64::MAX, Some(1)));
     desk.event(Origin::agent(), usage(u64::MAX, Some(u64::MAX)));
     assert!(status(&mut desk).contains("(100%)"), "{}", status(&mut desk));
@@ -69,12 +69,12 @@ fn the_status_says_what_it_cost_where_every_price_is_known() {
     desk.model.prices.models.insert("large".into(), price);
     let shown = "· 33k in, 1.0k out · 0.1140 USD · ? help";
     assert!(status(&mut desk).ends_with(shown), "{}", status(&mut desk));
-    // What nobody knows is not shown.
+    // Unknown costs are not shown.
     desk.event(Origin::agent(), usage("other"));
     assert!(status(&mut desk).ends_with("· 66k in, 2.0k out · ? help"), "{}", status(&mut desk));
 }
 
-/// A question says how much time it has, by the clock of the log; where it may wait, nothing.
+/// A question shows its remaining time by the log's clock, and nothing without a timeout.
 #[test]
 fn a_question_says_what_becomes_of_it_and_when() {
     use loggia_core::{OnTimeout, Seconds, Timeout};
@@ -84,7 +84,7 @@ fn a_question_says_what_becomes_of_it_and_when() {
         (within(OnTimeout::Wait), 50, "? waiting for an answer · 50s"),
         (within(OnTimeout::Deny), 50, "? waiting for an answer · 50s · refused in 4m 10s"),
         (within(OnTimeout::Cancel), 299, "? waiting for an answer · 4m 59s · cancelled in 1s"),
-        // The writer has not said so yet.
+        // The session has not recorded the timeout yet.
         (within(OnTimeout::Deny), 301, "? waiting for an answer · 5m 01s · refused in 0s"),
     ];
     for (timeout, passed, wanted) in cases {
@@ -97,7 +97,7 @@ fn a_question_says_what_becomes_of_it_and_when() {
         desk.now += passed * 1_000;
         let shown: Vec<String> = desk.draw().lines.iter().map(ToString::to_string).collect();
         assert!(shown.iter().any(|line| line == wanted), "{wanted}: {shown:#?}");
-        // The clock turns while nobody does anything.
+        // The clock runs without input.
         assert!(desk.model.next_move(Moment(desk.now)) <= Some(Moment(desk.now + 1_000)));
     }
 }

@@ -38,7 +38,7 @@ fn other() -> Origin {
     Origin::new(Surface::A2a, "phone")
 }
 
-/// A model, a log that grows, and a clock.
+/// A model, a growing log and a clock.
 struct Desk {
     model: Model,
     seq: u64,
@@ -105,7 +105,7 @@ impl Desk {
         effects
     }
 
-    /// Nothing is typed until a letter that waits to stand alone has stood so.
+    /// Lets a pending letter's waiting time pass.
     fn pause(&mut self) -> Vec<Effect> {
         if !self.model.dialog.as_ref().is_some_and(Dialog::holds) {
             return Vec::new();
@@ -114,7 +114,7 @@ impl Desk {
         self.send(Msg::Tick)
     }
 
-    /// A turn that has begun.
+    /// Starts a turn.
     fn turn(&mut self, text: &str) {
         self.turn_for(me(), text);
     }
@@ -175,7 +175,7 @@ impl Desk {
         self.event(origin, Event::CallEnded { call: call.into(), outcome });
     }
 
-    /// Draws as the runner does, and lets the guard time pass.
+    /// Draws like the runner and lets the guard time pass.
     fn look(&mut self) {
         self.draw();
         self.now += crate::guard::GUARD;
@@ -224,7 +224,7 @@ fn ctrl_c_clears_interrupts_and_leaves_when_pressed_twice() {
     assert!(desk.model.composer.editor.is_empty());
     assert_eq!(desk.ctrl('c'), []);
     assert_eq!(desk.ctrl('c'), [Effect::Leave(Exit::Asked)]);
-    // Too late, or something else in between: it begins again.
+    // After the time, or after another key, it starts again.
     let mut desk = Desk::new();
     desk.ctrl('c');
     desk.now += LEAVING;
@@ -263,7 +263,7 @@ fn shift_tab_goes_round_the_modes_but_never_to_all() {
 fn a_question_is_answered_once_by_a_key_that_came_after_it() {
     let mut desk = Desk::new();
     desk.turn("go");
-    // Typed before, and while it appears: text.
+    // Keys before and during its appearance are text.
     desk.types("yes");
     desk.ask("ls");
     assert_eq!(answer(&desk.types("y")), None, "not on the screen yet");
@@ -303,8 +303,8 @@ fn a_dialog_closes_when_anybody_answers_and_says_who() {
     }
 }
 
-/// What a key does after the dialog it was meant for was closed: `how` it was closed, `at` what time
-/// after the frame that removed it (none: before that frame), and what is in the line then.
+/// The effect of a key after its dialog was closed: `how` it was closed, `at` what time after the
+/// frame that removed it (none: before that frame), and the composer's text afterwards.
 #[test]
 fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
     use crate::guard::AFTER;
@@ -313,15 +313,15 @@ fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
         ("answered there", Some(0), KeyCode::Char('y'), ""),
         ("answered there", Some(AFTER - 1), KeyCode::Char('n'), ""),
         ("answered there", Some(AFTER), KeyCode::Char('y'), "y"),
-        // Keys that the dialog would not have taken.
+        // Keys that the dialog does not use.
         ("answered there", Some(0), KeyCode::Char('x'), "x"),
         ("answered there", Some(0), KeyCode::Backspace, ""),
         ("cancelled there", Some(0), KeyCode::Char('y'), ""),
         ("cancelled there", Some(AFTER), KeyCode::Char('y'), "y"),
-        // Done here: the person knows.
+        // Answered here, so the person knows.
         ("answered here", Some(0), KeyCode::Char('y'), "y"),
         ("cancelled here", Some(0), KeyCode::Char('y'), "y"),
-        // Keys did not count yet, so they went into the line all along.
+        // The dialog did not accept keys yet, so they went to the composer.
         ("answered there too soon", Some(0), KeyCode::Char('y'), "y"),
     ];
     for (how, at, key, wanted) in TABLE {
@@ -350,7 +350,7 @@ fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
     }
 }
 
-/// Esc would have interrupted the turn, Enter would have sent the draft.
+/// Esc would have interrupted the turn, and Enter would have sent the draft.
 #[test]
 fn a_swallowed_key_interrupts_and_sends_nothing() {
     let mut desk = Desk::new();
@@ -364,13 +364,13 @@ fn a_swallowed_key_interrupts_and_sends_nothing() {
     assert_eq!(desk.press(KeyCode::Esc), []);
     assert_eq!(desk.press(KeyCode::Enter), []);
     assert_eq!(desk.model.composer.editor.text(), "draft");
-    // The first key of something else ends it, before its time.
+    // The first other key ends it early.
     desk.types("sy");
     assert_eq!(desk.model.composer.editor.text(), "draftsy");
     assert!(!desk.press(KeyCode::Enter).is_empty());
 }
 
-/// The next question is there at once: the key for the last one neither answers it nor is text.
+/// The next question opens at once: a key for the previous one neither answers it nor becomes text.
 #[test]
 fn a_swallowed_key_does_not_reach_the_next_question() {
     let mut desk = Desk::new();
@@ -383,7 +383,7 @@ fn a_swallowed_key_does_not_reach_the_next_question() {
     desk.now += crate::guard::GUARD;
     assert_eq!(desk.types("y"), []);
     assert_eq!(desk.model.composer.editor.text(), "");
-    // And it starts the next one's guard anew.
+    // The key restarts the guard time of the next question.
     desk.now += crate::guard::GUARD - 1;
     assert_eq!(answer(&desk.types("y")), None);
     desk.press(KeyCode::Backspace);
@@ -405,7 +405,7 @@ fn whoever_comes_second_is_told_by_whom() {
     assert_eq!(desk.remark(), "already answered: cancel by A2A:phone");
 }
 
-/// With Vim's keys Esc leaves insert mode first; only then it is for the turn.
+/// With Vim keys, the first Esc leaves insert mode and the second interrupts the turn.
 #[test]
 fn with_vims_keys_the_second_esc_interrupts() {
     let mut desk = Desk::new();
@@ -438,7 +438,7 @@ fn questions_come_one_after_the_other_and_each_is_guarded() {
     desk.look();
     assert_eq!(answer(&desk.types("y")), Some(("one", "proceed_once")));
     desk.answered(me(), "one", "proceed_once");
-    // The same key again, meant for the first, does not answer the second.
+    // The same key again, meant for the first question, does not answer the second.
     desk.draw();
     assert_eq!(answer(&desk.types("y")), None);
     desk.press(KeyCode::Backspace);
@@ -499,7 +499,7 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
     assert_eq!(desk.model.composer.editor.text(), "mine");
 }
 
-/// What was queued runs when the turn is interrupted: that is said, and how to prevent it.
+/// Interrupting reports the queued prompts, which run next, and how to remove them.
 #[test]
 fn whoever_interrupts_is_told_of_the_queue() {
     let mut desk = Desk::new();
@@ -510,7 +510,7 @@ fn whoever_interrupts_is_told_of_the_queue() {
     desk.event(me(), accepted);
     assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
     assert!(desk.remark().starts_with("1 prompt of yours waits"), "{}", desk.remark());
-    // And a remark is gone after its time, whatever goes on meanwhile.
+    // A remark disappears after its time even during activity.
     desk.now += REMARK;
     desk.event(Origin::agent(), Event::Unknown);
     assert_eq!(desk.remark(), "");
@@ -575,7 +575,7 @@ fn an_answer_can_be_clicked() {
     assert_eq!(answer(&desk.send(Msg::Mouse(click))), Some(("ls", "cancel")));
 }
 
-/// The wheel moves what is in front: the help, the question, the transcript.
+/// The wheel scrolls the topmost part: help, question or transcript.
 #[test]
 fn the_wheel_scrolls_what_is_in_front() {
     let mut desk = Desk::new();

@@ -1,4 +1,4 @@
-//! A question on the screen while somebody writes: whatever they write, it answers nothing.
+//! A question is open while the person types: typed text never answers it.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn asked() -> Desk {
     desk
 }
 
-/// Each letter some milliseconds after the one before, the screen drawn between them.
+/// Types with pauses in milliseconds and draws after each letter.
 fn write(desk: &mut Desk, text: &str, pauses: &[u64]) -> Vec<Effect> {
     let mut effects = Vec::new();
     for (letter, pause) in text.chars().zip(pauses.iter().cycle()) {
@@ -41,14 +41,14 @@ fn a_word_is_a_word_and_a_message_is_sent() {
     let mut desk = asked();
     let effects = write(&mut desk, "huh\n", &[GUARD]);
     assert_eq!(effects, [Effect::Remember("huh".into()), Effect::Prompt("huh".into())]);
-    // The line is empty: after a moment keys are for the question again.
+    // The composer is empty: after the guard time, keys are for the question again.
     assert_eq!(answer(&desk.types("y")), None);
     desk.press(KeyCode::Backspace);
     desk.now += GUARD;
     assert_eq!(answer(&desk.types("n")), Some(("ls", "cancel")));
 }
 
-/// Words that begin with what would be an answer, or would change or scroll what is asked about.
+/// Words that start with a key of the dialog.
 #[test]
 fn a_word_may_begin_with_any_letter() {
     for typed in ["yes please", "no, wait", "explain", "always?", "put it there", "just", "1 more"]
@@ -63,7 +63,7 @@ fn a_word_may_begin_with_any_letter() {
             assert_eq!(desk.send(Msg::Tick), [], "{typed}");
         }
     }
-    // A paste is the rest of a word, too, and Ctrl-C takes the letter back.
+    // A paste continues the word, and Ctrl-C drops the letter.
     let mut desk = asked();
     desk.press(KeyCode::Char('y'));
     assert_eq!(desk.send(Msg::Paste("es".into())), []);
@@ -75,7 +75,7 @@ fn a_word_may_begin_with_any_letter() {
     assert_eq!(answer(&desk.send(Msg::Tick)), None);
 }
 
-/// However long ago it was typed, it answers as soon as anything happens.
+/// A letter whose waiting time is over answers before any other event is handled.
 #[test]
 fn a_letter_that_stood_alone_answers_before_anything_else() {
     let mut desk = asked();
@@ -86,7 +86,7 @@ fn a_letter_that_stood_alone_answers_before_anything_else() {
     assert_eq!(desk.model.composer.editor.text(), "x");
 }
 
-/// With something written, an arrow goes up to the answers, the next word goes back to the line.
+/// With a draft, an arrow moves to the answers and a word moves back to the composer.
 #[test]
 fn arrows_go_to_the_answers_and_a_word_goes_back() {
     let mut desk = asked();
@@ -112,7 +112,7 @@ fn arrows_go_to_the_answers_and_a_word_goes_back() {
     desk.press(KeyCode::Down);
     assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "proceed_once")));
     assert_eq!(desk.model.composer.editor.text(), "soy", "the draft stays");
-    // Esc refuses from wherever one is, and closes a list first.
+    // Esc rejects from anywhere, but closes a popup first.
     let mut desk = asked();
     desk.types("/mo");
     desk.look();
@@ -121,7 +121,7 @@ fn arrows_go_to_the_answers_and_a_word_goes_back() {
     assert_eq!(answer(&desk.press(KeyCode::Esc)), Some(("ls", "cancel")));
 }
 
-/// Enter answers only what an arrow marked for this question and nothing typed has unmarked since.
+/// Enter gives only an answer that an arrow marked for this question, if nothing was typed since.
 #[test]
 fn nothing_is_marked_but_by_arrows() {
     let enter = |desk: &mut Desk| {
@@ -135,7 +135,7 @@ fn nothing_is_marked_but_by_arrows() {
         assert!(said.contains("Enter alone answers nothing: y, a, p, n"), "{said}");
     };
     says_keys(enter(&mut asked()));
-    // A message whose first letter is an answer, sent; a word taken back; a paste; a list looked at.
+    // A sent message that starts with an answer key, a deleted word, a paste, an open popup.
     let mut desk = asked();
     write(&mut desk, "always ask me\n", &[0]);
     says_keys(enter(&mut desk));
@@ -155,12 +155,12 @@ fn nothing_is_marked_but_by_arrows() {
     desk.press(KeyCode::F(1));
     desk.press(KeyCode::Esc);
     says_keys(enter(&mut desk));
-    // An answer that could not be given yet is not given by a later Enter.
+    // An answer that was not possible yet is not given by a later Enter.
     let mut desk = asked();
     desk.press(KeyCode::Char('a'));
     desk.press(KeyCode::Backspace);
     says_keys(enter(&mut desk));
-    // Another question in its place.
+    // Another question replaced it.
     let mut desk = asked();
     desk.ask("two");
     desk.press(KeyCode::Down);
@@ -168,7 +168,7 @@ fn nothing_is_marked_but_by_arrows() {
     desk.look();
     desk.now += crate::guard::AFTER;
     says_keys(enter(&mut desk));
-    // And what is marked is given.
+    // A marked answer is given.
     let mut desk = asked();
     desk.press(KeyCode::Down);
     assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "proceed_once")));
@@ -177,7 +177,7 @@ fn nothing_is_marked_but_by_arrows() {
     assert_eq!(answer(&desk.press(KeyCode::Enter)), Some(("ls", "cancel")));
 }
 
-/// A list that is drawn over a question: a click on a row where an answer was means nothing.
+/// An overlay covers the question: a click on its row answers nothing.
 #[test]
 fn a_click_on_a_list_over_the_question_answers_nothing() {
     let mut desk = asked();
@@ -201,7 +201,7 @@ fn what_is_searched_for_in_the_transcript_answers_nothing() {
     assert_eq!(effects, []);
 }
 
-/// The words of a question are written where one began to write.
+/// A draft stays in the composer when a question with a text answer opens.
 #[test]
 fn a_draft_is_not_the_answer_to_a_question_in_words() {
     let mut desk = Desk::new();
@@ -229,7 +229,7 @@ fn a_draft_is_not_the_answer_to_a_question_in_words() {
     assert_eq!(answer(&effects), None);
 }
 
-/// Whoever has seen the question and types may go up to it at once; answers come a moment later.
+/// After a letter, an arrow can move to the answers at once; answering is possible later.
 #[test]
 fn an_arrow_right_after_a_letter_goes_up() {
     let mut desk = asked();
@@ -245,8 +245,7 @@ fn an_arrow_right_after_a_letter_goes_up() {
 }
 
 proptest! {
-    /// Ordinary words, at any speed once they are begun: none of them answers, all of them are in the
-    /// line.
+    /// Ordinary words at any typing speed never answer and all arrive in the composer.
     #[test]
     fn no_sentence_answers(
         first in "[a-zA-Z0-9]",
@@ -269,7 +268,7 @@ proptest! {
         }
     }
 
-    /// Whatever was begun before the question was on the screen goes on as what it was.
+    /// Text started before the question appeared stays text.
     #[test]
     fn what_was_begun_before_never_answers(
         before in "[a-zA-Z][a-z0-9 ]{0,5}",

@@ -1,38 +1,38 @@
-//! What the terminal says its background is: the question, and its answer among the keys.
+//! The terminal's background: the query, and its reply among the keys.
 //!
-//! Nobody waits for the answer. It comes whenever it comes, or never, and the reader of the terminal
-//! takes it for keys: `Alt-]`, letters, `Alt-\\`. So it is picked out of the keys here, and what only
-//! looked like one is given back. What must not be here: a terminal, a clock.
+//! The reply arrives at any time or never, and crossterm reads it as keys: `Alt-]`, letters,
+//! `Alt-\\`. It is filtered out here, and keys that only looked like a reply are passed on. This
+//! module uses no terminal or clock.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::keymap;
 use crate::theme::Background;
 
-/// Asks for the colour. Terminals that do not know it show nothing and say nothing.
+/// Queries the colour. Terminals without support ignore it.
 pub const QUESTION: &[u8] = b"\x1b]11;?\x1b\\";
 
-/// How an answer begins, and how long one is at most.
+/// The start of a reply, and its maximum length.
 const BEGINNING: &str = "11;";
 const LONGEST: usize = 64;
 
-/// What a key was.
+/// The result of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
-    /// Keys that somebody pressed; none while it may become an answer.
+    /// Pressed keys; empty while they may be part of a reply.
     Keys(Vec<KeyEvent>),
     Background(Background),
 }
 
-/// Listens to all keys.
+/// Filters all keys.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// Keys that may be an answer, and what they say so far.
+    /// Keys that may be part of a reply, and their text.
     held: Vec<KeyEvent>,
     said: String,
-    /// The key before was Esc: an answer that came in two pieces begins, or ends, like this.
+    /// The previous key was Esc: a reply that arrived in two parts starts or ends like this.
     after_escape: bool,
-    /// A `\` that ends an answer is still to come.
+    /// The `\` that ends a reply is still missing.
     ending: bool,
 }
 
@@ -65,7 +65,7 @@ impl Answers {
         self.held.clear();
         match colour(&std::mem::take(&mut self.said)) {
             Some(background) => Heard::Background(background),
-            // An answer that says nothing.
+            // A reply without a colour.
             None => Heard::Keys(Vec::new()),
         }
     }
@@ -92,7 +92,7 @@ fn is(key: &KeyEvent, letter: char, modifiers: KeyModifiers) -> bool {
     key.code == KeyCode::Char(letter) && key.modifiers == modifiers
 }
 
-/// `11;rgb:ffff/ffff/ffff`, with one to four digits each; `rgba:` and `#ffffff` as well.
+/// Parses `11;rgb:ffff/ffff/ffff` with one to four digits each, `rgba:` and `#ffffff`.
 fn colour(answer: &str) -> Option<Background> {
     let answer = answer.strip_prefix(BEGINNING)?;
     let parts: Option<Vec<f64>> = match answer.strip_prefix('#') {
@@ -107,12 +107,12 @@ fn colour(answer: &str) -> Option<Background> {
     };
     let parts = parts?;
     let [red, green, blue] = parts.as_slice() else { return None };
-    // How bright it looks.
+    // Perceived brightness.
     let bright = 0.299 * red + 0.587 * green + 0.114 * blue;
     Some(if bright > 0.5 { Background::Light } else { Background::Dark })
 }
 
-/// Of the most that so many digits can say.
+/// The value as a fraction of the maximum for its number of digits.
 fn share(digits: &str) -> Option<f64> {
     let most = match digits.len() {
         1 => 0xf,

@@ -10,7 +10,7 @@ fn letters(text: &str) -> Vec<KeyEvent> {
     text.chars().map(|letter| key(KeyCode::Char(letter), KeyModifiers::NONE)).collect()
 }
 
-/// What the reader of the terminal makes of an answer, by how it begins and ends.
+/// The keys that crossterm makes of a reply.
 fn answer(text: &str, whole: bool, bell: bool) -> Vec<KeyEvent> {
     let escape = || key(KeyCode::Esc, KeyModifiers::NONE);
     let mut keys = match whole {
@@ -26,7 +26,7 @@ fn answer(text: &str, whole: bool, bell: bool) -> Vec<KeyEvent> {
     keys
 }
 
-/// What was understood, and the keys that are left.
+/// The recognized backgrounds and the remaining keys.
 fn hear(keys: &[KeyEvent]) -> (Vec<Background>, Vec<KeyEvent>) {
     let (mut said, mut left) = (Vec::new(), Vec::new());
     let mut answers = Answers::default();
@@ -57,14 +57,14 @@ fn an_answer_is_understood_and_no_key_of_it_is_left() {
         for bell in [false, true] {
             let (said, left) = hear(&answer(text, true, bell));
             assert_eq!((said.first().copied(), left.len()), (wanted, 0), "{text}");
-            // In two pieces, the Esc has gone to whom it seemed to be for; nothing else has.
+            // In two parts: the Esc was passed on, nothing else.
             let (said, left) = hear(&answer(text, false, bell));
             assert_eq!((said.first().copied(), left.len()), (wanted, 1), "{text}");
         }
     }
 }
 
-/// Typed before it, after it, and what only begins like one.
+/// Keys before and after a reply, and keys that only start like one.
 #[test]
 fn keys_around_an_answer_are_keys() {
     let around = [letters("ab"), answer("11;rgb:ff/ff/ff", true, false), letters("]\\x")].concat();
@@ -79,7 +79,7 @@ fn keys_around_an_answer_are_keys() {
 }
 
 proptest! {
-    /// Nobody's keys are lost or change their order.
+    /// No key is lost or reordered.
     #[test]
     fn what_is_typed_comes_through(text in "[\\]1;rgbx/]{0,20}", at in 0usize..20) {
         let keys = letters(&text);

@@ -1,8 +1,8 @@
-//! A question before there is a session: the dialog alone on the screen, by the same rules. Nothing
-//! that was typed before it appeared answers it, and what it is about is seen to its end before it is
-//! agreed to.
+//! The trust question: the dialog alone on the screen, before a session starts. As for approvals,
+//! earlier input does not answer it, and its text must be seen to the end before it can be
+//! accepted.
 //!
-//! What must not be here: what is asked about, and what comes of the answer.
+//! This module does not know the contents or the effect of the question.
 
 use std::time::{Duration, Instant};
 
@@ -22,12 +22,12 @@ use crate::theme::Theme;
 use crate::tty::{self, Tty};
 use crate::view::Frame;
 
-/// What is asked.
+/// The question.
 pub struct Beforehand {
     pub heading: String,
     pub text: String,
     pub theme: Theme,
-    /// The terminal breaks rows in two when it gets narrower.
+    /// The terminal wraps long rows when it gets narrower.
     pub reflows: bool,
 }
 
@@ -36,11 +36,11 @@ pub enum Decision {
     Trust,
     NotNow,
     Never,
-    /// The person has left, or the terminal has.
+    /// The person or the terminal left.
     Leave(Exit),
 }
 
-/// Asks until there is an answer. Nothing of the question stays on the screen.
+/// Asks until there is an answer, then removes the question from the screen.
 pub async fn ask(question: Beforehand) -> Result<Decision, TuiError> {
     let mut tty = Tty::enter()?;
     let reflows = question.reflows;
@@ -102,7 +102,7 @@ pub async fn ask(question: Beforehand) -> Result<Decision, TuiError> {
     Ok(decision)
 }
 
-/// The machine behind it: no terminal, no clock.
+/// The state machine, without terminal and clock.
 struct Asking {
     dialog: Dialog,
     theme: Theme,
@@ -149,7 +149,7 @@ impl Asking {
     fn read(&mut self, event: &Event, now: Moment) -> Option<Decision> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.key(key, now),
-            // There is no line that it could be written into, and it answers nothing.
+            // There is no composer for pasted text, and it answers nothing.
             Event::Paste(_) => {
                 self.dialog.take_word();
                 self.dialog.was_typed(now);
@@ -166,7 +166,7 @@ impl Asking {
             _ => {
                 let due = self.due(now);
                 let reaction = self.dialog.key(event, now);
-                // A word is written nowhere here, and answers nothing.
+                // There is no composer for a word, and it answers nothing.
                 if reaction == Reaction::Elsewhere {
                     self.dialog.take_word();
                 }
@@ -175,7 +175,7 @@ impl Asking {
         }
     }
 
-    /// What a letter decides that has stood alone.
+    /// Handles a pending letter whose waiting time is over.
     fn due(&mut self, now: Moment) -> Option<Decision> {
         self.dialog.due(now).and_then(decision)
     }

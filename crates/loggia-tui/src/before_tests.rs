@@ -32,7 +32,7 @@ fn every_answer_has_its_key_and_esc_is_not_now() {
         (Char('n'), Some(Decision::NotNow)),
         (Char('d'), Some(Decision::Never)),
         (Char('3'), Some(Decision::Never)),
-        // What is marked first allows nothing.
+        // The initial mark does not allow anything.
         (Enter, Some(Decision::NotNow)),
         (Esc, Some(Decision::NotNow)),
         (Char('x'), None),
@@ -80,7 +80,8 @@ fn a_sentence_answers_nothing() {
     }
 }
 
-/// A list that does not fit is seen to its end before it is trusted; the rest is free.
+/// A long list must be scrolled to its end before it can be trusted; the other answers are always
+/// possible.
 #[test]
 fn it_is_trusted_only_when_seen_to_its_end() {
     let long = "hooks.prompt_submit = x\n".repeat(40);

@@ -1,8 +1,8 @@
-//! One cell of the transcript as lines.
+//! Renders one cell of the transcript to lines.
 //!
-//! A pure function of the cell and of who looks at it: no clock, no state. Every line fits the width
-//! and is safe to print. What is long is summarised, and the summary says how much is left out.
-//! What must not be here: where on the screen a cell stands, keys, the log.
+//! A pure function without clock or state. Every line fits the width and is safe to print. Long
+//! contents are shortened, with a note that counts the rest. This module does not handle positions,
+//! keys or the log.
 
 mod call;
 mod list;
@@ -19,33 +19,33 @@ use crate::safe::one_line;
 use crate::theme::Theme;
 use crate::wrap::{Break, Margin, cut, wrap};
 
-/// Lines of one cell that are shown at all.
+/// Maximum number of lines of one cell.
 const MOST_LINES: usize = 10_000;
 
-/// Lines of a folded text.
+/// Lines of a collapsed text.
 pub(crate) const FOLDED_TEXT: usize = 3;
 
-/// One step per frame, for everything that takes longer than a moment.
+/// Frames of the spinner.
 pub const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// Who looks, and how.
+/// Rendering options.
 #[derive(Clone, Copy)]
 pub struct CellContext<'a> {
     pub width: usize,
     pub theme: &'a Theme,
     pub highlighter: Highlighter,
-    /// Everything, instead of a summary.
+    /// Show everything instead of a summary.
     pub expanded: bool,
     pub now: Millis,
-    /// Counts the frames of the spinner.
+    /// Frame number of the spinner.
     pub frame: usize,
-    /// The client that looks: its own prompts and answers carry no name.
+    /// The viewing client: its own prompts and answers show no name.
     pub own: Option<&'a Myself>,
-    /// The key that shows what a summary leaves out, where it is not the cell's own to show it.
+    /// The key that shows the full contents, if the cell cannot be expanded in place.
     pub whole: Option<&'static str>,
 }
 
-/// The cell as lines of at most `context.width` columns; none if there is nothing to see.
+/// Renders the cell to lines of at most `context.width` columns; empty if there is nothing to show.
 pub fn render(cell: &Cell, context: &CellContext<'_>) -> Vec<Line<'static>> {
     let lines = match &cell.body {
         CellBody::Prompt { text, queued, withdrawn } => {
@@ -65,7 +65,7 @@ pub fn render(cell: &Cell, context: &CellContext<'_>) -> Vec<Line<'static>> {
     context.bounded(lines)
 }
 
-/// Whether a cell starts out with everything shown.
+/// Whether a cell is expanded initially.
 pub fn starts_expanded(body: &CellBody) -> bool {
     match body {
         CellBody::Text { .. } | CellBody::Plan { .. } | CellBody::Sources { .. } => true,
@@ -77,8 +77,8 @@ pub fn starts_expanded(body: &CellBody) -> bool {
     }
 }
 
-/// Whether a cell will never change again. Text and thoughts grow only while they are the last
-/// cell, calls until they end, prompts while they wait.
+/// Whether a cell is final: text and thoughts grow while they are the last cell,
+/// calls change until they end, prompts while they are queued.
 pub fn is_final(cell: &Cell, is_last: bool) -> bool {
     match &cell.body {
         CellBody::Text { .. } | CellBody::Thought { .. } => !is_last,
@@ -91,13 +91,13 @@ pub fn is_final(cell: &Cell, is_last: bool) -> bool {
     }
 }
 
-/// Whether an empty line belongs between two cells that both show something.
+/// Whether to put an empty line between two visible cells.
 pub fn is_apart(before: &Cell, cell: &Cell) -> bool {
     let notice = |cell: &Cell| matches!(cell.body, CellBody::Notice { .. });
     !(notice(before) && notice(cell))
 }
 
-/// Which end of a long text matters.
+/// Which end of a long text to keep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Keep {
     Start,
@@ -105,14 +105,14 @@ enum Keep {
 }
 
 impl CellContext<'_> {
-    /// All lines if everything is wanted, otherwise `limit` and how many more there are.
+    /// All lines if expanded, otherwise `limit` lines and a note that counts the rest.
     fn shortened(&self, lines: Vec<Line<'static>>, limit: usize, keep: Keep) -> Vec<Line<'static>> {
         let limit = if self.expanded { MOST_LINES } else { limit };
         self.limited(lines, 0, limit, keep)
     }
 
-    /// At most `limit` lines and a note about the others; `unread` lines were never rendered. One
-    /// line alone is not worth a note.
+    /// At most `limit` lines and a note that counts the rest, including `unread` lines that were
+    /// not rendered. A single line is not replaced by a note.
     fn limited(
         &self,
         mut lines: Vec<Line<'static>>,
@@ -160,7 +160,7 @@ impl CellContext<'_> {
         Margin::every("  ", Style::new())
     }
 
-    /// A printable text, line by line, behind a margin whose first part stands once.
+    /// Renders a printable text line by line with a margin.
     fn paragraph(&self, text: &str, style: Style, margin: &Margin) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for line in crate::safe::lines(text.strip_suffix('\n').unwrap_or(text)) {
@@ -179,7 +179,7 @@ impl CellContext<'_> {
         self.own.is_some_and(|own| own.is(origin))
     }
 
-    /// `you`, or the surface and the name.
+    /// `you`, or surface and name.
     fn who(&self, origin: &Origin) -> String {
         if self.is_own(origin) {
             "you".to_owned()
@@ -188,7 +188,7 @@ impl CellContext<'_> {
         }
     }
 
-    /// `[A2A] name`, for what came from elsewhere.
+    /// `[A2A] name` for another client.
     fn label(&self, origin: &Origin) -> Option<String> {
         let here = match self.own {
             Some(own) => own.is(origin),
@@ -205,7 +205,7 @@ impl CellContext<'_> {
     }
 }
 
-/// `12s`, `3m 05s`, `1h 02m`; nothing below a second.
+/// `12s`, `3m 05s`, `1h 02m`; None below a second.
 pub fn elapsed(from: Millis, to: Millis) -> Option<String> {
     let seconds = to.0.saturating_sub(from.0) / 1000;
     match seconds {

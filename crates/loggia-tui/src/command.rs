@@ -1,11 +1,11 @@
-//! The slash commands that can be completed: those of this screen, and those of every session.
+//! The slash commands for completion: those of the terminal interface and those of every session.
 
 use loggia_core::CustomCommand;
 use loggia_core::slash::COMMANDS;
 
 use crate::safe::one_line;
 
-/// What may stand behind a command.
+/// The arguments of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {
     None,
@@ -18,7 +18,7 @@ pub struct SlashCommand {
     pub name: String,
     pub about: String,
     pub values: Values,
-    /// Some: done by this screen. None: sent to the session, which every client may do.
+    /// Some: handled by the terminal interface. None: sent to the session.
     pub local: Option<Local>,
 }
 
@@ -50,13 +50,13 @@ impl SlashCommand {
     }
 }
 
-/// All of them, by name.
+/// All commands, sorted by name.
 pub fn all(custom: &[CustomCommand]) -> Vec<SlashCommand> {
     let mut all = built_in();
     all.extend(custom.iter().map(|command| SlashCommand {
         name: one_line(&command.name).into_owned(),
         about: one_line(&command.description).into_owned(),
-        // Whatever is typed behind it is put into its prompt.
+        // Any argument is inserted into its prompt.
         values: Values::Free(one_line(command.hint.as_deref().unwrap_or_default()).into_owned()),
         local: None,
     }));
@@ -96,7 +96,7 @@ fn built_in() -> Vec<SlashCommand> {
     all
 }
 
-/// Those that every client has. `/help` alone is this screen's own, for it shows the keys as well.
+/// The session's commands. `/help` is handled here because it also shows the keys.
 fn of_the_session() -> impl Iterator<Item = SlashCommand> {
     COMMANDS.iter().filter(|command| command.name != "help").map(|command| SlashCommand {
         name: command.name.to_owned(),
@@ -113,24 +113,24 @@ fn of_the_session() -> impl Iterator<Item = SlashCommand> {
     })
 }
 
-/// The command of this screen that a text is, if it is one, and what stands behind it.
+/// Parses a local command and its argument.
 pub fn local(text: &str) -> Option<(Local, &str)> {
-    // A space in front makes a message of anything, here as everywhere.
+    // A leading space makes any text a message, as in every client.
     let line = text.trim_end().strip_prefix('/')?;
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let known = built_in().into_iter().find(|known| known.name.eq_ignore_ascii_case(name))?;
     let (local, argument) = (known.local?, argument.trim());
-    // `/help mode` is a question to the session.
+    // `/help mode` is sent to the session.
     (local != Local::Help || argument.is_empty()).then_some((local, argument))
 }
 
-/// The names of those that are done here.
+/// The names of the local commands.
 pub fn of_this_screen() -> String {
     let own = built_in().into_iter().filter(|known| known.local.is_some());
     own.map(|known| format!("/{}", known.name)).collect::<Vec<_>>().join(", ")
 }
 
-/// The command of this screen that nothing may follow, by its name.
+/// The name of a local command without arguments.
 pub fn alone(local: Local) -> Option<String> {
     let known = built_in().into_iter().find(|known| known.local == Some(local))?;
     (!known.takes_argument()).then_some(known.name)
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
 
-    /// No file may be called like a command of the screen, which would never be reached.
+    /// A command file with the name of a local command could never be reached.
     #[test]
     fn names_of_the_screen_are_taken() {
         let local: Vec<String> = built_in()

@@ -1,4 +1,4 @@
-//! Where prompts are written: a text, what was written before, and completion.
+//! The composer: editor, history and completion.
 
 pub mod completion;
 pub mod history;
@@ -13,12 +13,12 @@ use completion::{Popup, Trigger};
 use history::History;
 use vim::{Done, Vim};
 
-/// A paste of more lines, or of more bytes, is folded to a chip.
+/// A paste with more lines or bytes is folded.
 const FOLD_LINES: usize = 8;
 const FOLD_BYTES: usize = 1000;
-/// Rows that one command goes at most.
+/// Maximum count for a row motion.
 const ROWS: usize = 1000;
-/// A prompt larger than this is a mistake.
+/// Maximum size of a prompt.
 pub const PROMPT_LIMIT: usize = 1024 * 1024;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,26 +26,26 @@ pub struct Composer {
     pub editor: Editor,
     pub history: History,
     pub popup: Option<Popup>,
-    /// Columns for text at the last drawing; rows move by it.
+    /// Text width of the last frame, for moving between rows.
     pub width: u16,
-    /// Some where keys are Vim's.
+    /// Some with Vim keys.
     pub vim: Option<Vim>,
-    /// Commands from files, as they were when somebody last asked.
+    /// Custom commands, as last loaded.
     pub custom: CustomCommands,
 }
 
-/// What a key in the composer leads to.
+/// The result of a key in the composer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Written {
     Nothing,
-    /// The key means nothing here.
+    /// The composer does not use the key.
     Unknown,
     Submit(String),
-    /// A command line of the person's own, without its mark.
+    /// A shell command without its mark.
     Shell(String),
-    /// Files that match this are wanted for the completion.
+    /// Load matching files for the completion.
     FindFiles(String),
-    /// Commands from files are wanted for the completion.
+    /// Load custom commands for the completion.
     LoadCommands,
     EditOutside(String),
     TooLong,
@@ -74,7 +74,7 @@ impl Composer {
         };
         if let Some(vim) = &mut self.vim {
             match written {
-                // The next prompt is written, not edited.
+                // The next prompt starts in insert mode.
                 Written::Submit(_) | Written::Shell(_) => vim.insert(&mut self.editor),
                 _ => vim.settle(&mut self.editor),
             }
@@ -82,7 +82,7 @@ impl Composer {
         written
     }
 
-    /// What a key does with Vim's keys; None where it does what it always does.
+    /// Handles a Vim key; None if the key has its usual meaning.
     fn vim_key(&mut self, event: &KeyEvent, action: Option<Action>) -> Option<Written> {
         let vim = self.vim.as_mut().filter(|_| self.history.search.is_none())?;
         if action == Some(Action::Interrupt) {
@@ -100,7 +100,7 @@ impl Composer {
         Some(Written::Nothing)
     }
 
-    /// Keys are Vim's from now on, or no more.
+    /// Turns Vim keys on or off.
     pub fn toggle_vim(&mut self) {
         self.editor.end_change();
         self.vim = match self.vim {
@@ -112,7 +112,7 @@ impl Composer {
         }
     }
 
-    /// A row up or down, or to what was written before or after.
+    /// Moves one row, or to the previous or next history entry.
     fn go_row(&mut self, down: bool) {
         if self.editor.go_row(self.width, down) {
             return;
@@ -193,7 +193,7 @@ impl Composer {
         Written::Nothing
     }
 
-    /// Keys that a popup takes; None where it takes them not.
+    /// Handles a key in the popup; None if the popup does not use it.
     fn key_in_popup(&mut self, action: Option<Action>) -> Option<Written> {
         let popup = self.popup.as_mut()?;
         match action? {
@@ -204,7 +204,7 @@ impl Composer {
                 let (start, chosen) = (popup.start, popup.chosen()?.clone());
                 let whole = popup.is_command() && self.typed(start) == chosen.insert.trim_end();
                 self.popup = None;
-                // A command that stands there in full is sent, not completed once more.
+                // Submit a complete command instead of completing it again.
                 if whole && taken == Action::Submit {
                     return None;
                 }
@@ -222,7 +222,7 @@ impl Composer {
 
     fn submit(&mut self) -> Written {
         let text = self.editor.text();
-        // A backslash at the end is a new line, for terminals that cannot tell Shift-Enter.
+        // A trailing backslash inserts a line break, for terminals without Shift-Enter.
         if self.editor.raw().ends_with('\\') && self.editor.cursor() == self.editor.raw().len() {
             self.editor.delete(crate::editor::Motion::Left);
             self.editor.insert("\n");
@@ -245,12 +245,13 @@ impl Composer {
         line.map_or(Written::Submit(text), Written::Shell)
     }
 
-    /// What is written is a command line. The mark must be seen: one inside a folded paste is none.
+    /// Whether the text is a shell command. A mark inside a folded paste does not count, because it
+    /// is not visible.
     pub fn is_shell(&self) -> bool {
         self.editor.raw().starts_with(SHELL_PREFIX)
     }
 
-    /// The prompt could not be taken: it is here again, in front of what was typed since.
+    /// Returns a prompt that was not accepted, in front of the current text.
     pub fn give_back(&mut self, text: &str) {
         let since = self.editor.text();
         let joined = if since.is_empty() { text.to_owned() } else { format!("{text}\n{since}") };
@@ -266,7 +267,7 @@ impl Composer {
                 if fresh { Written::LoadCommands } else { Written::Nothing }
             }
             Some(Trigger::File { start, typed }) => {
-                // What is there stays until the new list comes, so that nothing flickers.
+                // Keep the old list until the new one arrives, to avoid flicker.
                 let keeps = self.popup.as_ref().is_some_and(|popup| popup.start == start);
                 if !keeps {
                     self.popup = None;
@@ -280,7 +281,7 @@ impl Composer {
         }
     }
 
-    /// The commands from files; what is marked in a list of commands stays marked.
+    /// Updates the custom commands and keeps the selection.
     pub fn commands_found(&mut self, custom: CustomCommands) {
         self.custom = custom;
         let open = self.popup.take_if(|popup| popup.is_command());
@@ -295,7 +296,7 @@ impl Composer {
         self.popup = fresh;
     }
 
-    /// The files that were asked for, unless something else was typed since.
+    /// Shows found files, unless the query changed.
     pub fn files_found(&mut self, query: &str, found: Vec<String>) {
         if let Some(Trigger::File { start, typed }) =
             completion::trigger(self.editor.raw(), self.editor.cursor())

@@ -73,9 +73,9 @@ fn commands_are_offered_completed_and_sent() {
     press(&mut composer, KeyCode::Down, KeyModifiers::NONE);
     assert_eq!(press(&mut composer, KeyCode::Enter, KeyModifiers::NONE), Written::Nothing);
     assert_eq!(types(&mut composer, "\n"), Written::Submit("/mode edits".into()));
-    // A command that is there in full goes at once.
+    // A complete command is submitted at once.
     assert_eq!(types(&mut composer, "/quit\n"), Written::Submit("/quit".into()));
-    // Esc closes the list, and Enter then sends what is there.
+    // Esc closes the popup, then Enter submits the text.
     types(&mut composer, "/mo");
     press(&mut composer, KeyCode::Esc, KeyModifiers::NONE);
     assert_eq!(types(&mut composer, "\n"), Written::Submit("/mo".into()));

@@ -1,10 +1,10 @@
-//! The dialog for one open question: what is asked in full, and the answers.
+//! The dialog for one open question: its full text and the answers.
 //!
-//! A key typed before the dialog was on the screen never answers it, and none does while something is
-//! written in the line ([`crate::guard`]): what is typed then goes to the composer. A letter answers
-//! where it stands alone, and is the beginning of a word where it does not. Enter gives the answer
-//! that an arrow marked for this question; nothing is marked beforehand, and typing removes the mark.
-//! Allowing is possible only after the end of what is asked about has been on the screen.
+//! A key typed before the dialog was visible never answers it, and neither does a key while the
+//! composer contains text ([`crate::guard`]): it goes to the composer. A letter answers only if no
+//! other letter follows; otherwise it starts a word. Enter gives the answer that an arrow marked
+//! for this question. No answer is marked initially, and typing clears the mark. A question can be
+//! allowed only after the end of its text was visible.
 
 mod mark;
 
@@ -26,9 +26,9 @@ use crate::questions::OpenQuestion;
 use crate::safe;
 use crate::theme::{Background, Theme};
 
-/// Rows that the dialog needs beside what is asked about.
+/// Marks the dialog's rows.
 const MARK: &str = "▌ ";
-/// The answer to a question before a session that is not asked again. It allows nothing.
+/// The answer to a trust question that stops further questions. It allows nothing.
 pub const NEVER: &str = "never";
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,44 +37,44 @@ pub struct Dialog {
     mark: Mark,
     scroll: usize,
     arming: Arming,
-    /// What the line below is used for, and whether the person came up from it with an arrow.
+    /// What the composer contains, and whether the person moved up from it with an arrow.
     line: Below,
     taken: bool,
     seen_end: bool,
     held: Option<Held>,
     editing: Option<Editor>,
-    /// Asked before there is a session: about no call of a tool.
+    /// A trust question, which is not about a tool call.
     beforehand: bool,
-    /// What is asked about, as drawn for a width, with or without colours of code, on a background.
+    /// The rendered body, with the width, colours and background that it was rendered for.
     body: Option<((u16, bool, Background), Vec<Line<'static>>)>,
-    /// Rows of the body that were shown last.
+    /// Visible rows of the body in the last frame.
     page: usize,
-    /// Screen rows of the answers, for the pointer.
+    /// Screen rows of the answers, for clicks.
     pub answer_rows: Vec<(u16, usize)>,
 }
 
-/// What a key at the dialog leads to.
+/// The result of a key in the dialog.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reaction {
     Nothing,
-    /// Not for the dialog: it goes to the composer.
+    /// Not used by the dialog; it goes to the composer.
     Elsewhere,
     Answer(ChoiceId, Option<Edit>),
-    /// The proposal goes to the person's editor.
+    /// Open the proposal in the external editor.
     EditOutside {
         name: String,
         text: String,
     },
-    /// Why the key did nothing.
+    /// Why the key had no effect.
     Hint(Cow<'static, str>),
 }
 
-/// The dialog as lines, and what a click on a line means.
+/// The drawn dialog and the positions of its answers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Drawn {
     pub lines: Vec<Line<'static>>,
     pub cursor: Option<(u16, u16)>,
-    /// Row and index of the answer.
+    /// Row and index of each answer.
     pub answers: Vec<(usize, usize)>,
     pub end_shown: bool,
 }
@@ -99,14 +99,14 @@ impl Dialog {
         }
     }
 
-    /// A question whose title is its heading. Enter refuses unless something else is marked.
+    /// A question whose title is its heading. Enter rejects unless another answer is marked.
     pub fn beforehand(question: OpenQuestion) -> Self {
         let mut dialog = Self { beforehand: true, ..Self::new(question) };
         dialog.mark = Mark::starting_at(dialog.position(ChoiceId::CANCEL));
         dialog
     }
 
-    /// Back to how it was before any key: it has to be seen again before keys count.
+    /// Resets the dialog: it must be visible again before it accepts keys.
     pub fn start_over(&mut self) {
         self.held = None;
         self.taken = false;
@@ -118,18 +118,18 @@ impl Dialog {
         self.arming.is_armed(now)
     }
 
-    /// When something changes though nothing happens: keys count, or a letter stood alone.
+    /// The next time at which the dialog changes without input.
     pub fn next_move(&self, now: Moment) -> Option<Moment> {
         let armed = self.arming.armed_from().filter(|at| *at > now);
         armed.into_iter().chain(self.held.as_ref().map(Held::alone_from)).min()
     }
 
-    /// Whether a letter waits to stand alone.
+    /// Whether a letter is pending.
     pub fn holds(&self) -> bool {
         self.held.is_some()
     }
 
-    /// What a letter leads to that has stood alone for long enough.
+    /// The reaction to a pending letter whose waiting time is over.
     pub fn due(&mut self, now: Moment) -> Option<Reaction> {
         let held = self.held.take_if(|held| held.is_alone(now))?;
         self.do_meant(held.meant)
@@ -143,18 +143,18 @@ impl Dialog {
         }
     }
 
-    /// The beginning of what turned out to be a word: it is the line's.
+    /// The pending letters, which turned out to be the start of a word.
     pub fn take_word(&mut self) -> String {
         self.held.take().map(Held::into_text).unwrap_or_default()
     }
 
-    /// A key was pressed that was meant for something else.
+    /// A key was pressed that was not for the dialog.
     pub fn was_typed(&mut self, now: Moment) {
         self.arming.was_typed(now);
         self.mark.clear();
     }
 
-    /// What is going on in the line below.
+    /// Sets what the composer contains.
     pub fn line_is(&mut self, line: Below) {
         self.taken &= line != Below::Empty;
         self.line = line;
@@ -163,12 +163,12 @@ impl Dialog {
         }
     }
 
-    /// Letters are written into the line, not answers.
+    /// Whether letters go to the composer.
     pub fn line_has_keys(&self) -> bool {
         self.line != Below::Empty && !self.taken
     }
 
-    /// The dialog is on the screen, and whether the end of its text is, too.
+    /// The dialog was drawn; `end_shown` tells whether the end of its text was visible.
     pub fn was_drawn(&mut self, now: Moment, end_shown: bool) {
         self.arming.was_drawn(now);
         self.seen_end |= end_shown;
@@ -194,7 +194,7 @@ impl Dialog {
         }
     }
 
-    /// The answer in words, where some are written.
+    /// The index of the text answer while text is being written.
     fn words(&self) -> Option<usize> {
         let written = self.editing.as_ref().is_some_and(|editor| !editor.is_empty());
         self.position(ChoiceId::ANSWER).filter(|_| self.asks_words() && written)
@@ -212,7 +212,8 @@ impl Dialog {
     pub fn key(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
         let reaction = match (self.is_armed(now), self.arming.is_seen(now)) {
             (true, _) => self.key_when_armed(event, now),
-            // From a line that is being written up to what was there all along; answers come later.
+            // An arrow may move from the composer to the visible question at once; answers need the
+            // guard time.
             (false, true) if self.goes_up(event) => {
                 self.taken = true;
                 return Reaction::Nothing;
@@ -220,7 +221,8 @@ impl Dialog {
             (false, _) => Reaction::Elsewhere,
         };
         if reaction == Reaction::Elsewhere {
-            // Whoever types something else is not answering, and the next letter is of the same word.
+            // Other keys show that the person is typing, so the next letter is part of the same
+            // word.
             self.was_typed(now);
             self.taken &= self.editing.is_some();
         }
@@ -237,7 +239,7 @@ impl Dialog {
         }
     }
 
-    /// A letter means something only where it stands alone: words begin with every letter.
+    /// A letter is an answer only if it stands alone, because words start with every letter.
     fn letter_while_choosing(&mut self, letter: char, event: &KeyEvent, now: Moment) -> Reaction {
         let repeats = self.held.as_ref().is_some_and(|held| held.repeats(letter));
         if self.held.is_some() && !repeats {
@@ -256,13 +258,13 @@ impl Dialog {
         Reaction::Nothing
     }
 
-    /// Whether a key goes from the line to the answers.
+    /// Whether a key moves from the composer to the answers.
     fn goes_up(&self, event: &KeyEvent) -> bool {
         let arrow = matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty();
         arrow && self.line == Below::Written && !self.taken
     }
 
-    /// Keys that nobody writes with: the rest is for the line.
+    /// Keys that are not used for typing; others go to the composer.
     fn key_beside_line(&mut self, event: &KeyEvent) -> Reaction {
         match (event.code, keymap::action(Place::Dialog, event)) {
             (KeyCode::PageUp, _) => self.scroll_by(-page(self.page)),
@@ -286,7 +288,7 @@ impl Dialog {
             && let Some(held) = self.held.take_if(|held| held.meant != Meant::Done)
             && action == Some(Action::Confirm)
         {
-            // `y` and Enter: nobody has to wait.
+            // Enter confirms a pending letter at once.
             return self.do_meant(held.meant).unwrap_or(Reaction::Nothing);
         }
         match action {
@@ -329,7 +331,8 @@ impl Dialog {
                 self.editing = None;
                 return Reaction::Nothing;
             }
-            // A command is one line; in a file Enter is a new line, and Ctrl-D is done.
+            // Enter submits a command, which is one line. In a file Enter inserts a line break, and
+            // Ctrl-D submits.
             Some(Action::Submit) if command => return self.send_edit(),
             Some(Action::LeaveIfEmpty) => return self.send_edit(),
             Some(Action::Submit | Action::Newline) => editor.insert("\n"),
@@ -350,7 +353,7 @@ impl Dialog {
         matches!(self.question.details, Details::Execute { .. })
     }
 
-    /// `y`, `a`, `p`, `n` as on every screen of Loggia; every answer also has its number.
+    /// `y`, `a`, `p`, `n` as in `loggia run`; every answer also has a number.
     fn choice_for(&self, letter: char) -> Option<usize> {
         let by_number = letter.to_digit(10).and_then(|digit| digit.checked_sub(1));
         let by_number = by_number.and_then(|index| usize::try_from(index).ok());
@@ -369,7 +372,7 @@ impl Dialog {
         Reaction::Nothing
     }
 
-    /// Enter. Where nothing is marked it answers nothing, and says which keys do.
+    /// Handles Enter. Without a mark it shows which keys answer.
     fn confirm(&mut self) -> Reaction {
         match self.marked() {
             Some(index) => self.choose(index),
@@ -385,7 +388,7 @@ impl Dialog {
         }
     }
 
-    /// A click on an answer gives it, as soon as keys count as well.
+    /// Gives the clicked answer once the dialog accepts keys.
     pub fn click(&mut self, index: usize, now: Moment) -> Reaction {
         match self.is_armed(now) {
             true => self.choose(index),
@@ -431,7 +434,7 @@ impl Dialog {
         }
     }
 
-    /// The person's own version came back from their editor: it is shown once more before it runs.
+    /// Shows the version from the external editor again before it is submitted.
     pub fn edited_outside(&mut self, text: &str) {
         self.editing = Some(Editor::with_text(text));
     }
@@ -443,7 +446,7 @@ impl Dialog {
             Details::Execute { .. } => Edit::Command { command: text.trim_end().to_owned() },
             _ => Edit::File { content: text },
         };
-        // What the person wrote is what they have seen.
+        // The person has seen the text, having written it.
         Reaction::Answer(ChoiceId::PROCEED_ONCE.into(), Some(edit))
     }
 
@@ -454,8 +457,8 @@ impl Dialog {
         Reaction::Nothing
     }
 
-    /// The dialog in at most `height` rows. It is drawn by Loggia alone: nothing that a tool or a
-    /// model wrote stands in its first column.
+    /// Draws the dialog in at most `height` rows. Its first column never contains text of a tool or
+    /// a model.
     pub fn draw(&mut self, width: u16, height: usize, theme: &Theme, now: Moment) -> Drawn {
         let inner = width.saturating_sub(2).max(1);
         let body = self.body_lines(inner, theme);
@@ -465,7 +468,7 @@ impl Dialog {
         let compact = title.len() + answers.len() + 2 > height;
         let (title, answers) = match compact {
             true => {
-                // What it is about is not cut off before the half of the room is used.
+                // The title may use up to half of the rows.
                 let rows = (height / 2).max(1);
                 (title.into_iter().take(rows).collect(), vec![(None, self.short_answers(now))])
             }
@@ -473,7 +476,7 @@ impl Dialog {
         };
         let room = height.saturating_sub(title.len() + answers.len()).max(1);
         let cut = body.len() > room;
-        // A row says how much is left out, if there is one to spare.
+        // A row counts the hidden lines if there is room for it.
         let counted = cut && room > 1;
         let page = if counted { room - 1 } else { room };
         self.page = page.max(1);
@@ -504,8 +507,8 @@ impl Dialog {
         drawn
     }
 
-    /// The mark in the first column, and the heading from edge to edge in a way that no text of a
-    /// model or a tool is ever drawn.
+    /// Adds the mark in the first column and a full-width heading, which text of a model or tool
+    /// cannot imitate.
     fn framed(&self, lines: Vec<Line<'static>>, width: u16, now: Moment) -> Vec<Line<'static>> {
         let plain = Style::new();
         let bold = plain.add_modifier(Modifier::BOLD);
@@ -556,7 +559,7 @@ impl Dialog {
         }
     }
 
-    /// Scrolls to the cursor of what is written, and says where on the page it is.
+    /// Scrolls to the cursor of the edited text and returns its position on the page.
     fn follow_cursor(&mut self, width: u16, page: usize) -> Option<(u16, u16)> {
         let layout = self.editing.as_ref()?.layout(width);
         let before = self.body.as_ref().map_or(0, |(_, lines)| lines.len()) - layout.rows.len();
@@ -577,7 +580,7 @@ impl Dialog {
             return vec![(None, Line::from(how))];
         }
         let (armed, beside) = (self.is_armed(now), self.line_has_keys());
-        // A letter that waits to stand alone shows what it is about to answer.
+        // A pending letter shows its answer.
         let held = self.held.as_ref().and_then(|held| match held.meant {
             Meant::Answer(index) => Some(index),
             Meant::Edit | Meant::Done => None,
@@ -613,7 +616,7 @@ impl Dialog {
         lines
     }
 
-    /// The key that gives an answer. Where words are written, letters and numbers are words.
+    /// The key of an answer. While text is written, letters and numbers are text.
     fn key_shown(&self, index: usize, choice: &ChoiceId) -> String {
         match (self.asks_words(), choice.0 == ChoiceId::CANCEL) {
             (true, true) => "Esc".to_owned(),
@@ -627,7 +630,7 @@ impl Dialog {
         choices.map(|(index, choice)| self.key_shown(index, &choice.id)).collect()
     }
 
-    /// Where there is no room: the keys alone.
+    /// A single row with the keys, for small screens.
     fn short_answers(&self, now: Moment) -> Line<'static> {
         let keys = self.keys_shown();
         let dim = Style::new().add_modifier(Modifier::DIM);
@@ -643,7 +646,7 @@ fn page(rows: usize) -> isize {
     isize::try_from(rows.saturating_sub(1).max(1)).unwrap_or(1)
 }
 
-/// The letter that gives an answer.
+/// The letter of an answer.
 pub fn key_of(choice: &ChoiceId) -> Option<char> {
     match choice.0.as_str() {
         ChoiceId::PROCEED_ONCE => Some('y'),
@@ -655,12 +658,12 @@ pub fn key_of(choice: &ChoiceId) -> Option<char> {
     }
 }
 
-/// Whether something is done or believed because of this answer.
+/// Whether the answer allows something.
 fn allows(choice: &ChoiceId) -> bool {
     choice.proceeds() && choice.0 != NEVER
 }
 
-/// What a person may change, and a file name that tells an editor what it is.
+/// The editable text, and a file name for the external editor.
 fn editable(details: &Details) -> Option<(&str, &str)> {
     match details {
         Details::Execute { command, .. } => Some(("command.sh", command)),
@@ -672,7 +675,7 @@ fn editable(details: &Details) -> Option<(&str, &str)> {
     }
 }
 
-/// Applies an editing key to a text; false where the key is not one.
+/// Applies an editing key; false if it is not one.
 pub fn edit(editor: &mut Editor, action: Action) -> bool {
     match action {
         Action::Left => editor.go(Motion::Left),

@@ -26,7 +26,7 @@ fn press(code: KeyCode) -> KeyEvent {
     KeyEvent::new(code, KeyModifiers::NONE)
 }
 
-/// A letter, and then nothing for a while.
+/// Types a letter and lets its waiting time pass.
 fn letter(dialog: &mut Dialog, letter: char, now: u64) -> Reaction {
     let reaction = dialog.key(&press(KeyCode::Char(letter)), Moment(now));
     assert_eq!(dialog.due(Moment(now + ALONE - 1)), None);
@@ -47,14 +47,14 @@ fn answered(choice: &str) -> Reaction {
     Reaction::Answer(choice.into(), None)
 }
 
-/// Not drawn, drawn just now, typed at a moment ago: the key goes to the composer.
+/// Not drawn, just drawn, or just typed: the key goes to the composer.
 #[test]
 fn a_key_counts_only_after_the_dialog_was_seen() {
     let mut dialog = command("ls");
     assert_eq!(letter(&mut dialog, 'y', 10_000), Reaction::Elsewhere, "never drawn");
     draw(&mut dialog, 20, 10_001);
     assert_eq!(letter(&mut dialog, 'y', 10_002), Reaction::Elsewhere, "just drawn");
-    // Somebody who types on is not reading: every key puts it off.
+    // Continued typing postpones the answers.
     let mut now = 10_002;
     for _ in 0..20 {
         now += GUARD - 1;
@@ -88,7 +88,7 @@ fn answers_have_letters_numbers_and_a_mark() {
     assert_eq!(letter(&mut dialog, '9', GUARD), Reaction::Elsewhere);
 }
 
-/// `y` and what comes next, some milliseconds later: an answer, or a word that begins so.
+/// `y` and a following key some milliseconds later: an answer or the start of a word.
 #[test]
 fn a_letter_answers_where_it_stands_alone() {
     use KeyCode::{Backspace, Char, Down, Enter, Esc};
@@ -102,7 +102,7 @@ fn a_letter_answers_where_it_stands_alone() {
         ('e', Char('x'), elsewhere("e")),
         ('j', Char('u'), elsewhere("j")),
         ('1', Char('.'), elsewhere("1")),
-        // The key was held down, confirmed, taken back.
+        // The key was held down, confirmed, or deleted.
         ('y', Char('y'), done(Reaction::Nothing)),
         ('y', Enter, done(answered("proceed_once"))),
         ('n', Enter, done(answered("cancel"))),
@@ -131,7 +131,8 @@ fn a_letter_answers_where_it_stands_alone() {
     }
 }
 
-/// What does not fit can not be allowed before its end was on the screen; refusing is always free.
+/// A text that does not fit must be seen to its end before it is allowed; rejecting is always
+/// possible.
 #[test]
 fn a_long_command_is_allowed_only_when_seen_to_its_end() {
     let hidden = format!("echo ok{} ; touch PWNED", " ".repeat(800));
@@ -163,7 +164,7 @@ fn the_proposal_can_be_changed_in_place() {
     let mut dialog = command("rm a");
     draw(&mut dialog, 20, 0);
     letter(&mut dialog, 'e', GUARD);
-    // Letters are text now, not answers.
+    // Letters are now text.
     letter(&mut dialog, 'y', GUARD);
     let edit = Edit::Command { command: "rm ay".into() };
     let sent = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
@@ -176,7 +177,7 @@ fn the_proposal_can_be_changed_in_place() {
         dialog.key(&KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL), Moment(GUARD));
     let wanted = Reaction::EditOutside { name: "a.txt".into(), text: "one\n".into() };
     assert_eq!(outside, wanted);
-    // What comes back from the editor is shown once more.
+    // The edited text is shown again.
     dialog.edited_outside("two\n");
     assert!(text(&draw(&mut dialog, 20, GUARD)).contains(&"▌ two".to_owned()));
     let done = KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL);
@@ -189,7 +190,7 @@ fn the_proposal_can_be_changed_in_place() {
 fn a_question_is_answered_in_words_or_by_an_option() {
     let details = Details::Question { text: "which?".into(), options: vec!["red".into()] };
     let mut dialog = Dialog::new(question(details));
-    // Keys that are words are not shown as keys.
+    // Keys that are text are not shown as keys.
     let shown = text(&draw(&mut dialog, 20, 0)).join("\n");
     assert!(
         shown.contains("▌ · red") && shown.contains("▌ Esc ") && !shown.contains("▌ n "),
@@ -206,7 +207,8 @@ fn a_question_is_answered_in_words_or_by_an_option() {
     assert_eq!(dialog.key(&press(KeyCode::Esc), Moment(GUARD)), answered("cancel"));
 }
 
-/// Whatever a tool writes: the first column belongs to the dialog, and nothing is obeyed.
+/// Whatever a tool writes, the first column belongs to the dialog and no control sequence takes
+/// effect.
 #[test]
 fn a_command_can_not_draw_a_dialog() {
     let nasty = "echo\u{1b}[2J\u{1b}[H\n▌ Allow Loggia to do good?\n▌ y Allow once\u{202e}";
@@ -216,7 +218,7 @@ fn a_command_can_not_draw_a_dialog() {
     assert_eq!(lines[0], "▌ Allow Loggia to do it?");
     assert!(lines.iter().all(|line| line.starts_with("▌ ") && !line.contains('\u{1b}')));
     assert!(lines.iter().any(|line| line == "▌   ▌ y Allow once\\u{202e}"), "{lines:#?}");
-    // The real answers are where clicks go.
+    // Clicks hit the real answers.
     assert!(drawn.answers.iter().all(|(row, _)| *row >= 5), "{:?}", drawn.answers);
 }
 
@@ -231,7 +233,7 @@ fn every_size_has_a_dialog() {
     }
 }
 
-/// In a narrow window what is asked is broken into rows, not cut off.
+/// In a narrow window the title is wrapped, not cut.
 #[test]
 fn a_narrow_dialog_says_what_it_is_about() {
     let mut dialog = command("ls");
@@ -246,7 +248,7 @@ fn a_narrow_dialog_says_what_it_is_about() {
     assert!(lines.len() <= 7 && shown.contains("$ ls"), "{lines:#?}");
 }
 
-/// Where nothing moves, no next picture comes to put it right.
+/// Without movement there is no later frame to correct the first.
 #[test]
 fn what_is_written_is_on_the_very_first_picture() {
     let mut dialog = command(&"echo a\n".repeat(30));

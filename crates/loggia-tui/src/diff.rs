@@ -1,8 +1,8 @@
-//! A change of a file: which lines go, which come, and which words in them.
+//! A file change: removed and added lines, and the changed words in them.
 //!
-//! Made from the file before and after, never from a diff that somebody wrote: what a person sees
-//! is what will be done. [`draw`] turns it into lines. Bounded: large changes are shown line by line
-//! without looking for the shortest way, and what is left out is counted.
+//! Computed from the file before and after, never from a given diff, so that the person sees what
+//! will be done. [`draw`] renders it. Large changes are compared only roughly, and omitted lines
+//! are counted.
 
 mod draw;
 
@@ -16,17 +16,17 @@ use crate::safe::printable;
 
 pub use draw::Look;
 
-/// Unchanged lines around a change.
+/// Unchanged lines shown around a change.
 const AROUND: usize = 3;
-/// Changed lines up to which the shortest diff is looked for; finding it costs their product.
+/// Maximum number of changed lines for the shortest diff, whose cost is their product.
 const FINE: usize = 4_000;
-/// Rows that are kept to be shown.
+/// Maximum number of rows.
 const MOST_ROWS: usize = 20_000;
-/// The longest line, in bytes, and the most words in it, that are compared word by word.
+/// Maximum length in bytes and number of words of a line that is compared word by word.
 const LONGEST_LINE: usize = 1_000;
 const MOST_WORDS: usize = 300;
 
-/// A change, ready to be drawn at any width.
+/// A change, independent of the width.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diff {
     path: String,
@@ -35,16 +35,16 @@ pub struct Diff {
     pub added: usize,
     pub removed: usize,
     hunks: Vec<Hunk>,
-    /// Changed lines that were left out.
+    /// Number of omitted changed lines.
     left_out: usize,
     /// Digits of the largest line number.
     digits: usize,
 }
 
-/// Changes that stand close together.
+/// Adjacent changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hunk {
-    /// Unchanged lines between the hunk before and this one.
+    /// Number of unchanged lines between the previous hunk and this one.
     folded: usize,
     rows: Vec<Row>,
 }
@@ -52,12 +52,13 @@ struct Hunk {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     side: Side,
-    /// Line numbers before and after, from 1; what a row is not part of counts on.
+    /// Line numbers before and after, from 1. A number that does not apply to a row is that of the
+    /// next line.
     old: usize,
     new: usize,
     /// Printable.
     text: String,
-    /// What is different from the row's counterpart, as bytes of `text`.
+    /// Byte ranges of `text` that differ from the row's counterpart.
     words: Vec<Range<usize>>,
     /// The file ends here without a line break.
     unended: bool,
@@ -71,7 +72,7 @@ enum Side {
 }
 
 impl Diff {
-    /// Whether every change is among the lines.
+    /// Whether no change was omitted.
     pub fn is_whole(&self) -> bool {
         self.left_out == 0
     }
@@ -158,7 +159,7 @@ impl Hunk {
     }
 }
 
-/// As much of the operation as there is room for rows.
+/// The part of the operation that fits the remaining rows.
 fn fitting(operation: &DiffOp, room: usize) -> DiffOp {
     let (tag, old, new) = operation.as_tag_tuple();
     if old.len() + new.len() <= room || tag == DiffTag::Equal {
@@ -169,7 +170,7 @@ fn fitting(operation: &DiffOp, room: usize) -> DiffOp {
     DiffOp::Replace { old_index: old.start, old_len, new_index: new.start, new_len }
 }
 
-/// What happens to the lines, from the first to the last.
+/// The line operations in order.
 fn operations(before: &[&str], after: &[&str]) -> Vec<DiffOp> {
     let same = |(a, b): &(&&str, &&str)| a == b;
     let prefix = before.iter().zip(after).take_while(same).count();
@@ -206,7 +207,7 @@ fn operations(before: &[&str], after: &[&str]) -> Vec<DiffOp> {
     found
 }
 
-/// Whether carriage returns at line ends are worth showing: not if all lines have one.
+/// Whether to show carriage returns at line ends: not if all lines have one.
 fn shows_returns(before: &[&str], after: &[&str]) -> bool {
     let all = |lines: &[&str]| lines.iter().all(|line| line.ends_with("\r\n"));
     !(all(before) && all(after))
@@ -221,7 +222,7 @@ fn shown(line: &str, returns: bool) -> String {
     }
 }
 
-/// What differs between two versions of a line, unless nearly everything does.
+/// The differing words of two versions of a line, unless nearly all differ.
 fn words(old: &str, new: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
     let nothing = (Vec::new(), Vec::new());
     if old.len() > LONGEST_LINE || new.len() > LONGEST_LINE || old == new {

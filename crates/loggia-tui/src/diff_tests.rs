@@ -128,7 +128,7 @@ proptest! {
                 prop_assert_eq!(&new_left.remove(row.new - 1), &row.text);
             }
         }
-        // What is not shown is what did not change.
+        // Hidden lines are unchanged.
         prop_assert_eq!(old_left, new_left);
     }
 }

@@ -1,5 +1,5 @@
-//! A text with a cursor: what the composer and the editing of a proposal have in common. Knows
-//! graphemes, rows and folded pastes; knows no keys and draws nothing.
+//! A text editor with a cursor, used by the composer and for proposals. It handles graphemes, rows
+//! and folded pastes, but no keys or drawing.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::wrap::width as columns;
 
-/// Folded pastes stand in the text as one character each, from a plane for private use.
+/// Each folded paste is one private-use character of the text.
 const FIRST_CHIP: u32 = 0xF_0000;
 const CHIPS: usize = 1000;
-/// States that can be gone back to.
+/// Maximum number of undo steps.
 const UNDO: usize = 100;
 const TAB: &str = "    ";
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Editor {
     text: String,
-    /// A byte offset, always between two graphemes.
+    /// A byte offset at a grapheme boundary.
     cursor: usize,
     chips: Vec<String>,
     undo: Vec<(String, usize)>,
-    /// What was cut last.
+    /// The last cut text.
     cut: String,
-    /// Changes that are undone at once: whether the state before them is remembered.
+    /// Some while changes are grouped into one undo step; true once the state before them is saved.
     together: Option<bool>,
 }
 
-/// Where the cursor goes.
+/// A cursor motion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Motion {
     Left,
@@ -40,12 +40,12 @@ pub enum Motion {
     End,
 }
 
-/// A text laid out for a width: its rows, and the cursor's place in them.
+/// The rows of a text for a width, and the cursor position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     pub rows: Vec<String>,
     pub cursor: (u16, u16),
-    /// The byte offset at which each row begins.
+    /// Byte offset of the start of each row.
     starts: Vec<usize>,
 }
 
@@ -56,7 +56,7 @@ impl Editor {
         editor
     }
 
-    /// The text as it is meant: folded pastes unfolded.
+    /// The text with pastes unfolded.
     pub fn text(&self) -> String {
         self.unfolded(&self.text)
     }
@@ -72,7 +72,7 @@ impl Editor {
         whole
     }
 
-    /// The text with folded pastes as single characters; offsets of words refer to this.
+    /// The text with each folded paste as one character. Byte offsets refer to this.
     pub fn raw(&self) -> &str {
         &self.text
     }
@@ -98,7 +98,7 @@ impl Editor {
         self.cursor += text.len();
     }
 
-    /// A large paste as one character; false where there is no room for another.
+    /// Inserts a large paste as one character; false if there are too many.
     pub fn insert_chip(&mut self, text: &str) -> bool {
         let code = FIRST_CHIP + u32::try_from(self.chips.len()).unwrap_or(u32::MAX);
         let Some(letter) = char::from_u32(code).filter(|_| self.chips.len() < CHIPS) else {
@@ -116,7 +116,7 @@ impl Editor {
         self.chips.get(usize::try_from(index).ok()?)
     }
 
-    /// Replaces the bytes from `start` up to the cursor, which must begin a grapheme.
+    /// Replaces the bytes from `start` to the cursor. `start` must be a grapheme boundary.
     pub fn replace_before(&mut self, start: usize, text: &str) {
         if self.text.is_char_boundary(start) && start <= self.cursor {
             self.remember();
@@ -151,7 +151,7 @@ impl Editor {
         self.cursor = 0;
     }
 
-    /// What changes from here on is undone at once.
+    /// Starts a group of changes that are undone together.
     pub fn begin_change(&mut self) {
         self.together = Some(false);
     }
@@ -160,7 +160,7 @@ impl Editor {
         self.together = None;
     }
 
-    /// To a byte offset, or the nearest place before it between two graphemes.
+    /// Moves to a byte offset, or to the grapheme boundary before it.
     pub fn put_cursor(&mut self, at: usize) {
         let at = at.min(self.text.len());
         let places = self.text.grapheme_indices(true).map(|(place, _)| place);
@@ -170,12 +170,12 @@ impl Editor {
         };
     }
 
-    /// The text between two offsets as it is meant.
+    /// The text of a range with pastes unfolded.
     pub fn copy(&self, range: Range<usize>) -> String {
         self.unfolded(self.text.get(range).unwrap_or_default())
     }
 
-    /// Takes the text between two offsets away; the cursor is where it was.
+    /// Removes a range and keeps the cursor in place.
     pub fn cut(&mut self, range: Range<usize>) {
         if self.text.get(range.clone()).is_some_and(|text| !text.is_empty()) {
             self.remember();
@@ -209,7 +209,7 @@ impl Editor {
         self.cursor = self.target(motion);
     }
 
-    /// One row up or down in a layout of this width; false at the edge.
+    /// Moves one row in a layout of this width; false at the edge.
     pub fn go_row(&mut self, width: u16, down: bool) -> bool {
         let layout = self.layout(width);
         let row = usize::from(layout.cursor.1);
@@ -218,7 +218,7 @@ impl Editor {
         let (Some(start), Some(shown)) = (layout.starts.get(to), layout.rows.get(to)) else {
             return false;
         };
-        // The last place of a row that is only wrapped is the first of the next one.
+        // The end of a wrapped row is the start of the next one.
         let next = layout.starts.get(to + 1).copied().unwrap_or(self.text.len() + 1);
         let mut at = *start;
         let mut column = 0;
@@ -260,7 +260,7 @@ impl Editor {
                 let kept = before.trim_end();
                 let word = |letter: char| !letter.is_alphanumeric() && letter != '_';
                 let kept = kept.trim_end_matches(|letter| !word(letter));
-                // Nothing of a word stood there: one sign goes.
+                // No word before the cursor: delete one character.
                 if kept.len() == before.trim_end().len() {
                     let last = kept.graphemes(true).next_back().map_or(0, |last| last.len());
                     kept.len() - last
@@ -283,7 +283,7 @@ impl Editor {
         }
     }
 
-    /// How one grapheme is shown.
+    /// The displayed form of a grapheme.
     fn shown(&self, grapheme: &str) -> String {
         if grapheme == "\t" {
             return TAB.to_owned();
@@ -298,7 +298,7 @@ impl Editor {
         }
     }
 
-    /// The rows for a width, broken at graphemes. Every newline begins a row.
+    /// Breaks the text into rows at graphemes. Every line break starts a row.
     pub fn layout(&self, width: u16) -> Layout {
         let width = usize::from(width.max(1));
         let mut layout = Layout { rows: vec![String::new()], cursor: (0, 0), starts: vec![0] };
@@ -347,8 +347,8 @@ impl Layout {
     }
 }
 
-/// Typed and pasted text keeps lines and tabs; every other control character, and what looks like
-/// a folded paste of ours, goes.
+/// Keeps line breaks and tabs of typed and pasted text; removes other control characters and the
+/// private-use characters of folded pastes.
 fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let keeps = |letter: &char| {

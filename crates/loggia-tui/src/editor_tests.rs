@@ -56,10 +56,10 @@ fn rows_break_where_the_width_ends() {
     let cases: &[Case<'_>] = &[
         ("", 10, &[""], (0, 0)),
         ("abcdef", 4, &["abcd", "ef"], (2, 1)),
-        // The cursor behind a full row is at the start of the next.
+        // After a full row the cursor is at the start of the next.
         ("abcd", 4, &["abcd", ""], (0, 1)),
         ("ab\ncd", 4, &["ab", "cd"], (2, 1)),
-        // A wide letter does not straddle the edge.
+        // A wide character is not split at the edge.
         ("abc漢字", 4, &["abc", "漢字", ""], (0, 2)),
         ("👩‍💻👩‍💻", 3, &["👩‍💻", "👩‍💻"], (2, 1)),
         ("a\u{202e}b", 20, &["a\\u{202e}b"], (10, 0)),

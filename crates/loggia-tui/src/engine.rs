@@ -1,5 +1,5 @@
-//! Between the pure machine and the world without a terminal: follows the session, sends what the
-//! machine wants sent, and brings back what came of it as messages.
+//! Connects the state machine to the session and host: follows the log, performs effects, and
+//! returns results as messages.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::files::FileFinder;
 use crate::host::{Host, Present};
 use crate::moment::Moment;
 
-/// Commands on their way to the session; one more is refused as busy.
+/// Maximum number of commands in flight; more fail as busy.
 const UNSENT: usize = 64;
-/// Answers on their way to the machine; their senders wait.
+/// Capacity for results; senders wait when it is full.
 const RESULTS: usize = 64;
 
 pub struct Engine {
@@ -30,13 +30,13 @@ pub struct Engine {
     files: Option<FileFinder>,
     present: watch::Receiver<Vec<Present>>,
     trouble: watch::Receiver<String>,
-    /// None where this screen is always the same.
+    /// None if this client's identity cannot change.
     me: Option<watch::Receiver<Origin>>,
-    /// Ends with the engine.
+    /// Aborted with the engine.
     tasks: JoinSet<()>,
 }
 
-/// What only the owner of the terminal can do.
+/// Effects that need the terminal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wish {
     EditOutside { what: Edited, name: String, text: String },
@@ -65,7 +65,7 @@ impl Engine {
         &self.host
     }
 
-    /// The next thing that happens outside of the terminal. May be dropped and asked again.
+    /// The next event from outside the terminal. Cancel safe.
     pub async fn next(&mut self) -> Result<Msg, Exit> {
         let events = async {
             match &mut self.events {
@@ -152,7 +152,7 @@ impl Engine {
             Effect::LoadSessions => {
                 let (host, sender) = (self.host.clone(), self.sender.clone());
                 self.tasks.spawn(async move {
-                    // Nobody is left to hear it only when the screen has closed.
+                    // Sending fails only after the interface has closed.
                     let _ = sender.send(Msg::Sessions(host.sessions().await)).await;
                 });
             }
@@ -208,8 +208,8 @@ impl Engine {
     }
 }
 
-/// Hands commands over in the order they were given. None waits for the outcome of another: what is
-/// given while an earlier one is unconfirmed must not be handed over at some later time.
+/// Submits commands in order without waiting for earlier results, because a command must not be
+/// delayed behind an unconfirmed one.
 async fn submit(
     client: Arc<dyn SessionClient>,
     mut wanted: mpsc::Receiver<(Submitted, Command)>,
@@ -219,7 +219,7 @@ async fn submit(
     loop {
         let (what, result) = tokio::select! {
             biased;
-            // A new one is polled before the next is taken, in this order.
+            // Poll a new submission before taking the next one, to keep the order.
             Some(done) = under_way.next() => done,
             Some((what, command)) = wanted.recv(), if under_way.len() < UNSENT => {
                 let submitted = client.submit(command);
@@ -234,7 +234,7 @@ async fn submit(
     }
 }
 
-/// Why there is no more to show: the last trouble with the connection, if that ended it.
+/// Why the session ended: the last connection problem, if any.
 fn why_stopped(trouble: &str) -> String {
     match trouble {
         "" => "the session stopped; its log is kept".to_owned(),

@@ -1,4 +1,4 @@
-//! What the status line and the keys need to know of the session: a fold of the log.
+//! A fold of the log for the status line and the keys.
 
 use loggia_core::{Envelope, Event, Millis, Origin, PromptId, Seq, Settings, Usage, UsageByModel};
 
@@ -7,22 +7,22 @@ pub struct Facts {
     pub head: Seq,
     pub settings: Option<Settings>,
     pub workspace: Option<String>,
-    /// What somebody calls the session.
+    /// The session's name.
     pub name: Option<String>,
-    /// When the turn that runs began.
+    /// Start of the running turn.
     pub turn: Option<Millis>,
-    /// Prompts that wait, the oldest first.
+    /// Queued prompts, oldest first.
     pub queued: Vec<Queued>,
-    /// All that was used, and what the last request held: how full the context is.
+    /// Total usage, and the size of the last request, which is the size of the context.
     pub used: Usage,
     pub by_model: UsageByModel,
     pub context: u64,
-    /// What the model can hold, where that is known.
+    /// The model's context window, if known.
     pub window: Option<u64>,
     pub closed: bool,
 }
 
-/// A prompt that waits for its turn.
+/// A queued prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Queued {
     pub prompt: PromptId,
@@ -40,13 +40,13 @@ impl Facts {
             }
             Event::SettingsChanged { settings } => {
                 let before = self.settings.replace(settings.clone());
-                // Another model holds another amount, which it has not said yet.
+                // The window of another model is not known yet.
                 if before.is_none_or(|before| before.model != settings.model) {
                     self.window = None;
                 }
             }
             Event::SessionNamed { name } => self.name = Some(name.clone()),
-            // How much is left is known when the model is asked the next time.
+            // The new size is known after the next model request.
             Event::ContextCompacted { .. } => self.context = 0,
             Event::SessionClosed { .. } => self.closed = true,
             Event::PromptAccepted { prompt, content, .. } => {

@@ -1,5 +1,5 @@
-//! Finding files of the workspace by a few letters, while it is still being walked. Two threads:
-//! one walks, one matches; both wait without working when there is nothing to do.
+//! Fuzzy file search while the workspace is being walked. One thread walks and one matches; both
+//! block when idle.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,13 @@ use crate::app::Msg;
 use crate::composer::completion::FILES;
 use crate::host::{Enough, Host};
 
-/// More files than this are not looked at.
+/// Maximum number of files.
 const LIMIT: u32 = 200_000;
-/// How often a list is made anew while the walk goes on.
+/// Interval of result updates during the walk.
 const REFRESH: Duration = Duration::from_millis(50);
 
 pub struct FileFinder {
-    /// Bounded: only the newest question counts, and the thread drains the others.
+    /// Bounded: only the newest query matters, and the thread drains the others.
     queries: SyncSender<String>,
 }
 
@@ -31,8 +31,8 @@ impl FileFinder {
         let injector = nucleo.injector();
         let walked = Arc::new(AtomicBool::new(false));
         let done = walked.clone();
-        // Neither thread is waited for: the walk may hang on a dead network drive, and both hold
-        // nothing but memory.
+        // Do not join the threads: the walk may hang on a dead network drive, and both hold only
+        // memory.
         std::thread::spawn(move || {
             host.files(&mut |path| {
                 let count = injector.push(path, |path, columns| {
@@ -48,7 +48,8 @@ impl FileFinder {
         Self { queries }
     }
 
-    /// The answer comes as a message. A question too many is left out: a newer one follows.
+    /// The result arrives as a message. A query is dropped if the channel is full, because a newer
+    /// one follows.
     pub fn ask(&self, query: &str) {
         let _ = self.queries.try_send(query.to_owned());
     }

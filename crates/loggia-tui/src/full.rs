@@ -1,4 +1,4 @@
-//! The full transcript on the alternate screen: a pager, its search line, and who has the keys.
+//! The full transcript on the alternate screen: pager, search line and key focus.
 
 use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
@@ -11,14 +11,14 @@ use crate::pager::{Pager, Scene};
 #[derive(Default)]
 pub struct Full {
     pager: Pager,
-    /// What is being typed to look for.
+    /// The search text while it is being typed.
     searching: Option<String>,
-    /// What is looked for is nowhere.
+    /// The search text was not found.
     missing: bool,
-    /// How many cells there were then.
+    /// Number of cells at the last search.
     looked: usize,
     expanded: bool,
-    /// The screen was opened full: the composer is below, and has the keys at first.
+    /// Opened with --fullscreen: the composer is below and has the focus at first.
     beside: bool,
     focused: bool,
 }
@@ -28,7 +28,7 @@ impl Full {
         Self { beside: true, ..Self::default() }
     }
 
-    /// Everything looks different.
+    /// All cells must be rendered again.
     pub fn invalidate(&mut self) {
         self.pager.invalidate();
     }
@@ -41,7 +41,7 @@ impl Full {
         !self.beside || self.focused
     }
 
-    /// Back to the scrollback, or the keys to the other half of the screen.
+    /// Closes the transcript, or moves the focus with --fullscreen.
     pub fn toggled(mut self) -> Option<Self> {
         self.focused = !self.focused;
         self.pager.clear_focus();
@@ -55,7 +55,7 @@ impl Full {
         }
     }
 
-    /// A page, from beside it.
+    /// Scrolls by a page while the composer has the focus.
     pub fn page(&mut self, down: bool, scene: &Scene<'_>) {
         match down {
             true => self.pager.page_down(scene),
@@ -63,12 +63,12 @@ impl Full {
         }
     }
 
-    /// What is new is seen.
+    /// Scrolls to the end.
     pub fn to_end(&mut self) {
         self.pager.to_bottom();
     }
 
-    /// True where the key was for the transcript.
+    /// True if the transcript used the key.
     pub fn key(&mut self, event: &KeyEvent, scene: &Scene<'_>) -> bool {
         if self.searching.is_some() {
             self.key_while_searching(event, scene);
@@ -100,7 +100,7 @@ impl Full {
         true
     }
 
-    /// The marked cell, or the first on the screen.
+    /// Folds the marked cell, or the first visible one.
     fn fold(&mut self, scene: &Scene<'_>) {
         match self.pager.focused() {
             Some(_) => self.pager.toggle_focused(scene),
@@ -131,14 +131,14 @@ impl Full {
         self.missing = !self.pager.search(scene, query) && !query.is_empty();
     }
 
-    /// The transcript, and a line that says where one is.
+    /// Draws the transcript and a line with the position.
     pub fn draw(&mut self, scene: &Scene<'_>, area: Rect, buffer: &mut Buffer) {
         let line = u16::from(area.height > 2);
         let above = Rect { height: area.height - line, ..area };
         self.pager.draw(scene, above, buffer);
         let before = std::mem::replace(&mut self.looked, scene.cells.len());
         if before < self.looked && self.missing {
-            // It may have come since.
+            // It may have been added since.
             self.missing = !self.pager.search_next(scene);
             self.pager.draw(scene, above, buffer);
         }

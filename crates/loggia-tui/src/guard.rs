@@ -1,26 +1,26 @@
-//! Whom a key is meant for while questions come and go: these rules, and nothing else.
+//! Decides whether a key is for a question or for the composer.
 //!
-//! A key typed before a question was on the screen never answers it. While something is written in
-//! the line, letters and Enter are the line's, and a letter that begins a word is not alone: no
-//! sentence answers anything. A key meant for a
-//! question that somebody else closed a moment ago is not typed into the line, and interrupts nothing.
+//! A key typed before a question was visible never answers it. While the composer contains text,
+//! letters and Enter belong to it, and a letter followed by another starts a word, so that typing a
+//! sentence never answers. A key meant for a question that another client closed just now is
+//! ignored.
 
 use crossterm::event::KeyEvent;
 
 use crate::dialog::{Dialog, Reaction};
 use crate::moment::Moment;
 
-/// How long nobody must have typed before a key counts as an answer, in milliseconds.
+/// Milliseconds without typing before a key can answer.
 pub const GUARD: u64 = 400;
-/// For how long a letter must stand alone to mean more than itself. People write faster.
+/// Milliseconds without another letter before a letter counts as an answer. People type faster.
 pub const ALONE: u64 = 300;
-/// For how long a key still counts as meant for a question that is gone from the screen.
+/// Milliseconds during which a key is still meant for a closed question.
 pub const AFTER: u64 = 500;
 
-/// From when on keys answer a question.
+/// When a question accepts keys.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arming {
-    /// When it was first on the screen.
+    /// When the question was first drawn.
     drawn: Option<Moment>,
     /// When a key was last pressed that did not count.
     typed: Option<Moment>,
@@ -31,12 +31,12 @@ impl Arming {
         self.armed_from().is_some_and(|from| now >= from)
     }
 
-    /// Whether it has been on the screen long enough to be seen, whoever types.
+    /// Whether the question has been visible long enough, regardless of typing.
     pub fn is_seen(&self, now: Moment) -> bool {
         self.drawn.is_some_and(|drawn| now >= drawn.plus(GUARD))
     }
 
-    /// When keys will count if nobody types until then.
+    /// When keys will count if no other key is pressed.
     pub fn armed_from(&self) -> Option<Moment> {
         let drawn = self.drawn?;
         Some(drawn.max(self.typed.unwrap_or(drawn)).plus(GUARD))
@@ -51,10 +51,10 @@ impl Arming {
     }
 }
 
-/// A letter that means something to a question, until it is known whether a word begins with it.
+/// A letter that may answer a question or start a word.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Held {
-    /// The letter, more than once where its key was held down.
+    /// The letter, repeated if its key was held down.
     text: String,
     since: Moment,
     pub meant: Meant,
@@ -65,7 +65,7 @@ pub enum Meant {
     /// The answer with this index.
     Answer(usize),
     Edit,
-    /// Scrolling waits for nobody.
+    /// Already done: scrolling needs no waiting time.
     Done,
 }
 
@@ -74,7 +74,7 @@ impl Held {
         Self { text: letter.into(), since: now, meant }
     }
 
-    /// Whether the next letter comes from the same key, held down.
+    /// Whether the next letter is a key repeat.
     pub fn repeats(&self, letter: char) -> bool {
         self.text.starts_with(letter)
     }
@@ -99,40 +99,41 @@ impl Held {
     }
 }
 
-/// What the line below a question is used for.
+/// The composer's state while a question is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Line {
     #[default]
     Empty,
-    /// Something is written: letters, Enter and what edits are the line's, `↑↓` and Esc the question's.
+    /// Text: letters, Enter and editing keys belong to the composer, `↑↓` and Esc to the question.
     Written,
-    /// A list or a search is open in it, or Esc has a meaning there: everything but pages is its own.
+    /// A popup or search is open, or Esc has a meaning in the composer: all keys except paging
+    /// belong to it.
     Open,
 }
 
-/// A question that keys were answering when somebody else closed it.
+/// A question that accepted keys when another client closed it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Closed {
     dialog: Dialog,
-    /// Who closed it, for whoever presses a key.
+    /// Who closed it.
     pub notice: String,
-    /// When the first frame without it was on the screen.
+    /// When the first frame without it was drawn.
     gone: Option<Moment>,
 }
 
 impl Closed {
-    /// None where keys did not answer it yet: then they were typed into the line all along.
+    /// None if the question did not accept keys yet: then they already went to the composer.
     pub fn new(dialog: Dialog, notice: String, now: Moment) -> Option<Self> {
         dialog.is_armed(now).then_some(Self { dialog, notice, gone: None })
     }
 
-    /// A frame without it is on the screen.
+    /// A frame without the question was drawn.
     pub fn was_drawn_over(&mut self, now: Moment) {
         self.gone.get_or_insert(now);
     }
 
-    /// Whether a key is one that the question would have taken. The first that is not says that the
-    /// person has seen it go.
+    /// Whether the question would have used the key. The first other key shows that the person saw
+    /// it close.
     pub fn takes(&mut self, event: &KeyEvent, now: Moment) -> bool {
         !self.is_over(now) && self.dialog.key_when_armed(event, now) != Reaction::Elsewhere
     }

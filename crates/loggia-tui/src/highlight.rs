@@ -1,12 +1,12 @@
-//! Colours for source code, line by line.
+//! Syntax highlighting, line by line.
 //!
-//! A block of code keeps its state ([`Code`]), so a line that has been coloured is never looked at
-//! again, also while the block still grows. Grammars say what a piece *is* ([`Syntax`]); how that
-//! looks is the theme's business. Bounded: a line or a block beyond the limits is shown plain.
+//! A code block keeps its state ([`Code`]), so that each line is highlighted once, even while the
+//! block grows. Grammars classify text ([`Syntax`]); the theme chooses colours. Lines and blocks
+//! beyond the limits are shown plain.
 //!
-//! Loading the grammars and using each for the first time takes time, half a second for the common
-//! ones together. That must not be in the way of the first frame: [`Highlighter::when_ready`] shows code plain until
-//! somebody has called [`warm`] (from a thread of its own), [`Highlighter::waiting`] loads on use.
+//! Loading the common grammars takes half a second, which must not delay the first frame:
+//! [`Highlighter::when_ready`] shows plain code until [`warm`] has run on another thread, and
+//! [`Highlighter::waiting`] loads on use.
 
 use std::sync::OnceLock;
 
@@ -16,15 +16,15 @@ use syntect::parsing::{ParseState, Scope, ScopeStack, SyntaxReference, SyntaxSet
 use crate::safe::printable;
 use crate::theme::{Depth, Syntax, Theme};
 
-/// The longest line that is coloured, in bytes.
+/// Maximum length of a highlighted line in bytes.
 const LONGEST_LINE: usize = 1_000;
-/// Lines and bytes of one block that are coloured.
+/// Maximum number of highlighted lines and bytes of a block.
 const MOST_LINES: usize = 5_000;
 const MOST_BYTES: usize = 256 * 1024;
 
-/// The grammars, read once per process and never changed.
+/// The grammars, loaded once per process.
 static GRAMMARS: OnceLock<Grammars> = OnceLock::new();
-/// Set when [`warm`] is done.
+/// Set after [`warm`].
 static WARM: OnceLock<()> = OnceLock::new();
 
 struct Grammars {
@@ -32,7 +32,7 @@ struct Grammars {
     meanings: Vec<(Scope, Syntax)>,
 }
 
-/// From the names that grammars give to pieces. The first that fits the innermost name counts.
+/// Maps scope names to classes. The first match of the innermost scope wins.
 const MEANINGS: &[(&str, Syntax)] = &[
     ("comment", Syntax::Comment),
     ("constant.character.escape", Syntax::Escape),
@@ -57,7 +57,7 @@ const MEANINGS: &[(&str, Syntax)] = &[
     ("markup.inserted", Syntax::Text),
     ("markup.deleted", Syntax::Invalid),
     ("invalid", Syntax::Invalid),
-    // Code inside of something else (an expression in a string) starts afresh.
+    // Code inside a string starts again as plain.
     ("source", Syntax::Plain),
 ];
 
@@ -69,8 +69,8 @@ fn grammars() -> &'static Grammars {
     })
 }
 
-/// Loads the grammars and takes the common ones into use. Blocks for about half a second: call it
-/// from a thread of its own, once the first frame is on the screen.
+/// Loads the grammars and the common languages. Blocks for about half a second: call it on another
+/// thread after the first frame.
 pub fn warm() {
     let theme = Theme::default();
     let highlighter = Highlighter::waiting();
@@ -92,7 +92,7 @@ pub fn warm() {
     WARM.get_or_init(|| ());
 }
 
-/// Where code gets its colours from.
+/// How code is highlighted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Highlighter {
     waits: bool,
@@ -104,7 +104,7 @@ impl Highlighter {
         Self { waits: true }
     }
 
-    /// Shows code plain until the grammars are there.
+    /// Shows plain code until the grammars are loaded.
     pub fn when_ready() -> Self {
         Self { waits: false }
     }
@@ -113,7 +113,7 @@ impl Highlighter {
         self.waits || WARM.get().is_some()
     }
 
-    /// A block of code that starts here, in the language that a fence or a file's name says.
+    /// Starts a code block in the language of a fence.
     pub fn code(self, language: &str, theme: &Theme) -> Code {
         let wanted = theme.depth != Depth::None && !language.is_empty();
         let grammars = match (wanted, self.waits) {
@@ -128,7 +128,7 @@ impl Highlighter {
         Code { state, lines: 0, bytes: 0 }
     }
 
-    /// The same for a file.
+    /// Starts a code block in the language of a file.
     pub fn file(self, path: &str, theme: &Theme) -> Code {
         let name = path.rsplit('/').next().unwrap_or(path);
         let extension = name.rsplit_once('.').map_or(name, |(_, extension)| extension);
@@ -151,10 +151,10 @@ fn find<'a>(syntaxes: &'a SyntaxSet, language: &str) -> Option<&'a SyntaxReferen
     syntaxes.find_syntax_by_token(token)
 }
 
-/// A block of code on its way through the grammar.
+/// The highlighting state of a code block.
 #[derive(Clone)]
 pub struct Code {
-    /// None: shown plain, from the start or from where a limit was passed.
+    /// None: plain, from the start or beyond a limit.
     state: Option<State>,
     lines: usize,
     bytes: usize,
@@ -168,7 +168,7 @@ struct State {
 }
 
 impl Code {
-    /// The next line, printable and coloured.
+    /// Highlights the next line.
     pub fn line(&mut self, text: &str, theme: &Theme) -> Vec<Span<'static>> {
         let text = printable(text);
         self.lines += 1;
@@ -187,7 +187,7 @@ impl Code {
 }
 
 impl State {
-    /// None if the grammar gives up.
+    /// None if the grammar fails.
     fn line(&mut self, text: &str, theme: &Theme) -> Option<Vec<Span<'static>>> {
         let line = format!("{text}\n");
         let operations = self.parse.parse_line(&line, &self.grammars.syntaxes).ok()?;

@@ -1,57 +1,57 @@
-//! What the screen needs that is not the session: files to complete, what was written before,
-//! other sessions, how this one is shared. The binary knows; the screen only asks.
+//! The services that the terminal interface needs from the binary: files, history, other sessions,
+//! sharing.
 
 use futures::future::BoxFuture;
 use loggia_core::{CustomCommands, ModelName, Origin, SessionId, Surface};
 use tokio::sync::watch;
 
 pub trait Host: Send + Sync {
-    /// Paths of the workspace, relative, for completion; `found` says when it has enough. Called on
-    /// a thread of its own, and may take long.
+    /// Relative workspace paths for completion, until `found` breaks. Called on its own thread; may
+    /// take long.
     fn files(&self, found: &mut dyn FnMut(String) -> Enough);
 
-    /// Commands that people wrote in files. Called on a thread of its own.
+    /// The custom commands. Called on its own thread.
     fn commands(&self) -> CustomCommands;
 
-    /// What was written before in this project, the oldest first.
+    /// Earlier prompts in this project, oldest first.
     fn history(&self) -> Vec<String>;
 
-    /// Keeps one prompt for the next time.
+    /// Adds a prompt to the history.
     fn remember(&self, text: &str);
 
-    /// Sessions to go on in, the newest first.
+    /// Sessions that can be resumed, newest first.
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>>;
 
-    /// The model of this name, by its full one; where there is none, or none is named, what there is.
-    /// May read files.
+    /// The full name of a model, or a message with the choices. May read files.
     fn model(&self, name: &str) -> Result<ModelName, String>;
 
-    /// Opens one of them, so that the screen can go on in it. Not opened: why, and what can be done.
+    /// Opens a session, or explains why it cannot be opened.
     fn reach<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>>;
 
-    /// Under which name the session knows this screen, where that changes.
+    /// This client's identity, if it can change.
     fn me(&self) -> Option<watch::Receiver<Origin>> {
         None
     }
 
-    /// How others reach this session.
+    /// How other clients connect.
     fn share(&self) -> ShareFacts;
 
-    /// Lets others reach this session on a port, 0 for a free one, or not any more. Only here, by
-    /// whoever sits at this screen.
+    /// Shares the session on a port (0 for a free one), or stops sharing. Only the person at this
+    /// terminal can do that.
     fn share_on(&self, port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>>;
 
-    /// Lets one device in by a one-time code, for the scopes that are named, or the usual ones. Only
-    /// here, and only where the session is shared.
+    /// Creates a one-time code for a device, with the given or default scopes. The session must be
+    /// shared.
     fn invite<'a>(&'a self, scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>>;
 
-    /// Who is connected, kept up to date.
+    /// The connected clients.
     fn presence(&self) -> watch::Receiver<Vec<Present>>;
 
-    /// What is wrong with the way to the session, in words; empty while nothing is.
+    /// The connection problem; empty while connected.
     fn trouble(&self) -> watch::Receiver<String>;
 
-    /// The person's editor on a text; None if nothing was changed. The terminal is theirs meanwhile.
+    /// Opens a text in the external editor, which uses the terminal meanwhile. None if it was not
+    /// changed.
     fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String>;
 }
 
@@ -61,21 +61,21 @@ pub enum Enough {
     Stop,
 }
 
-/// A session as the picker shows it.
+/// A session in the picker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preview {
     pub session: SessionId,
-    /// When it was last used, for people.
+    /// Formatted time of the last use.
     pub when: String,
-    /// What somebody calls it.
+    /// The session's name.
     pub name: Option<String>,
     pub title: String,
-    /// The end of what was said in it.
+    /// The last lines of its transcript.
     pub lines: Vec<String>,
     pub here: bool,
 }
 
-/// A client that is connected.
+/// A connected client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Present {
     pub surface: Surface,
@@ -84,24 +84,24 @@ pub struct Present {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShareFacts {
-    /// Empty where the session is not shared.
+    /// Empty if the session is not shared.
     pub urls: Vec<String>,
-    /// The line that opens it in another terminal.
+    /// The command that opens it in another terminal.
     pub attach: Option<String>,
-    /// What the QR code holds.
+    /// The contents of the QR code.
     pub code: Option<String>,
-    /// Whether clients need a token, and from where they get it.
+    /// Whether clients need a token, and how to get one.
     pub token: Option<String>,
-    /// Where a device is to be let in.
+    /// An invitation for a device.
     pub invitation: Option<Invitation>,
 }
 
-/// A code that opens the session, once.
+/// A one-time code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     pub code: String,
-    /// For how long and for what it is good, in words.
+    /// Its lifetime and scopes, as text.
     pub terms: String,
-    /// What is typed on the other device.
+    /// The command for the other device.
     pub command: String,
 }

@@ -1,4 +1,4 @@
-//! What the terminal says, one event after the other, with the time at which it was read.
+//! Reads terminal events with their time.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,15 +10,15 @@ use futures::StreamExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-/// How long the thread behind a stream of events may take to notice that nobody wants them any more.
+/// How long the thread of an event stream may take to stop.
 const LEAVING: Duration = Duration::from_millis(200);
 
-/// Reading the terminal, on a thread of the runtime's and never on ours: from a terminal that is
-/// gone, the reader reads nothing for ever without coming back, and we have to notice and leave.
+/// Reads the terminal in a separate task: reading from a closed terminal can block forever, and the
+/// interface must still notice it and exit.
 pub struct Input {
     /// Bounded: when it is full the reader waits, and keys wait in the terminal.
     pub events: mpsc::Receiver<(Instant, io::Result<Event>)>,
-    /// Dropped, it stops the reader.
+    /// Dropping it stops the reader.
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -41,24 +41,23 @@ impl Input {
                 }
             }
             drop(stream);
-            // The stream has a thread that waits for the terminal, and holds crossterm's only reader
-            // meanwhile. It was told to go, and wakes this task when it has gone: whoever reads before
-            // that could find the reader taken for ever.
+            // The stream's thread holds crossterm's only reader. It was told to stop and wakes this
+            // task when it has. A read before that could block forever.
             let _ = tokio::time::timeout(LEAVING, woken()).await;
         });
         Self { events, stop, task }
     }
 
-    /// Returns when nobody reads any more, or where a terminal that is gone keeps the reader.
+    /// Returns when the reader has stopped, or after a timeout if a closed terminal blocks it.
     pub async fn stop(self) {
         let Self { events, stop, task } = self;
-        // Not waited for by the reader: nobody takes another event.
+        // Dropped first: a full channel must not block the reader.
         drop((events, stop));
         let _ = tokio::time::timeout(Duration::from_secs(1), task).await;
     }
 }
 
-/// Until somebody wakes the task.
+/// Completes when the task is woken.
 async fn woken() {
     let mut waited = false;
     poll_fn(|_| match std::mem::replace(&mut waited, true) {

@@ -1,4 +1,4 @@
-//! Which key does what, and where. The help overlay is this table; there is no second one.
+//! The key bindings. The help overlay shows this table.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 pub enum Place {
     Anywhere,
     Composer,
-    /// The composer in normal mode, where keys are Vim's.
+    /// The composer in Vim's normal mode.
     Normal,
     Dialog,
     Transcript,
@@ -27,7 +27,7 @@ impl Place {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    // everywhere
+    // global
     Interrupt,
     Leave,
     LeaveIfEmpty,
@@ -36,7 +36,7 @@ pub enum Action {
     NextMode,
     Help,
     Redraw,
-    // writing
+    // composer
     Submit,
     Newline,
     Complete,
@@ -59,7 +59,7 @@ pub enum Action {
     Undo,
     TakeBack,
     TakeBackAll,
-    // writing, in normal mode
+    // composer, normal mode
     NextWord,
     WordEnd,
     FirstSign,
@@ -75,12 +75,12 @@ pub enum Action {
     InsertAtEnd,
     LineBelow,
     LineAbove,
-    // asked
+    // question
     ChooseUp,
     ChooseDown,
     Confirm,
     EditProposal,
-    // scrolling, asked or in the transcript
+    // scrolling in questions and the transcript
     ScrollUp,
     ScrollDown,
     PageUp,
@@ -258,19 +258,19 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Transcript, A::Close, &[plain(K::Char('q')), plain(K::Esc)], "back"),
 ];
 
-/// What a key means at a place; the place's own meaning comes before the general one.
+/// The action of a key in a context, which takes precedence over the global one.
 pub fn action(place: Place, event: &KeyEvent) -> Option<Action> {
     own_action(place, event).or_else(|| own_action(Place::Anywhere, event))
 }
 
-/// What a key means at a place and not everywhere.
+/// The action of a key in a context, without global ones.
 pub fn own_action(place: Place, event: &KeyEvent) -> Option<Action> {
     let pressed = normal(event);
     let bound = |binding: &&Binding| binding.place == place && binding.keys.contains(&pressed);
     BINDINGS.iter().find(bound).map(|binding| binding.action)
 }
 
-/// A letter that is text: typed without Control or Alt.
+/// A character typed without Control or Alt.
 pub fn letter(event: &KeyEvent) -> Option<char> {
     let held = event.modifiers.difference(KeyModifiers::SHIFT);
     match event.code {
@@ -279,8 +279,8 @@ pub fn letter(event: &KeyEvent) -> Option<char> {
     }
 }
 
-/// Terminals differ in what they say: Shift with a capital letter, Shift with BackTab, control
-/// characters as themselves.
+/// Normalizes differences between terminals: Shift with a capital letter, Shift with BackTab,
+/// control characters.
 fn normal(event: &KeyEvent) -> Key {
     let mut modifiers = event
         .modifiers
@@ -308,7 +308,7 @@ fn normal(event: &KeyEvent) -> Key {
     Key { code, modifiers }
 }
 
-/// The key as people write it: `Ctrl-T`.
+/// The name of a key: `Ctrl-T`.
 pub fn name(key: &Key) -> String {
     let mut name = String::new();
     for (held, word) in [
@@ -316,7 +316,7 @@ pub fn name(key: &Key) -> String {
         (KeyModifiers::ALT, "Alt-"),
         (KeyModifiers::SHIFT, "Shift-"),
     ] {
-        // A capital letter says it already.
+        // A capital letter implies Shift.
         if key.modifiers.contains(held)
             && !(held == KeyModifiers::SHIFT && matches!(key.code, KeyCode::Char(_)))
         {
@@ -342,7 +342,7 @@ pub fn name(key: &Key) -> String {
     name
 }
 
-/// The help, as lines: a place, then its keys and what they do.
+/// The help: context headings, then keys and descriptions.
 pub fn help() -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let places =
@@ -361,7 +361,7 @@ pub fn help() -> Vec<(String, String)> {
 mod tests {
     use super::*;
 
-    /// No key means two things at one place.
+    /// No key has two actions in one context.
     #[test]
     fn a_key_has_one_meaning_at_a_place() {
         for (index, binding) in BINDINGS.iter().enumerate() {

@@ -1,18 +1,17 @@
-//! Shows a session in a terminal and types into it: one client among many.
+//! The terminal interface: one client of a session.
 //!
-//! [`run`] is the whole of it from outside. It knows the session by `SessionClient` alone, and asks
-//! a [`Host`] for what is not the session. What must not be here: the hub, storage, agents,
-//! protocols, the environment.
+//! [`run`] is the entry point. It uses the session through `SessionClient` and a [`Host`] for
+//! everything else. This crate does not use the hub, storage, agents, protocols or the environment.
 //!
-//! How it is shown, from the bottom up, every step a pure function: [`safe`] makes text fit for a
-//! terminal, [`wrap`] fits it to columns, [`theme`] says how meanings look, [`highlight`] colours
-//! code, [`markdown`] and [`diff`] make lines of what models and tools wrote, [`cell`] renders one
-//! cell, [`pager`] scrolls through all of them, and [`view`] puts the screen together.
+//! Rendering, from the bottom up, in pure functions: [`safe`] escapes untrusted text, [`wrap`]
+//! wraps it to columns, [`theme`] chooses styles, [`highlight`] colours code, [`markdown`] and
+//! [`diff`] render messages and changes, [`cell`] renders one cell, [`pager`] scrolls through all
+//! cells, and [`view`] composes the screen.
 //!
-//! How it is used: [`app`] is a pure machine (messages in, effects out) over the [`composer`], the
-//! [`dialog`] and the folds of the log; [`engine`] connects it to the session and `runner` to the
-//! terminal, whose [`picture`] is kept by [`terminal`]. [`before`] asks what has to be known before
-//! there is a session.
+//! Control: [`app`] is a pure state machine (messages in, effects out) over the [`composer`], the
+//! [`dialog`] and folds of the log; [`engine`] connects it to the session and `runner` to the
+//! terminal. [`renderer`] and [`terminal`] turn the model into terminal output. [`trust_dialog`]
+//! asks the trust question before a session starts.
 
 pub mod app;
 mod background;

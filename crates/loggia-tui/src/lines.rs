@@ -1,5 +1,4 @@
-//! Plain texts as lines, and what a question is about: the small things that the composer's
-//! surroundings are made of.
+//! Plain text as lines, and the details of a question.
 
 use loggia_core::Details;
 use ratatui::style::Style;
@@ -11,12 +10,12 @@ use crate::safe;
 use crate::theme::Theme;
 use crate::wrap::{Break, Margin, wrap};
 
-/// Text in rows of at most `width` columns, made printable.
+/// Printable text wrapped to `width` columns.
 pub fn wrapped(text: &str, width: u16, style: Style) -> Vec<Line<'static>> {
     broken(text, width, style, &Margin::default(), Break::Words)
 }
 
-/// The first row alone.
+/// The first row only.
 pub fn first(text: &str, width: u16, style: Style) -> Line<'static> {
     let span = Span::styled(safe::one_line(text).into_owned(), style);
     crate::wrap::cut(&[span], usize::from(width))
@@ -32,7 +31,7 @@ fn broken(text: &str, width: u16, style: Style, margin: &Margin, how: Break) -> 
     lines
 }
 
-/// What is asked about, whole: nothing is summarised, and no space is lost.
+/// The complete details of a question, with all white space.
 pub fn details(details: &Details, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let plain = Style::new();
     match details {
@@ -55,7 +54,7 @@ pub fn details(details: &Details, width: u16, theme: &Theme) -> Vec<Line<'static
             let mut lines = vec![diff.header(&look)];
             match diff.is_whole() {
                 true => lines.extend(diff.lines(&look)),
-                // Too long to be drawn as a diff is no reason to show less of it.
+                // A change that is too large for a diff is still shown completely.
                 false => {
                     let text = change.unified.trim_end_matches('\n');
                     lines.extend(broken(text, width, plain, &Margin::default(), Break::Anywhere));

@@ -1,12 +1,10 @@
-//! Markdown as lines, also while it is still being written.
+//! Renders Markdown, also while it is being written.
 //!
-//! The text is cut into blocks by looking at whole lines only ([`blocks`]), and each block is
-//! rendered by itself ([`paint`]). A finished block never changes again, so a message of any length
-//! costs, per piece that arrives, what its last block costs; and because the cuts depend on the
-//! text alone, the pieces in which it arrived leave no trace.
+//! The text is split into blocks by whole lines ([`blocks`]), and each block is rendered separately
+//! ([`paint`]). A finished block never changes, so each new piece costs only its last block. The
+//! splits depend on the text alone, so the pieces in which it arrived make no difference.
 //!
-//! The price: a link whose address is defined in another block is shown as it was written, address
-//! included. Nothing of the text is ever hidden.
+//! A link whose address is defined in another block is shown as written. No text is ever hidden.
 
 mod blocks;
 mod paint;
@@ -19,10 +17,10 @@ use crate::theme::Theme;
 use blocks::Blocks;
 use paint::Painter;
 
-/// A line that is longer is taken as several.
+/// A longer line is split.
 const LONGEST_LINE: usize = 16 * 1024;
 
-/// The whole text as lines of at most `width` columns.
+/// Renders the whole text to lines of at most `width` columns.
 pub fn render(
     text: &str,
     width: usize,
@@ -38,7 +36,7 @@ pub fn render(
 pub struct StreamingMarkdown {
     painter: Painter,
     blocks: Blocks,
-    /// The last line, as far as it has arrived.
+    /// The incomplete last line.
     line: String,
     finished: Vec<Line<'static>>,
 }
@@ -57,7 +55,7 @@ impl StreamingMarkdown {
         self.painter.width
     }
 
-    /// Adds what has arrived.
+    /// Appends text.
     pub fn push(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
             let mut rest = piece;
@@ -82,17 +80,17 @@ impl StreamingMarkdown {
         self.blocks.take(line, &self.painter, &mut self.finished);
     }
 
-    /// The lines that will not change any more.
+    /// The lines that will not change.
     pub fn finished(&self) -> &[Line<'static>] {
         &self.finished
     }
 
-    /// Hands the finished lines over; they are not kept.
+    /// Removes and returns the finished lines.
     pub fn take_finished(&mut self) -> Vec<Line<'static>> {
         std::mem::take(&mut self.finished)
     }
 
-    /// The lines after the finished ones, as they look if nothing more arrives.
+    /// The lines after the finished ones, assuming that the text ends here.
     pub fn tail(&self) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let mut blocks = self.blocks.clone();
@@ -104,7 +102,7 @@ impl StreamingMarkdown {
         lines
     }
 
-    /// All lines, with nothing more to come.
+    /// All lines; the text is complete.
     pub fn finish(mut self) -> Vec<Line<'static>> {
         if !self.line.is_empty() {
             self.take_line();

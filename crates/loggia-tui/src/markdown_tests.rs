@@ -117,7 +117,7 @@ fn what_is_finished_stays() {
         assert_eq!(finished.get(..seen.len()), Some(seen.as_slice()));
         seen = finished.to_vec();
         if character == '2' {
-            // The first line of the code is out before the fence is closed.
+            // The first line of code is finished before the fence is closed.
             assert_eq!(seen.last().map(ToString::to_string).as_deref(), Some("  let a = 1;"));
         }
     }
@@ -147,7 +147,7 @@ fn depth_is_bounded() {
     assert!(plain(&deep, 20).len() >= 200);
 }
 
-/// Markdown that is full of markup.
+/// Generates Markdown with much markup.
 fn markup() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "# ",
@@ -194,7 +194,7 @@ fn markup() -> impl Strategy<Value = String> {
     text.prop_map(|pieces| pieces.concat())
 }
 
-/// The text in pieces at the given characters.
+/// Splits the text at the given characters.
 fn pieces(text: &str, cuts: &[usize]) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (characters.len() + 1)).collect();

@@ -1,4 +1,4 @@
-//! Time as the screen knows it: milliseconds since it opened. Only the runner looks at a clock.
+//! Time since the interface opened, in milliseconds. Only the runner reads a clock.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Moment(pub u64);

@@ -1,15 +1,15 @@
-//! Whose facts are one's own.
+//! The origins of this person.
 //!
-//! A screen acts under an origin, and under another one after it had to connect again. Where the session
-//! runs, every screen and every command line before it was the same person's: nobody else can open the
-//! session there. What must not be here: how a name is shown.
+//! A terminal gets another origin after each reconnect. In the session's own process, all earlier
+//! terminals and command lines belong to the same person, because only this person can open the
+//! session there.
 
 use loggia_core::{Origin, Surface};
 
-/// Origins that are remembered.
+/// Maximum number of earlier origins.
 const MOST: usize = 256;
 
-/// Everyone this screen has been, the last one now.
+/// The current and earlier origins.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Myself {
     now: Origin,
@@ -21,7 +21,7 @@ impl Myself {
         Self { now, before: Vec::new() }
     }
 
-    /// The session knows this screen under another origin from now on.
+    /// Sets the current origin.
     pub fn becomes(&mut self, origin: Origin) {
         if origin != self.now {
             self.before.push(std::mem::replace(&mut self.now, origin));
@@ -37,7 +37,7 @@ impl Myself {
     }
 }
 
-/// A screen or a command line in the process that holds the session.
+/// A terminal or command line in the session's own process.
 fn is_here(origin: &Origin) -> bool {
     origin.principal.is_none() && matches!(origin.surface, Surface::Tui | Surface::Cli)
 }

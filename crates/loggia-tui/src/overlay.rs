@@ -1,4 +1,4 @@
-//! What lies over the composer for a moment: help, how the session is shared, other sessions.
+//! Overlays above the composer: help, sharing, session picker.
 
 use crossterm::event::KeyEvent;
 use loggia_core::{CustomCommands, SessionId};
@@ -13,7 +13,7 @@ use crate::lines::{first, wrapped};
 use crate::wrap::width as columns;
 use crate::{command, safe};
 
-/// Lines of a session that the picker shows.
+/// Preview lines in the picker.
 const PREVIEW: usize = 6;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +70,7 @@ impl Overlay {
         Chosen::Stay
     }
 
-    /// Rows up or down; how far there is anything is known when it is drawn.
+    /// Scrolls; the limit is applied when it is drawn.
     pub fn scroll_by(&mut self, rows: isize) {
         self.scroll = self.scroll.saturating_add_signed(rows);
     }
@@ -113,14 +113,14 @@ impl Overlay {
         previews.iter().filter(fits).collect()
     }
 
-    /// The overlay in at most `height` rows.
+    /// Draws the overlay in at most `height` rows.
     pub fn draw(&mut self, width: u16, height: usize) -> Vec<Line<'static>> {
         let mut lines = match &self.what {
             What::Help(custom) => help(custom, width),
             What::Share(facts) => share(facts, width, height),
             What::Resume { .. } => self.picker(width, height),
         };
-        // The last line says how to go on: it stays, whatever is scrolled.
+        // The last line explains the keys and stays visible.
         let last = lines.pop().filter(|_| height > 0);
         let room = height.saturating_sub(1);
         let over = lines.len().saturating_sub(room);
@@ -230,7 +230,7 @@ fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// What a person reads to somebody, or types on the other device.
+/// The instructions for another device.
 fn invited(invitation: &Invitation, width: u16) -> Vec<Line<'static>> {
     let Invitation { code, terms, command } = invitation;
     let mut lines = vec![heading(&format!("One-time code: {}", safe::one_line(code)))];

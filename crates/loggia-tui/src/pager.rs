@@ -1,11 +1,9 @@
-//! The whole transcript on one screen: scrolling, folding, searching.
+//! The scrollable transcript: scrolling, folding, searching.
 //!
-//! A pure model: it owns no terminal and reads no clock. The place on the screen is a cell and a
-//! line in it, never a line of the whole, so a frame costs what is on the screen, whatever the
-//! transcript's length: only cells on the screen are rendered, only cells that may still change are
-//! looked at again, and the height of a cell that nobody has seen is an estimate that is corrected
-//! when it is seen (or in idle time, [`Pager::measure`]).
-//! What must not be here: keys, the terminal, the log.
+//! A pure model without terminal or clock. The position is a cell and a line in it, so that a frame
+//! costs only the visible part: only visible cells are rendered, only unfinished cells are checked
+//! again, and the height of an unseen cell is estimated until it is seen or measured in idle time
+//! ([`Pager::measure`]). This module does not handle keys, the terminal or the log.
 
 mod heights;
 mod moves;
@@ -27,17 +25,17 @@ use heights::Heights;
 use search::Query;
 use shown::Shown;
 
-/// Cells whose lines are kept.
+/// Maximum number of cells whose lines are cached.
 const MOST_KEPT: usize = 256;
 
-/// What is looked at, and by whom.
+/// The cells and rendering options.
 #[derive(Clone, Copy)]
 pub struct Scene<'a> {
     pub cells: &'a [Cell],
     pub theme: &'a Theme,
     pub highlighter: Highlighter,
     pub now: Millis,
-    /// Counts the frames of the spinner.
+    /// Frame number of the spinner.
     pub frame: usize,
     pub own: Option<&'a Myself>,
 }
@@ -49,10 +47,10 @@ struct Place {
     line: usize,
 }
 
-/// Where the screen is in the whole. Estimated until every cell has been measured.
+/// The position in the transcript, estimated until all cells are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The first line on the screen.
+    /// The first visible line.
     pub line: usize,
     pub total: usize,
 }
@@ -60,9 +58,9 @@ pub struct Position {
 #[derive(Default)]
 struct Entry {
     shown: Option<Shown>,
-    /// Of the cell, when it was looked at last; only for cells that are not final.
+    /// The cell's fingerprint at the last check, if it is not final.
     fingerprint: u64,
-    /// The layout that `shown` and the height are for.
+    /// The layout number of the cached lines and height.
     layout: u64,
     expanded: bool,
 }
@@ -70,7 +68,7 @@ struct Entry {
 #[derive(Default)]
 struct Search {
     query: Option<Query>,
-    /// Where the screen was when the search began.
+    /// The position when the search began.
     origin: Place,
     hit: Option<Place>,
 }
@@ -78,21 +76,21 @@ struct Search {
 pub struct Pager {
     width: usize,
     height: usize,
-    /// Counts what makes all lines different: widths, colours.
+    /// Incremented when all lines change, as with another width or theme.
     layout: u64,
     entries: Vec<Entry>,
     heights: Heights,
     /// Cells that may still change.
     live: Vec<usize>,
-    /// Cells whose lines are kept.
+    /// Cells with cached lines.
     kept: BTreeSet<usize>,
     top: Place,
-    /// The top cell's height before the layout changed.
+    /// The height of the top cell before the layout changed.
     top_height: Option<usize>,
     follows: bool,
     focus: Option<usize>,
     search: Search,
-    /// Cells from here on have not been measured in idle time.
+    /// The first cell that was not measured in idle time.
     measured: usize,
     colored: bool,
 }
@@ -104,7 +102,7 @@ impl Default for Pager {
 }
 
 impl Pager {
-    /// At the end of the transcript, following it.
+    /// Starts at the end and follows it.
     pub fn new() -> Self {
         Self {
             width: 80,
@@ -124,7 +122,7 @@ impl Pager {
         }
     }
 
-    /// Draws the part of the transcript that is on the screen.
+    /// Draws the visible part.
     pub fn draw(&mut self, scene: &Scene<'_>, area: Rect, buffer: &mut Buffer) {
         let area = area.intersection(buffer.area);
         if area.is_empty() {
@@ -172,7 +170,7 @@ impl Pager {
         }
     }
 
-    /// Takes over what has happened to the cells: the new ones, and those that were not final.
+    /// Updates new and unfinished cells.
     fn sync(&mut self, scene: &Scene<'_>) {
         if scene.cells.len() < self.entries.len() {
             *self = Self { width: self.width, height: self.height, ..Self::new() };
@@ -204,7 +202,7 @@ impl Pager {
         }
     }
 
-    /// The cell may look different from what is kept of it.
+    /// Updates the cached lines of a changed cell.
     fn refresh(&mut self, index: usize, cell: &Cell, fingerprint: u64, scene: &Scene<'_>) {
         let layout = self.layout;
         let lead = self.lead_of_any(index, scene);
@@ -226,7 +224,7 @@ impl Pager {
         }
     }
 
-    /// Renders a cell if that has not been done; says how many lines it has, with the empty one
+    /// Renders a cell if it is not cached. Returns its number of lines, including the empty one
     /// before it.
     fn ensure(&mut self, index: usize, scene: &Scene<'_>) -> usize {
         let (layout, width) = (self.layout, self.width);
@@ -246,7 +244,7 @@ impl Pager {
         self.heights.get(index)
     }
 
-    /// The empty line before a cell, if it shows anything.
+    /// The number of empty lines before a visible cell.
     fn lead_of_any(&self, index: usize, scene: &Scene<'_>) -> usize {
         let before = index.checked_sub(1).and_then(|before| scene.cells.get(before));
         let apart =
@@ -258,13 +256,13 @@ impl Pager {
         if self.heights.get(index) == 0 { 0 } else { self.lead_of_any(index, scene) }
     }
 
-    /// A line of a cell that has been rendered; none for the empty one before it.
+    /// A line of a rendered cell; None for the empty one before it.
     fn line(&self, place: Place, scene: &Scene<'_>) -> Option<&Line<'static>> {
         let line = place.line.checked_sub(self.lead(place.cell, scene))?;
         self.entries.get(place.cell)?.shown.as_ref()?.line(line)
     }
 
-    /// Puts the top where it belongs: at the end while following, and never behind it.
+    /// Corrects the top position: at the end while following, and never beyond it.
     fn settle(&mut self, scene: &Scene<'_>) {
         if let Some(before) = self.top_height.take() {
             let height = self.ensure(self.top.cell, scene);
@@ -275,7 +273,7 @@ impl Pager {
         }
     }
 
-    /// Whether everything from this place on fits on the screen. Looks no further than that.
+    /// Whether everything from this position fits the screen.
     fn is_at_end(&mut self, place: Place, scene: &Scene<'_>) -> bool {
         let mut room = self.height + place.line;
         for cell in place.cell..scene.cells.len() {
@@ -287,7 +285,7 @@ impl Pager {
         true
     }
 
-    /// The top at which the last line is at the bottom of the screen.
+    /// The top position that shows the last line at the bottom.
     fn bottom(&mut self, scene: &Scene<'_>) -> Place {
         let mut room = self.height;
         for cell in (0..scene.cells.len()).rev() {
@@ -300,7 +298,7 @@ impl Pager {
         Place::default()
     }
 
-    /// Keeps the lines of cells near the screen only.
+    /// Drops the cached lines of cells far from the screen.
     fn forget(&mut self, first: usize, last: usize) {
         while self.kept.len() > MOST_KEPT {
             let (Some(low), Some(high)) = (self.kept.first(), self.kept.last()) else { return };
@@ -322,15 +320,14 @@ impl Pager {
         }
     }
 
-    /// Everything looks different: another theme, another width.
+    /// Invalidates all lines after a change of theme or width.
     pub fn invalidate(&mut self) {
         self.top_height = self.top_height.or(Some(self.heights.get(self.top.cell)));
         self.layout += 1;
         self.measured = 0;
     }
 
-    /// Renders some of the cells that nobody has seen at this width, to know their heights. For idle
-    /// time; false once all are known.
+    /// Renders some unseen cells to learn their heights, in idle time. False once all are known.
     pub fn measure(&mut self, scene: &Scene<'_>, cells: usize) -> bool {
         self.sync(scene);
         for index in (self.measured..scene.cells.len()).take(cells) {

@@ -1,7 +1,7 @@
-//! The model as bytes for a terminal: the inline screen with its scrollback or the alternate
-//! screen, whichever is open, and what has to be known of it when the terminal changes its size.
+//! Turns the model into terminal output, for the inline or the alternate screen, and tracks
+//! resizes.
 //!
-//! What must not be here: a terminal, a clock, and what is shown where.
+//! This module uses no terminal or clock and does not lay out the screen.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -13,40 +13,38 @@ use crate::view;
 
 pub struct Picture {
     inline: Inline,
-    /// What is on the alternate screen.
+    /// The contents of the alternate screen.
     full: Buffer,
-    /// Whether that was painted last.
+    /// Whether the alternate screen was painted last.
     alternate: bool,
-    /// The terminal has changed its size, and nobody knows yet where our rows are.
+    /// The terminal was resized, and the position of our rows is unknown.
     moved: bool,
-    /// The terminal breaks rows in two when it gets narrower.
+    /// The terminal wraps long rows when it gets narrower.
     reflows: bool,
 }
 
-/// One picture, ready to be written.
+/// One frame as bytes.
 pub struct Painted {
     pub bytes: Vec<u8>,
     pub shown: Shown,
-    /// The last row of the picture, where that is known: a shell would go on below it.
+    /// The last row, if known: the shell prompt would follow below it.
     pub last: Option<u16>,
 }
 
 impl Picture {
-    /// The cursor is at the start of a line; `top` is its row, if anybody knows.
+    /// The cursor must be at the start of a line; `top` is its row, if known.
     pub fn new(size: (u16, u16), top: Option<u16>, reflows: bool) -> Self {
         let inline = Inline::new(size, top);
         Self { inline, full: Buffer::empty(Rect::ZERO), alternate: false, moved: false, reflows }
     }
 
-    /// The terminal has changed its size, which the model knows: perhaps to another and back, and
-    /// rows that were cut off meanwhile are gone.
+    /// The terminal was resized, perhaps several times. Rows that were cut off are lost.
     pub fn resized(&mut self) {
         self.moved = true;
         self.full = Buffer::empty(Rect::ZERO);
     }
 
-    /// The picture that the model wants, on the screen that it wants: the caller has to have
-    /// changed to it.
+    /// Draws the model's current screen. The caller must have switched to it.
     pub fn draw(&mut self, model: &mut Model, now: Moment) -> Painted {
         let wants_full = model.full.is_some();
         if self.alternate != wants_full {
@@ -80,20 +78,20 @@ impl Picture {
         Painted { bytes, shown: frame.shown(Some(0)), last: None }
     }
 
-    /// Everything is painted anew the next time, whatever is on the screen.
+    /// Redraws everything next time.
     pub fn forget(&mut self) {
         self.full = Buffer::empty(Rect::ZERO);
         self.inline.forget();
     }
 
-    /// Somebody else has used the terminal; the cursor is at the start of a line.
+    /// Another program used the terminal; the cursor is at the start of a line.
     pub fn begin_again(&mut self, size: (u16, u16), top: Option<u16>) {
         self.full = Buffer::empty(Rect::ZERO);
         self.moved = false;
         self.inline.begin_again(size, top);
     }
 
-    /// What is finished stays; the rest goes, and the cursor stands where it began.
+    /// Keeps the finished lines, removes the rest and moves the cursor to its start.
     pub fn close(&mut self, finished: &[ratatui::text::Line<'static>]) -> Vec<u8> {
         if std::mem::take(&mut self.alternate) {
             self.inline.forget_cursor();

@@ -1,34 +1,35 @@
-//! What has gone into the terminal's own scrollback, and what is still alive below it. Every cell
-//! is printed once, when it can not change any more; of a long answer, every finished paragraph.
+//! Tracks which cells were printed to the terminal's scrollback. A cell is printed once, when it
+//! is final; a long answer is printed by finished paragraphs.
 
 use loggia_core::{Cell, CellBody, Transcript};
 
 use crate::cell::is_final;
 
-/// Cells of an older session that are printed when it is opened; the rest is in the full view.
+/// Number of last cells that are printed when a session is resumed. The full transcript shows the
+/// others.
 const REPLAYED: usize = 40;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Printed {
     /// The first cell that is not printed.
     next: usize,
-    /// Bytes of the text at `next` that are printed already.
+    /// Printed bytes of the text at `next`.
     of_text: usize,
-    /// What was printed last.
+    /// The cell printed last.
     last: Option<Cell>,
-    /// Cells that were left out and that nobody was told of.
+    /// Skipped cells that were not reported yet.
     skipped: usize,
 }
 
 impl Printed {
-    /// Leaves all but the last cells of a replayed transcript out.
+    /// Skips all but the last cells of a resumed session.
     pub fn skip_history(&mut self, transcript: &Transcript) {
         let skipped = transcript.cells().len().saturating_sub(REPLAYED);
         self.skipped = skipped.saturating_sub(self.next);
         self.next = self.next.max(skipped);
     }
 
-    /// How many cells were left out, once.
+    /// The number of skipped cells, once.
     pub fn take_skipped(&mut self) -> Option<usize> {
         Some(std::mem::take(&mut self.skipped)).filter(|skipped| *skipped > 0)
     }
@@ -37,7 +38,7 @@ impl Printed {
         self.last.as_ref()
     }
 
-    /// The cells, and pieces of cells, that are finished since the last time.
+    /// The cells and parts of cells that were finished since the last call.
     pub fn take(&mut self, transcript: &Transcript, running: bool) -> Vec<Cell> {
         let finished = self.finished(transcript, running);
         self.last = finished.last().cloned().or(self.last.take());
@@ -69,7 +70,7 @@ impl Printed {
         Some(with_text(cell, piece))
     }
 
-    /// What is not printed yet.
+    /// The unprinted cells.
     pub fn live(&self, transcript: &Transcript) -> Vec<Cell> {
         let cells = transcript.cells().iter().skip(self.next).enumerate();
         let live = cells.filter_map(|(place, cell)| {
@@ -80,7 +81,7 @@ impl Printed {
     }
 }
 
-/// The cell without the text that is printed; None where nothing is left.
+/// The unprinted rest of a cell; None if nothing is left.
 fn rest_of(cell: &Cell, printed: usize) -> Option<Cell> {
     match &cell.body {
         CellBody::Text { text } if printed > 0 => {
@@ -95,12 +96,12 @@ fn with_text(cell: &Cell, text: &str) -> Cell {
     Cell { body: CellBody::Text { text: text.to_owned() }, ..cell.clone() }
 }
 
-/// How many bytes of a growing Markdown text can be shown for good: up to the last empty line that
-/// is not in a code block and after which something begins that does not belong to what was before.
+/// The length of the part of a growing Markdown text that cannot change: up to the last empty line
+/// outside a code block that is followed by an independent block.
 pub fn settled(text: &str) -> usize {
     let (mut settled, mut at, mut fence, mut empty) = (0, 0, None, false);
     for line in text.split_inclusive('\n') {
-        // A last line that is still growing could become anything.
+        // An incomplete last line could still become anything.
         if !line.ends_with('\n') && line.trim_end().len() < 3 {
             break;
         }
@@ -126,7 +127,8 @@ pub fn settled(text: &str) -> usize {
     settled
 }
 
-/// False for what could belong to the list, quote, table or code block before it.
+/// Whether the line starts a block that cannot belong to the list, quote, table or code block
+/// before it.
 fn begins_anew(line: &str) -> bool {
     let Some(first) = line.chars().next() else { return false };
     let numbered = line.trim_start_matches(|letter: char| letter.is_ascii_digit());

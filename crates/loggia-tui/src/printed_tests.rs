@@ -58,7 +58,7 @@ fn words(cells: &[Cell]) -> Vec<String> {
     cells.iter().map(word).collect()
 }
 
-/// Event by event: what is printed at each, and that it is printed once and in order.
+/// Each event with the cells printed after it, once and in order.
 #[test]
 fn cells_are_printed_once_when_they_are_finished() {
     let over = Event::TurnEnded { turn: "u".into(), outcome: TurnOutcome::Completed };
@@ -66,7 +66,7 @@ fn cells_are_printed_once_when_they_are_finished() {
         (prompt("one"), &[]),
         (started("one"), &["one"]),
         (text("a", "hello"), &[]),
-        // A prompt that waits is nowhere yet.
+        // A queued prompt is not printed yet.
         (prompt("two"), &[]),
         (text("a", " world"), &[]),
         (proposed("c1"), &["hello world"]),
@@ -91,7 +91,7 @@ fn cells_are_printed_once_when_they_are_finished() {
     }
 }
 
-/// However many of these events come between two pictures, what is printed is the same.
+/// The result is the same however many events arrive between two frames.
 #[test]
 fn a_prompt_that_waited_stands_below_the_turn_before() {
     let over = || Event::TurnEnded { turn: "u".into(), outcome: TurnOutcome::Completed };

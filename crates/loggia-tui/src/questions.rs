@@ -1,5 +1,4 @@
-//! Which questions are open: a fold of the log, and nothing else. A dialog is this, drawn; there
-//! is no message that closes one.
+//! The open questions, a fold of the log. The dialog shows the first one; no message closes it.
 
 use std::collections::HashMap;
 
@@ -19,25 +18,25 @@ pub struct OpenQuestion {
     pub asked: Millis,
 }
 
-/// How a question went away.
+/// How a question was closed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settled {
     pub approval: ApprovalId,
     pub title: String,
-    /// None: it was withdrawn, because its turn ended.
+    /// None: withdrawn because its turn ended.
     pub answer: Option<ChoiceId>,
     pub by: Origin,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Questions {
-    /// Calls that were proposed and have not ended.
+    /// Proposed calls that have not ended.
     calls: HashMap<CallId, (String, String, Details)>,
     open: Vec<OpenQuestion>,
 }
 
 impl Questions {
-    /// The oldest first.
+    /// Oldest first.
     pub fn open(&self) -> &[OpenQuestion] {
         &self.open
     }

@@ -1,5 +1,5 @@
-//! The loop that owns the terminal: input, the session, time and pictures. Sleeps while nothing
-//! moves; draws at most sixty times a second, and at once when it has been quiet.
+//! The event loop that owns the terminal. It sleeps while nothing changes and draws at most sixty
+//! times a second.
 
 use std::io;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::picture::Picture;
 use crate::tty::{self, Tty};
 use crate::view;
 
-/// At least this long between two pictures.
+/// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
-/// After a key: a person waits for it, and a stream must not make them wait for its frames.
+/// Minimum time after a key, so that a stream of events does not delay its echo.
 const ECHO: Duration = Duration::from_millis(4);
-/// How long a process may take to be stopped.
+/// How long stopping the process may take.
 const STOPPING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
@@ -33,8 +33,8 @@ pub enum TuiError {
     Terminal(#[from] io::Error),
 }
 
-/// Shows a session until the person leaves. The future must run on the thread that waits for it:
-/// a panic there restores the terminal.
+/// Shows a session until the person leaves. The future must run on the thread that blocks on it: a
+/// panic there restores the terminal.
 pub async fn run(
     client: Arc<dyn SessionClient>,
     host: Arc<dyn Host>,
@@ -65,15 +65,15 @@ struct Runner {
     tty: Tty,
     picture: Picture,
     engine: Engine,
-    /// None while somebody else reads the terminal.
+    /// None while another program reads the terminal.
     input: Option<Input>,
-    /// Answers of the terminal among the keys, and whether it has to be asked.
+    /// Filters terminal replies out of the keys, and whether to query the terminal.
     answers: Answers,
     asks: bool,
     began: Instant,
     drawn: Option<Instant>,
     dirty: bool,
-    /// What has to be drawn is the answer to a key.
+    /// The pending frame shows the effect of a key.
     urgent: bool,
 }
 
@@ -99,7 +99,7 @@ impl Runner {
                     None => std::future::pending().await,
                 }
             };
-            // Input before the session: a flood of events must not keep a key waiting.
+            // Input first: a flood of events must not delay keys.
             let mut read = None;
             let msgs = tokio::select! {
                 biased;
@@ -119,7 +119,7 @@ impl Runner {
                 },
                 () = sleep => vec![Msg::Tick],
             };
-            // A key counts from when it was read, not from when there was time for it.
+            // Use the time at which a key was read.
             let now = read.map_or_else(|| self.now(), |at| self.moment(at));
             for msg in msgs {
                 self.dirty = true;
@@ -142,13 +142,13 @@ impl Runner {
         Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// When the next picture may be drawn.
+    /// When the next frame may be drawn.
     fn due(&self) -> Instant {
         let pause = if self.urgent { ECHO } else { FRAME };
         self.drawn.map_or(self.began, |drawn| drawn + pause)
     }
 
-    /// When something has to be done though nothing happens.
+    /// When to wake up without input.
     fn wake(&self) -> Option<Instant> {
         if self.dirty {
             return Some(self.due());
@@ -179,7 +179,7 @@ impl Runner {
         let now = self.now();
         let model = &mut self.engine.model;
         self.tty.alternate(model.full.is_some())?;
-        // Before the picture: who sees it can rely on it.
+        // Before the frame, so that the mouse works once it is visible.
         self.tty.mouse(model.wants_mouse())?;
         let painted = self.picture.draw(model, now);
         self.tty.write(&painted.bytes)?;
@@ -189,7 +189,7 @@ impl Runner {
         let now = self.now();
         self.engine.update(Msg::Drawn(painted.shown), now);
         if self.drawn.replace(Instant::now()).is_none() {
-            // Not before the first picture: it takes a while. Nobody waits for it.
+            // After the first frame, because it takes a while.
             std::thread::spawn(crate::highlight::warm);
             if self.asks {
                 self.tty.ask(background::QUESTION)?;
@@ -209,8 +209,8 @@ impl Runner {
             Wish::Redraw => self.picture.forget(),
             Wish::Suspend => {
                 self.leave().await?;
-                // The signal may stop us a little later: the terminal is not touched before
-                // somebody brings us back. Where nobody could, it does not stop us at all.
+                // The signal may take effect a little later, so the terminal is not touched before
+                // SIGCONT. A process that cannot be resumed is not stopped at all.
                 let mut back = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
                 let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::TSTP);
                 let _ = tokio::time::timeout(STOPPING, back.recv()).await;
@@ -229,7 +229,7 @@ impl Runner {
         Ok(None)
     }
 
-    /// The terminal belongs to somebody else for a while.
+    /// Hands the terminal to another program.
     async fn leave(&mut self) -> Result<(), TuiError> {
         if let Some(input) = self.input.take() {
             input.stop().await;
@@ -251,7 +251,7 @@ impl Runner {
         Ok(())
     }
 
-    /// What is finished stays; the composer goes. A terminal that is gone is not written to.
+    /// Prints what is finished and removes the composer. A closed terminal is not written to.
     fn close(mut self, exit: &Result<Exit, TuiError>) -> Result<Exit, TuiError> {
         self.input = None;
         if !matches!(exit, Ok(Exit::HungUp)) {
@@ -263,13 +263,13 @@ impl Runner {
         }
         match exit {
             Ok(exit) => Ok(exit.clone()),
-            // A terminal that cannot be written to is gone; that is an end, not a failure.
+            // A terminal that cannot be written to is closed, which is a normal exit.
             Err(TuiError::Terminal(_)) => Ok(Exit::HungUp),
         }
     }
 }
 
-/// The clipboard of the terminal, which works over SSH as well.
+/// Copies by an escape sequence, which also works over SSH.
 fn execute_copy(text: &str) -> io::Result<()> {
     crossterm::execute!(
         io::stdout(),

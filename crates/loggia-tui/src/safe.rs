@@ -1,10 +1,9 @@
-//! Text that others wrote, made fit for a terminal.
+//! Makes untrusted text safe for a terminal.
 //!
-//! Whatever a model, a tool, a file or a client wrote passes through here before it becomes part of
-//! a line: nothing that a terminal would obey, and nothing that a person could not see, is left.
-//! [`printable`] and [`one_line`] write such characters out; [`output`] reads a program's output as
-//! a terminal would, keeps its colours as styles and drops every other sequence.
-//! What must not be here: widths of the screen, and what is shown where.
+//! All text of models, tools, files and clients passes through here before it becomes part of a
+//! line, so that no control or invisible characters remain. [`printable`] and [`one_line`] escape
+//! them; [`output`] interprets a program's output like a terminal, keeps its colours as styles and
+//! drops other sequences. This module does not know the screen.
 
 mod screen;
 
@@ -14,15 +13,15 @@ use std::fmt::Write as _;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// Columns from one tab stop to the next.
+/// Columns between tab stops.
 pub const TAB: usize = 4;
 
-/// Marks on top of one character. Scripts need two or three; a heap of hundreds paints over the
-/// lines around it.
+/// Maximum number of combining marks on a character. Scripts need two or three; hundreds would
+/// cover neighbouring lines.
 const MARKS: usize = 8;
 
-/// The text with everything a terminal would obey or hide written out as `\u{…}`, and tabs as
-/// spaces. Line breaks stay, and so do the joiners where they belong to an emoji.
+/// Escapes control and invisible characters as `\u{…}` and expands tabs. Line breaks stay, and so
+/// do joiners inside an emoji.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
@@ -34,7 +33,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }))
 }
 
-/// The same on one line, for titles and for texts that are quoted inside a sentence.
+/// Like [`printable`] on one line, for titles and text inside a sentence.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain(text) && !text.contains('\n') {
         return Cow::Borrowed(text);
@@ -46,14 +45,13 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     }))
 }
 
-/// The lines of a text, printable, without the line breaks.
+/// The printable lines of a text, without line breaks.
 pub fn lines(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     text.split('\n').map(|line| printable(line.strip_suffix('\r').unwrap_or(line)))
 }
 
-/// A program's output as lines: carriage returns, backspaces and cursor movements within the output
-/// are followed as a terminal would follow them, colours become styles on top of `style` (if
-/// `colors`), every other sequence is dropped.
+/// A program's output as lines. Carriage returns, backspaces and cursor movements are interpreted,
+/// colours become styles on top of `style` (if `colors`), and other sequences are dropped.
 pub fn output(text: &str, style: Style, colors: bool) -> Vec<Line<'static>> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     if !text.contains(|it: char| it.is_ascii_control() && it != '\n') {
@@ -63,7 +61,7 @@ pub fn output(text: &str, style: Style, colors: bool) -> Vec<Line<'static>> {
     screen::read(text, style, colors)
 }
 
-/// Whether nothing in the text needs attention; most texts are so.
+/// Whether the text contains only ordinary characters. Most texts do.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte == b'\n' || (0x20..0x7f).contains(&byte))
 }
@@ -73,7 +71,7 @@ fn write_out(shown: &mut String, character: char) {
     let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
 }
 
-/// Passes what can be seen, and gives the rest to `replace` with the column it stands in.
+/// Copies visible characters and passes the others to `replace` with their column.
 fn cleaned(text: &str, replace: impl Fn(&mut String, char, usize)) -> String {
     let mut shown = String::with_capacity(text.len() + 8);
     let (mut before, mut marks, mut column) = (None, 0, 0);
@@ -98,9 +96,9 @@ fn is_mark(character: char) -> bool {
     !character.is_ascii() && unicode_width::UnicodeWidthChar::width(character) == Some(0)
 }
 
-/// First and last of the ranges that a terminal obeys or that nobody can see: C0, DEL and C1
-/// controls, fillers, joiners, bidi controls, line and paragraph separators, variation selectors,
-/// interlinear marks, tags and other default-ignorable code points.
+/// Ranges of control and invisible characters: C0, DEL and C1 controls, fillers, joiners, bidi
+/// controls, line and paragraph separators, variation selectors, interlinear marks, tags and other
+/// default-ignorable code points.
 const UNSEEN: &[(u32, u32)] = &[
     (0x0, 0x1f),
     (0x7f, 0x9f),
@@ -132,7 +130,7 @@ const UNSEEN: &[(u32, u32)] = &[
     (0xe0000, 0xe0fff),
 ];
 
-/// Whether a terminal would obey the character, or nobody could see it.
+/// Whether the character is a control or invisible character.
 pub fn is_unseen(character: char) -> bool {
     let code = u32::from(character);
     if (0x20..0x7f).contains(&code) {
@@ -141,8 +139,8 @@ pub fn is_unseen(character: char) -> bool {
     UNSEEN.iter().any(|(first, last)| (*first..=*last).contains(&code))
 }
 
-/// `⚠` with its variation selector, `👩‍💻` with its joiner and `1️⃣` with its frame are ordinary
-/// text.
+/// Whether a joiner is part of an emoji: `⚠` with its variation selector, `👩‍💻` with its joiner,
+/// `1️⃣` with its frame.
 pub fn joins(before: Option<char>, character: char, after: Option<char>) -> bool {
     const SELECTOR: char = '\u{fe0f}';
     const JOINER: char = '\u{200d}';

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Texts that are mostly made of what goes wrong.
+/// Generates texts that consist mostly of problematic characters.
 pub fn nasty() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z ]{0,8}".prop_map(String::from),

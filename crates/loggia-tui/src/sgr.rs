@@ -1,11 +1,11 @@
-//! Styles as a terminal is told them.
+//! Styles as escape sequences.
 
 use std::fmt::Write;
 
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
 
-/// What the terminal was told last.
+/// The style that the terminal has now.
 #[derive(Default, PartialEq)]
 pub struct Written {
     fg: Color,
@@ -14,8 +14,8 @@ pub struct Written {
 }
 
 impl Written {
-    /// Says what is different about this cell. Always from the ground up: a style is short, and
-    /// what is switched off one by one is easily forgotten.
+    /// Switches to the style of a cell. Always resets first: styles are short, and switching
+    /// attributes off one by one is error-prone.
     pub fn change(&mut self, cell: &Cell, out: &mut Vec<u8>) {
         let wanted = Self { fg: cell.fg, bg: cell.bg, modifier: cell.modifier };
         if *self == wanted {
@@ -57,7 +57,7 @@ impl Written {
     }
 }
 
-/// `base` is 30 for the letters and 40 for what is behind them.
+/// `base` is 30 for the foreground and 40 for the background.
 fn color(text: &mut String, color: Color, base: u8) {
     let plain = |number: u8| match number {
         0..=7 => base + number,

@@ -1,5 +1,4 @@
-//! The last line: what answers, what passes, what it has cost, who else is here. And the line
-//! above the composer that says that something is going on.
+//! The status line (model, mode, cost, clients) and the activity line above the composer.
 
 use loggia_core::Usage;
 use ratatui::text::{Line, Span};
@@ -10,10 +9,10 @@ use crate::composer::vim::Vim;
 use crate::moment::{Moment, spoken};
 use crate::safe;
 
-/// Names of clients before the rest is a number.
+/// Maximum number of client names before a count.
 const NAMES: usize = 3;
 
-/// Parts in order of importance; what does not fit is left out from the end.
+/// Parts in order of importance; those that do not fit are dropped from the end.
 pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
     let dim = model.theme.dim;
     if model.leaving(now) {
@@ -52,7 +51,7 @@ fn parts(model: &Model) -> Vec<String> {
         let used = &model.facts.used;
         parts.push(format!("{} in, {} out", count(used.input_tokens), count(used.output_tokens)));
     }
-    // Where a price is missing, any number would be wrong.
+    // If a price is missing, any total would be wrong.
     if let Some(cost) = model.prices.total(&model.facts.by_model) {
         parts.push(safe::one_line(&model.prices.shown(cost)).into_owned());
     }
@@ -67,7 +66,7 @@ fn parts(model: &Model) -> Vec<String> {
     parts
 }
 
-/// How full the model's context is: nothing where nobody knows how much there is in it.
+/// How full the context is; None if its window is unknown.
 fn context(held: u64, window: Option<u64>) -> Option<String> {
     match (held, window) {
         (0, _) => None,
@@ -79,7 +78,7 @@ fn context(held: u64, window: Option<u64>) -> Option<String> {
     }
 }
 
-/// The spinner and how long it has been turning; None while nothing runs.
+/// The spinner and the running time; None while nothing runs.
 pub fn activity(model: &Model, now: Moment) -> Option<Line<'static>> {
     let elapsed = model.elapsed(now)?;
     let turn = model.frame(now) % SPINNER.len();

@@ -1,11 +1,10 @@
-//! The inline screen: finished lines go once into the terminal's own scrollback, the rest is drawn
-//! and redrawn below them. Nothing ever clears the screen or the scrollback.
+//! The inline screen: finished lines are printed once to the terminal's scrollback, and the rest is
+//! redrawn below them. Nothing clears the screen or the scrollback.
 //!
-//! Everything is relative to the cursor: rows are reached by going up and down, new rows by line
-//! feeds, which scroll at the bottom like everybody's. So it does not matter where on the screen
-//! the picture is, nobody has to be asked, and what is printed ends up in the scrollback of every
-//! terminal there is. Output is collected as bytes and written in one piece by whoever owns the
-//! terminal.
+//! All movements are relative to the cursor, and new rows come from line feeds, which scroll at the
+//! bottom. So the position on the screen does not matter, the terminal is not queried, and finished
+//! lines reach the scrollback of every terminal. Output is collected as bytes and written at once
+//! by the owner of the terminal.
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
@@ -17,24 +16,23 @@ use crate::view::Frame;
 pub struct Inline {
     width: u16,
     height: u16,
-    /// What is on the screen, from the first row of the picture on.
+    /// The rows on the screen, from the first row of the frame.
     picture: Buffer,
-    /// The row of the picture that the cursor is in.
+    /// The row of the frame that contains the cursor.
     row: u16,
-    /// The screen row of the picture's first, where it is known: only a pointer asks for it.
+    /// The screen row of the frame's first row, if known. Only clicks need it.
     top: Option<u16>,
-    /// Rows of an old picture that the terminal has taken into its scrollback, right above the
-    /// screen: the picture was higher than the terminal became. Most terminals give them back when
+    /// Rows of an old frame that the terminal moved to its scrollback, directly above the screen,
+    /// because the frame was higher than the resized terminal. Most terminals move them back when
     /// they grow.
     taken: usize,
-    /// None where somebody else may have hidden it.
+    /// None if another program may have hidden it.
     shows_cursor: Option<bool>,
     out: Vec<u8>,
 }
 
 impl Inline {
-    /// The picture begins in the row of the cursor, which is at the start of a line; `top` is that
-    /// row, if anybody knows.
+    /// The frame starts in the cursor's row, at the start of a line; `top` is that row, if known.
     pub fn new((width, height): (u16, u16), top: Option<u16>) -> Self {
         let picture = Buffer::empty(Rect::new(0, 0, width, 0));
         Self {
@@ -53,12 +51,12 @@ impl Inline {
         self.top
     }
 
-    /// What has to be written to the terminal.
+    /// Takes the pending output.
     pub fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)
     }
 
-    /// Prints `finished` above the picture and draws the picture.
+    /// Prints `finished` above the frame and draws the frame.
     pub fn draw(&mut self, finished: &[Line<'static>], frame: &Frame) {
         if self.width == 0 || self.height == 0 {
             return;
@@ -66,7 +64,7 @@ impl Inline {
         self.print(finished);
         let rows = u16::try_from(frame.lines.len()).unwrap_or(u16::MAX).min(self.height);
         let mut next = Buffer::empty(Rect::new(0, 0, self.width, rows));
-        // If there is too much, the end is what matters.
+        // If it does not fit, keep the end.
         let skip = frame.lines.len() - usize::from(rows);
         for (row, line) in (0..rows).zip(frame.lines.iter().skip(skip)) {
             next.set_line(0, row, line, self.width);
@@ -75,12 +73,12 @@ impl Inline {
         self.place_cursor(frame.cursor, skip);
     }
 
-    /// Lines for the scrollback, printed over the picture, which is drawn anew below them.
+    /// Prints lines for the scrollback over the frame, which is redrawn below them.
     fn print(&mut self, lines: &[Line<'static>]) {
         if lines.is_empty() {
             return;
         }
-        // What is printed now stands between the screen and what was taken.
+        // The printed lines now separate the screen from the moved rows.
         self.taken = 0;
         self.go(0);
         for line in lines {
@@ -94,8 +92,8 @@ impl Inline {
         self.forget_below();
     }
 
-    /// One row, without the blanks at its end: they would be copied with it. What was there is
-    /// erased first: at the edge of the screen, erasing behind would take the last letter.
+    /// Prints one row without trailing blanks, which would be copied with it. Erases first: at the
+    /// right edge, erasing afterwards would remove the last character.
     fn print_row(&mut self, cells: &[Cell]) {
         self.out.extend_from_slice(b"\x1b[K");
         let used = cells.iter().rposition(|cell| *cell != Cell::EMPTY).map_or(0, |last| last + 1);
@@ -116,12 +114,12 @@ impl Inline {
     fn line_feed(&mut self) {
         self.out.extend_from_slice(b"\r\n");
         self.row += 1;
-        // At the bottom the screen scrolls, and the picture moves up with it.
+        // At the bottom the screen scrolls, and the frame moves up.
         let last = self.height.saturating_sub(1);
         self.top = self.top.map(|top| top.min(last.saturating_sub(self.row)));
     }
 
-    /// To the start of a row of the picture.
+    /// Moves to the start of a row of the frame.
     fn go(&mut self, row: u16) {
         let (up, down) = (self.row.saturating_sub(row), row.saturating_sub(self.row));
         if up > 0 {
@@ -134,7 +132,7 @@ impl Inline {
         self.row = row;
     }
 
-    /// What is on the screen from here on is unknown, and goes.
+    /// Erases everything from here, because its contents are unknown.
     fn forget_below(&mut self) {
         self.out.extend_from_slice(b"\x1b[J");
         self.picture = Buffer::empty(Rect::new(0, 0, self.width, 0));
@@ -190,10 +188,9 @@ impl Inline {
         self.shows_cursor = Some(wanted.is_some());
     }
 
-    /// The terminal has another size. Where it has broken our rows in two (`reflows`), or has given
-    /// back rows that it had taken, the picture begins further up; what it was goes, and is drawn
-    /// anew. A terminal that gives nothing back has the picture at its upper edge, where going up
-    /// ends.
+    /// Adapts to another size. If the terminal wrapped our rows (`reflows`) or moved rows back from
+    /// its scrollback, the frame starts further up. It is erased and redrawn. A terminal that moves
+    /// nothing back has the frame at its upper edge, where moving up stops.
     pub fn resized(&mut self, (width, height): (u16, u16), reflows: bool) {
         if reflows && width != self.width {
             self.taken = 0;
@@ -217,19 +214,19 @@ impl Inline {
         self.forget();
     }
 
-    /// The picture is drawn anew, whatever is on the screen.
+    /// Redraws the frame next time.
     pub fn forget(&mut self) {
         self.go(0);
         self.forget_below();
     }
 
-    /// Somebody else has used the terminal; the cursor is at the start of a line.
+    /// Another program used the terminal; the cursor is at the start of a line.
     pub fn begin_again(&mut self, size: (u16, u16), top: Option<u16>) {
         let out = self.take();
         *self = Self { out, ..Self::new(size, top) };
     }
 
-    /// The picture goes; the cursor stands where it began, for whatever comes after.
+    /// Erases the frame and leaves the cursor at its start.
     pub fn close(&mut self) {
         self.forget();
         if self.shows_cursor != Some(true) {
@@ -238,13 +235,13 @@ impl Inline {
         }
     }
 
-    /// Another picture was painted meanwhile, with its cursor or without one.
+    /// The alternate screen may have changed the cursor's visibility.
     pub fn forget_cursor(&mut self) {
         self.shows_cursor = None;
     }
 }
 
-/// A whole screen painted over what it showed before: the rows that differ.
+/// Paints the rows of a full screen that differ from its previous contents.
 pub fn paint_all(before: &Buffer, next: &Buffer, cursor: Option<(u16, u16)>) -> Vec<u8> {
     let mut rows = Inline::new((next.area.width, next.area.height), None);
     let width = usize::from(next.area.width.max(1));

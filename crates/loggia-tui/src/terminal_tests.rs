@@ -6,7 +6,7 @@ fn some(number: u16) -> NonZero<u16> {
     NonZero::new(number).unwrap()
 }
 
-/// A terminal of its own, with everything that was scrolled out of it.
+/// An emulated terminal with its scrollback.
 struct Screen {
     inline: Inline,
     parser: vt100::Parser,
@@ -109,7 +109,7 @@ fn the_picture_grows_and_shrinks_without_a_trace() {
     assert!(screen.parser.screen().hide_cursor());
     screen.draw(&["done"], &[">>"], Some((2, 0)));
     assert_eq!(screen.shown(), "before\ndone\n>>");
-    // Grown at the bottom, the screen scrolls.
+    // At the bottom, growing scrolls the screen.
     screen.draw(&["x"; 6], &[">>"], Some((2, 0)));
     screen.draw(&[], &dialog, None);
     screen.draw(&[], &[">>"], Some((2, 0)));
@@ -138,7 +138,7 @@ fn wide_letters_and_full_rows_stay_whole() {
     assert_eq!(all.get(1).map(String::as_str), Some("abcdef"));
 }
 
-/// A terminal that cuts rows, in every direction, with a picture of several rows.
+/// A terminal that cuts rows, resized in every direction, with several rows.
 #[test]
 fn a_resize_leaves_what_is_printed_alone() {
     let mut screen = Screen::new(30, 10, "");
@@ -150,8 +150,8 @@ fn a_resize_leaves_what_is_printed_alone() {
     }
 }
 
-/// A picture higher than the window has become: the terminal takes its upper rows into the
-/// scrollback, and gives them back when it grows.
+/// The frame is higher than the resized window: the terminal moves its upper rows to the
+/// scrollback, and back when it grows.
 #[test]
 fn a_window_smaller_than_the_picture_leaves_no_trace_when_it_has_grown_again() {
     let dialog: Vec<String> = (0..10).map(|row| format!("dialog {row}")).collect();
@@ -166,7 +166,7 @@ fn a_window_smaller_than_the_picture_leaves_no_trace_when_it_has_grown_again() {
         }
         assert_eq!(screen.shown(), whole, "{heights:?}");
     }
-    // What was printed meanwhile is not ours any more.
+    // Rows printed meanwhile are kept.
     screen.resize(20, 5);
     screen.draw(&["two"], &[">>"], Some((2, 0)));
     screen.resize(20, 14);

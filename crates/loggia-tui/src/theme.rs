@@ -1,8 +1,8 @@
-//! How things look, by what they mean.
+//! Styles by meaning.
 //!
-//! The colours are the terminal's own sixteen, so the screen follows whatever theme the person has
-//! chosen; only tints behind changed lines, and colours somebody asks for, go beyond them. What
-//! must not be here: the environment (the binary reads it and passes values in) and any text.
+//! Uses the sixteen colours of the terminal, so that it follows the person's theme; only tints
+//! behind changed lines and configured colours go beyond them. This module does not read the
+//! environment.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -12,12 +12,12 @@ pub enum Background {
     #[default]
     Dark,
     Light,
-    /// Nobody has said: only what can be read on both.
+    /// Use only styles that are readable on both.
     Unknown,
 }
 
 impl Background {
-    /// What `COLORFGBG` says: the last field is the number of the background's colour.
+    /// Parses `COLORFGBG`: the last field is the background colour.
     pub fn from_colorfgbg(value: &str) -> Option<Self> {
         let number: u8 = value.rsplit(';').next()?.trim().parse().ok()?;
         match number {
@@ -28,15 +28,15 @@ impl Background {
     }
 }
 
-/// How many colours may be used.
+/// How many colours to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Depth {
-    /// None at all: weight, slant and underline carry the meaning.
+    /// No colours: bold, italic and underline carry the meaning.
     None,
-    /// The terminal's own sixteen.
+    /// The terminal's sixteen colours.
     #[default]
     Sixteen,
-    /// The sixteen, and tints out of the 256 behind changed lines.
+    /// Sixteen colours, and 256-colour tints behind changed lines.
     Indexed,
 }
 
@@ -55,7 +55,7 @@ impl Depth {
     }
 }
 
-/// What a piece of source code is.
+/// A class of source code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Syntax {
     Plain,
@@ -72,20 +72,20 @@ pub enum Syntax {
     Invalid,
 }
 
-/// A style for every meaning. All fields can be replaced by a setting.
+/// A style for each meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Theme {
     pub depth: Depth,
     pub background: Background,
     pub agent: Style,
     pub user: Style,
-    /// Where a prompt came from, when not from here.
+    /// The origin of a prompt from another client.
     pub origin: Style,
     pub thought: Style,
     pub tool: Style,
-    /// Something runs.
+    /// A running action.
     pub running: Style,
-    /// Something waits for a person.
+    /// An action that waits for a person.
     pub waiting: Style,
     pub success: Style,
     pub failure: Style,
@@ -101,10 +101,10 @@ pub struct Theme {
     pub marker: Style,
     pub added: Style,
     pub removed: Style,
-    /// What changed inside an added or removed line.
+    /// A changed word in an added or removed line.
     pub added_word: Style,
     pub removed_word: Style,
-    /// Behind whole added or removed lines.
+    /// The background of added or removed lines.
     pub added_line: Style,
     pub removed_line: Style,
     pub found: Style,
@@ -126,8 +126,7 @@ impl Theme {
         let dim = plain.add_modifier(Modifier::DIM);
         let italic = plain.add_modifier(Modifier::ITALIC);
         let underlined = plain.add_modifier(Modifier::UNDERLINED);
-        // Blue is the colour that dark terminals do not make readable, yellow the one that light ones
-        // do not.
+        // Blue is hard to read on dark backgrounds, yellow on light ones.
         let yellow = if background == Background::Dark { Color::Yellow } else { Color::Magenta };
         let blue = if background == Background::Unknown { Color::Cyan } else { Color::Blue };
         let (added_line, removed_line, added_word, removed_word) = tints(depth, background);
@@ -201,14 +200,14 @@ impl Theme {
     }
 }
 
-/// Behind added lines, removed lines, added words, removed words.
+/// Backgrounds of added lines, removed lines, added words and removed words.
 fn tints(depth: Depth, background: Background) -> (Style, Style, Style, Style) {
     let plain = Style::new();
     let behind = |index: u8| plain.bg(Color::Indexed(index));
     let word = plain.add_modifier(Modifier::BOLD | Modifier::UNDERLINED);
     match (depth, background) {
         (Depth::None, _) => (plain, plain, word, word),
-        // Where nobody knows the background, nothing is put behind the terminal's own text.
+        // With an unknown background, the terminal's text gets no tint.
         (Depth::Sixteen, _) | (_, Background::Unknown) => {
             let (added, removed) = (plain.fg(Color::Green), plain.fg(Color::Red));
             (added, removed, added.patch(word), removed.patch(word))
@@ -254,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Nothing is put behind the terminal's own text, and no colour that one of both hides.
+    /// No tint behind the terminal's own text, and no colour that is invisible on dark or light.
     #[test]
     fn an_unknown_background_gets_colours_for_both() {
         let theme = Theme::new(Depth::Indexed, Background::Unknown);
@@ -262,7 +261,7 @@ mod tests {
         for kind in [Syntax::Number, Syntax::Escape, Syntax::Function, Syntax::Keyword] {
             shown.push_str(&format!("{:?}", theme.syntax(kind)));
         }
-        // But where both colours are ours.
+        // Except if foreground and background are both ours.
         let shown = shown.replace(&format!("{:?}", theme.found), "");
         for color in ["Indexed(", "Blue", "Yellow", "White", "Black", "bg: Some"] {
             assert!(!shown.contains(color), "{color} in {shown}");

@@ -1,5 +1,5 @@
-//! The terminal's modes: entered together, left together, and left however the process ends, by a
-//! panic as well.
+//! The terminal's modes. They are set together and restored however the process ends, including a
+//! panic.
 
 use std::io::{self, Write};
 use std::sync::Once;
@@ -16,14 +16,14 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 
-/// What a panic has to undo. Statics, because a panic hook has nothing else to look at.
+/// What a panic must restore. Statics, because a panic hook has no other state.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 static ALTERNATE: AtomicBool = AtomicBool::new(false);
-/// The row below the picture, counted from one.
+/// The row below the frame, counted from one.
 static BELOW: AtomicU16 = AtomicU16::new(1);
 static HOOK: Once = Once::new();
 
-/// The modes, as long as it lives.
+/// Keeps the modes set until it is dropped.
 pub struct Tty {
     mouse: bool,
 }
@@ -36,12 +36,12 @@ impl Tty {
         Ok(tty)
     }
 
-    /// After [`restore`]: the terminal is ours once more.
+    /// Sets the modes again after [`restore`].
     pub fn enter_again(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         ENTERED.store(true, Ordering::SeqCst);
-        // Terminals that do not know the keyboard protocol ignore it; asking first would cost them
-        // two seconds.
+        // Terminals without the keyboard protocol ignore it; querying them first would take two
+        // seconds.
         let flags = KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES;
         execute!(
             io::stdout(),
@@ -53,8 +53,8 @@ impl Tty {
         Ok(())
     }
 
-    /// The pointer is ours only while there is something to point at; otherwise the terminal
-    /// selects and scrolls.
+    /// Captures the mouse only while it is needed; otherwise the terminal uses it to select and
+    /// scroll.
     pub fn mouse(&mut self, wanted: bool) -> io::Result<()> {
         if self.mouse == wanted {
             return Ok(());
@@ -81,19 +81,19 @@ impl Tty {
         }
     }
 
-    /// Where a shell would go on, should the process end now.
+    /// The row for the shell prompt if the process ended now.
     pub fn below(&self, row: u16) {
         BELOW.store(row.saturating_add(1), Ordering::SeqCst);
     }
 
-    /// Asks the terminal something. It answers among the keys, or never.
+    /// Sends a query. The reply arrives among the keys, or never.
     pub fn ask(&mut self, question: &[u8]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(question)?;
         out.flush()
     }
 
-    /// Writes a finished picture in one piece, which terminals that know how show in one piece.
+    /// Writes a frame as one synchronized update.
     pub fn write(&mut self, picture: &[u8]) -> io::Result<()> {
         const BEGIN: &[u8] = b"\x1b[?2026h";
         const END: &[u8] = b"\x1b[?2026l";
@@ -112,14 +112,14 @@ impl Drop for Tty {
     }
 }
 
-/// The row of the cursor, as far as the terminal says so, at the start of a line in any case.
+/// The cursor's row, if the terminal reports it. Moves to the start of a line.
 pub fn cursor_row() -> io::Result<Option<u16>> {
     static SILENT: AtomicBool = AtomicBool::new(false);
-    // Whoever read before us may have left a wake-up behind, which would end the wait. Who waits for
-    // no time at all is not told of it.
+    // An earlier reader may have left a wake-up that would end the wait; a poll consumes it. A zero
+    // timeout would not see it.
     let _ = crossterm::event::poll(Duration::from_millis(1));
-    // Only a pointer needs it, so a terminal that does not answer loses nothing else. It is not
-    // asked again: the answer to this question could come then.
+    // Only clicks need the row. A terminal that did not reply is not queried again, because the
+    // late reply could then arrive.
     let place = match SILENT.load(Ordering::SeqCst) {
         true => None,
         false => crossterm::cursor::position().ok(),
@@ -127,7 +127,7 @@ pub fn cursor_row() -> io::Result<Option<u16>> {
     SILENT.store(place.is_none(), Ordering::SeqCst);
     let column = place.map_or(0, |(column, _)| column);
     if column > 0 {
-        // A line that was not ended is not ours to write over.
+        // Do not overwrite an unfinished line.
         io::stdout().write_all(b"\r\n")?;
         io::stdout().flush()?;
         return Ok(None);
@@ -135,7 +135,7 @@ pub fn cursor_row() -> io::Result<Option<u16>> {
     Ok(place.map(|(_, row)| row))
 }
 
-/// Puts everything back. Errors have nowhere to go: the terminal may be gone.
+/// Restores everything. Errors are ignored: the terminal may be closed.
 pub fn restore() {
     if !ENTERED.swap(false, Ordering::SeqCst) {
         return;
@@ -156,9 +156,8 @@ pub fn restore() {
     let _ = disable_raw_mode();
 }
 
-/// A panic of the screen's own thread leaves the terminal as it was before it is reported. What
-/// other threads do is theirs: their panics are caught and become facts of the session, and must
-/// not be written across the screen.
+/// A panic on the interface's thread restores the terminal before it is reported. Panics of other
+/// threads are caught and recorded in the session, so they are not printed over the screen.
 fn leave_on_panic() {
     HOOK.call_once(|| {
         let report = std::panic::take_hook();

@@ -1,5 +1,5 @@
-//! The model as lines: what goes into the scrollback, and the part of the screen below it, from
-//! the live cells down to the status line. Decides who gets the rows when there are few.
+//! Lays out the screen: lines for the scrollback and the part below, from the live cells to the
+//! status line. Distributes the rows if there are few.
 
 use loggia_core::{ApprovalId, Cell};
 use ratatui::buffer::Buffer;
@@ -16,19 +16,19 @@ use crate::moment::Moment;
 use crate::wrap::width as columns;
 use crate::{safe, status};
 
-/// Rows of the composer before it scrolls.
+/// Maximum rows of the composer before it scrolls.
 const COMPOSER_ROWS: usize = 10;
-/// Fewer rows than this are not shared.
+/// With fewer rows, only the question is shown.
 const TIGHT: usize = 6;
-/// Queued prompts that are shown.
+/// Maximum number of displayed queued prompts.
 const QUEUED: usize = 3;
 
-/// One picture of the lower part of the screen.
+/// The lower part of the screen.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Frame {
     pub lines: Vec<Line<'static>>,
     pub cursor: Option<(u16, u16)>,
-    /// Rows from the top of the frame, for the pointer.
+    /// Rows relative to the frame, for clicks.
     answers: Vec<(usize, usize)>,
     question: Option<(ApprovalId, bool)>,
 }
@@ -38,14 +38,14 @@ impl Frame {
         Self { lines, cursor, ..Self::default() }
     }
 
-    /// A question as it was drawn, and nothing else.
+    /// A frame with only a question.
     pub fn of_question(drawn: Drawn, approval: ApprovalId) -> Self {
         let Drawn { lines, cursor, answers, end_shown } = drawn;
         Self { lines, cursor, answers, question: Some((approval, end_shown)) }
     }
 
-    /// What the frame means for keys and clicks, once it is at `top` of the screen. Where nobody
-    /// knows that, a click means nothing.
+    /// The meaning of keys and clicks once the frame is at row `top`. Without a known row, clicks are
+    /// ignored.
     pub fn shown(&self, top: Option<u16>) -> Shown {
         let row = |at: usize| Some(top?.saturating_add(u16::try_from(at).ok()?));
         let answers = self.answers.iter().filter_map(|(at, index)| Some((row(*at)?, *index)));
@@ -57,7 +57,7 @@ impl Frame {
     }
 }
 
-/// What is finished since the last time, for the scrollback.
+/// Newly finished lines for the scrollback.
 pub fn finished(model: &mut Model, now: Moment) -> Vec<Line<'static>> {
     if model.replaying() {
         return Vec::new();
@@ -72,7 +72,7 @@ pub fn finished(model: &mut Model, now: Moment) -> Vec<Line<'static>> {
     skipped.into_iter().chain(lines).collect()
 }
 
-/// Cells one below the other, each with an empty line before it where one belongs.
+/// Renders cells with empty lines between them.
 fn cell_lines<'a>(
     model: &Model,
     cells: &'a [Cell],
@@ -105,7 +105,7 @@ fn cell_lines<'a>(
     lines
 }
 
-/// The inline screen: live cells, what is asked, the composer.
+/// The inline screen: live cells, question, composer.
 pub fn inline(model: &mut Model, now: Moment) -> Frame {
     let (width, height) = (model.size.0, usize::from(model.size.1));
     let mut below = panel(model, width, height, now);
@@ -116,7 +116,7 @@ pub fn inline(model: &mut Model, now: Moment) -> Frame {
     frame
 }
 
-/// The alternate screen: the transcript, and below it the same panel where there is one.
+/// The alternate screen: the transcript, and the same panel below if it is needed.
 pub fn fullscreen(model: &mut Model, now: Moment) -> (Buffer, Frame) {
     let (width, height) = (model.size.0, usize::from(model.size.1));
     let with_panel = model.full.as_ref().is_some_and(|full| !full.has_keys())
@@ -148,7 +148,7 @@ fn join(frame: &mut Frame, below: &mut Frame) {
     frame.lines.append(&mut below.lines);
 }
 
-/// The end of what is alive: the newest rows, if there is no room for all.
+/// The last live lines that fit.
 fn live_lines(model: &Model, room: usize, now: Moment) -> Vec<Line<'static>> {
     let cells = model.printed.live(&model.transcript);
     let mut lines = cell_lines(model, &cells, model.printed.last(), now);
@@ -157,14 +157,14 @@ fn live_lines(model: &Model, room: usize, now: Moment) -> Vec<Line<'static>> {
     lines
 }
 
-/// From the remark down to the status line, in at most `height` rows. The composer keeps one row
-/// whatever happens; a question gets what is left before anything else does.
+/// From the remark to the status line, in at most `height` rows. The composer keeps at least one
+/// row; a question gets the rest first.
 fn panel(model: &mut Model, width: u16, height: usize, now: Moment) -> Frame {
     let mut frame = Frame::default();
     if height == 0 {
         return frame;
     }
-    // Where there is room for one thing only, that is the question.
+    // With few rows, show only the question.
     let tight = model.dialog.is_some() && model.overlay.is_none() && height < TIGHT;
     let composer = if tight { (Vec::new(), (0, 0)) } else { composer(model, width, height) };
     let mut left = height.saturating_sub(composer.0.len());
@@ -212,7 +212,7 @@ fn panel(model: &mut Model, width: u16, height: usize, now: Moment) -> Frame {
     frame
 }
 
-/// The composer's rows and the cursor in them. Remembers the width, by which the cursor moves.
+/// The composer's rows and cursor. Saves the width for moving between rows.
 fn composer(model: &mut Model, width: u16, height: usize) -> (Vec<Line<'static>>, (u16, u16)) {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let dim = model.theme.dim;
@@ -235,7 +235,7 @@ fn composer(model: &mut Model, width: u16, height: usize) -> (Vec<Line<'static>>
     model.composer.width = inner;
     let layout = model.composer.editor.layout(inner);
     let rows = layout.rows.len().min(COMPOSER_ROWS).min((height / 2).max(1));
-    // The window onto the rows that holds the cursor.
+    // The part that contains the cursor.
     let row = usize::from(layout.cursor.1);
     let skip = (row + 1).saturating_sub(rows);
     let mut lines: Vec<Line<'static>> = Vec::new();

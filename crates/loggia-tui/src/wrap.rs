@@ -1,30 +1,29 @@
-//! Lines that fit: wrapping and cutting by the columns that a terminal gives to each grapheme.
+//! Wraps and cuts lines by the display width of graphemes.
 //!
-//! Widths are those of the buffer that draws, so what is measured here is what is shown. Texts are
-//! already printable ([`crate::safe`]). What must not be here: meaning, colours, Markdown.
+//! Widths are those of the drawing buffer, so that measured and drawn widths agree. Texts are
+//! already printable ([`crate::safe`]).
 
 use ratatui::buffer::CellWidth;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Stands for a character that is wider than the screen.
+/// Replaces a character that is wider than the screen.
 const TOO_WIDE: &str = "\u{fffd}";
 
-/// Columns that a margin leaves to the text, where there are as many.
+/// Minimum columns that a margin leaves for the text, if possible.
 const LEAST: usize = 8;
 
 /// Where a line may be broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Break {
-    /// Between words and between the characters of scripts that have no spaces. Spaces at the
-    /// break go.
+    /// Between words, and between characters of scripts without spaces. Drops spaces at the break.
     Words,
-    /// Anywhere; every space stays. For code and output.
+    /// Anywhere, keeping all spaces. For code and output.
     Anywhere,
 }
 
-/// What stands in front of the first line, and of those that follow.
+/// The prefix of the first line and of the following ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Margin {
     pub first: Vec<Span<'static>>,
@@ -36,19 +35,19 @@ impl Margin {
         Self { first, rest }
     }
 
-    /// A mark, and blanks of its width below it.
+    /// A mark, and blanks of its width on the following lines.
     pub fn hanging(mark: &str, style: Style) -> Self {
         let rest = Span::raw(" ".repeat(width(mark)));
         Self { first: vec![Span::styled(mark.to_owned(), style)], rest: vec![rest] }
     }
 
-    /// The same in front of every line.
+    /// The same prefix on every line.
     pub fn every(mark: &str, style: Style) -> Self {
         let mark = Span::styled(mark.to_owned(), style);
         Self { first: vec![mark.clone()], rest: vec![mark] }
     }
 
-    /// This margin with `inner` right of it.
+    /// This margin with `inner` to its right.
     #[must_use]
     pub fn and(&self, inner: &Margin) -> Self {
         Self {
@@ -57,7 +56,7 @@ impl Margin {
         }
     }
 
-    /// What stands in front once the first line has been written.
+    /// The margin after the first line.
     #[must_use]
     pub fn continued(&self) -> Self {
         Self { first: self.rest.clone(), rest: self.rest.clone() }
@@ -85,7 +84,7 @@ pub fn spans_width(spans: &[Span<'_>]) -> usize {
     spans.iter().map(|span| width(&span.content)).sum()
 }
 
-/// The spans as lines of at most `columns`, with the margin in front.
+/// Wraps spans to lines of at most `columns`, including the margin.
 pub fn wrap(
     spans: &[Span<'static>],
     columns: usize,
@@ -108,7 +107,7 @@ pub fn wrap(
     fronts.zip(lines).map(join).collect()
 }
 
-/// No blanks at the end of a line that has only a margin.
+/// Removes trailing blanks of a line that has only a margin.
 fn trim_end(spans: &mut Vec<Span<'static>>) {
     while let Some(last) = spans.last_mut() {
         let kept = last.content.trim_end_matches(' ').len();
@@ -120,7 +119,7 @@ fn trim_end(spans: &mut Vec<Span<'static>>) {
     }
 }
 
-/// A line cut to `columns`, with `…` where something is left out.
+/// Cuts a line to `columns` and marks the cut with `…`.
 pub fn cut(spans: &[Span<'static>], columns: usize) -> Line<'static> {
     if spans_width(spans) <= columns {
         return Line::from(spans.to_vec());
@@ -133,7 +132,7 @@ pub fn cut(spans: &[Span<'static>], columns: usize) -> Line<'static> {
     Line::from(kept)
 }
 
-/// As much of the spans as fits, from the left.
+/// The leftmost part of the spans that fits.
 pub fn fitting(spans: &[Span<'static>], columns: usize) -> Vec<Span<'static>> {
     let mut left = columns;
     let mut kept = Vec::new();
@@ -168,7 +167,7 @@ impl Piece<'_> {
         self.text == " "
     }
 
-    /// Whether a line may end behind this piece and the next one start with `next`.
+    /// Whether a line may break between this piece and `next`.
     fn ends_before(&self, next: &Piece<'_>) -> bool {
         const CLOSING: &str = "、。，．：；！？）］｝」』】〉》”’…ー";
         const OPENING: &str = "（［｛「『【〈《“‘";
@@ -183,7 +182,7 @@ fn broken(spans: &[Span<'static>], columns: usize, how: Break) -> Vec<Vec<Span<'
     }
     let pieces = pieces(spans, columns);
     let mut lines = Vec::new();
-    // The piece that the line starts with, the column, and where it may be broken.
+    // The first piece of the line, the column, and the last possible break.
     let (mut start, mut column, mut breakable) = (0, 0, None);
     let mut at = 0;
     while let Some(piece) = pieces.get(at) {
@@ -213,7 +212,7 @@ fn broken(spans: &[Span<'static>], columns: usize, how: Break) -> Vec<Vec<Span<'
         at += 1;
     }
     if start < pieces.len() || lines.is_empty() {
-        // The last line keeps its spaces: nothing was broken there.
+        // The last line is not broken, so it keeps its spaces.
         lines.push(line(spans, pieces.get(start..).unwrap_or_default(), Break::Anywhere));
     }
     lines

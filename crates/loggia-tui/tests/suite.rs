@@ -1,5 +1,5 @@
-//! Cells, golden logs and the transcript view as people see them, laws over everything that others
-//! may write, and the whole screen against real sessions: keys in, pictures and facts out.
+//! Tests of cells, golden logs and the transcript view, properties for untrusted input, and the
+//! whole interface on real sessions: keys in, frames and events out.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,15 +1,15 @@
-//! A crowd on one session, at full size: `cargo xtask bench crowd`, with `writer`, `followers` or
-//! `stalled` for one part, `--quick` for a short run, and `--server FILE` for another binary.
+//! Many clients on one session at full size: `cargo xtask bench crowd`, with `writer`, `followers`
+//! or `stalled` for one part, `--quick` for a short run, and `--server FILE` for another binary.
 //!
-//! - *writer*: a session that says a word every 5 ms, alone and beside 1,000 streams and 1,000
-//!   sockets, in turns: how far its events are apart, and what a delivery costs the server.
-//! - *followers* (R11): what a follower costs in memory, at rest and in a burst of 200 events, and
-//!   when the last one has all of it.
-//! - *stalled* (R09): 256 MB to 20 readers, alone and beside a stream and a socket that read
-//!   nothing; then these two come back.
+//! - *writer*: a session that writes a word every 5 ms, alone and with 1,000 streams and 1,000
+//!   sockets, alternating: the gaps between its events, and the cost of a delivery.
+//! - *followers* (R11): the memory of a follower, idle and in a burst of 200 events, and the time
+//!   until the last one has everything.
+//! - *stalled* (R09): 256 MB to 20 readers, alone and with a stream and a socket that read
+//!   nothing; then these two resume.
 //!
-//! Everything is read to the end and compared: a figure of a run in which somebody missed something
-//! is none. The clients share the machine with the server.
+//! Everything is read to the end and compared: a run in which a client missed something is invalid.
+//! The clients share the machine with the server.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,9 +32,9 @@ use std::path::PathBuf;
 
 use crowd::{followers, stalled, writer};
 
-/// How much is measured.
+/// The size of the measurement.
 pub struct Size {
-    /// On each of the two transports.
+    /// For each of the two transports.
     readers: usize,
     words: usize,
     rounds: usize,
@@ -90,7 +90,7 @@ fn main() {
     }
 }
 
-/// A line of the report: what, the figure, the goal, and whether it is met.
+/// Prints a line of the report: name, figure, goal and whether it is met.
 pub fn report(what: &str, figure: &str, goal: Option<(&str, bool)>) {
     match goal {
         Some((goal, true)) => println!("| {what} | {figure} | {goal} | met |"),

@@ -1,9 +1,9 @@
-//! Loggia beside the official SDK servers, in one run, with the same trivial turn and the same load:
-//! `cargo xtask bench peers`, which also gets the peers ready; with `--quick` for a short run, with
-//! names (`loggia rust js python`) for some of them. Prints a table; what the rows mean is in
-//! `docs/performance.md`.
+//! Compares Loggia with the official SDK servers in one run, with the same trivial turn and load:
+//! `cargo xtask bench peers`, which also prepares the peers; with `--quick` for a short run, with
+//! names (`loggia rust js python`) for some of them. Prints a table, which `docs/performance.md`
+//! explains.
 //!
-//! Loggia keeps every turn on disk, the peers keep theirs in memory, as their examples do.
+//! Loggia stores every turn on disk; the peers keep theirs in memory, as their examples do.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,9 +30,9 @@ use peers::server::{Contender, Purpose, Running};
 use peers::table::{Figures, Table};
 use peers::{burst, load, server};
 
-/// How much is measured.
+/// The size of the measurement.
 struct Size {
-    /// How often the rates are taken, of everybody in turn.
+    /// How often the rates are measured, alternating between the servers.
     rounds: usize,
     /// Tasks of the long run.
     tasks: usize,
@@ -81,10 +81,10 @@ fn main() {
         eprintln!("{}: left out, there is no {}", one.name, one.missing().unwrap_or_default());
     }
     let mut table = Table::new(&there);
-    // Kept to the end: to remove them is work for the disk that the next one needs.
+    // Kept to the end, because removing them would disturb the next measurement.
     let mut homes = Vec::new();
     runtime.block_on(async {
-        // The machine is faster at one time than at another. What is compared is measured side by side.
+        // The speed of the machine varies, so the servers are measured alternately.
         for round in 1..=size.rounds {
             for (contender, figures) in there.iter().zip(&mut table.columns) {
                 eprintln!("{}, round {round} of {}", contender.name, size.rounds);
@@ -125,7 +125,7 @@ async fn take_rates(
     figures.with_16.push(turns.rate());
     figures.failed += turns.failed;
     figures.after = (turns.done(), running.resident());
-    // A tenth of the run at either end, a thousand of ten thousand.
+    // A tenth of the run at either end.
     figures.first_tenth.push(turns.rate_of_first(size.tasks / 10));
     figures.last_tenth.push(turns.rate_of_last(size.tasks / 10));
     homes.push(running.stop());

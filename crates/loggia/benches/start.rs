@@ -1,5 +1,5 @@
-//! From starting `loggia` to its first picture, in a real terminal: `cargo bench -p loggia --bench
-//! start`. The terminal here answers at once, as a local one does; what it asks is counted in.
+//! The time from starting `loggia` to its first frame in a real terminal: `cargo bench -p loggia
+//! --bench start`. The emulated terminal replies at once, as a local one does.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,8 +34,8 @@ fn main() {
     println!("idle: {spent} hundredths of a second of the processor in {seconds} s");
 }
 
-/// What a screen spends on which nothing happens. What is loaded after the first picture does not
-/// count: one window follows the other until one is no less than the one before.
+/// The processor time of an idle interface. Excludes what loads after the first frame: windows are
+/// measured until one is not smaller than the previous one.
 fn idle(directory: &Path) -> u64 {
     let mut least = u64::MAX;
     opened(directory, |process| {
@@ -52,14 +52,14 @@ fn idle(directory: &Path) -> u64 {
     least
 }
 
-/// User and system time of a process so far, with the threads that have ended.
+/// User and system time of a process so far, including ended threads.
 fn ticks(process: u32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// Milliseconds of the processor that the threads of a process have had so far.
+/// Processor time of a process's threads so far, in milliseconds.
 fn spent(process: u32) -> f64 {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let nanoseconds = threads.flatten().filter_map(|thread| {
@@ -69,7 +69,7 @@ fn spent(process: u32) -> f64 {
     nanoseconds.sum::<u64>() as f64 / 1e6
 }
 
-/// Opens a screen, does something once it is there, and closes it; how long the first picture took.
+/// Opens the interface, runs `then`, and closes it; returns the time of the first frame.
 fn opened(directory: &Path, then: impl FnOnce(u32)) -> Duration {
     let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
     let pair = native_pty_system().openpty(size).unwrap();
@@ -83,7 +83,7 @@ fn opened(directory: &Path, then: impl FnOnce(u32)) -> Duration {
     let mut writer = pair.master.take_writer().unwrap();
     let began = Instant::now();
     let mut child = pair.slave.spawn_command(command).unwrap();
-    // Ours would keep the terminal open when the other side has gone.
+    // Our copy would keep the terminal open.
     drop(pair.slave);
     let mut seen = Vec::new();
     let mut buffer = [0; 4096];
@@ -101,7 +101,7 @@ fn opened(directory: &Path, then: impl FnOnce(u32)) -> Duration {
     };
     then(child.process_id().unwrap());
     writer.write_all(b"\x04").unwrap();
-    // Read on, so that it can end.
+    // Drain the output, so that it can exit.
     while matches!(reader.read(&mut buffer), Ok(1..)) {}
     child.wait().unwrap();
     took

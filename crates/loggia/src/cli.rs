@@ -1,4 +1,4 @@
-//! The command line as people type it.
+//! The command-line interface.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::cmd;
 
-/// A coding agent whose one live session is open on every side.
+/// A coding agent you can share: one live session in several terminals, editors and scripts.
 #[derive(Parser)]
 #[command(
     name = "loggia",
@@ -29,20 +29,21 @@ pub struct Cli {
     /// Work in this directory instead of the current one
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// Say what happens inside: on stderr, or in loggia.log of the state directory beside a screen
+    /// Write debug logs to stderr, or to loggia.log in the state directory while a terminal
+    /// interface is open
     #[arg(long, global = true)]
     pub debug: bool,
-    /// Share one session on this port of localhost; 0 picks a free one
+    /// Share the session on this localhost port; 0 picks a free port
     #[arg(long, value_name = "PORT", help_heading = "Sharing", value_parser = port)]
     #[arg(allow_negative_numbers = true)]
     pub a2a_port: Option<u16>,
-    /// Go on in this session (its name, its id or the beginning of that) instead of a new one
+    /// Resume this session (name, id or id prefix) instead of starting a new one
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub session: Option<String>,
-    /// Go on in the last session of this directory
+    /// Resume the last session in this directory
     #[arg(long = "continue", short = 'c')]
     pub continue_last: bool,
-    /// Call the session this, to find it by
+    /// Name the session
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Use the whole screen instead of the terminal's own scrollback
@@ -56,28 +57,28 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 pub enum Command {
-    /// Run one turn here and show it as it happens
+    /// Run one turn and print it as it happens
     Run(RunArgs),
-    /// Serve sessions to clients on this machine
+    /// Serve sessions to clients
     Serve(cmd::serve::ServeArgs),
-    /// Open a session that runs elsewhere in this terminal
+    /// Open a shared session in this terminal
     Attach(cmd::attach::AttachArgs),
-    /// List, name, show, export or delete sessions
+    /// List, show, export, rename or delete sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
-    /// List or revoke what is always allowed in this project
+    /// List or revoke the permanent approvals of this project
     #[command(subcommand)]
     Approvals(ApprovalsCommand),
-    /// Register clients that get tokens for their secret, and take them back
+    /// Register, list and revoke API clients
     #[command(subcommand)]
     Clients(ClientsCommand),
-    /// Make a one-time code that lets one device in
+    /// Create a one-time code to pair a device
     Pair(cmd::pair::PairArgs),
     /// Show the configuration and where each value comes from
     Config(cmd::config::ConfigArgs),
     /// Trust a directory's own .loggia/config.toml, or stop trusting it
     Trust(cmd::trust::TrustArgs),
-    /// Check what works on this machine
+    /// Check that Loggia works on this machine
     Doctor(cmd::doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(cmd::completions::CompletionsArgs),
@@ -87,24 +88,25 @@ pub enum Command {
 
 #[derive(Args)]
 pub struct RunArgs {
-    /// What to do; what is piped in goes below it, `-` or nothing waits for that; `/help` shows the commands
+    /// The prompt. Piped input is appended; `-` or no prompt reads stdin. `/help` lists the
+    /// commands
     pub prompt: Vec<String>,
-    /// What passes without a question
+    /// Which actions are approved without asking
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<Approve>,
-    /// How to print the turn
+    /// The output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Text, value_name = "FORMAT")]
     pub output: OutputFormat,
-    /// Go on in this session (its name, its id or the beginning of that)
+    /// Resume this session (name, id or id prefix)
     #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
     pub session: Option<String>,
-    /// Go on in the last session of this directory
+    /// Resume the last session in this directory
     #[arg(long = "continue", short = 'c')]
     pub continue_last: bool,
     /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Print the agent's words only
+    /// Print only the agent's text
     #[arg(long, short = 'q')]
     pub quiet: bool,
 }
@@ -113,79 +115,80 @@ pub struct RunArgs {
 pub enum Approve {
     /// Ask before edits and commands (default)
     Ask,
-    /// File edits pass, commands ask
+    /// Approve file edits, ask before commands
     Edits,
-    /// Everything passes
+    /// Approve everything
     All,
-    /// Read only: whatever would change something is refused
+    /// Read only: reject every change
     Plan,
-    /// Ask nobody: whatever would need an answer is refused, and the agent goes on (exit code 4)
+    /// Never ask: reject what needs an approval and continue (exit code 4)
     None,
 }
 
-/// What passes in a shared session; there, somebody may always come and answer.
+/// The approval modes of a shared session. `none` is missing because a client can answer at any
+/// time.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Pass {
     /// Ask before edits and commands (default)
     Ask,
-    /// File edits pass, commands ask
+    /// Approve file edits, ask before commands
     Edits,
-    /// Everything passes
+    /// Approve everything
     All,
-    /// Read only: whatever would change something is refused
+    /// Read only: reject every change
     Plan,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// The agent's words on stdout, what it does on stderr
+    /// The agent's text on stdout, its actions on stderr
     Text,
     /// One JSON object at the end
     Json,
-    /// One JSON object a line, as it happens
+    /// One JSON object per line, as it happens
     StreamJson,
 }
 
 #[derive(Subcommand)]
 pub enum SessionsCommand {
-    /// The newest sessions first
+    /// List sessions, newest first
     List {
-        /// How many at most
+        /// The maximum number of sessions
         #[arg(long, default_value_t = 20, value_name = "N")]
         limit: usize,
-        /// Sessions of every directory, not only of this one
+        /// Include the sessions of all directories
         #[arg(long)]
         all: bool,
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
     /// Print a session as a transcript
     Show {
-        /// The session's name, its id or the beginning of that
+        /// Session name, id or id prefix
         session: String,
     },
-    /// Write a session to a file or to stdout
+    /// Write a session to a file or stdout
     Export {
-        /// The session's name, its id or the beginning of that
+        /// Session name, id or id prefix
         session: String,
-        /// Markdown for people, jsonl for the log as it is
+        /// `markdown` for reading, `jsonl` for the raw event log
         #[arg(long, value_enum, default_value_t = ExportFormat::Markdown)]
         format: ExportFormat,
-        /// Where to; a file that exists is not overwritten
+        /// The output file; an existing file is not overwritten
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Call a session something, to find it by
+    /// Rename a session
     Rename {
-        /// The session's name, its id or the beginning of that
+        /// Session name, id or id prefix
         session: String,
-        /// What it is called from now on
+        /// The new name
         name: String,
     },
-    /// Remove sessions and their logs for good
+    /// Delete sessions and their logs permanently
     Delete {
-        /// Ids, in full
+        /// Full session ids
         #[arg(required = true)]
         sessions: Vec<String>,
     },
@@ -199,44 +202,44 @@ pub enum ExportFormat {
 
 #[derive(Subcommand)]
 pub enum ClientsCommand {
-    /// Register a client and print its secret, this once
+    /// Register a client and print its secret once
     Add {
-        /// The client's name, which is also its client_id
+        /// The client's name, also used as its client_id
         name: String,
-        /// What it may do, of read, prompt, approve and admin
+        /// The client's scopes: read, prompt, approve, admin
         #[arg(long, value_delimiter = ',', default_value = "read,prompt", value_name = "SCOPES")]
         scope: Vec<String>,
-        /// What passes without a question in its sessions; beyond that it needs the scope approve
+        /// Approve these actions in its sessions without asking; others need the scope approve
         #[arg(long, value_enum, value_name = "WHAT")]
         allow: Option<Allow>,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Who is registered
+    /// List the registered clients
     List {
-        /// Print one JSON object a line
+        /// Print one JSON object per line
         #[arg(long)]
         json: bool,
     },
-    /// Give a client a new secret; the old one and its tokens end at once
+    /// Replace a client's secret; the old secret and its tokens stop working immediately
     Rotate {
         name: String,
         /// Print one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Take a client back; its secret and its tokens end at once
+    /// Revoke a client; its secret and tokens stop working immediately
     Revoke { name: String },
-    /// Sign tokens with a new key from now on; nobody is logged out
+    /// Replace the token signing key; existing tokens stay valid
     RotateKeys {
-        /// End every token there is: for when somebody may have seen the keys
+        /// Also invalidate all existing tokens, in case the keys were leaked
         #[arg(long)]
         at_once: bool,
     },
 }
 
-/// What passes for a client that cannot be asked.
+/// Actions that are approved for a client that cannot answer questions.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Allow {
     /// File edits
@@ -247,17 +250,17 @@ pub enum Allow {
 
 #[derive(Subcommand)]
 pub enum ApprovalsCommand {
-    /// What was answered with "always in this project"
+    /// List the rules saved by "always in this project"
     List,
-    /// Ask again from now on
+    /// Delete rules, so that Loggia asks again
     Revoke {
-        /// Rule ids as `list` shows them
+        /// Rule ids as printed by `list`
         #[arg(required = true)]
         rules: Vec<String>,
     },
 }
 
-/// A port, or a sentence about what one is.
+/// Parses a port, with an error that explains the range.
 pub fn port(text: &str) -> Result<u16, &'static str> {
     text.parse().map_err(|_| "a port is a number from 0 to 65535")
 }

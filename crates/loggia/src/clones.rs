@@ -1,8 +1,8 @@
-//! Copies of repositories over their lives: who makes them, who may ask for one, when they go.
+//! Lifecycle of repository clones: configuration, client policy and cleanup.
 //!
-//! A copy belongs to the session whose workspace it is. One that belongs to no session is a leftover,
-//! and one that has been left alone for as long as the configuration says is removed with its name
-//! remaining in the log: the session's next turn makes it anew.
+//! A clone belongs to the session whose workspace it is. A clone of an idle session is removed
+//! after the configured time. The log keeps its name, and the next turn of the session clones the
+//! repository again.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use loggia_session::{Store, StoreError};
 use crate::compose::App;
 use crate::config::Config;
 
-/// How often copies are looked at while a server runs.
+/// Interval of the cleanup while a server runs.
 const ROUND: Duration = Duration::from_secs(60 * 60);
-/// A copy that nobody has gone on with for so long is not being made: none may take as long.
+/// An incomplete clone older than this is abandoned: no clone may take that long.
 const STALE: Duration = Duration::from_secs(48 * 60 * 60);
 const DAY: u64 = 24 * 60 * 60 * 1000;
 
@@ -46,7 +46,7 @@ impl App {
         }))
     }
 
-    /// What clients may ask for.
+    /// Limits on the clones that clients may request.
     pub fn clone_policy(&self, config: &Config) -> ClonePolicy {
         ClonePolicy {
             directory: self.clones_directory(config),
@@ -56,7 +56,7 @@ impl App {
     }
 }
 
-/// Removes what nobody needs any more, once an hour.
+/// Removes unused clones once an hour.
 pub async fn tend(store: Arc<dyn Store>, directory: PathBuf, keep: Keep) {
     loop {
         tokio::time::sleep(ROUND).await;
@@ -66,8 +66,9 @@ pub async fn tend(store: Arc<dyn Store>, directory: PathBuf, keep: Keep) {
     }
 }
 
-/// Removes copies whose session has rested long enough, and halves of copies that are at least so
-/// old; says how many. A whole copy that belongs to none of our sessions may be somebody else's.
+/// Removes clones whose session has been idle long enough, and incomplete clones older than
+/// `stale`. Returns how many were removed. A complete clone without a known session is kept: it may
+/// belong to another Loggia installation.
 pub async fn sweep(
     store: &dyn Store,
     directory: &Path,
@@ -106,7 +107,7 @@ struct Use {
     last: Millis,
 }
 
-/// `left` is the age of half a copy; None for a whole one.
+/// `left` is the age of an incomplete clone, None for a complete one.
 fn is_done(
     session: Option<&Use>,
     left: Option<Duration>,
@@ -127,7 +128,7 @@ fn is_done(
     }
 }
 
-/// The copy that a session works in. Asked before the session is deleted.
+/// The clone that a session works in. Call it before the session is deleted.
 pub async fn copy_of(store: &dyn Store, id: &SessionId) -> Option<PathBuf> {
     let first = store.read(id, Seq::ZERO, 1).await.ok()?;
     let Event::SessionOpened { workspace: Workspace::Clone { path, .. }, .. } =
@@ -136,12 +137,11 @@ pub async fn copy_of(store: &dyn Store, id: &SessionId) -> Option<PathBuf> {
         return None;
     };
     let path = PathBuf::from(path);
-    // Whatever a log says, only what bears the session's name is removed with it.
+    // Remove only a directory that is named after the session, whatever path the log contains.
     let own = path.file_name().and_then(|name| name.to_str()) == Some(&clone_name(id));
     (own && path.is_absolute()).then_some(path)
 }
 
-/// Removes it, if there is one.
 pub async fn remove(copy: Option<PathBuf>) -> std::io::Result<()> {
     let Some(copy) = copy else { return Ok(()) };
     let removed = tokio::task::spawn_blocking(move || clone::remove_copy(&copy)).await;
@@ -166,9 +166,9 @@ mod tests {
             (None, week, Some(&used(false, 6)), false),
             (None, week, Some(&used(false, 7)), true),
             (None, week, Some(&busy), false),
-            // A clock that was set back.
+            // The clock was set back.
             (None, week, Some(&used(false, -8)), false),
-            // Somebody else's.
+            // The clone of another installation.
             (None, never, None, false),
             (young, always, None, false),
             (old, always, None, true),
@@ -179,7 +179,7 @@ mod tests {
         for (row, (left, keep, session, done)) in table.into_iter().enumerate() {
             assert_eq!(is_done(session, left, keep, now, STALE), done, "row {row}");
         }
-        // Before a server opens its door, nothing can be on its way.
+        // Before a server starts listening, no clone can be in progress.
         assert!(is_done(Some(&idle), young, always, now, Duration::ZERO));
         assert!(!is_done(None, young, always, now, Duration::ZERO));
     }

@@ -48,7 +48,7 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// A session on the screen if there is one, otherwise on the wire alone.
+/// Opens the terminal interface if there is a terminal, otherwise shares the session without one.
 async fn without_command(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
     if chat::is_possible(app) {
         let args = chat::ChatArgs {

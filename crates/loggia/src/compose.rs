@@ -1,4 +1,4 @@
-//! Puts the crates together: environment and paths into a store, a hub and an agent.
+//! Composition: builds the store, hub and agent from the environment and configuration.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -24,31 +24,30 @@ use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::Usage;
 use crate::style::{Style, say};
 
-/// Sessions that an error names.
+/// The maximum number of sessions listed in an error.
 const MOST_NAMED: usize = 8;
 
-/// Libraries that write every message and header down as it is, secrets included, when they are asked
-/// to say everything.
+/// These libraries log whole messages and headers at debug level, including secrets.
 const WORDY: [&str; 2] = ["tungstenite", "tokio_tungstenite"];
 
-/// The program a child runs as its guard: this very binary, even if the file was replaced since.
+/// The guard program is this binary. The path works even if the file was replaced since the start.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// What every subcommand starts from.
+/// State shared by all subcommands.
 pub struct App {
     pub environment: Environment,
     pub paths: Paths,
     pub workspace: PathBuf,
     pub style: Style,
-    /// Commands that people wrote in files.
+    /// Custom commands from files.
     pub commands: Arc<CommandFiles>,
-    /// How many files a command may open, where that is not what this process may.
+    /// The open-file limit for commands, if it differs from that of this process.
     files: Option<u64>,
 }
 
-/// Lets this process open as many files as the system permits: a thousand readers are a thousand
-/// files. Gives back the limit that was, for the commands it starts: some programs take a high one
-/// badly.
+/// Raises the open-file limit of this process to the maximum: a thousand readers need a thousand
+/// files. Returns the previous limit for child processes, because some programs misbehave with a
+/// high one.
 pub fn open_many_files() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -56,14 +55,14 @@ pub fn open_many_files() -> Option<u64> {
     current.filter(|_| current != maximum && setrlimit(Resource::Nofile, raised).is_ok())
 }
 
-/// Keeps what this process holds from the processes it starts: orphans of a call come back to it,
-/// and its memory and environment cannot be read by other processes of the same user. An attached
-/// screen stays visible: a server must see which process holds a connection.
+/// Protects this process from its children: orphans of a call are reparented to it, and other
+/// processes of the same user cannot read its memory and environment. An attached terminal stays
+/// readable, because the server must see which process owns a connection.
 pub fn protect_process(attaches: bool) {
-    // These are refinements; without them Loggia still works, and `doctor` says what is missing.
+    // Hardening only. Loggia works without it, and `doctor` reports what is missing.
     let _ = nix::sys::prctl::set_child_subreaper(true);
     let _ = nix::sys::prctl::set_dumpable(attaches);
-    // Whatever the file is called: processes below this one are known by the name.
+    // Child processes find this process by name, whatever the file is called.
     let _ = nix::sys::prctl::set_name(c"loggia");
 }
 
@@ -72,7 +71,7 @@ impl App {
         let environment = Environment::read();
         let paths = Paths::new(&environment)?;
         let workspace = match directory {
-            // Named on the command line, so that is where the mistake is.
+            // The directory comes from the command line, so a wrong one is a usage error.
             Some(named) => named
                 .canonicalize()
                 .map_err(|error| Usage(format!("cannot work in {}: {error}", named.display())))?,
@@ -83,11 +82,12 @@ impl App {
         Ok(Self { environment, paths, workspace, style, commands, files: open_many_files() })
     }
 
-    /// Diagnostics only when asked for: on stderr, or in a file where the screen is in use.
+    /// Starts debug logging if requested: to stderr, or to a file while the terminal interface is
+    /// open.
     pub fn start_logging(&self, screen: bool, debug: bool) -> anyhow::Result<()> {
         let debug = debug.then_some("warn,loggia=debug");
         let Some(filter) = self.environment.get("LOGGIA_LOG").or(debug) else { return Ok(()) };
-        // A narrower directive would win over ours.
+        // A more specific directive would override ours.
         let is_wordy =
             |directive: &&str| WORDY.iter().any(|target| directive.trim().starts_with(target));
         let asked: Vec<&str> = filter.split(',').filter(|directive| !is_wordy(directive)).collect();
@@ -95,8 +95,8 @@ impl App {
         for target in WORDY {
             filter = filter.add_directive(format!("{target}=warn").parse()?);
         }
-        // A line that cannot be written is dropped. Reported on stderr, as it would be otherwise, it panics where that is
-        // closed, in the middle of a request.
+        // Drop lines that cannot be written. The default reports them on stderr and panics if
+        // stderr is closed.
         let subscriber =
             tracing_subscriber::fmt().with_env_filter(filter).log_internal_errors(false);
         if screen {
@@ -126,7 +126,7 @@ impl App {
         Ok(Arc::new(store))
     }
 
-    /// The program that commands run under.
+    /// The guard that commands run under.
     pub fn guard(&self) -> Vec<OsString> {
         let mut guard = vec![OWN_PROGRAM.into(), "guard".into()];
         guard.extend(self.files.map(|files| format!("--files={files}").into()));
@@ -142,7 +142,7 @@ impl App {
         })
     }
 
-    /// The tools as a client may ask about them.
+    /// The tools in the format of the tool listing.
     pub fn tool_facts(&self, config: &Config) -> Vec<Tool> {
         let fact = |spec: ToolSpec| Tool {
             name: spec.name,
@@ -152,7 +152,7 @@ impl App {
         self.tools(config).specs().iter().cloned().map(fact).collect()
     }
 
-    /// The tools as an agent card shows them.
+    /// The tools as skills of the agent card.
     pub fn tool_skills(&self, config: &Config) -> Vec<Skill> {
         let skill = |spec: ToolSpec| Skill {
             id: spec.name.clone(),
@@ -182,18 +182,18 @@ impl App {
         Ok(Hub::new(store, Arc::new(agent), program).asking(clients))
     }
 
-    /// What is Loggia's own, and neither a tool's nor a client's.
+    /// Paths that neither tools nor clients may use.
     pub fn walls(&self, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
         Ok(crate::config::walls(&self.environment, &self.paths, config)?)
     }
 
-    /// Commands from files, for the wire.
+    /// The custom commands, for the server.
     pub fn command_source(&self) -> CommandSource {
         let commands = self.commands.clone();
         Arc::new(move |workspace: &Path| commands.list(workspace))
     }
 
-    /// Who looks at messages from outside, if somebody is configured to. It sees what commands see.
+    /// The configured prompt hook. It gets the same environment as commands.
     pub fn prompt_hook(&self, config: &Config) -> Option<Arc<dyn PromptHook>> {
         let command = config.hooks.prompt_submit.clone()?;
         let environment = self.environment.child_environment(&config.pass_env);
@@ -201,7 +201,7 @@ impl App {
         Some(Arc::new(HookProgram::new(command, environment, time)))
     }
 
-    /// The settings of a session that works here: configuration, and what the project remembers.
+    /// The settings of a session in this workspace: configuration and saved project rules.
     pub async fn settings(&self, config: &Config, store: &dyn Store) -> anyhow::Result<Settings> {
         let remembered = loggia_session::hub::project_rules(store, &self.workspace_text()?).await?;
         Ok(Settings {
@@ -235,8 +235,8 @@ impl App {
     }
 }
 
-/// The file that diagnostics are added to: its owner's alone, whatever the umask and whatever it was
-/// before. One that cannot be made so is not written to.
+/// Opens the log file with permissions for its owner only, whatever the umask and its earlier mode.
+/// Fails if the permissions cannot be set.
 fn private_log(path: &Path) -> std::io::Result<std::fs::File> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
     let private = std::fs::Permissions::from_mode;
@@ -251,7 +251,7 @@ fn private_log(path: &Path) -> std::io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// A script's path is the caller's; the session may be continued from elsewhere.
+/// Resolves a script path against the workspace, so that the session can be resumed from elsewhere.
 pub fn absolute_model(name: &str, workspace: &Path) -> String {
     match name.strip_prefix("scripted:").map(str::trim) {
         Some(path) if !path.is_empty() => format!("scripted:{}", workspace.join(path).display()),
@@ -259,7 +259,7 @@ pub fn absolute_model(name: &str, workspace: &Path) -> String {
     }
 }
 
-/// Those of the user, and those of a project that is trusted.
+/// The user's commands, and those of trusted projects.
 fn command_files(paths: &Paths) -> CommandFiles {
     let trust = Trust::new(paths);
     CommandFiles::new(paths.config.join("commands"), move |workspace| {
@@ -270,7 +270,6 @@ fn command_files(paths: &Paths) -> CommandFiles {
     })
 }
 
-/// What a tool touches, for people.
 fn access_word(access: Access) -> &'static str {
     match access {
         Access::Read => "read",
@@ -282,7 +281,7 @@ fn access_word(access: Access) -> &'static str {
     }
 }
 
-/// The one session with this id, or whose id begins so, or that is called so.
+/// Finds the one session with this id, id prefix or name.
 pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<SessionId> {
     let exact = SessionId::from(text);
     if store.head(&exact).await?.is_some() {
@@ -309,7 +308,7 @@ pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<Sessi
     Err(Usage(why).into())
 }
 
-/// The sessions of a workspace, the newest first, and what is wrong if there may be others.
+/// The sessions of a workspace, newest first, and the damage that may hide others.
 pub async fn sessions_of(
     store: &SqliteStore,
     workspace: &str,
@@ -317,7 +316,8 @@ pub async fn sessions_of(
     let (listed, mut damage) = store.list_readable(usize::MAX).await?;
     let is_here = |listed: &Listed| listed.summary.workspace == workspace;
     let (here, elsewhere): (Vec<_>, Vec<_>) = listed.into_iter().partition(is_here);
-    // A summary has no checksum, its log has. A directory that does not exist may be a damaged name.
+    // A summary has no checksum, but its log has one. A directory that does not exist may be a
+    // damaged path.
     for listed in elsewhere.iter().filter(|listed| !Path::new(&listed.summary.workspace).exists()) {
         let first = store.read(&listed.session, Seq::ZERO, 1).await.unwrap_or_default();
         let opened = first.first().map(|envelope| &envelope.event);

@@ -1,12 +1,12 @@
-//! What Loggia is told to do, put together from every place where it can be said.
+//! Loads the configuration from all sources.
 //!
-//! Later wins: built-in values, the user's `config.toml`, the project's `.loggia/config.toml`, the
-//! environment, flags. Lists grow over the layers instead, so that a command denied anywhere stays
-//! denied. A project's file may only restrict until a person trusts its directory ([`trust`]).
-//! Every value remembers where it came from.
+//! Later sources override earlier ones: built-in values, the user's `config.toml`, the project's
+//! `.loggia/config.toml`, environment variables, flags. Lists are merged instead, so that a command
+//! denied anywhere stays denied. A project file may only restrict until a person trusts its
+//! directory ([`trust`]). The origin of each value is recorded.
 //!
-//! What must not be here: what the values do, how they are shown, and any other source: no `.env`
-//! file, no file of another tool, nothing from a network.
+//! This module does not implement or display the values and has no other sources: no `.env` file,
+//! no file of another tool, nothing from the network.
 
 pub mod clones;
 mod document;
@@ -37,44 +37,44 @@ pub use paths::Paths;
 
 use crate::style::one_line;
 
-/// The variables that keys can be set by.
+/// The environment variables of all keys.
 pub fn variables() -> impl Iterator<Item = String> {
     KEYS.iter().filter_map(key::Key::variable)
 }
 
-/// Effective values.
+/// The effective values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub model: String,
     pub mode: Mode,
-    /// From `[commands]` of every layer, with ids `config-1`, `config-2`, …
+    /// From `[commands]` of all sources, with ids `config-1`, `config-2`, …
     pub rules: Vec<Rule>,
     pub limits: Limits,
     pub approvals: ApprovalsConfig,
-    /// How much of the model's window may be full, in percent; 0: it is not looked at.
+    /// Compact the context when this percentage of the model's window is used; 0 turns it off.
     pub compact_at: u8,
     pub server: ServerLimits,
     pub tls: TlsConfig,
-    /// Of the flag `--token-file`.
+    /// From the flag `--token-file`.
     pub token_file: Option<PathBuf>,
     pub clones: ClonesConfig,
-    /// Hosts of a private network that clients may name as webhooks.
+    /// Private hosts that clients may use as webhooks.
     pub webhook_hosts: Vec<String>,
     pub offers: Offers,
-    /// Variables that commands get beside the few that they always get.
+    /// Environment variables passed to commands in addition to the default ones.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,
     pub hooks: Hooks,
     pub keys: Keys,
-    /// What tokens cost.
+    /// Token prices.
     pub prices: Prices,
     pub theme: ThemeChoice,
 }
 
-/// What becomes of questions that nobody answers.
+/// The timeout of approval questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ApprovalsConfig {
-    /// None: they wait.
+    /// None: no timeout.
     pub timeout: Option<Seconds>,
     pub on_timeout: OnTimeout,
 }
@@ -85,7 +85,7 @@ impl ApprovalsConfig {
     }
 }
 
-/// What keys mean where prompts are written.
+/// The key bindings of the composer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keys {
     #[default]
@@ -104,10 +104,10 @@ impl Keys {
     }
 }
 
-/// What the terminal's background is taken for.
+/// The terminal background.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThemeChoice {
-    /// What the terminal says.
+    /// As reported by the terminal.
     #[default]
     Auto,
     Light,
@@ -126,22 +126,22 @@ impl ThemeChoice {
     }
 }
 
-/// Programs of the user that Loggia asks.
+/// User programs that Loggia runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hooks {
-    /// Looks at every message from outside: a program and its arguments.
+    /// Checks every message from a client: a program and its arguments.
     pub prompt_submit: Option<Vec<String>>,
-    /// How long a hook may take.
+    /// Timeout of a hook.
     pub seconds: u64,
 }
 
-/// What the server lets clients hold and how long it waits for them.
+/// Limits and timeouts of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimits {
     pub connections: u64,
-    /// Of one user or token on this machine.
+    /// Per local user or token.
     pub streams: u64,
-    /// Of one token elsewhere.
+    /// Per remote token.
     pub remote_streams: u64,
     pub stall_seconds: u64,
     pub idle_seconds: u64,
@@ -154,14 +154,14 @@ impl Default for ServerLimits {
     }
 }
 
-/// What the server encrypts with, as full paths.
+/// Absolute paths of the TLS files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsConfig {
     pub certificate: Option<PathBuf>,
     pub key: Option<PathBuf>,
 }
 
-/// What a server offers beyond what every one must.
+/// Optional server features.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offers {
     pub streaming: bool,
@@ -175,14 +175,14 @@ impl Default for Offers {
     }
 }
 
-/// What the command line may set.
+/// Configuration set by the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     pub model: Option<String>,
     pub mode: Option<Mode>,
 }
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     BuiltIn,
@@ -205,21 +205,21 @@ impl fmt::Display for Origin {
 #[derive(Debug)]
 pub struct Loaded {
     pub config: Config,
-    /// By key; a rule by its id, a passed variable as `shell.pass_env.NAME`.
+    /// By key; a rule by its id, a list element as `shell.pass_env.NAME`.
     pub origins: BTreeMap<String, Origin>,
-    /// What was ignored and why: sentences for the user, safe to print.
+    /// Warnings for the user, safe to print.
     pub notices: Vec<String>,
-    /// What the project's file would set, were it trusted; None where not all of it is understood,
-    /// and so cannot be agreed to.
+    /// What the project file would set if it were trusted. None if part of the file is invalid,
+    /// because then it cannot be trusted.
     pub kept_back: Option<Vec<KeptBack>>,
 }
 
-/// A setting of a file that nobody trusts yet.
+/// A setting that takes effect only once its file is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptBack {
     pub key: &'static str,
     pub line: usize,
-    /// As it is written there, unsafe to print.
+    /// The value as written in the file, unsafe to print.
     pub written: String,
 }
 
@@ -243,8 +243,8 @@ pub fn load(
     Ok(Loaded { config, origins, notices, kept_back })
 }
 
-/// Loggia's own files and directories, and files with secrets that it was given, free of links: no tool
-/// enters them and no client works there.
+/// Loggia's own files and directories and the configured secret files, with links resolved. Tools
+/// and clients may not use them.
 pub fn walls(
     environment: &Environment,
     paths: &Paths,
@@ -256,10 +256,10 @@ pub fn walls(
     let mut walls: Vec<PathBuf> = own.map(paths::real).collect();
     let credentials = config.clones.credentials.iter().map(|(_, file)| file);
     for secret in credentials.chain(&config.tls.key).chain(&config.token_file) {
-        // A relative path is one of the directory that Loggia was started in.
+        // Relative paths are relative to the directory in which Loggia was started.
         let secret = std::path::absolute(secret).unwrap_or_else(|_| secret.clone());
         walls.push(paths::real(&secret));
-        // Where it is a link, the link as well: another file must not be put in its place.
+        // For a link, also reserve the link itself, so that it cannot be replaced by another file.
         if let (Some(parent), Some(name)) = (secret.parent(), secret.file_name()) {
             walls.push(paths::real(parent).join(name));
         }
@@ -269,8 +269,8 @@ pub fn walls(
     Ok(walls)
 }
 
-/// What whoever works in a directory could reach of Loggia's own, in a sentence. Tools stay out of it;
-/// commands do not.
+/// A warning if commands in a directory can reach Loggia's own files. Tools are kept out of them,
+/// commands are not.
 pub fn exposed(walls: &[PathBuf], directory: &Path) -> Option<String> {
     let shown = directory.display();
     if let Some(wall) = walls.iter().find(|wall| directory.starts_with(wall)) {
@@ -293,11 +293,11 @@ pub fn exposed(walls: &[PathBuf], directory: &Path) -> Option<String> {
 
 pub struct UserFile {
     pub path: PathBuf,
-    /// It was named by the user, so it has to exist.
+    /// The user named the file, so it must exist.
     pub required: bool,
 }
 
-/// The user's own file: `LOGGIA_CONFIG`, or `config.toml` in the configuration directory.
+/// The user's configuration file: `LOGGIA_CONFIG`, or `config.toml` in the configuration directory.
 pub fn user_file(environment: &Environment, paths: &Paths) -> Result<UserFile, ConfigError> {
     let Some(named) = environment.get_os("LOGGIA_CONFIG") else {
         return Ok(UserFile { path: paths.config.join("config.toml"), required: false });

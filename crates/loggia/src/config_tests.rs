@@ -6,7 +6,7 @@ use super::*;
 #[path = "config/mistake_tests.rs"]
 mod mistakes;
 
-/// A machine of its own: Loggia's home, a workspace, an environment.
+/// An isolated environment: Loggia home, workspace and variables.
 struct Machine {
     root: tempfile::TempDir,
     environment: Environment,
@@ -57,7 +57,7 @@ impl Machine {
         self.load_with(&Flags::default()).unwrap()
     }
 
-    /// The refusal, with the places of this test's machine taken out.
+    /// The error, with the temporary paths replaced.
     fn refusal(&self) -> String {
         self.shown(&self.load_with(&Flags::default()).unwrap_err().to_string())
     }
@@ -96,7 +96,7 @@ fn built_in_values_need_no_file() {
     assert!(loaded.origins.values().all(|origin| *origin == Origin::BuiltIn));
 }
 
-/// Each layer says one model more; the last one that speaks wins.
+/// Each layer sets another model; the last one wins.
 #[test]
 fn later_layers_win() {
     let user = "model = \"user\"\n";
@@ -180,7 +180,7 @@ fn lists_grow_over_the_layers() {
     assert_eq!(config.pass_env, ["A", "B", "C"]);
 }
 
-/// Only the person may open a private network to webhooks.
+/// A project cannot allow webhooks to private networks.
 #[test]
 fn private_hosts_are_named_by_the_person() {
     let machine =
@@ -194,7 +194,7 @@ fn private_hosts_are_named_by_the_person() {
     assert_eq!(hosts, ["10.0.0.7", "hooks.lan", "10.6.6.6", "fd00::7"]);
 }
 
-/// Before trust a project may narrow, and nothing else; a flag of the user's still wins.
+/// An untrusted project may only restrict; the user's flags still override it.
 #[test]
 fn an_untrusted_project_may_only_restrict() {
     let modes = [
@@ -259,7 +259,7 @@ fn how_full_a_window_may_be_is_said_in_percent() {
     assert_eq!(machine.trusted().load().config.compact_at, 10);
 }
 
-/// A question that waits for ever is the most freedom; a turn that is cancelled at once is the least.
+/// Waiting forever is the most permissive setting, cancelling at once the most restrictive.
 #[test]
 fn questions_expire_as_configured_and_an_untrusted_project_may_only_hurry() {
     let policy = |after: u64, then| Some(Timeout { after: Seconds(after), then });
@@ -270,7 +270,7 @@ fn questions_expire_as_configured_and_an_untrusted_project_may_only_hurry() {
         (ten, "", policy(600, deny), 0),
         ("on_timeout = 'cancel'", "", None, 0),
         ("timeout = '2h'\non_timeout = 'wait'", "", policy(7_200, wait), 0),
-        // A project that is not trusted.
+        // An untrusted project.
         ("", "timeout = '5m'", policy(300, deny), 0),
         (ten, "timeout = '5m'", policy(300, deny), 0),
         (ten, "timeout = '600s'\non_timeout = 'deny'", policy(600, deny), 0),
@@ -301,7 +301,7 @@ fn questions_expire_as_configured_and_an_untrusted_project_may_only_hurry() {
     }
 }
 
-/// Everything a repository has ever been seen to try on an agent.
+/// Known attacks by the files of a repository.
 #[test]
 fn a_hostile_workspace_changes_nothing() {
     let machine = Machine::new().project(
@@ -438,7 +438,7 @@ fn loggias_own_files_inside_the_workspace_are_pointed_out() {
     assert!(loaded.notices[0].contains("is inside of Loggia's own files"), "{:?}", loaded.notices);
 }
 
-/// Also what is kept elsewhere, and what does not exist yet.
+/// Includes paths outside the home and paths that do not exist yet.
 #[test]
 fn walls_are_real_paths() {
     let machine = Machine::new();
@@ -474,7 +474,7 @@ fn the_manual_names_every_key_and_variable() {
     }
 }
 
-/// The example in the manual is one that works.
+/// The example in the manual works.
 #[test]
 fn the_manuals_example_can_be_used() {
     let manual = include_str!("../../../docs/configuration.md");
@@ -484,7 +484,7 @@ fn the_manuals_example_can_be_used() {
     assert_eq!(loaded.config.limits, Limits::default());
 }
 
-/// A hook is a program with its arguments: said whole, never by a project that nobody trusts.
+/// A hook replaces an earlier one as a whole, and an untrusted project cannot set one.
 #[test]
 fn a_hook_is_taken_whole_and_not_from_an_untrusted_project() {
     let user = "[hooks]\nprompt_submit = ['/bin/check', '-v', '']\nseconds = 5\n";
@@ -508,7 +508,7 @@ fn a_hook_is_taken_whole_and_not_from_an_untrusted_project() {
     }
 }
 
-/// Copies of repositories: a table in a table, and nothing that a project may widen.
+/// Clones are a nested table, and a project cannot widen them.
 #[test]
 fn clones_are_a_table_of_the_servers() {
     use super::clones::CloneLimit;
@@ -552,7 +552,7 @@ fn clones_are_a_table_of_the_servers() {
     assert!(refusal.contains("server.clones: write a table of keys here"), "{refusal}");
 }
 
-/// Prices are what is written, to the last digit; a later place replaces a model's whole.
+/// Prices keep every digit. A later source replaces a model's whole price.
 #[test]
 fn prices_are_taken_as_they_are_written() {
     let machine = Machine::new()

@@ -1,4 +1,4 @@
-//! How the process ends: the documented exit codes, and errors as sentences with a next step.
+//! Exit codes, and error messages with a next step.
 
 use std::process::ExitCode;
 
@@ -7,30 +7,30 @@ use loggia_session::{HubError, StoreError, SubmitError};
 pub const FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 pub const NEEDS_APPROVAL: u8 = 3;
-/// The turn is over: what it was to do was refused, and there was nobody to ask.
+/// The turn ended because an action was rejected and asking was turned off.
 pub const REFUSED: u8 = 4;
 pub const INTERRUPTED: u8 = 130;
 pub const TERMINATED: u8 = 143;
-/// Nobody reads any more: `loggia sessions list | head`.
+/// Standard output was closed, as by `loggia sessions list | head`.
 const UNREAD: u8 = 141;
 
-/// A mistake in what the user typed.
+/// A usage error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
 
-/// Says what is wrong with the command line. Other agents take a prompt as their first word: who tries
-/// that is told how it is done here.
+/// Reports a command-line error. Many agents take the prompt as their first argument, so a hint
+/// shows how to pass one here.
 pub fn misspelt(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
     let is_plain = |word: std::ffi::OsString| {
         let word = word.to_string_lossy();
         crate::style::one_line(&word) == word
     };
-    // Not shown: there is nobody to show it to.
+    // Ignored: there is no other place to report it.
     let _ = match std::env::args_os().all(is_plain) {
         true => error.print(),
-        // It repeats what was typed.
+        // The message repeats the arguments.
         false => {
             let shown = crate::style::indented(&error.render().to_string());
             std::io::Write::write_all(&mut std::io::stderr(), shown.as_bytes())
@@ -42,7 +42,7 @@ pub fn misspelt(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
 }
 
-/// Prints what went wrong and what to do, and picks the exit code.
+/// Prints the error with a hint and chooses the exit code.
 pub fn explain(error: &anyhow::Error) -> ExitCode {
     if is_unread(error) {
         return ExitCode::from(UNREAD);
@@ -54,7 +54,8 @@ pub fn explain(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(if usage { USAGE } else { FAILED })
 }
 
-/// Whether standard output was closed. Sockets and pipes of our own fail inside of other errors.
+/// Whether standard output was closed. Errors of our own sockets and pipes are wrapped, so they do
+/// not match.
 fn is_unread(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<std::io::Error>();
     cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)

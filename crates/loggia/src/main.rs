@@ -1,4 +1,4 @@
-//! The binary: flags, configuration, composition. Knows every crate and contains no logic of theirs.
+//! The binary: flags, configuration, composition. Contains no logic of the other crates.
 
 #[macro_use]
 mod output;
@@ -19,14 +19,14 @@ use clap::Parser;
 use crate::cli::Cli;
 use crate::compose::App;
 
-/// A turn is thousands of small short-lived values on several threads: a fifth of a served turn's
-/// time with the system's allocator (docs/performance.md).
+/// A turn allocates thousands of small values on several threads. With the system allocator this
+/// takes a fifth of a served turn's time (docs/performance.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
-    // The guard of a call must start in a few milliseconds and must never see a runtime.
+    // The guard of a call must start in a few milliseconds and must not start a runtime.
     if arguments.next().is_some_and(|first| first == "guard") {
         return loggia_agent::guard::main(arguments);
     }
@@ -47,7 +47,7 @@ fn start(cli: Cli) -> anyhow::Result<ExitCode> {
     app.start_logging(screen && cmd::chat::is_possible(&app), cli.debug)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let code = runtime.block_on(cmd::dispatch(cli, &app));
-    // A thread that waits for the terminal would hold the process; nothing else is left to do.
+    // A thread blocked on the terminal would keep the process alive.
     runtime.shutdown_timeout(std::time::Duration::from_millis(100));
     code
 }

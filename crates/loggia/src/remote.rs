@@ -1,11 +1,10 @@
-//! A session that runs elsewhere, as a front end holds it.
+//! Client for a session in another process.
 //!
-//! One socket to `/ws` with the `loggia` subprotocol. The log is kept here as far as it has come, so
-//! a screen follows it like one at home; when the socket breaks, the next one goes on at the cursor.
-//! Commands do not outlive their connection. One that was not confirmed when it broke is not sent
-//! again, and one that is given while there is none fails at once: a late answer would be an answer to
-//! something the person has not seen. The exception is a prompt that was not confirmed, which is sent
-//! again after a short break, under the id that makes a repetition harmless.
+//! Uses one WebSocket to `/ws` with the `loggia` subprotocol and keeps a replica of the log. After
+//! a lost connection, the next one continues at the cursor. Commands do not survive their
+//! connection: an unconfirmed command is not resent, and a command without a connection fails
+//! immediately, because a late answer could answer a question that the person has not seen. Only an
+//! unconfirmed prompt is resent after a short interruption. Its id makes the repetition harmless.
 
 mod pairing;
 mod tls;
@@ -34,31 +33,31 @@ use tokio_tungstenite::{
 pub use self::pairing::Registered;
 use crate::exit::Usage;
 
-/// Commands on their way. Full: the caller is told that it is busy.
+/// Maximum number of commands in flight; more fail as busy.
 const COMMANDS: usize = 64;
-/// Events handed to a reader at once.
+/// Maximum number of events per read.
 const BATCH: usize = 256;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// After a break shorter than this, a prompt that was not confirmed is sent again. After a longer one it
-/// goes back to the person.
+/// An unconfirmed prompt is resent after an interruption shorter than this. After a longer one it
+/// is returned to the person.
 const RESEND: Duration = Duration::from_secs(10);
-/// A server that pings every 30 s and is silent for this long is gone.
+/// The server pings every 30 s, so a connection silent for this long is dead.
 const SILENCE: Duration = Duration::from_secs(75);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 type Reply = oneshot::Sender<Result<Ack, SubmitError>>;
 
-/// Where to attach, and as whom.
+/// The server address and credentials.
 #[derive(Clone)]
 pub struct Address {
     pub url: String,
     pub token: Option<String>,
     pub session: Option<SessionId>,
     pub name: Option<String>,
-    /// Whom to believe, as a file; None: whom the system believes.
+    /// CA certificates; None uses the system certificate store.
     pub authorities: Option<PathBuf>,
-    /// Where the token comes from, if it can be had again. Kept here and nowhere else.
+    /// Credentials for renewing the token, kept in memory only.
     pub registered: Option<Registered>,
 }
 
@@ -70,7 +69,7 @@ pub enum AttachError {
     Unreachable { url: String, why: String },
     #[error("{url} refused ({status}): {hint}")]
     Refused { url: String, status: u16, hint: &'static str },
-    /// The server gave no token, and says why.
+    /// The token endpoint refused.
     #[error("not let in ({status}): {why}")]
     NotLetIn { status: u16, why: String },
     #[error("{0}")]
@@ -78,7 +77,7 @@ pub enum AttachError {
 }
 
 impl Address {
-    /// A token or a code, if there is one, does not go over a network in the clear.
+    /// Refuses to send a token or code unencrypted over a network.
     pub fn keeps_to_itself(&self, something: bool) -> Result<(), Usage> {
         let (encrypted, rest) = place(self).map_err(|error| Usage(error.to_string()))?;
         let host = rest.split('/').next().unwrap_or(rest);
@@ -92,7 +91,7 @@ impl Address {
     }
 }
 
-/// Whether `host` or `host:port` can only be a process here.
+/// Whether `host` or `host:port` is always this machine.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => name,
@@ -103,13 +102,13 @@ fn is_this_machine(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(loopback)
 }
 
-/// How the connection is doing, in words for the status line. Empty while all is well.
+/// A connection problem as text for the status line. Empty while connected.
 pub type Trouble = String;
 
 #[derive(Clone)]
 pub struct RemoteClient {
     you: watch::Receiver<Origin>,
-    /// What the log held when this client came.
+    /// The head of the log when this client connected.
     pub head: Seq,
     replica: Arc<Replica>,
     commands: mpsc::Sender<(Wish, Reply)>,
@@ -119,7 +118,7 @@ pub struct RemoteClient {
     custom: watch::Receiver<CustomCommands>,
 }
 
-/// The log as far as it has come. A lock, not a task: held for a push or a copy of pointers.
+/// The log received so far. The lock is held only to push or to copy pointers.
 #[derive(Default)]
 struct Replica {
     events: RwLock<Vec<Arc<Envelope>>>,
@@ -129,7 +128,8 @@ impl Replica {
     fn push(&self, envelope: Arc<Envelope>) -> Option<Seq> {
         let mut events = self.events.write().unwrap_or_else(PoisonError::into_inner);
         let seq = envelope.seq;
-        // A repetition after a new connection; a gap cannot be, the log is dense and in order.
+        // A repeated event after a reconnect. There are no gaps, because the log is dense and
+        // ordered.
         if seq.0 != events.len() as u64 + 1 {
             return None;
         }
@@ -145,13 +145,13 @@ impl Replica {
 }
 
 impl RemoteClient {
-    /// The first connection must stand; later ones are made again for as long as it takes.
+    /// Fails if the first connection fails. Later connections are retried indefinitely.
     pub async fn connect(address: Address) -> Result<Self, AttachError> {
         let connector = connector(&address).await?;
         let (socket, welcome) = join(&address, &connector, Seq::ZERO).await?;
         let Welcome { session, you, head, commands } = welcome;
         let (custom_sender, custom) = watch::channel(commands);
-        // Full: the caller is told busy (submit).
+        // Full: `submit` returns `Busy`.
         let (commands, wanted) = mpsc::channel(COMMANDS);
         let (head_sender, reached) = watch::channel(Seq::ZERO);
         let (present_sender, present) = watch::channel(Vec::new());
@@ -177,17 +177,17 @@ impl RemoteClient {
         Ok(Self { you, head, replica, commands, reached, present, trouble, custom })
     }
 
-    /// As whom the session knows this client; another one after every new connection.
+    /// This client's identity in the session. It changes with every connection.
     pub fn you(&self) -> watch::Receiver<Origin> {
         self.you.clone()
     }
 
-    /// Who is connected there.
+    /// The connected clients.
     pub fn present(&self) -> watch::Receiver<Vec<Origin>> {
         self.present.clone()
     }
 
-    /// Commands from files there, as they were when the connection was made.
+    /// The custom commands of the server when the connection was made.
     pub fn custom(&self) -> watch::Receiver<CustomCommands> {
         self.custom.clone()
     }
@@ -216,7 +216,7 @@ impl SessionClient for RemoteClient {
     fn follow(&self, after: Seq) -> BoxStream<'static, Result<Arc<Envelope>, StoreError>> {
         let state = (self.replica.clone(), self.reached.clone(), after);
         futures::stream::unfold(state, |(replica, mut head, cursor)| async move {
-            // Closed: the link is gone, and with it what could still come.
+            // Closed: the link has ended, so no more events will come.
             let _ = head.wait_for(|head| *head > cursor).await;
             let events = replica.after(cursor);
             let last = events.last()?.seq;
@@ -228,7 +228,7 @@ impl SessionClient for RemoteClient {
     }
 }
 
-/// The task that owns the socket.
+/// Owns the socket.
 struct Link {
     address: Address,
     connector: Connector,
@@ -240,17 +240,17 @@ struct Link {
     trouble: watch::Sender<Trouble>,
     custom: watch::Sender<CustomCommands>,
     wanted: mpsc::Receiver<(Wish, Reply)>,
-    /// Sent on this connection and not answered yet, by number.
+    /// Sent and not yet answered, by id.
     pending: BTreeMap<u64, (Wish, Reply)>,
     next: u64,
-    /// After a new connection: up to where the log went on meanwhile. Until it is here, the screen does
-    /// not show what is asked now.
+    /// The head of the log after a reconnect. Until the replica has caught up, the screen may not
+    /// show the current question.
     missed: Option<Seq>,
 }
 
 /// Why a connection ended.
 enum Broken {
-    /// No client holds this link any more.
+    /// All clients were dropped.
     Left,
     Lost(String),
 }
@@ -260,7 +260,7 @@ impl Link {
         loop {
             let why = match self.serve(&mut socket).await {
                 Broken::Left => {
-                    // The server learns it either way.
+                    // The server notices either way.
                     let _ = socket.close(None).await;
                     return;
                 }
@@ -276,7 +276,7 @@ impl Link {
         }
     }
 
-    /// Tells whoever waits for these commands that they are not sent again.
+    /// Fails the selected pending commands.
     fn fail_pending(&mut self, which: impl Fn(&Wish) -> bool) {
         let (failed, kept) =
             std::mem::take(&mut self.pending).into_iter().partition(|(_, (wish, _))| which(wish));
@@ -295,7 +295,8 @@ impl Link {
     }
 
     async fn serve(&mut self, socket: &mut Socket) -> Broken {
-        // Prompts alone, and only after a short break: their ids make a repetition harmless.
+        // Only prompts are left here, after a short interruption. Their ids make a repetition
+        // harmless.
         let unconfirmed: Vec<u64> = self.pending.keys().copied().collect();
         for id in unconfirmed {
             if let Err(broken) = self.send(socket, id).await {
@@ -315,7 +316,7 @@ impl Link {
                 }
                 message = tokio::time::timeout(SILENCE, socket.next()) => match message {
                     Ok(Some(Ok(Message::Text(text)))) => match serde_json::from_str(&text) {
-                        // Not about one of the commands: nothing can be said of any of them.
+                        // Not about a single command, so the state of all commands is unknown.
                         Ok(Update::Failed { id: None, message }) => return Broken::Lost(message),
                         Ok(update) => self.take(update),
                         Err(error) => return Broken::Lost(format!("not understood: {error}")),
@@ -367,13 +368,13 @@ impl Link {
 
     fn answer(&mut self, id: u64, result: Result<Ack, SubmitError>) {
         if let Some((_, reply)) = self.pending.remove(&id) {
-            // The asker may have gone.
+            // The receiver may be gone.
             let _ = reply.send(result);
         }
     }
 
-    /// A new connection at the cursor. None when nobody wants it any more, or it is another session.
-    /// What is wanted meanwhile is refused.
+    /// Reconnects at the cursor and fails new commands meanwhile. None if all clients were dropped
+    /// or another session is shared there.
     async fn again(&mut self) -> Option<Socket> {
         let mut pause = FIRST_PAUSE;
         let broken = Instant::now();
@@ -409,7 +410,7 @@ impl Link {
                 }
                 Err(error) => error,
             };
-            // A token lives an hour; what was got for a code can be had again.
+            // A token is valid for an hour and can be renewed with the credentials of the pairing.
             if matches!(trouble, AttachError::Refused { status: 401, .. })
                 && self.address.registered.is_some()
             {
@@ -419,7 +420,7 @@ impl Link {
                 };
                 match renewed {
                     Ok(()) => continue,
-                    // Revoked or expired. Asking again would only count as guessing.
+                    // Revoked or expired. Retrying would count as a failed attempt.
                     Err(AttachError::NotLetIn { status: 400 | 401 | 403, why }) => {
                         let why = format!("this device is no longer let in ({why})");
                         self.trouble.send_replace(why);
@@ -428,13 +429,13 @@ impl Link {
                     Err(_) => {}
                 }
             }
-            // A token taken back reads differently from a server that is not there.
+            // Distinguishes a revoked token from an unreachable server.
             self.trouble.send_replace(format!("trying again: {trouble}"));
         }
     }
 }
 
-/// Refuses whatever is wanted while there is no connection, until no client is left to want something.
+/// Fails all commands while there is no connection, until all clients were dropped.
 async fn refuse(wanted: &mut mpsc::Receiver<(Wish, Reply)>) {
     while let Some((wish, reply)) = wanted.recv().await {
         fail(reply, not_sent(&wish));
@@ -442,7 +443,7 @@ async fn refuse(wanted: &mut mpsc::Receiver<(Wish, Reply)>) {
 }
 
 fn fail(reply: Reply, why: &str) {
-    // The asker may have gone.
+    // The receiver may be gone.
     let _ = reply.send(Err(SubmitError::Store(StoreError::Io(why.to_owned()))));
 }
 
@@ -478,7 +479,7 @@ async fn join(
     Ok((socket, welcome))
 }
 
-/// How to connect: in the clear, or encrypted with what the system believes.
+/// A plain connector, or TLS with the configured CA certificates.
 async fn connector(address: &Address) -> Result<Connector, AttachError> {
     let (encrypted, _) = place(address)?;
     if !encrypted {
@@ -546,8 +547,8 @@ async fn welcome(socket: &mut Socket) -> Result<Welcome, AttachError> {
     }
 }
 
-/// Whether it is encrypted, and where: `localhost:1234`, `http://…`, `ws://…`, with or without a path
-/// of its own.
+/// Splits an address such as `localhost:1234`, `http://…` or `ws://…`, with or without a path, into
+/// whether it is encrypted and the rest.
 fn place(address: &Address) -> Result<(bool, &str), AttachError> {
     let url = address.url.trim();
     let (encrypted, rest) = match url.split_once("://") {

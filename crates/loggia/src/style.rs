@@ -1,7 +1,6 @@
-//! How text looks on a terminal: colours where they are wanted, and nothing that the terminal
-//! would obey or hide in a text that somebody else wrote.
+//! Terminal output: colours, and escaping of untrusted text.
 //!
-//! What must not be here: what is printed, and when.
+//! This module does not decide what is printed.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -11,7 +10,7 @@ use loggia_tui::safe::{is_unseen, joins};
 
 use crate::config::Environment;
 
-/// What a command prints for.
+/// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
     /// For people
@@ -21,22 +20,22 @@ pub enum Format {
     Json,
 }
 
-/// Whether colours are wanted. Texts are passed through [`printable`] by whoever has them.
+/// Whether to use colours. Callers pass texts through [`printable`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Style {
     color: bool,
 }
 
 impl Style {
-    /// For both output streams: a redirected one must not get colours because the other is a
-    /// terminal.
+    /// Uses colours only if stdout and stderr are both terminals, so that a redirected stream gets
+    /// none.
     pub fn new(environment: &Environment) -> Self {
         let terminals = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         Self::detect(environment, terminals)
     }
 
-    /// `NO_COLOR` forbids, `CLICOLOR_FORCE` and `FORCE_COLOR` demand, `TERM=dumb` and
-    /// `CLICOLOR=0` decline, and otherwise the terminal decides.
+    /// `NO_COLOR` disables, `CLICOLOR_FORCE` and `FORCE_COLOR` enable, `TERM=dumb` and `CLICOLOR=0`
+    /// disable; otherwise the terminal decides.
     pub fn detect(environment: &Environment, is_terminal: bool) -> Self {
         let set = |name: &str| environment.get_os(name).is_some_and(|value| value != "0");
         let color = if environment.get_os("NO_COLOR").is_some() {
@@ -79,7 +78,7 @@ impl Style {
         self.wrap("36", text)
     }
 
-    /// Dims a line and leaves its end alone, so that no colour runs into the next one.
+    /// Dims a line but not its line break, so that no colour continues on the next line.
     pub fn dim_line(&self, line: &str) -> String {
         match line.strip_suffix('\n') {
             Some(body) => self.dim(body) + "\n",
@@ -87,7 +86,7 @@ impl Style {
         }
     }
 
-    /// A unified diff: what goes in red, what comes in green, where in cyan.
+    /// Colours a unified diff: removed red, added green, positions cyan.
     pub fn diff(&self, unified: &str) -> String {
         let color = |line: &str| {
             let (body, end) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));
@@ -111,42 +110,40 @@ impl Style {
     }
 }
 
-/// The text with everything a terminal would obey or hide written out as `\u{…}`. Line breaks and
-/// tabs stay, and so do the two joiners where they belong to an emoji.
+/// Escapes every control or invisible character as `\u{…}`, except line breaks, tabs and the
+/// joiners inside an emoji.
 ///
-/// For every text of a model, a tool, a file or a client, before it reaches a terminal.
+/// Use it for every text of a model, tool, file or client before it reaches a terminal.
 pub fn printable(text: &str) -> String {
     escaped(text, |character| matches!(character, '\n' | '\t'))
 }
 
-/// The same on one line, for texts that are quoted inside a sentence.
+/// Like [`printable`], but also escapes line breaks and tabs, for text inside a sentence.
 pub fn one_line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
-/// A sentence on standard error, after the program's name.
+/// Prints a message to standard error with the program's name.
 pub fn say(text: &str) {
     eprintln!("loggia: {}", indented(text));
 }
 
-/// A text that may hold names and paths of others: its later lines are set in, so that none of them
-/// looks like a line of Loggia's own.
+/// Indents all lines but the first, so that untrusted text cannot imitate a message of Loggia.
 pub fn indented(text: &str) -> String {
     printable(text).replace('\n', "\n        ")
 }
 
-/// A path or a name inside of a sentence.
+/// A path for use in a sentence.
 pub fn shown(path: &std::path::Path) -> String {
     one_line(&path.display().to_string())
 }
 
-/// A JSON document with everything a terminal would obey or hide written as an escape of JSON, so that
-/// it means the same.
+/// A JSON value with control and invisible characters as JSON escapes.
 pub fn json_line(value: &impl std::fmt::Display) -> String {
     json_text(&value.to_string())
 }
 
-/// The same for a document that is text already.
+/// Like [`json_line`] for serialized JSON.
 pub fn json_text(document: &str) -> String {
     let mut shown = String::with_capacity(document.len());
     for character in document.chars() {

@@ -52,7 +52,7 @@ fn hostile_texts_are_shown_not_obeyed() {
         ("tag\u{e0041}", r"tag\u{e0041}"),
         ("\u{feff}mark", r"\u{feff}mark"),
         ("\u{0}", r"\u{0}"),
-        // Joiners of an emoji are ordinary text; anywhere else they hide something.
+        // Joiners inside an emoji are shown; elsewhere they hide something.
         ("⚠\u{fe0f} 👩\u{200d}💻", "⚠\u{fe0f} 👩\u{200d}💻"),
         ("a\u{fe0f}", r"a\u{fe0f}"),
         ("⚠\u{fe0f}\u{fe0f}", "⚠\u{fe0f}\\u{fe0f}"),
@@ -66,8 +66,8 @@ fn hostile_texts_are_shown_not_obeyed() {
     assert_eq!(one_line("a\n\tb\r\nc"), r"a\u{a}\u{9}b\u{d}\u{a}c");
 }
 
-/// Every character there is, and those that are escaped also between others: the escaping looks no
-/// further than that.
+/// Tests every character alone and every escaped one between others, because escaping depends on
+/// the neighbours only.
 #[test]
 fn no_control_character_passes() {
     let harmless = |shown: &str| {

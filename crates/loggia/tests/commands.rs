@@ -86,7 +86,8 @@ fn a_project_counts_in_full_only_while_it_is_trusted() {
     assert_eq!(machine.value("mode"), "ask");
 }
 
-/// A project that is not trusted cannot keep Loggia from starting; what can be used of it is.
+/// An invalid untrusted project file does not keep Loggia from starting, and its valid restrictions
+/// apply.
 #[test]
 fn a_bad_value_of_a_project_that_is_not_trusted_is_a_notice() {
     let bad = [
@@ -186,7 +187,7 @@ fn every_shell_gets_its_completions() {
     assert_eq!(Machine::new().run(&["completions", "cobol"]).code, 2);
 }
 
-/// What a formatter has to say about a page, if there is one on this machine.
+/// The warnings of a manual page formatter, if one is installed.
 fn complaints(page: &str) -> Option<String> {
     let mut groff = std::process::Command::new("groff");
     groff.args(["-man", "-Tutf8", "-ww", "-z"]).stdin(Stdio::piped()).stderr(Stdio::piped());
@@ -217,7 +218,7 @@ fn the_manual_is_whole_and_well_formed() {
     ];
     assert_eq!(sections, wanted);
     assert!(ran.out.lines().any(|line| line.starts_with(".TH loggia 1")), "{}", ran.out);
-    // A hyphen is spelled out in this language.
+    // roff escapes hyphens.
     let text = ran.out.replace("\\-", "-");
     for word in [
         "LOGGIA_HOME",

@@ -51,7 +51,7 @@ const CORE_INDIRECT: &[&str] = &[
     "unicode-ident",
 ];
 
-/// What `std::env` has that does not read variables for us to act on.
+/// Parts of `std::env` that do not read variables.
 const HARMLESS: &[&str] =
     &["args", "args_os", "split_paths", "join_paths", "current_exe", "temp_dir", "consts"];
 
@@ -77,7 +77,7 @@ fn files_below(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every Rust file of the crates, as a path from the root and its text.
+/// Every Rust file of the crates: path from the root, and text.
 fn sources(folders: &[&str]) -> Vec<(String, String)> {
     let root = root();
     let mut paths = Vec::new();
@@ -88,8 +88,7 @@ fn sources(folders: &[&str]) -> Vec<(String, String)> {
     paths.iter().map(|path| (shown(path), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// The lines without what stands behind `//`; strings that hold it lose their end, which is fine
-/// for looking up names.
+/// The lines without comments. A string that contains `//` is cut, which is fine for finding names.
 fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let code = |line| str::split(line, "//").next().unwrap_or_default();
     text.lines().map(code).enumerate().map(|(index, line)| (index + 1, line))
@@ -187,8 +186,8 @@ fn the_environment_is_read_in_one_place() {
     assert_none(found, "the environment is read outside of loggia::config");
 }
 
-/// Names and paths of others go through `style::say` or `style::printable`: a print of the binary that
-/// puts a value into its text has to be one of these.
+/// Untrusted text goes through `style::say` or `style::printable`: a print in the binary that
+/// formats a value must use one of them.
 #[test]
 fn what_is_printed_is_made_printable() {
     let mut found = Vec::new();
@@ -246,8 +245,7 @@ fn the_project_has_its_files() {
     assert_none(missing.map(str::to_owned).collect(), "files that a newcomer looks for");
 }
 
-/// A secret is compared in constant time or not at all: there is no `==` for it, and no way to show
-/// it by accident.
+/// Secrets are compared in constant time: they have no `==` and cannot be formatted.
 #[test]
 fn a_secret_cannot_be_compared_or_shown() {
     let path = root().join("crates/loggia-server/src/auth/secret.rs");
@@ -261,9 +259,8 @@ fn a_secret_cannot_be_compared_or_shown() {
     assert_none(found.collect(), "traits that a secret must not have");
 }
 
-/// What a conformance kit wants to see is made by configuration, models and hooks, never by the
-/// product itself.
-/// Whoever else made a prompt of what a client sent would forget to ask the prompt hook.
+/// Conformance kits are satisfied by configuration, models and hooks, never by the product. Prompts
+/// are created in one place only, because another one could skip the prompt hook.
 #[test]
 fn a_prompt_enters_a_session_through_the_hook() {
     let prompts = ["Command::Prompt", "Command::Shell", "Command::Screened", "Command::from("];
@@ -293,7 +290,7 @@ fn the_product_knows_no_test() {
     assert_none(found, "names of a conformance kit's tests in the product");
 }
 
-/// Where the documents say what shows something, it is there.
+/// Tests named in the documents exist.
 #[test]
 fn the_documents_name_tests_that_exist() {
     let page = fs::read_to_string(root().join("docs/terminal-expectations.md")).unwrap();
@@ -315,8 +312,7 @@ fn the_documents_name_tests_that_exist() {
     assert_none(missing.map(|(path, _)| path.to_owned()).collect(), "pictures that are not there");
 }
 
-/// A translation names the digest of the text it was made from, so that it is noticed when the
-/// original has changed since.
+/// A translation contains the digest of its original, so that a change is noticed.
 #[test]
 fn translations_follow_their_originals() {
     const TRANSLATED: &[(&str, &str)] = &[("README.md", "README.zh-CN.md")];
@@ -345,7 +341,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// The name that a heading has in a link: small letters and digits, a dash for each space.
+/// The anchor of a heading: lower-case letters and digits, a dash for each space.
 fn anchor(heading: &str) -> String {
     let letters = heading.trim().to_lowercase();
     let kept = letters.chars().filter_map(|letter| match letter {

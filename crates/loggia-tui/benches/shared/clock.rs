@@ -1,8 +1,8 @@
-//! Both clocks of the benchmarks, and how figures are printed.
+//! The clocks of the benchmarks, and how figures are printed.
 
 use std::time::{Duration, Instant};
 
-/// Above the rows that [`print`] makes.
+/// Above the rows printed by [`print`].
 pub const HEADING: &str =
     "µs, of the processor                              p50      p99      max   wall p50      p99";
 
@@ -28,7 +28,7 @@ impl Moment {
     }
 }
 
-/// What this thread has used of the processor.
+/// The processor time of this thread.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
@@ -48,7 +48,7 @@ impl Figures {
     }
 }
 
-/// Prints a row; returns the figures of the processor's clock.
+/// Prints a row; returns the processor times.
 pub fn print(name: &str, times: &[Time]) -> Figures {
     let cpu = Figures::of(times.iter().map(|time| time.cpu).collect());
     let wall = Figures::of(times.iter().map(|time| time.wall).collect());

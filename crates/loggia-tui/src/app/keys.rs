@@ -1,4 +1,5 @@
-//! What a key does, by what is on the screen: an overlay, a question, the transcript, the composer.
+//! Handles keys, by the part of the screen that has the focus: overlay, question, transcript or
+//! composer.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use loggia_core::{Cancel, Mode};
@@ -29,7 +30,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     {
         model.remark(closed.notice.clone(), now);
         model.closed = Some(closed);
-        // The next question has not been looked at either.
+        // The next question was not seen either.
         model.dialog.iter_mut().for_each(|dialog| dialog.was_typed(now));
         return Vec::new();
     }
@@ -43,7 +44,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
         if let Some(effects) = react(model, reaction, now) {
             return effects;
         }
-        // What began the word belongs to it.
+        // The pending letters start the word.
         let mut effects = Vec::new();
         for letter in word.chars() {
             let event = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
@@ -55,7 +56,7 @@ pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
     key_beside_dialog(model, event, general, now)
 }
 
-/// For whatever is there but a question: the transcript or the composer.
+/// Handles a key outside the question: in the transcript or the composer.
 fn key_beside_dialog(
     model: &mut Model,
     event: &KeyEvent,
@@ -115,7 +116,7 @@ pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
         model.remark(closed.notice, now);
         return Vec::new();
     }
-    // A paste is never an answer; it may be the words of one.
+    // A paste never answers a question, but may be part of a text answer.
     model.tell_dialog();
     if let Some(dialog) = &mut model.dialog {
         if dialog.is_armed(now) && dialog.paste(text) {
@@ -166,7 +167,7 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
     }
 }
 
-/// Where others reach this session, and who is let in.
+/// Handles `/share`.
 fn share(model: &mut Model, argument: &str, now: Moment) -> Vec<Effect> {
     let (word, rest) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
     match (word, rest.trim(), argument.parse()) {
@@ -226,7 +227,7 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> V
                 Vec::new()
             }
         },
-        // What there is, and whether there is such a one, is known where the session runs.
+        // Only the host knows the models.
         Local::Model => vec![Effect::CheckModel(argument.to_owned())],
     }
 }
@@ -247,7 +248,7 @@ fn set_mode(model: &Model, mode: Mode) -> Vec<Effect> {
     changed.map(Effect::Configure).into_iter().collect()
 }
 
-/// The modes that a key reaches. Letting everything pass takes more than a slip of the finger.
+/// The modes that a key cycles through. `all` is excluded because of the risk of a typing error.
 fn next_mode(model: &Model) -> Vec<Effect> {
     let Some(settings) = &model.facts.settings else { return Vec::new() };
     let next = match settings.mode {
@@ -277,7 +278,7 @@ fn anywhere(model: &mut Model, action: Action, now: Moment) -> Vec<Effect> {
     }
 }
 
-/// What waits runs next: whoever interrupts should know, and how to keep it from running.
+/// Reports queued prompts when a turn is interrupted, because they run next.
 fn note_queue(model: &mut Model, now: Moment) {
     let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin)).count();
     if ours > 0 {
@@ -287,9 +288,9 @@ fn note_queue(model: &mut Model, now: Moment) {
     }
 }
 
-/// First the line goes, then the turn, then the screen; the last one asks once more.
+/// Ctrl-C clears the composer, then interrupts the turn, then quits if pressed twice.
 fn leave(model: &mut Model, now: Moment) -> Vec<Effect> {
-    // A letter that was about to answer does not any more.
+    // Drop a pending letter.
     model.dialog.iter_mut().for_each(|dialog| drop(dialog.take_word()));
     if model.leaving(now) {
         return vec![Effect::Leave(Exit::Asked)];
@@ -320,7 +321,7 @@ fn toggle_transcript(model: &mut Model) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The last prompt written here that still waits comes back to be changed.
+/// Returns this person's last queued prompt to the composer.
 fn take_back(model: &mut Model, now: Moment) -> Vec<Effect> {
     let ours = model.facts.queued.iter().rev().find(|queued| model.me.is(&queued.origin));
     let Some(queued) = ours.cloned() else { return Vec::new() };
@@ -331,7 +332,7 @@ fn take_back(model: &mut Model, now: Moment) -> Vec<Effect> {
     vec![Effect::Cancel(Cancel::Prompt(queued.prompt))]
 }
 
-/// None of the prompts written here waits any more. What they said is in the history.
+/// Removes all queued prompts of this person. They remain in the history.
 fn take_back_all(model: &mut Model, now: Moment) -> Vec<Effect> {
     let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin));
     let cancels: Vec<Effect> =

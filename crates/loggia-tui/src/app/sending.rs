@@ -1,5 +1,5 @@
-//! What is sent to the session, and what is not: while the way to it is broken nothing is kept to be
-//! sent later, because an answer or a cancellation that arrives late is about something else.
+//! Results of submitted commands. Without a connection nothing is queued for later, because a late
+//! answer or cancellation would apply to something else.
 
 use loggia_core::{PromptId, Refusal};
 use loggia_session::SubmitError;
@@ -7,10 +7,10 @@ use loggia_session::SubmitError;
 use super::{Model, Submitted};
 use crate::moment::Moment;
 
-/// Prompts that came back and are remembered, to be recognized in the log.
+/// Maximum number of returned prompts that are recognized in the log.
 const RETURNED: usize = 64;
 
-/// Says that something is not sent, where the way to the session is broken.
+/// Reports that something was not sent, if there is no connection.
 pub fn is_unsent(model: &mut Model, what: &str, now: Moment) -> bool {
     let offline = !model.trouble.is_empty();
     if offline {
@@ -19,7 +19,7 @@ pub fn is_unsent(model: &mut Model, what: &str, now: Moment) -> bool {
     offline
 }
 
-/// The connection broke or is back: whatever was typed at a question before that does not answer it.
+/// The connection was lost or restored: pending input does not answer a question.
 pub fn trouble(model: &mut Model, trouble: String) {
     if model.trouble.is_empty() != trouble.is_empty()
         && let Some(dialog) = &mut model.dialog
@@ -50,8 +50,8 @@ pub fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitEr
     }
 }
 
-/// The log has a prompt. One that came back to the line because its confirmation was lost is taken out
-/// of the line again, unless it was changed there.
+/// The log contains a prompt. If it was returned to the composer because its confirmation was lost,
+/// it is removed there, unless it was changed.
 pub fn arrived(model: &mut Model, prompt: &PromptId, now: Moment) {
     let Some(index) = model.returned.iter().position(|(known, _)| known == prompt) else { return };
     let (_, text) = model.returned.remove(index);

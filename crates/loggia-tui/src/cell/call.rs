@@ -1,4 +1,4 @@
-//! A call: what it is about, what state it is in, who let it pass, what it printed, how it ended.
+//! A tool call: subject, state, approval, output, outcome.
 
 use loggia_core::{CallCell, CallOutcome, CallState, ChoiceId, Details, FileDiff};
 use ratatui::style::Style;
@@ -10,14 +10,14 @@ use crate::safe::{one_line, output};
 use crate::theme::Depth;
 use crate::wrap::{Break, Margin, cut, wrap};
 
-/// Lines of summaries: of a title, a command or a question, of output, of a change.
+/// Summary lines of a title, a command or question, output, a change.
 const TITLE: usize = 3;
 const ABOUT: usize = 6;
 const OUTPUT: usize = 5;
-/// Of what a person ran: they want to read it.
+/// Output lines of a person's own command.
 const OWN_OUTPUT: usize = 20;
 const CHANGE: usize = 24;
-/// What is read of output for a summary, and at all. Progress bars go up a few lines.
+/// Bytes of output read for a summary, and in total. Progress bars move up only a few lines.
 const SUMMARY_BYTES: usize = 32 * 1024;
 const SUMMARY_LINES: usize = 200;
 const MOST_BYTES: usize = 2 * 1024 * 1024;
@@ -25,7 +25,7 @@ const MOST_BYTES: usize = 2 * 1024 * 1024;
 pub fn call(call: &CallCell, context: &CellContext<'_>) -> Vec<Line<'static>> {
     let change = change(call).map(Diff::of);
     let mut lines = head(call, change.as_ref(), context);
-    // What is asked about is in the dialog, in full.
+    // The dialog shows the question in full.
     if call.state == CallState::Asked && call.outcome.is_none() && !context.expanded {
         return lines;
     }
@@ -40,7 +40,7 @@ pub fn call(call: &CallCell, context: &CellContext<'_>) -> Vec<Line<'static>> {
     lines
 }
 
-/// The change that was made, or else the one that is proposed.
+/// The applied change, or else the proposed one.
 fn change(call: &CallCell) -> Option<&FileDiff> {
     let made = match &call.outcome {
         Some(CallOutcome::Succeeded { output }) => output.diff.as_ref(),
@@ -100,7 +100,7 @@ fn answer(choice: &ChoiceId, details: &Details) -> &'static str {
     }
 }
 
-/// What the title does not say.
+/// Details that the title does not contain.
 fn about(call: &CallCell, context: &CellContext<'_>) -> Vec<Line<'static>> {
     let theme = context.theme;
     let hanging = |mark: &str| context.indent().and(&Margin::hanging(mark, theme.dim));
@@ -137,12 +137,12 @@ fn says(title: &str, text: &str) -> bool {
     title.contains(text.trim()) && !text.trim().contains('\n')
 }
 
-/// Output so far, and how the call ended.
+/// The output so far and the outcome.
 fn printed(call: &CallCell, changed: bool, context: &CellContext<'_>) -> Vec<Line<'static>> {
     let theme = context.theme;
     let live = call.live.trim_end();
     let command = matches!(call.details, Details::Execute { .. });
-    // The end of a command's output is what matters; of anything else, the start.
+    // Keep the end of a command's output, the start of other results.
     let keep = if command || !live.is_empty() { Keep::End } else { Keep::Start };
     let mut lines = Vec::new();
     let limit = if call.typed { OWN_OUTPUT } else { OUTPUT };
@@ -182,7 +182,7 @@ fn printed(call: &CallCell, changed: bool, context: &CellContext<'_>) -> Vec<Lin
         }
         Some(CallOutcome::Cancelled { reason }) => {
             show(live, theme.dim, Keep::End);
-            // The head says by whom already.
+            // The head already shows who refused it.
             let said = call.answered.as_ref().map(|(_, origin)| format!("refused by {origin}"));
             if said.as_ref() != Some(reason) {
                 show(reason, theme.dim, Keep::Start);
@@ -192,7 +192,7 @@ fn printed(call: &CallCell, changed: bool, context: &CellContext<'_>) -> Vec<Lin
     lines
 }
 
-/// Output as a terminal shows it, from the end that is kept and no more of it than needed.
+/// Output as a terminal shows it. Reads only the part that is kept.
 fn output_lines(
     text: &str,
     style: Style,
@@ -216,7 +216,7 @@ fn output_lines(
     context.limited(lines, unread, limit, keep)
 }
 
-/// The start of a text, and how many lines are behind it.
+/// The start of a text, and the number of lines after it.
 fn start(text: &str, bytes: usize, count: usize) -> (&str, usize) {
     let within = text.get(..text.floor_char_boundary(bytes)).unwrap_or_default();
     let lines = within.match_indices('\n').nth(count.saturating_sub(1)).map(|(at, _)| at);
@@ -225,7 +225,7 @@ fn start(text: &str, bytes: usize, count: usize) -> (&str, usize) {
     (part, rest.trim_end().matches('\n').count() + usize::from(lines.is_none() && !rest.is_empty()))
 }
 
-/// The end of a text, and how many lines are before it.
+/// The end of a text, and the number of lines before it.
 fn end(text: &str, bytes: usize, count: usize) -> (&str, usize) {
     let from = text.ceil_char_boundary(text.len().saturating_sub(bytes));
     let within = text.get(from..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the agent plans and what it cites.
+//! Plans and sources.
 
 use loggia_core::{Source, Step, StepState};
 use ratatui::text::{Line, Span};

@@ -1,4 +1,4 @@
-//! What people and the agent say: prompts, thoughts, notices, and how a turn ended.
+//! Prompts, thoughts, notices and turn ends.
 
 use loggia_core::{Level, Origin, Surface, TurnOutcome};
 use ratatui::text::{Line, Span};
@@ -8,9 +8,9 @@ use crate::markdown;
 use crate::safe::one_line;
 use crate::wrap::{Break, Margin, wrap};
 
-/// Lines of a summary of a notice, or of how a turn ended.
+/// Lines of a collapsed notice or turn end.
 const NOTICE: usize = 6;
-/// Lines of a prompt's summary: a pasted file is not worth a screen.
+/// Lines of a collapsed prompt.
 const PROMPT: usize = 12;
 
 pub fn prompt(

@@ -1,26 +1,26 @@
-//! What can be completed where the cursor stands, and the list that offers it.
+//! Completion at the cursor and its popup.
 
 use loggia_core::CustomCommand;
 use loggia_core::shell::quoted;
 
 use crate::command::{self, Values};
 
-/// Rows of a list.
+/// Maximum rows of the popup.
 pub const ROWS: usize = 8;
-/// Files asked for at once.
+/// Maximum number of requested files.
 pub const FILES: usize = 50;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trigger {
-    /// From a `/` at the start of the text.
+    /// A `/` at the start of the text.
     Command { start: usize, typed: String },
-    /// Behind an `@` that begins a word.
+    /// An `@` at the start of a word.
     File { start: usize, typed: String },
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Popup {
-    /// Where the completed word begins.
+    /// Start of the completed word.
     pub start: usize,
     pub items: Vec<Offer>,
     pub selected: usize,
@@ -54,7 +54,7 @@ impl Popup {
         self.kind == Kind::Command
     }
 
-    /// The part of the list that is shown, with the marked one in it.
+    /// The visible part of the list, which contains the selection.
     pub fn shown(&self, rows: usize) -> impl Iterator<Item = (bool, &Offer)> {
         let rows = rows.clamp(1, ROWS);
         let skip = (self.selected + 1).saturating_sub(rows);
@@ -78,7 +78,7 @@ pub fn trigger(text: &str, cursor: usize) -> Option<Trigger> {
     Some(Trigger::File { start, typed: typed.to_owned() })
 }
 
-/// Commands that begin with what is typed; behind a command, the values of its argument.
+/// Commands with this prefix; after a command, the values of its argument.
 pub fn commands(start: usize, typed: &str, custom: &[CustomCommand]) -> Option<Popup> {
     let name = typed.strip_prefix('/')?;
     let items: Vec<Offer> = match name.split_once(' ') {
@@ -111,7 +111,7 @@ pub fn commands(start: usize, typed: &str, custom: &[CustomCommand]) -> Option<P
     popup(start, items, Kind::Command)
 }
 
-/// In a command line a file is a word of it; in a prompt it is its path, as every model reads it.
+/// In a shell command the path is quoted; in a prompt it is inserted as it is.
 pub fn files(start: usize, found: Vec<String>, shell: bool) -> Option<Popup> {
     let offer = |path: String| {
         let insert = match (shell, path.contains(char::is_whitespace)) {

@@ -1,13 +1,13 @@
-//! What was written before: older and newer, and a search backwards.
+//! The prompt history with backward search.
 
-/// Prompts that are remembered.
+/// Maximum number of prompts.
 pub const LIMIT: usize = 1000;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    /// The oldest first.
+    /// Oldest first.
     entries: Vec<String>,
-    /// Where Up and Down have led to, and what was being written then.
+    /// The displayed entry and the draft before it.
     at: Option<(usize, String)>,
     pub search: Option<Search>,
 }
@@ -35,7 +35,7 @@ impl History {
         self.entries.push(text.to_owned());
     }
 
-    /// Typing ends the walk: the next Up begins at the newest again.
+    /// Typing resets the position to the newest entry.
     pub fn leave(&mut self) {
         self.at = None;
     }
@@ -63,7 +63,7 @@ impl History {
         self.search = Some(Search::default());
     }
 
-    /// From the newest on, for a query that changed.
+    /// Restarts the search from the newest entry after the query changed.
     pub fn search_again(&mut self) {
         self.search_before(self.entries.len());
     }
@@ -78,7 +78,7 @@ impl History {
         let query = search.query.to_lowercase();
         let fits = |text: &String| text.to_lowercase().contains(&query);
         let earlier = self.entries.get(..end).unwrap_or_default();
-        // Nothing older: what was found stays.
+        // Without an older match, keep the current one.
         if let Some(hit) = earlier.iter().rposition(fits) {
             search.hit = Some(hit);
         } else if end == self.entries.len() {

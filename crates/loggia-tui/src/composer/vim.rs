@@ -1,5 +1,5 @@
-//! Vim keys for the composer, for who wants them: two modes, motions, operators, counts, one register.
-//! What a key is bound to says the keymap; here is what it does to a text.
+//! Optional Vim keys for the composer: two modes, motions, operators, counts, one register. The
+//! keymap binds keys to actions; this module applies them to the text.
 
 pub mod motion;
 
@@ -9,12 +9,12 @@ use crate::editor::Editor;
 use crate::keymap::{self, Action, Place};
 use motion::Span;
 
-/// The largest count: more is a key that was leant on.
+/// Maximum count.
 const MOST: usize = 9_999;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Letters are text. A prompt begins here.
+    /// Letters are text. A prompt starts in this mode.
     #[default]
     Insert,
     Normal,
@@ -42,26 +42,26 @@ impl Operator {
 pub struct Vim {
     mode: Mode,
     count: Option<usize>,
-    /// An operator that waits for its motion, and the count before it.
+    /// A pending operator and the count before it.
     operator: Option<(Operator, Option<usize>)>,
-    /// The first of two keys (`gg`) was pressed.
+    /// The first key of `gg` was pressed.
     halfway: bool,
-    /// The keys of a command that is not complete, as they were typed.
+    /// The keys of an incomplete command.
     typed: String,
     register: String,
     register_is_lines: bool,
 }
 
-/// What came of a key in normal mode.
+/// The result of a key in normal mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
     Taken,
-    /// A row up or down, or in the history: the composer knows how wide rows are.
+    /// Move a row or in the history: the composer knows the width.
     Row {
         down: bool,
         times: usize,
     },
-    /// The key means here what it means elsewhere.
+    /// The key has its usual meaning.
     Elsewhere,
 }
 
@@ -70,19 +70,20 @@ impl Vim {
         self.mode == Mode::Normal
     }
 
-    /// For the status line: the mode, and what of a command was typed.
+    /// The mode and the incomplete command, for the status line.
     pub fn shown(&self) -> String {
         let mode = if self.is_normal() { "NORMAL" } else { "INSERT" };
         if self.typed.is_empty() { mode.to_owned() } else { format!("{mode} {}", self.typed) }
     }
 
-    /// Letters are text from here on; what is typed until Esc is undone at once.
+    /// Enters insert mode; the text typed until Esc is one undo step.
     pub fn insert(&mut self, editor: &mut Editor) {
         editor.begin_change();
         self.mode = Mode::Insert;
     }
 
-    /// Esc: to normal mode; there, a command that is not complete is dropped. False: nothing to do.
+    /// Handles Esc: enters normal mode, or drops an incomplete command. False if there was nothing
+    /// to do.
     pub fn escape(&mut self, editor: &mut Editor) -> bool {
         if self.mode == Mode::Insert {
             editor.end_change();
@@ -100,7 +101,7 @@ impl Vim {
         self.typed.clear();
     }
 
-    /// In normal mode the cursor stands on a sign, where the line has one.
+    /// In normal mode the cursor is on a character if the line has one.
     pub fn settle(&self, editor: &mut Editor) {
         let (text, at) = (editor.raw(), editor.cursor());
         if self.is_normal() && at == motion::line_end(text, at) {
@@ -120,10 +121,10 @@ impl Vim {
         }
         let Some(action) = keymap::own_action(Place::Normal, event) else {
             self.forget();
-            // A letter without a meaning is no text here.
+            // A letter without a binding is ignored.
             return if letter.is_some() { Done::Taken } else { Done::Elsewhere };
         };
-        // `g` is half of `gg`.
+        // `g` is the first half of `gg`.
         if action == Action::Top && !self.halfway {
             self.halfway = true;
             return Done::Taken;
@@ -180,7 +181,7 @@ impl Vim {
                 editor.cut(range.clone());
             }
             Operator::Cut if *lines => {
-                // A newline goes with them: the one behind or, at the end, the one before.
+                // Also remove a line break: the following one, or at the end the preceding one.
                 let (mut start, mut end) = (range.start, range.end);
                 match end < editor.raw().len() {
                     true => end += 1,

@@ -4,7 +4,7 @@ use super::super::{Composer, Written};
 use super::*;
 use crate::composer::history::History;
 
-/// A composer in normal mode, with the cursor at the `|`.
+/// A composer in normal mode with the cursor at the `|`.
 fn normal(marked: &str) -> Composer {
     let at = marked.find('|').unwrap();
     let mut composer = Composer {
@@ -18,7 +18,8 @@ fn normal(marked: &str) -> Composer {
     composer
 }
 
-/// Types keys: letters, `⎋` for Esc, `⏎` for Enter, `⇧⏎` as `↵`.
+/// Types keys: letters, `⎋` for Esc, `
+/// ` for Enter, `↵` for Shift-Enter.
 fn types(composer: &mut Composer, keys: &str) -> Vec<Written> {
     let press = |composer: &mut Composer, letter| {
         let (code, held) = match letter {
@@ -34,7 +35,7 @@ fn types(composer: &mut Composer, keys: &str) -> Vec<Written> {
     keys.chars().map(|letter| press(composer, letter)).collect()
 }
 
-/// The text with the cursor in it; `>` in front while letters are text.
+/// The text with the cursor; `>` in front in insert mode.
 fn shown(composer: &Composer) -> String {
     let (before, after) = composer.editor.raw().split_at(composer.editor.cursor());
     let insert = !composer.vim.as_ref().unwrap().is_normal();
@@ -86,7 +87,7 @@ fn keys_in_text_and_cursor_out() {
         ("|one\ntwo", "j", "one\n|two"),
         ("one\nt|wo", "k", "o|ne\ntwo"),
         ("|one\ntwo\nthree", "2j", "one\ntwo\n|three"),
-        // single signs
+        // single characters
         ("o|ne", "x", "o|e"),
         ("|one", "2x", "|e"),
         ("on|e\ntwo", "5x", "o|n\ntwo"),
@@ -122,7 +123,7 @@ fn keys_in_text_and_cursor_out() {
         ("one\nt|wo\nthree", "dgg", "|three"),
         ("one\nt|wo\nthree", "cc", "one\n>|\nthree"),
         ("one\nt|wo\nthree", "ccx⎋", "one\n|x\nthree"),
-        // copy and put
+        // copy and paste
         ("|one two", "ywP", "one| one two"),
         ("|one two", "ywwp", "one tone| wo"),
         ("one |two", "yb", "|one two"),
@@ -133,7 +134,7 @@ fn keys_in_text_and_cursor_out() {
         ("|ab", "xp", "b|a"),
         ("|ab", "x3p", "baa|a"),
         ("|one", "p", "|one"),
-        // into writing
+        // insert mode
         ("o|ne", "ix⎋", "o|xne"),
         ("o|ne", "ax⎋", "on|xe"),
         ("  o|ne", "Ix⎋", "  |xone"),
@@ -142,20 +143,20 @@ fn keys_in_text_and_cursor_out() {
         ("one\nt|wo", "Ox⎋", "one\n|x\ntwo"),
         ("|", "i", ">|"),
         ("|", "ahi⎋", "h|i"),
-        // undo: one command, or all that was written, at once
+        // undo: one command, or one insertion
         ("|one two", "dwu", "|one two"),
         ("|one two", "cwsix⎋u", "|one two"),
         ("|one", "ofour↵five⎋u", "on|e"),
         ("|one", "xxuu", "|one"),
         ("|abc", "xx2u", "|abc"),
-        // a command that is dropped, and letters without a meaning
+        // a dropped command, and unbound letters
         ("|one two", "d⎋w", "one |two"),
         ("|one two", "2⎋w", "one |two"),
         ("|one two", "dzw", "one |two"),
         ("|one two", "gzw", "one |two"),
         ("|one", "zqQ!@", "|one"),
         ("|one two", "d9999999999w", "|"),
-        // keys that are no letters do what they always do, and the cursor stays on a sign
+        // other keys keep their meaning, and the cursor stays on a character
         ("o|ne", "→→→", "on|e"),
     ];
     for (before, keys, wanted) in TABLE {
@@ -174,7 +175,7 @@ fn history_is_at_the_edges() {
     let mut composer = normal("dra|ft");
     types(&mut composer, "k");
     assert_eq!(composer.editor.text(), "older\ntwo");
-    // Up to its first row, then to the one before, and back to the draft.
+    // To the first row, then to the previous entry, and back to the draft.
     types(&mut composer, "kk");
     assert_eq!(composer.editor.text(), "old one");
     types(&mut composer, "9j");
@@ -191,7 +192,7 @@ fn what_is_sent_leaves_the_next_prompt_to_be_written() {
     assert_eq!(shown(&composer), "nex|t");
 }
 
-/// In insert mode Esc is the editor's, in normal mode it is the turn's.
+/// In insert mode Esc belongs to the editor, in normal mode to the turn.
 #[test]
 fn the_second_esc_is_not_taken() {
     let mut composer = normal("|");
@@ -213,7 +214,7 @@ fn the_status_shows_what_was_typed() {
     assert_eq!(status(&composer), "INSERT");
 }
 
-/// From the first key on: nobody presses `i` for the first prompt.
+/// Also for the first prompt, which starts without `i`.
 #[test]
 fn the_first_prompt_is_undone_at_once_as_well() {
     let mut composer = Composer::default();
@@ -222,7 +223,7 @@ fn the_first_prompt_is_undone_at_once_as_well() {
     assert_eq!(shown(&composer), "|");
 }
 
-/// A folded paste is one sign; what is copied of it is the whole.
+/// A folded paste is one character, but a copy contains its whole text.
 #[test]
 fn a_folded_paste_is_cut_and_put_whole() {
     let mut composer = normal("a| b");

@@ -1,8 +1,8 @@
-//! Which answer Enter gives. Only arrows mark one, for the question that is on the screen; whatever is
-//! typed takes the mark away.
+//! The marked answer, which Enter gives. Only arrows mark one, for the visible question, and typing
+//! clears the mark.
 
-/// The marked answer by its index. The default is for a question whose refusal may be marked from the
-/// start; it never marks an answer that allows something.
+/// The index of the marked answer. The default is for a question whose rejection may be marked
+/// initially; it never marks an answer that allows something.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mark {
     marked: Option<usize>,
@@ -22,13 +22,13 @@ impl Mark {
         self.marked = self.default;
     }
 
-    /// The first of so many answers, then one further down.
+    /// Marks the first answer, then the next one.
     pub fn down(&mut self, answers: usize) {
         let last = answers.saturating_sub(1);
         self.marked = Some(self.marked.map_or(0, |index| (index + 1).min(last)));
     }
 
-    /// The last of so many answers, then one further up.
+    /// Marks the last answer, then the previous one.
     pub fn up(&mut self, answers: usize) {
         let last = answers.saturating_sub(1);
         self.marked = Some(self.marked.map_or(last, |index| index.saturating_sub(1)));

@@ -1,4 +1,4 @@
-//! A change as lines: unified, or side by side where there is room.
+//! Draws a change: unified, or side by side if there is room.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::safe::one_line;
 use crate::theme::{Depth, Theme};
 use crate::wrap::{Break, Margin, cut, spans_width, wrap};
 
-/// From this width on, before and after stand next to each other.
+/// Minimum width for side by side.
 pub const SIDE_BY_SIDE: usize = 120;
-/// Below these widths, one line number or none.
+/// Below these widths, show one line number or none.
 const TWO_NUMBERS: usize = 60;
 const ONE_NUMBER: usize = 24;
 
-/// How a change is drawn.
+/// Drawing options.
 #[derive(Clone, Copy)]
 pub struct Look<'a> {
     pub width: usize,
@@ -34,7 +34,7 @@ impl Diff {
         cut(&spans, look.width)
     }
 
-    /// `+1 −2`, and what is special about the file.
+    /// `+1 −2`, and file properties.
     pub fn counts(&self, theme: &Theme) -> Vec<Span<'static>> {
         let mut spans = vec![
             Span::styled(format!("+{}", self.added), theme.added),
@@ -80,7 +80,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "line" } else { "lines" }
 }
 
-/// Draws one hunk. Code is coloured from the hunk's start: what came before it is not looked at.
+/// Draws one hunk. Highlighting starts at the hunk, without earlier lines.
 struct Pen<'a> {
     look: &'a Look<'a>,
     digits: usize,
@@ -137,7 +137,7 @@ impl<'a> Pen<'a> {
         cut(&[Span::styled(text, self.look.theme.dim)], width)
     }
 
-    /// The text of a row: coloured as code, tinted by its side, its changed words marked.
+    /// The text of a row: highlighted, tinted by its side, with changed words marked.
     fn spans(&mut self, row: &Row) -> Vec<Span<'static>> {
         let theme = self.look.theme;
         let (code, behind, word) = match row.side {
@@ -149,7 +149,7 @@ impl<'a> Pen<'a> {
             Side::Added => (&mut self.new, theme.added_line, theme.added_word),
         };
         let mut spans = code.line(&row.text, theme);
-        // Sixteen colours cannot be both: the side is worth more than the syntax.
+        // With sixteen colours, show the side instead of the syntax.
         if row.side != Side::Same && theme.depth == Depth::Sixteen {
             spans = vec![Span::raw(row.text.clone())];
         }
@@ -211,7 +211,7 @@ impl<'a> Pen<'a> {
     }
 }
 
-/// The spans with `style` on the given bytes of their text.
+/// Applies `style` to byte ranges of the spans.
 fn marked(spans: Vec<Span<'static>>, ranges: &[Range<usize>], style: Style) -> Vec<Span<'static>> {
     if ranges.is_empty() {
         return spans;
@@ -220,7 +220,7 @@ fn marked(spans: Vec<Span<'static>>, ranges: &[Range<usize>], style: Style) -> V
     let mut start = 0;
     for span in spans {
         let end = start + span.content.len();
-        // The borders of marks inside this span, and its own.
+        // The borders of the ranges inside this span, and its own.
         let mut borders: Vec<usize> = ranges
             .iter()
             .flat_map(|range| [range.start, range.end])

@@ -1,23 +1,23 @@
-//! Where one block of Markdown ends and the next begins, line by line.
+//! Splits Markdown into blocks, line by line.
 //!
-//! A cut is made only where it does not change what the parts mean: a block may hold more than one
-//! element, never less. Code in a fence is rendered by the line; every item of a list is a block, so
-//! that a long list does not wait for its end.
+//! A split never changes the meaning: a block may contain several elements, but never part of one.
+//! Fenced code is rendered by line, and every list item is a block, so that a long list appears
+//! while it is written.
 
 use ratatui::text::Line;
 
 use super::paint::Painter;
 use crate::highlight::Code;
 
-/// A block that grows longer is cut, so that looking at it again stays cheap.
+/// A longer block is split, to keep rendering it again cheap.
 const LONGEST: usize = 32 * 1024;
 
 #[derive(Clone, Default)]
 pub struct Blocks {
     open: Open,
-    /// An empty line stands before what comes next.
+    /// An empty line comes before the next block.
     blank: bool,
-    /// What was rendered last, if anything was.
+    /// The last rendered element.
     before: Before,
 }
 
@@ -34,7 +34,7 @@ enum Before {
 enum Open {
     #[default]
     Nothing,
-    /// Paragraphs, quotes, tables and whatever has no rule of its own.
+    /// Paragraphs, quotes, tables and other elements.
     Flow(String),
     Item(Item),
     Fence(Fence),
@@ -44,9 +44,9 @@ enum Open {
 struct Item {
     text: String,
     marker: Marker,
-    /// The column of the item's text; what is indented as far belongs to it.
+    /// The column of the item's text; lines indented as far belong to it.
     content: usize,
-    /// Empty lines at the end of the text.
+    /// Number of empty lines at the end of the text.
     blanks: usize,
 }
 
@@ -63,13 +63,13 @@ struct Fence {
     length: usize,
     indent: usize,
     code: Code,
-    /// Nothing of it has been rendered yet.
+    /// Nothing of it was rendered yet.
     fresh: bool,
     gap: bool,
 }
 
 impl Blocks {
-    /// Takes a whole line, without its end. What is finished by it goes to `lines`.
+    /// Adds a whole line without its line break. Finished blocks are rendered to `lines`.
     pub fn take(&mut self, line: &str, painter: &Painter, lines: &mut Vec<Line<'static>>) {
         if let Open::Fence(fence) = &mut self.open {
             if fence.closes(line) {
@@ -96,7 +96,7 @@ impl Blocks {
         }
     }
 
-    /// Renders what is open. Says which list it belonged to, if it was an item of one.
+    /// Renders the open block. Returns its list if it is a list item.
     pub fn finish(&mut self, painter: &Painter, lines: &mut Vec<Line<'static>>) -> Option<Marker> {
         let blank = self.blank;
         self.blank = false;
@@ -140,12 +140,12 @@ impl Blocks {
         self.before = now;
     }
 
-    /// Whether an unfinished line may become the end of the open fence: better not shown yet.
+    /// Whether an incomplete line may become the end of the open fence and should not be shown yet.
     pub fn may_be_closing(&self, line: &str) -> bool {
         matches!(&self.open, Open::Fence(fence) if line.trim().chars().all(|it| it == fence.sign))
     }
 
-    /// Whether the line belongs to what is open.
+    /// Whether the line belongs to the open block.
     fn joins(&self, start: &Start<'_>) -> bool {
         match &self.open {
             Open::Nothing | Open::Fence(_) => false,
@@ -232,13 +232,13 @@ impl Fence {
     }
 }
 
-/// How a line starts.
+/// The start of a line.
 struct Start<'a> {
     kind: Kind,
     indent: usize,
-    /// The line without its indent.
+    /// The line without its indentation.
     text: &'a str,
-    /// Something stands behind the marker of an item.
+    /// Text follows the item's marker.
     filled: bool,
 }
 
@@ -301,7 +301,7 @@ impl<'a> Start<'a> {
     fn item(&mut self, rest: &str, marker: usize, kind: impl Fn(usize) -> Kind) {
         let blanks = rest.chars().take_while(|it| matches!(it, ' ' | '\t')).count();
         self.filled = !rest.trim().is_empty();
-        // Five blanks and more are code inside of the item.
+        // Five or more blanks start a code block inside the item.
         let blanks = if self.filled && blanks < 5 { blanks } else { 1 };
         self.kind = kind(self.indent + marker + blanks);
     }

@@ -10,7 +10,7 @@ use crate::safe::{lines as safe_lines, one_line, printable};
 use crate::theme::Theme;
 use crate::wrap::{Break, Margin, wrap};
 
-/// Quotes and lists inside of each other that are shown as such.
+/// Maximum nesting depth of quotes and lists.
 const DEEPEST: usize = 12;
 
 pub struct Painter {
@@ -20,7 +20,7 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// A block; if it is an item of an ordered list, with its number.
+    /// Renders a block; `number` is that of an ordered list item.
     pub fn block(&self, text: &str, number: Option<u64>) -> Vec<Line<'static>> {
         let options =
             Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
@@ -66,16 +66,16 @@ impl Painter {
 struct Page<'a> {
     painter: &'a Painter,
     lines: Vec<Line<'static>>,
-    /// The line of text that is being put together.
+    /// The line being built.
     spans: Vec<Span<'static>>,
     styles: Vec<Style>,
     margins: Vec<Margin>,
     /// The next number of each open list.
     lists: Vec<Option<u64>>,
-    /// Address of each open link, and where its text starts.
+    /// The address of each open link, and the start of its text.
     links: Vec<(String, usize)>,
     number: Option<u64>,
-    /// Nothing has been written in the innermost quote or item.
+    /// Nothing was written yet in the innermost quote or item.
     fresh: bool,
     code: Option<(String, String)>,
     table: Option<Table>,
@@ -199,7 +199,7 @@ impl Page<'_> {
                 self.fresh = false;
             }
             TagEnd::Item => {
-                // An item without text still shows its mark.
+                // An item without text still shows its marker.
                 if self.margins.last().is_some_and(|margin| margin.first != margin.rest)
                     || !self.spans.is_empty()
                 {
@@ -257,7 +257,7 @@ impl Page<'_> {
         self.fresh = true;
     }
 
-    /// The address behind the text, unless the text is the address.
+    /// Appends the address to the text, unless they are equal.
     fn link(&mut self) {
         self.styles.pop();
         let Some((address, from)) = self.links.pop() else { return };
@@ -291,12 +291,12 @@ impl Page<'_> {
     fn push(&mut self, text: &str, style: Style) {
         let style =
             self.styles.iter().fold(Style::new(), |sum, next| sum.patch(*next)).patch(style);
-        // Only HTML and code have line breaks, and they come by the line.
+        // Only HTML and code contain line breaks, and they arrive by line.
         let text = text.replace('\n', " ");
         self.spans.push(Span::styled(text, style));
     }
 
-    /// An empty line between this element and the one before it in the same place.
+    /// Adds an empty line between two elements of the same container.
     fn gap(&mut self) {
         self.flush();
         if !self.fresh && !self.lines.is_empty() {

@@ -1,5 +1,5 @@
-//! A table that fits: columns as wide as their text where there is room, wrapped where there is
-//! not, and one row below the other where the screen is too narrow for columns.
+//! Renders a table: natural column widths if they fit, wrapped cells if not, and records on narrow
+//! screens.
 
 use pulldown_cmark::Alignment;
 use ratatui::style::Style;
@@ -8,11 +8,11 @@ use ratatui::text::{Line, Span};
 use crate::theme::Theme;
 use crate::wrap::{Break, Margin, spans_width, wrap};
 
-/// The narrowest column.
+/// Minimum column width.
 const NARROWEST: usize = 5;
 const BETWEEN: &str = " │ ";
 const CROSSING: &str = "─┼─";
-/// Columns that are shown as such.
+/// Maximum number of columns.
 const MOST: usize = 32;
 
 type Cell = Vec<Span<'static>>;
@@ -49,7 +49,7 @@ impl Table {
         }
     }
 
-    /// As wide as the text, with the widest columns cut to a common width until all fit.
+    /// Natural widths, with the widest columns reduced to a common width until all fit.
     fn widths(&self, free: usize) -> Vec<usize> {
         let natural = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
@@ -120,7 +120,7 @@ impl Table {
         (0..height).map(line).collect()
     }
 
-    /// `head: cell`, one below the other, and an empty line after each row.
+    /// `head: cell` lines with an empty line after each row.
     fn records(&self, width: usize, margin: &Margin, theme: &Theme) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let head = self.rows.first().map(Vec::as_slice).unwrap_or_default();
@@ -146,7 +146,7 @@ impl Table {
     }
 }
 
-/// The margin of the next line: a mark stands in front of the first one only.
+/// The margin of the next line: a mark appears only on the first one.
 fn next_margin(lines: &[Line<'static>], margin: &Margin) -> Margin {
     if lines.is_empty() { margin.clone() } else { margin.continued() }
 }

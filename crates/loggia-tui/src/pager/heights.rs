@@ -1,10 +1,9 @@
-//! Heights of all cells, with their sums: adding one, changing one and summing up to one cost the
-//! logarithm of their number.
+//! The heights of all cells with prefix sums; every operation takes logarithmic time.
 
 #[derive(Debug, Clone, Default)]
 pub struct Heights {
     single: Vec<usize>,
-    /// A Fenwick tree; place 0 is the cell with index 0.
+    /// A Fenwick tree.
     sums: Vec<usize>,
 }
 
@@ -36,7 +35,7 @@ impl Heights {
         }
     }
 
-    /// The lines of all cells before this one.
+    /// The number of lines before this cell.
     pub fn before(&self, index: usize) -> usize {
         let mut place = index.min(self.single.len());
         let mut sum = 0;

@@ -1,10 +1,9 @@
-//! Moving through the transcript: scrolling, folding, searching. One method per thing a key can do.
+//! Scrolling, folding and searching in the transcript. One method per action.
 
 use super::search::Query;
 use super::{Pager, Place, Scene};
 
 impl Pager {
-    /// Up by so many lines.
     pub fn scroll_up(&mut self, scene: &Scene<'_>, lines: usize) {
         self.sync(scene);
         self.settle(scene);
@@ -21,7 +20,7 @@ impl Pager {
         self.follows = self.is_at_end(self.top, scene);
     }
 
-    /// Down by so many lines; at the end, the pager follows again.
+    /// At the end, the pager follows again.
     pub fn scroll_down(&mut self, scene: &Scene<'_>, lines: usize) {
         self.sync(scene);
         self.settle(scene);
@@ -51,12 +50,12 @@ impl Pager {
         self.follows = false;
     }
 
-    /// To the end, which is followed from now on.
+    /// Scrolls to the end and follows it.
     pub fn to_bottom(&mut self) {
         self.follows = true;
     }
 
-    /// The cell at a row of the screen, counted from its top.
+    /// The cell at a screen row.
     pub fn cell_at(&mut self, scene: &Scene<'_>, row: usize) -> Option<usize> {
         let mut place = self.top;
         let mut left = row;
@@ -71,7 +70,7 @@ impl Pager {
         None
     }
 
-    /// Shows a cell whole, or its summary.
+    /// Expands or collapses a cell.
     pub fn toggle(&mut self, scene: &Scene<'_>, cell: usize) {
         self.sync(scene);
         self.settle(scene);
@@ -84,11 +83,11 @@ impl Pager {
         if self.top.cell == cell && self.top.line >= height {
             self.top.line = 0;
         }
-        // What was opened should stay in sight, and not run off with the end.
+        // Keep the expanded cell visible instead of following the end.
         self.follows = self.follows && self.is_at_end(self.top, scene);
     }
 
-    /// Shows all cells whole, or as they start out.
+    /// Expands all cells, or resets them.
     pub fn expand_all(&mut self, scene: &Scene<'_>, expanded: bool) {
         self.sync(scene);
         for (entry, cell) in self.entries.iter_mut().zip(scene.cells) {
@@ -133,7 +132,7 @@ impl Pager {
         self.focus = None;
     }
 
-    /// Starts looking for something: every [`Pager::search`] goes on from where the screen is now.
+    /// Starts a search from the current position.
     pub fn begin_search(&mut self, scene: &Scene<'_>) {
         self.sync(scene);
         self.settle(scene);
@@ -141,7 +140,7 @@ impl Pager {
         self.search.hit = None;
     }
 
-    /// Looks for the text as far as it has been typed. Says whether it is there.
+    /// Searches for the text typed so far. Returns whether it was found.
     pub fn search(&mut self, scene: &Scene<'_>, text: &str) -> bool {
         self.sync(scene);
         self.search.query = Query::new(text);
@@ -149,19 +148,19 @@ impl Pager {
         self.find(scene, self.search.origin, true)
     }
 
-    /// What is looked for.
+    /// The search text.
     pub fn query(&self) -> Option<&str> {
         self.search.query.as_ref().map(Query::text)
     }
 
-    /// To the next place, from the start again after the last.
+    /// The next match, wrapping at the end.
     pub fn search_next(&mut self, scene: &Scene<'_>) -> bool {
         self.sync(scene);
         let from = self.search.hit.map(|hit| Place { line: hit.line + 1, ..hit });
         self.find(scene, from.unwrap_or(self.top), true)
     }
 
-    /// To the place before, from the end again before the first.
+    /// The previous match, wrapping at the start.
     pub fn search_previous(&mut self, scene: &Scene<'_>) -> bool {
         self.sync(scene);
         self.find(scene, self.search.hit.unwrap_or(self.top), false)
@@ -172,7 +171,7 @@ impl Pager {
         self.search.hit = None;
     }
 
-    /// The next line with the text, at or after `from` (or before it), once around.
+    /// Finds the next or previous matching line, wrapping once.
     fn find(&mut self, scene: &Scene<'_>, from: Place, forward: bool) -> bool {
         let Some(query) = self.search.query.clone() else { return false };
         let count = scene.cells.len();
@@ -205,7 +204,7 @@ impl Pager {
         false
     }
 
-    /// Lines of a cell with the text. A summary that hides it is opened.
+    /// The matching lines of a cell. A collapsed cell that hides the text is expanded.
     fn matching(&mut self, cell: usize, query: &Query, scene: &Scene<'_>) -> Vec<usize> {
         let found = self.lines_with(cell, query, scene);
         let folded = self.entries.get(cell).is_some_and(|entry| !entry.expanded);
@@ -228,7 +227,7 @@ impl Pager {
         (0..height).filter(has).collect()
     }
 
-    /// Scrolls, if need be, so that the place is on the screen.
+    /// Scrolls to make a position visible.
     fn reveal(&mut self, place: Place, scene: &Scene<'_>) {
         self.settle(scene);
         let end = self.after(self.top, self.height, scene);
@@ -245,7 +244,7 @@ impl Pager {
         self.settle(scene);
     }
 
-    /// The place so many lines further.
+    /// The position some lines further.
     fn after(&mut self, place: Place, lines: usize, scene: &Scene<'_>) -> Place {
         let (mut place, mut left) = (place, lines);
         while place.cell < scene.cells.len() {

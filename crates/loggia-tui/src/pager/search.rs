@@ -1,7 +1,7 @@
-//! Finding a text in what is shown.
+//! Text search in the transcript.
 //!
-//! A cell is rendered to be searched only if its words are somewhere in what it was made from, so a
-//! long transcript is looked through without being drawn.
+//! A cell is rendered for the search only if its source contains all words, so that a long
+//! transcript is searched without rendering it.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use ratatui::text::Line;
 
 use crate::wrap::width;
 
-/// What is looked for. Capital letters in it count; without any, none do.
+/// A search text. It is case-sensitive only if it contains capital letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
     text: String,
@@ -18,7 +18,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// None if there is nothing to look for.
+    /// None if the text is empty.
     pub fn new(text: &str) -> Option<Self> {
         let exact = text.chars().any(char::is_uppercase);
         (!text.is_empty()).then(|| Self { text: text.to_owned(), exact })
@@ -28,7 +28,7 @@ impl Query {
         &self.text
     }
 
-    /// The columns of a line where the text stands.
+    /// The columns of the matches in a line.
     pub fn columns(&self, line: &Line<'_>) -> Vec<Range<usize>> {
         let text: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
         let column = |at: usize| text.get(..at).map_or(0, width);
@@ -48,7 +48,7 @@ impl Query {
         starts.into_iter().map(move |at| at..at + length)
     }
 
-    /// Whether a cell may show the text: all its words are somewhere in the cell.
+    /// Whether a cell may contain a match: its source contains all words.
     pub fn may_be_in(&self, cell: &Cell) -> bool {
         let mut missing: Vec<&str> = self.text.split_whitespace().collect();
         sources(cell, &mut |text| missing.retain(|word| !self.word_in(text, word)));
@@ -72,7 +72,7 @@ impl Query {
     }
 }
 
-/// Everything that a cell's lines are made from.
+/// Visits all texts from which a cell is rendered.
 fn sources(cell: &Cell, visit: &mut impl FnMut(&str)) {
     visit(&cell.origin.to_string());
     match &cell.body {

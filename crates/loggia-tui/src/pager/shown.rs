@@ -1,4 +1,4 @@
-//! A cell as it was rendered, kept while it is near the screen.
+//! The cached lines of a cell.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,16 +12,16 @@ use crate::wrap::cut;
 /// The lines of one cell.
 pub enum Shown {
     Whole(Vec<Line<'static>>),
-    /// A text that may still grow: what is finished stays as it is.
+    /// A growing text, whose finished lines are kept.
     Growing(Box<Growing>),
 }
 
 pub struct Growing {
     markdown: StreamingMarkdown,
     tail: Vec<Line<'static>>,
-    /// Bytes of the text that have been taken.
+    /// Processed bytes of the text.
     taken: usize,
-    /// Only the first lines are wanted; the note says how many more there are.
+    /// Some if only the first lines are shown; counts the rest.
     note: Option<Line<'static>>,
     folded: bool,
 }
@@ -49,7 +49,7 @@ impl Shown {
         }
     }
 
-    /// Takes what the cell has grown by. False if that is not how it changed.
+    /// Appends the new text of the cell. False if it changed in another way.
     pub fn grow(&mut self, cell: &Cell, context: &CellContext<'_>) -> bool {
         match (self, &cell.body) {
             (Shown::Growing(growing), CellBody::Text { text }) => growing.grow(text, context),
@@ -103,7 +103,7 @@ impl Growing {
     }
 }
 
-/// A number that changes when the cell looks different. For cells that are not final.
+/// A hash that changes with the appearance of an unfinished cell.
 pub fn fingerprint(cell: &Cell, now: Millis, frame: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &cell.body {
@@ -125,7 +125,7 @@ pub fn fingerprint(cell: &Cell, now: Millis, frame: usize) -> u64 {
     hasher.finish()
 }
 
-/// About how many lines a cell that nobody has seen may have. Only its sizes are looked at.
+/// Estimates the number of lines of an unseen cell by its size.
 pub fn estimate(cell: &Cell, width: usize) -> usize {
     let lines = |bytes: usize| bytes / width.clamp(20, 60) + 1;
     1 + match &cell.body {

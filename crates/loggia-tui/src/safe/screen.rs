@@ -1,9 +1,8 @@
-//! A program's output read as a terminal would: a small screen without edges.
+//! Interprets a program's output like a terminal without edges.
 //!
-//! Progress bars return to the start of their line, or go up and write over what is there; that is
-//! followed, so that a hundred steps are one line. What no line of text needs (titles, links,
-//! queries, modes, other screens) is dropped. A sequence never reaches beyond its line, so that an
-//! unfinished one hides nothing that comes after.
+//! Progress bars move to the start of their line or up and overwrite it; this is followed, so that
+//! a hundred steps become one line. Other sequences (titles, links, queries, modes, screens) are
+//! dropped. A sequence ends with its line, so that an unfinished one hides no later text.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -12,13 +11,13 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::printable;
 use crate::wrap::grapheme_width;
 
-/// How far right a movement may go without text.
+/// Maximum column of a movement beyond the text.
 const FARTHEST: usize = 400;
-/// How many blank columns movements may make in one output.
+/// Maximum number of blank columns that movements create in one output.
 const PADDING: usize = 64 * 1024;
 /// Columns between a program's tab stops.
 const TAB: usize = 8;
-/// The longest control sequence that is read.
+/// Maximum length of a control sequence.
 const LONGEST: usize = 256;
 
 pub fn read(text: &str, style: Style, colors: bool) -> Vec<Line<'static>> {
@@ -55,7 +54,7 @@ struct Screen {
     padding: usize,
 }
 
-/// One line. Most are written once, from left to right; one that is written over is taken apart.
+/// A line. Most are written once from left to right; one that is overwritten is split into columns.
 #[derive(Default)]
 struct Row {
     spans: Vec<Span<'static>>,
@@ -86,7 +85,7 @@ impl Screen {
         self.column = row.put(self.column, &run, self.style);
     }
 
-    /// Takes one control character, or the sequence that it starts, off the text.
+    /// Applies a control character or sequence and returns the text after it.
     fn obey<'a>(&mut self, text: &'a str) -> &'a str {
         let mut rest = text.chars();
         match rest.next() {
@@ -104,7 +103,7 @@ impl Screen {
                 self.put(&" ".repeat(width));
             }
             Some('\u{1b}') => return self.escape(rest.as_str()),
-            // A bell, a null and their like show nothing on a terminal either.
+            // A bell, a null and similar characters show nothing.
             _ => {}
         }
         rest.as_str()
@@ -115,7 +114,7 @@ impl Screen {
         match rest.next() {
             Some('[') => self.control(rest.as_str()),
             Some(']' | 'P' | 'X' | '^' | '_') => after_string(rest.as_str()),
-            // Two-character sequences, some with one more that names a character set.
+            // Two-character sequences, some followed by a character set.
             Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => {
                 let after = rest.as_str();
                 let next = rest.next().is_some_and(|character| !is_control(character));
@@ -178,7 +177,7 @@ impl Screen {
     }
 }
 
-/// Behind a string that is ended by a bell or `ESC \`, and at the latest by its line.
+/// The text after a string sequence, which ends with a bell, `ESC \` or the line.
 fn after_string(text: &str) -> &str {
     let end = text.find(['\u{7}', '\u{1b}', '\n']).unwrap_or(text.len());
     let rest = text.get(end..).unwrap_or_default();
@@ -190,7 +189,7 @@ impl Row {
         self.slots.as_ref().map_or(self.width, Vec::len)
     }
 
-    /// Writes at a column; returns the column behind it.
+    /// Writes at a column and returns the column after it.
     fn put(&mut self, column: usize, run: &str, style: Style) -> usize {
         if self.slots.is_none() && self.width == column {
             self.spans.push(Span::styled(run.to_owned(), style));
@@ -269,7 +268,7 @@ fn taken_apart(spans: &[Span<'static>]) -> Vec<Slot> {
     slots
 }
 
-/// If a wide character stands across `column`, both its halves become blank.
+/// If a wide character crosses `column`, both halves become blank.
 fn cut_wide(slots: &mut [Slot], column: usize) {
     if slots.get(column).is_none_or(|slot| !slot.text.is_empty()) {
         return;
@@ -312,7 +311,7 @@ fn styled(style: Style, start: Style, parameters: &str) -> Style {
             _ => style,
         };
     }
-    // Text in the colour of its background is there to be overlooked.
+    // Text in the colour of its background would be invisible.
     if style.fg.is_some() && style.fg == style.bg { Style { bg: None, ..style } } else { style }
 }
 

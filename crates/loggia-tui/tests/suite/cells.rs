@@ -1,4 +1,4 @@
-//! Every kind of cell as people see it, one snapshot each.
+//! Every kind of cell, one snapshot each.
 
 use loggia_core::{
     Artifact, CallCell, CallFailure, CallOutcome, CallState, Cell, CellBody, ChoiceId, Details,
@@ -22,7 +22,7 @@ fn prompt(origin: Origin, text: &str) -> Cell {
     from(origin, body)
 }
 
-/// Cells one below the other, at a width, with a title each.
+/// Cells with titles, at a width.
 fn gallery(width: usize, expanded: bool, cells: &[(&str, Cell)]) -> String {
     let show = |(title, cell): &(&str, Cell)| {
         format!("── {title}\n{}\n", look::cell(cell, width, expanded))
@@ -231,7 +231,7 @@ fn edit(lines: usize) -> CallCell {
     }
 }
 
-/// What is asked about is in the dialog; whoever wants it in the transcript unfolds it.
+/// The dialog shows the question; the transcript shows it only if expanded.
 #[test]
 fn a_question_is_not_shown_twice() {
     let asked = CallCell { state: CallState::Asked, ..edit(6) };

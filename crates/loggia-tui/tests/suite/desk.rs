@@ -1,5 +1,5 @@
-//! A person at a screen in this process: an engine on a real session, a screen that a terminal
-//! emulator shows, and a clock that the test moves.
+//! A terminal interface in this process: an engine on a real session, a terminal emulator, and a
+//! clock controlled by the test.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ pub struct Study {
     pub previews: Vec<Preview>,
     pub commands: Mutex<CustomCommands>,
     pub prices: Prices,
-    /// Why no other session can be opened.
+    /// Why other sessions cannot be opened.
     pub unreachable: Option<String>,
     pub me: Option<watch::Sender<Origin>>,
     pub trouble: watch::Sender<String>,
@@ -141,7 +141,7 @@ impl Host for Study {
 }
 
 pub struct Desk {
-    /// Kept open as long as the desk.
+    /// Kept alive with the harness.
     _hub: Hub,
     pub handle: SessionHandle,
     pub engine: Engine,
@@ -194,7 +194,7 @@ impl Desk {
         self.wishes.extend(wishes);
     }
 
-    /// What the runner does after every message.
+    /// Draws like the runner after every message.
     fn draw(&mut self) {
         let model = &mut self.engine.model;
         let finished = view::finished(model, Moment(self.now));
@@ -205,7 +205,7 @@ impl Desk {
         self.send(Msg::Drawn(shown));
     }
 
-    /// Types a script: letters, and keys in angle brackets. A screen is drawn after each.
+    /// Types letters and keys in angle brackets, and draws after each.
     pub fn types(&mut self, script: &str) -> &mut Self {
         let mut rest = script;
         while let Some(letter) = rest.chars().next() {
@@ -222,7 +222,7 @@ impl Desk {
             self.send(Msg::Key(event));
             self.draw();
         }
-        // Nothing more is typed for a while.
+        // Let the waiting time of a pending letter pass.
         let holds = self.engine.model.dialog.as_ref().is_some_and(|dialog| dialog.holds());
         if holds { self.waits(loggia_tui::guard::ALONE) } else { self }
     }
@@ -233,7 +233,7 @@ impl Desk {
         self
     }
 
-    /// Waits until the screen shows a text; time passes as far as the screen wants it to.
+    /// Waits until the screen shows a text; the clock advances as the interface requests.
     pub async fn sees(&mut self, text: &str) -> &mut Self {
         self.until(text, |screen| screen.contains(text)).await
     }
@@ -257,7 +257,7 @@ impl Desk {
         }
     }
 
-    /// Waits until the screen wants something of the owner of the terminal.
+    /// Waits for an action for the owner of the terminal.
     pub async fn wishes(&mut self) -> &[Wish] {
         while self.wishes.is_empty() {
             let msg = tokio::time::timeout(PATIENCE, self.engine.next()).await;
@@ -266,7 +266,7 @@ impl Desk {
         &self.wishes
     }
 
-    /// The person has looked at the dialog long enough.
+    /// Lets the dialog's guard time pass.
     pub fn reads(&mut self) -> &mut Self {
         self.draw();
         self.now += loggia_tui::guard::GUARD;

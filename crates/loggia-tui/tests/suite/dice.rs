@@ -1,5 +1,4 @@
-//! Bytes as decisions: what is said, done and pressed on a screen, made of pieces that have gone
-//! wrong somewhere.
+//! Generates sessions and input from bytes, with texts that caused errors before.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use loggia_core::{
@@ -8,10 +7,10 @@ use loggia_core::{
     Seq, Settings, Source, Step, StepState, Surface, TaskId, TurnId, TurnOutcome, Usage,
 };
 
-/// As small as a terminal is expected to be.
+/// The smallest supported terminal.
 const SMALLEST: (u16, u16) = (10, 3);
 
-/// Pieces of texts that have gone wrong somewhere.
+/// Texts that caused errors before.
 const NASTY: &[&str] = &[
     "word ",
     "two words ",
@@ -65,10 +64,10 @@ const NASTY: &[&str] = &[
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 ];
 
-/// Bytes as decisions; nothing is left when they are used up.
+/// Bytes as decisions, until they are used up.
 pub struct Dice<'a> {
     pub rest: &'a [u8],
-    /// Nobody writes anything of which terminals have different opinions.
+    /// No text that terminals display differently.
     pub narrow: bool,
 }
 
@@ -92,7 +91,7 @@ impl Dice<'_> {
         all[index].clone()
     }
 
-    /// Some pieces; a high byte is followed by bytes of any kind.
+    /// Some pieces; a high byte is followed by arbitrary bytes.
     pub fn text(&mut self) -> String {
         let mut text = String::new();
         for _ in 0..self.below(6) {

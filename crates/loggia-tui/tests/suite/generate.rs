@@ -1,4 +1,4 @@
-//! Cells for tests, and cells as the worst of models and tools would make them.
+//! Cells for tests, and cells with hostile contents.
 
 use loggia_core::{
     CallCell, CallFailure, CallId, CallOutcome, CallState, Cell, CellBody, ChoiceId, Details,
@@ -39,7 +39,7 @@ pub fn call(call: CallCell) -> Cell {
     cell(CellBody::Call(Box::new(call)))
 }
 
-/// Texts that are mostly made of what goes wrong.
+/// Generates texts that consist mostly of problematic characters.
 pub fn nasty() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z ]{0,8}",

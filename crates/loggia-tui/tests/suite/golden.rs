@@ -1,4 +1,4 @@
-//! The golden logs of the core, as the transcript view shows them.
+//! The golden logs of the core in the transcript view.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../loggia-core/tests/golden"))
 }
 
-/// The cells after every event of a log.
+/// The cells after each event of a log.
 fn folds(name: &str) -> Vec<Vec<Cell>> {
     let text = fs::read_to_string(folder().join(format!("{name}.jsonl"))).unwrap();
     let mut transcript = Transcript::default();
@@ -46,7 +46,7 @@ fn golden_logs_on_the_screen() {
     }
 }
 
-/// A screen that was there all along shows the same as one that opens at the end.
+/// Following a log and opening it at its end show the same.
 #[test]
 fn following_a_log_ends_where_opening_it_starts() {
     for name in names() {

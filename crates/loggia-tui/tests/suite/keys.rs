@@ -43,7 +43,7 @@ async fn a_refusal_is_final() {
     assert!(notes.contains(&"refused ls".to_owned()), "{notes:?}");
 }
 
-/// The keys come before the question does, in one burst with the prompt: none of them answers.
+/// Keys typed together with the prompt, before the question: none of them answers.
 #[tokio::test]
 async fn keys_typed_ahead_do_not_answer() {
     let mut desk = Desk::new(ScriptAgent::doing([Act::execute("rm -rf x")])).await;
@@ -51,7 +51,7 @@ async fn keys_typed_ahead_do_not_answer() {
     desk.types("ya1");
     // All of it is a draft.
     desk.sees("yya1").await;
-    // And stays one, however long it takes; an arrow goes up to the answers.
+    // It stays a draft; an arrow moves to the answers.
     desk.reads().sees("you are writing").await.types("n").sees("› yya1n").await;
     desk.reads().types("<up>").sees("Enter choose").await.types("n").sees_no("Allow once").await;
     desk.sees("› yya1n").await;
@@ -87,7 +87,7 @@ async fn somebody_elses_answer_closes_the_dialog_and_is_named() {
     desk.sees_no("Allow once").await.sees("approved by A2A:phone").await;
 }
 
-/// The key was on its way when somebody else answered: it is swallowed, and says so once more.
+/// The key was in flight when another client answered: it is ignored, and the notice is repeated.
 #[tokio::test]
 async fn a_key_on_its_way_when_the_dialog_closed_is_swallowed() {
     let mut desk = Desk::new(ScriptAgent::doing([Act::execute("ls"), Act::succeed("ok")])).await;
@@ -130,7 +130,8 @@ async fn prompts_are_queued_and_shown_and_can_be_taken_back() {
     desk.sees("second done").await.sees_no("queued:").await;
 }
 
-/// The agent proposes what the person typed: nobody is asked, and it is in the log and the history.
+/// The agent proposes the typed command: no question is asked, and it is in the log and the
+/// history.
 #[tokio::test]
 async fn a_line_behind_a_mark_is_run_without_a_question() {
     let acts = [Act::execute("echo hi"), Act::output("hi\n"), Act::succeed("hi")];
@@ -146,7 +147,7 @@ async fn a_line_behind_a_mark_is_run_without_a_question() {
     assert!(matches!(authority, Authority::Typed { .. }), "{authority:?}");
 }
 
-/// What one ran oneself is read: more of it is there, and how to see the rest.
+/// The output of the person's own command is longer, with a hint for the rest.
 #[tokio::test]
 async fn more_is_shown_of_what_one_ran_oneself() {
     let long: String = (1..=60).map(|number| format!("row {number}\n")).collect();
@@ -162,7 +163,7 @@ async fn more_is_shown_of_what_one_ran_oneself() {
     }
 }
 
-/// What the agent tries in that turn besides is asked about as ever.
+/// Other actions in that turn still need approvals.
 #[tokio::test]
 async fn a_line_of_ones_own_lets_nothing_else_pass() {
     let mut desk = Desk::new(ScriptAgent::doing([Act::execute("echo hi; rm -rf x")])).await;
@@ -170,8 +171,8 @@ async fn a_line_of_ones_own_lets_nothing_else_pass() {
     desk.sees("refused").await;
 }
 
-/// A mark alone runs nothing, a space before it makes a message, and so does a folded paste: its
-/// mark cannot be seen.
+/// A mark alone runs nothing; a leading space makes it a message, and so does a folded paste, whose
+/// mark is not visible.
 #[tokio::test]
 async fn what_is_no_line_of_ones_own() {
     let mut desk = Desk::new(ScriptAgent::doing([Act::say("heard")])).await;
@@ -206,7 +207,7 @@ async fn files_commands_and_history_complete() {
     let files = ["src/main.rs", "src/view.rs", "a b.md"].map(str::to_owned).to_vec();
     let study = Study { files, ..Study::default() };
     let mut desk = Desk::sized(ScriptAgent::doing([Act::say("ok")]), study, (80, 24)).await;
-    // What is inserted is what is sent: a path, as every model reads it.
+    // The inserted path is sent as it is.
     desk.types("see @mai").sees("src/main.rs").await.types("<tab>@ab").sees("a b.md").await;
     desk.types("<tab>").sees("see src/main.rs \"a b.md\"").await.types("<enter>").sees("ok").await;
     desk.types("/mo").sees("what passes without a question").await.types("<ctrl-c>");
@@ -242,7 +243,7 @@ async fn a_device_is_let_in_by_a_code() {
     desk.types("x").sees_no("ABCD-EFGH").await;
     desk.types("/share<enter>").sees("ws://localhost:1234/ws").await.sees_no("ABCD").await;
     desk.types("<esc>/share code admin<enter>").sees("a code gives no admin").await;
-    // Nothing of it went to the session.
+    // The session received nothing.
     assert_eq!(desk.handle.head(), loggia_core::Seq(1));
 }
 
@@ -261,7 +262,7 @@ async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
     let mut desk = Desk::sized(ScriptAgent::idle(), study, (80, 24)).await;
     desk.types("/resume<enter>").sees("the end of one").await;
     desk.types("<down>").sees("the end of two").await.sees("yesterday  Parser: two").await;
-    // It is found by its name, too.
+    // It is found by its name too.
     desk.types("pars").sees_no("yesterday  one").await.types("<enter>");
     assert_eq!(desk.wishes().await, [Wish::Leave(Exit::Resume("s2".into()))]);
 }
@@ -276,7 +277,7 @@ async fn all_that_waits_is_taken_back_at_once() {
     desk.types("<ctrl-x>").sees("no prompt of yours waits").await;
 }
 
-/// What can not answer does not get to.
+/// An invalid model is not set.
 #[tokio::test]
 async fn a_model_is_looked_for_before_the_session_is_set_to_it() {
     let mut desk = Desk::new(ScriptAgent::idle()).await;
@@ -285,7 +286,7 @@ async fn a_model_is_looked_for_before_the_session_is_set_to_it() {
     desk.types("/Model scripted<enter>").sees("· scripted ·").await;
 }
 
-/// What cannot be opened does not end what is open.
+/// A session that cannot be opened does not close the current one.
 #[tokio::test]
 async fn a_session_that_cannot_be_opened_leaves_the_screen_where_it_is() {
     let preview = Preview {
@@ -304,7 +305,7 @@ async fn a_session_that_cannot_be_opened_leaves_the_screen_where_it_is() {
     assert_eq!(desk.wishes, []);
 }
 
-/// The other end knows an attached screen under a new name once it has connected again.
+/// An attached terminal gets a new identity after a reconnect.
 #[tokio::test]
 async fn a_screen_with_a_new_name_is_still_oneself() {
     let me = |client: &str| Origin::new(Surface::A2a, client);
@@ -337,14 +338,14 @@ async fn who_is_here_is_on_the_screen() {
     desk.sees("phone joined").await.sees("with phone").await;
 }
 
-/// A whole exchange on the smallest terminal there may be.
+/// A whole exchange on the smallest supported terminal.
 #[tokio::test]
 async fn ten_columns_and_three_rows_are_enough() {
     let acts = [Act::execute("ls"), Act::succeed("ok"), Act::say("fine")];
     let agent = ScriptAgent::doing(acts);
     let mut desk = Desk::sized(agent.clone(), Study::default(), (10, 3)).await;
     desk.types("go<enter>").sees("a moment").await.reads().sees("y/a/p/n").await;
-    // Its end has to be seen here as well.
+    // The end of the text must be seen here too.
     desk.types("GGG").reads().types("y").sees_no("y/a/p/n").await;
     let mut reader = Reader::new(&desk.handle);
     reader.until_over().await;
@@ -376,7 +377,7 @@ async fn a_command_from_a_file_is_completed_and_sent_as_it_was_typed() {
     assert_eq!(content.to_text(), "/git:commit the parser");
 }
 
-/// The list is asked for whenever it opens: a file that came since is in it.
+/// The list is loaded whenever it opens, so it contains new files.
 #[tokio::test]
 async fn a_file_that_came_since_is_in_the_list() {
     let mut desk = Desk::new(ScriptAgent::doing([Act::say("x")])).await;
@@ -403,6 +404,6 @@ async fn a_session_is_shared_and_not_any_more() {
     desk.types("<esc>/share off<enter>").sees("this session is not shared any more").await;
     desk.types("/share 1<enter>").sees("port 1 is taken").await;
     desk.types("/share 70000<enter>").sees("/share and a port, 0 for a free one").await;
-    // Nothing of it went to the session.
+    // The session received nothing.
     assert_eq!(desk.handle.head(), loggia_core::Seq(1));
 }

@@ -1,5 +1,5 @@
-//! Whatever others wrote, at any size: every line fits, nothing a terminal obeys is in it, and the
-//! screen can always be drawn.
+//! For any untrusted text at any size: every line fits, contains no control characters, and the
+//! screen can be drawn.
 
 use loggia_core::Cell;
 use loggia_testkit::terminal::is_safe;
@@ -11,7 +11,7 @@ use super::generate::any_cell;
 use super::look::{Screen, lines};
 use super::storm::storm;
 
-/// A key that somebody presses in the transcript view, or something that happens meanwhile.
+/// A key in the transcript view, or an event.
 #[derive(Debug, Clone)]
 enum Act {
     Up(usize),
@@ -127,8 +127,7 @@ proptest! {
         }
     }
 
-    /// What has been drawn before leaves no trace: a pager that has seen everything shows the same
-    /// as one that is new.
+    /// Earlier drawing has no effect: a used pager shows the same as a new one.
     #[test]
     fn the_end_looks_the_same_however_one_came_there(
         all in prop::collection::vec(any_cell(), 1..10),
@@ -151,7 +150,7 @@ proptest! {
         prop_assert_eq!(screen.rows(&all), Screen::new(size.0, size.1).rows(&all));
     }
 
-    /// The screen is a window over all lines, wherever one scrolls.
+    /// The screen is a window over all lines at every position.
     #[test]
     fn the_screen_is_a_window(
         cells in prop::collection::vec(any_cell(), 1..10),
@@ -179,7 +178,7 @@ proptest! {
     }
 }
 
-/// What the fuzzer has found (`cargo xtask fuzz screen`), once more.
+/// Regressions found by the fuzzer (`cargo xtask fuzz screen`).
 #[test]
 fn what_was_found_once() {
     let findings: &[&[u8]] = &[b"\x00\x00:,2:\x92\x00@`\xd8\xd8\xd8\xa1\x00a\x93::\x7f\x12"];

@@ -1,4 +1,4 @@
-//! How lines and screens are written into snapshots: as text, or with the styles spelled out.
+//! Lines and screens for snapshots: as text, or with styles.
 
 use loggia_core::{Cell, Millis, Origin, Surface};
 use loggia_tui::cell::{CellContext, render};
@@ -10,7 +10,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-/// The time at which everything is looked at.
+/// The fixed current time.
 pub const NOW: Millis = Millis(1_767_603_700_000);
 
 pub fn text(lines: &[Line<'static>]) -> String {
@@ -37,7 +37,7 @@ pub fn lines(cell: &Cell, width: usize, expanded: bool, theme: &Theme) -> Vec<Li
     render(cell, &context)
 }
 
-/// Every span with what its style says.
+/// Every span with its style.
 pub fn styled(lines: &[Line<'static>]) -> String {
     let mut shown = String::new();
     for line in lines {
@@ -57,7 +57,7 @@ pub fn styled(lines: &[Line<'static>]) -> String {
     shown
 }
 
-/// A screen of the pager, as rows of text.
+/// A screen of the pager as rows of text.
 pub struct Screen {
     pub pager: Pager,
     pub theme: Theme,

@@ -6,12 +6,12 @@ use ratatui::style::Modifier;
 use super::generate::{call, cell, shell, text};
 use super::look::Screen;
 
-/// Texts of one line, `cell 1` to `cell n`, with an empty line between them.
+/// One-line texts, `cell 1` to `cell n`, with an empty line between them.
 fn numbered(count: usize) -> Vec<Cell> {
     (1..=count).map(|number| text(&format!("cell {number}"))).collect()
 }
 
-/// The rows that show something.
+/// The non-empty rows.
 fn solid(screen: &mut Screen, cells: &[Cell]) -> Vec<String> {
     screen.rows(cells).into_iter().filter(|row| !row.is_empty()).collect()
 }

@@ -1,4 +1,4 @@
-//! A panic leaves the terminal as it was.
+//! A panic restores the terminal.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -7,7 +7,7 @@ use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 #[test]
 fn the_terminal_is_restored_after_a_panic() {
-    // target/debug/deps/suite-… stands beside target/debug/examples.
+    // target/debug/deps/suite-… is next to target/debug/examples.
     let here = std::env::current_exe().unwrap();
     let program = here.ancestors().nth(2).unwrap().join("examples/panics");
     let size = PtySize { rows: 50, cols: 80, pixel_width: 0, pixel_height: 0 };
@@ -23,10 +23,10 @@ fn the_terminal_is_restored_after_a_panic() {
     let mut writer = pair.master.take_writer().unwrap();
     let some = |number| NonZero::new(number).unwrap();
     let mut parser = vt100::Parser::new(some(50), some(80), 100);
-    // What is typed when something is seen.
+    // Input to type when a text appears.
     let mut steps = vec![
         ("what shall I do?", "go\r"),
-        // A panic of the turn is a fact of the session, and not a line across the screen.
+        // A panic in a turn is recorded in the session and not printed over the screen.
         ("in a turn", "/share\r"),
     ]
     .into_iter()

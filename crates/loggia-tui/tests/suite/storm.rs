@@ -1,6 +1,5 @@
-//! Everything at once: a session in which anything is said and done, a person who presses any key,
-//! a terminal that changes its size all the time. What happens is read from bytes, so that a law, a
-//! fuzzer and a finding of yesterday are the same program.
+//! Random tests of everything at once: any session events, any keys, constant resizes. All input is
+//! derived from bytes, so that a property test, the fuzzer and a regression run the same code.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use loggia_tui::picture::Picture;
 use loggia_tui::theme::{Background, Depth, Theme};
 use loggia_tui::{Invitation, Present, Preview, ShareFacts, Start, view};
 
-// Named, because the fuzzer takes this file from elsewhere.
+// Named, because the fuzzer includes this file from another place.
 #[path = "dice.rs"]
 mod dice;
 use dice::Dice;
@@ -88,7 +87,7 @@ impl Storm {
             14 => self.send(Msg::Paste(dice.text().repeat(1 + dice.below(4)))),
             15 => self.send(Msg::Mouse(dice.mouse())),
             16 | 17 => {
-                // A storm: what is between two pictures is one change for the screen.
+                // Several events between two frames are one change.
                 for _ in 0..=dice.below(4) {
                     let (columns, rows) = dice.size();
                     self.parser.screen_mut().set_size(some(rows), some(columns));
@@ -155,7 +154,7 @@ impl Storm {
     }
 
     fn draw(&mut self) {
-        // What the owner of the terminal does before a picture of the other kind.
+        // The runner's work before switching the screen.
         if self.alternate != self.model.full.is_some() {
             self.alternate = !self.alternate;
             let change: &[u8] = if self.alternate { b"\x1b[?1049h" } else { b"\x1b[?1049l" };
@@ -170,7 +169,7 @@ impl Storm {
         self.send(Msg::Drawn(painted.shown));
     }
 
-    /// What the terminal shows is what was meant, whatever was painted before.
+    /// The terminal shows the intended screen, whatever was painted before.
     fn compare(&mut self, last: Option<u16>) {
         let (width, height) = self.model.size;
         let now = Moment(self.now);
@@ -191,7 +190,7 @@ impl Storm {
                 let shown = frame.cursor.is_some_and(|(_, row)| usize::from(row) >= skip);
                 assert_eq!(hidden, !shown);
                 let lines = frame.lines.iter().skip(skip).map(ToString::to_string).collect();
-                // Where nobody knows where the picture is, nobody can look there.
+                // With an unknown position there is nothing to compare.
                 let Some(last) = last else { return };
                 (lines, (usize::from(last) + 1).saturating_sub(rows))
             }
@@ -204,7 +203,7 @@ impl Storm {
     }
 }
 
-/// Lets happen what the bytes say.
+/// Runs the events encoded in the bytes.
 pub fn storm(bytes: &[u8]) {
     let mut dice = Dice { rest: bytes, narrow: false };
     dice.narrow = dice.below(2) == 0;
@@ -212,7 +211,7 @@ pub fn storm(bytes: &[u8]) {
     storm.draw();
     while !dice.rest.is_empty() {
         storm.step(&mut dice);
-        // Things that happen together are one picture.
+        // Several events share a frame.
         if dice.below(4) > 0 {
             storm.draw();
         }

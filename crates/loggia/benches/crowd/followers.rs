@@ -1,4 +1,4 @@
-//! R11: what a follower costs in memory, and when the last one has all of a burst.
+//! R11: the memory of a follower, and the time until the last one has a whole burst.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ async fn of(program: &Path, size: &Size, name: &str, transport: Transport) {
     );
     let server = Server::start(program, "", &steps);
     let mut watch = server.watch().await;
-    // What a turn leaves behind is not what is looked for.
+    // Excludes what a turn leaves behind.
     let question = server.begin(&mut watch).await;
     server.release(&question).await;
     watch.until_over().await;
@@ -42,7 +42,7 @@ async fn of(program: &Path, size: &Size, name: &str, transport: Transport) {
         .map(|mut reader| {
             tokio::spawn(async move {
                 let read = reader.read(|_| {}).await;
-                // Kept open: it is the follower that is weighed.
+                // Kept open, because its memory is measured.
                 (read, reader)
             })
         })
@@ -102,7 +102,7 @@ async fn of(program: &Path, size: &Size, name: &str, transport: Transport) {
     drop(kept);
 }
 
-/// Until nothing moves any more: a moment, as no event says so.
+/// Waits a moment until nothing changes; no event reports that.
 async fn settle() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }

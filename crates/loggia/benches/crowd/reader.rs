@@ -1,5 +1,5 @@
-//! A follower, as cheap as it goes: the crowd must not be the bottleneck. It reads to the end of the
-//! task and keeps a sum of all that it saw.
+//! A cheap follower, so that the clients are not the bottleneck. It reads to the end of the task
+//! and hashes everything.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -22,14 +22,14 @@ pub enum Transport {
     Socket,
 }
 
-/// What a reader made of it: the same for every reader of a transport.
+/// The result of a reader, identical for all readers of a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     pub frames: usize,
     sum: u64,
 }
 
-/// How often it was woken, and when it was done.
+/// The number of reads, and when it finished.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
     pub reads: usize,
@@ -67,13 +67,13 @@ impl Reader {
         many(port, count, Transport::Socket, &request).await
     }
 
-    /// Streams of a task from its first event on, or from behind `after`.
+    /// Opens streams of a task from its first event, or after `after`.
     pub async fn streams(port: u16, count: usize, task: &Value, after: &str) -> Vec<Self> {
         let params = json!({ "id": task });
         let method = "tasks/resubscribe";
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let body = body.to_string();
-        // Of version 1.0, so that the body has no chunks, which differ from reader to reader.
+        // HTTP 1.0, so that the body has no chunks, which differ between readers.
         let request = format!(
             "POST / HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
              X-A2A-Extensions: {EXTENSION}\r\nLast-Event-ID: {after}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -82,7 +82,7 @@ impl Reader {
         many(port, count, Transport::Stream, &request).await
     }
 
-    /// Reads until the task is over; `each` sees every frame.
+    /// Reads until the task ends; `each` sees every frame.
     pub async fn read(&mut self, mut each: impl FnMut(&[u8])) -> (Seen, Done) {
         let mut seen = Seen { frames: 0, sum: 0 };
         let mut reads = 0;
@@ -108,7 +108,7 @@ impl Reader {
         }
     }
 
-    /// Takes what is there; false at the end.
+    /// Reads available data; false at the end.
     async fn more(&mut self) -> bool {
         loop {
             self.stream.readable().await.unwrap();
@@ -124,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// Whatever still comes until the server closes: what a reader finds that was cut.
+    /// Reads the rest until the server closes, for a disconnected reader.
     pub async fn leftovers(&mut self) -> Vec<Vec<u8>> {
         let closed = async { while self.more().await {} };
         tokio::time::timeout(Duration::from_secs(60), closed).await.expect("it was cut");
@@ -156,7 +156,7 @@ async fn many(port: u16, count: usize, transport: Transport, request: &str) -> V
     readers
 }
 
-/// Not for strangers: it must be quick.
+/// A fast hash that is not secure.
 fn sum(sum: u64, bytes: &[u8]) -> u64 {
     let mix =
         |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -166,6 +166,6 @@ fn sum(sum: u64, bytes: &[u8]) -> u64 {
 }
 
 pub fn holds(bytes: &[u8], words: &str) -> bool {
-    // Quicker than comparing at every place.
+    // Faster than comparing at every position.
     std::str::from_utf8(bytes).is_ok_and(|text| text.contains(words))
 }

@@ -1,4 +1,4 @@
-//! The server that is measured: the real binary with one shared session and a scripted model.
+//! The measured server: the real binary with one shared session and a scripted model.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ pub const EXTENSION: &str =
     "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A started server; killed when dropped, and its files go with it.
+/// A started server; dropping it kills it and removes its files.
 pub struct Server {
     program: PathBuf,
     child: Child,
     pub port: u16,
-    /// On the disk of the target directory: a home in memory would cost nothing to write.
+    /// On the disk of the target directory, because writes to memory would cost nothing.
     home: tempfile::TempDir,
     client: reqwest::Client,
 }
@@ -32,14 +32,14 @@ impl Drop for Server {
     }
 }
 
-/// The question before a turn goes on, as the socket shows it.
+/// The question before a turn continues.
 pub struct Question {
     pub task: Value,
     call: Value,
 }
 
 impl Server {
-    /// With a configuration and a script of one rule.
+    /// Starts with a configuration and a script of one rule.
     pub fn start(program: &Path, configuration: &str, steps: &str) -> Self {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let path = |name: &str| home.path().join(name);
@@ -57,12 +57,12 @@ impl Server {
         let line = lines.next().expect("it says where it serves").unwrap();
         let port = line.split("http://127.0.0.1:").nth(1).expect("an address");
         let port = port.split_whitespace().next().unwrap().parse().unwrap();
-        // Read on, so that the server never waits for us.
+        // Drain the output, so that the server never blocks.
         std::thread::spawn(move || lines.for_each(drop));
         Self { program: program.to_owned(), child, port, home, client: reqwest::Client::new() }
     }
 
-    /// Asks in 0.3 and returns the answer.
+    /// A 0.3 call and its reply.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let request = self.client.post(format!("http://127.0.0.1:{}/", self.port));
@@ -70,7 +70,7 @@ impl Server {
         answer.await.unwrap().json().await.unwrap()
     }
 
-    /// Sends a prompt, and does not wait for what comes of it.
+    /// Sends a prompt without waiting for its result.
     pub async fn prompt(&self, text: &str) -> Value {
         let part = json!({ "kind": "text", "text": text });
         let message =
@@ -80,7 +80,7 @@ impl Server {
             .await
     }
 
-    /// A turn up to its question.
+    /// Starts a turn up to its question.
     pub async fn begin(&self, watch: &mut Watch) -> Question {
         self.prompt("go").await;
         let event = watch.until(|event| event["status"]["state"] == "input-required").await;
@@ -88,7 +88,7 @@ impl Server {
         Question { task: event["taskId"].clone(), call }
     }
 
-    /// Lets the turn go on.
+    /// Lets the turn continue.
     pub async fn release(&self, question: &Question) {
         let data = json!({ "tool_call_id": question.call, "selected_option_id": "proceed_once" });
         let message = json!({
@@ -107,16 +107,16 @@ impl Server {
         Watch(tokio_tungstenite::connect_async(url).await.expect("a socket").0)
     }
 
-    /// Resident memory, in KiB.
+    /// Resident memory in KiB.
     pub fn resident(&self) -> u64 {
         let pages = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).unwrap();
         pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4
     }
 
-    /// Processor time so far, in user and in kernel mode.
+    /// User and kernel time so far.
     pub fn cpu_time(&self) -> (Duration, Duration) {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // Behind the name in parentheses; in ticks of 10 ms.
+        // After the name in parentheses; in ticks of 10 ms.
         let (_, fields) = stat.rsplit_once(')').unwrap();
         let tick = |place| {
             let ticks = fields.split(' ').nth(place).unwrap().parse::<u64>().unwrap();
@@ -125,7 +125,7 @@ impl Server {
         (tick(12), tick(13))
     }
 
-    /// The log of the one session, as far as `keep` keeps it.
+    /// The log of the session, filtered by `keep`.
     pub fn log<T>(&self, keep: impl Fn(Envelope) -> Option<T>) -> Vec<T> {
         let run = |arguments: &[&str]| {
             let mut command = Command::new(&self.program);
@@ -154,11 +154,11 @@ impl Server {
     }
 }
 
-/// One socket that is read frame by frame.
+/// A socket that is read frame by frame.
 pub struct Watch(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Watch {
-    /// The next event of the session that is wanted.
+    /// The next matching session event.
     pub async fn until(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         let reading = async {
             loop {
@@ -178,7 +178,7 @@ impl Watch {
     }
 }
 
-/// Followers need a file each, here and in the server, which inherits the limit.
+/// Each follower needs a file here and in the server, which inherits the limit.
 pub fn allow_many_connections() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");

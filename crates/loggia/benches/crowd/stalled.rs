@@ -1,4 +1,4 @@
-//! R09: a flood to healthy readers, alone and beside two that read nothing.
+//! R09: a flood to healthy readers, alone and with two that read nothing.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::{Size, heading, quantile, report};
 
 const BYTES: usize = 8 << 10;
 
-/// One turn, as the healthy readers had it.
+/// One turn as received by the healthy readers.
 struct Turn {
-    /// How long each event took to each of them, in milliseconds, sorted.
+    /// Sorted delays of each event to each reader, in milliseconds.
     late: Vec<i64>,
     peak: u64,
     took: Duration,
-    /// The places of all frames.
+    /// The ids of all frames.
     ids: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub async fn measure(program: &Path, size: &Size) {
     );
     let server = Server::start(program, &configuration, &steps);
     let mut healthy = Reader::sockets(server.port, size.healthy, "").await;
-    // Twice: what the first flood leaves in caches and in the session is not what is looked for.
+    // Twice, to exclude caches filled by the first flood.
     turn(&server, &mut healthy, &mut Vec::new()).await;
     let alone = turn(&server, &mut healthy, &mut Vec::new()).await;
     let mut stalled = Reader::sockets(server.port, 1, "").await;
@@ -70,7 +70,7 @@ pub async fn measure(program: &Path, size: &Size) {
     };
     report("written → read by a healthy one, alone", &shown(&alone), None);
     let (before, with) = (quantile(&alone.late, 99), quantile(&beside.late, 99));
-    // Written times are whole milliseconds.
+    // Times are whole milliseconds.
     let goal = Some(("p99 ≤ 1.1 × + 1 ms", with * 10 <= before * 11 + 10));
     report("written → read by a healthy one, beside them", &shown(&beside), goal);
     for (name, mut reader) in ["socket", "stream"].into_iter().zip(stalled) {
@@ -97,7 +97,7 @@ pub async fn measure(program: &Path, size: &Size) {
     }
 }
 
-/// The task that was told last.
+/// The latest task.
 async fn beside_task(server: &Server) -> serde_json::Value {
     let tasks = server.log(|envelope| match envelope.event {
         Event::TurnStarted { task, .. } => Some(task),
@@ -106,7 +106,7 @@ async fn beside_task(server: &Server) -> serde_json::Value {
     serde_json::to_value(tasks.last().expect("a task")).unwrap()
 }
 
-/// Both read nothing until all is over; the stream is opened once there is a task.
+/// Both read nothing until the end; the stream is opened once there is a task.
 async fn turn(server: &Server, healthy: &mut [Reader], stalled: &mut Vec<Reader>) -> Turn {
     let mut watch = server.watch().await;
     let question = server.begin(&mut watch).await;
@@ -142,7 +142,7 @@ async fn turn(server: &Server, healthy: &mut [Reader], stalled: &mut Vec<Reader>
     Turn { late, peak, took, ids }
 }
 
-/// As both transports tell it: `"id":"41.0"` in a notification, `id: 41.0` before an event.
+/// In both transports: `"id":"41.0"` in a notification, `id: 41.0` before an event.
 fn id_of(frame: &[u8]) -> Option<String> {
     let head = std::str::from_utf8(frame.get(..frame.len().min(400))?).ok()?;
     let id = match head.strip_prefix("id: ") {

@@ -1,4 +1,4 @@
-//! The writer beside a crowd: a word every 5 ms, how far apart they really were.
+//! The writer with many readers: a word every 5 ms, and the real gaps.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -85,7 +85,7 @@ pub async fn measure(program: &Path, size: &Size) {
     report("deliveries that came in one piece", &format!("{together:.1}"), None);
 }
 
-/// One turn before the whole crowd.
+/// One turn with all readers.
 async fn beside(server: &Server, size: &Size, costs: &mut Costs) {
     let sockets = Reader::sockets(server.port, size.readers, "").await;
     let mut watch = server.watch().await;

@@ -1,5 +1,5 @@
-//! The burst: one task, a thousand followers on it, two hundred events at once. The clock runs from the
-//! request that lets it go until the last follower has the last event.
+//! The burst: one task, a thousand followers, two hundred events at once. Measured from the request
+//! that starts it until the last follower has the last event.
 
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,11 @@ use super::http::{Connection, Lines, PATIENCE, holds, send};
 use super::server::{Burst, Running};
 
 pub struct Outcome {
-    /// Followers that got everything, of how many.
+    /// Followers that got everything, of the total.
     pub complete: (usize, usize),
     /// Until the last of these had it.
     pub last: Duration,
-    /// Memory for each follower, in KiB, with everything that was sent.
+    /// Memory per follower in KiB, including sent data.
     pub memory: f64,
 }
 
@@ -62,14 +62,14 @@ async fn join(port: u16, number: usize, task: String) -> Lines {
     Lines::new(connection.ask(body).await.expect("a stream"))
 }
 
-/// When the follower had all events and the end; None if it never got there.
+/// When the follower had all events and the end; None if it never did.
 async fn follow(mut lines: Lines, events: usize) -> Option<Instant> {
     let reading = async {
         let mut line = Vec::new();
         let mut seen = 0;
         while lines.next_data(&mut line).await {
             if holds(&line, "artifactUpdate") {
-                // In order, none twice, none missing.
+                // In order, without repetition or gap.
                 assert!(holds(&line, &format!("\"line {seen}\"")), "line {seen} comes next");
                 seen += 1;
             } else if holds(&line, "TASK_STATE_COMPLETED") {

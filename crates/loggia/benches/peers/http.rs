@@ -1,4 +1,4 @@
-//! One connection to a server, as cheap as it goes: the load must not be the bottleneck.
+//! A cheap connection, so that the load is not the bottleneck.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// A turn takes milliseconds: who waits this long waits for ever.
+/// A turn takes milliseconds, so a longer wait is a failure.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct Connection {
@@ -19,7 +19,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// None: nobody listens there yet.
+    /// None if the server does not listen yet.
     pub async fn open(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
         stream.set_nodelay(true).ok()?;
@@ -39,7 +39,7 @@ impl Connection {
         Some((status, response.into_body().collect().await.ok()?.to_bytes()))
     }
 
-    /// Asks in A2A 1.0; the body of the answer is still to be read.
+    /// An A2A 1.0 request; the body is not read yet.
     pub async fn ask(&mut self, body: String) -> hyper::Result<Response<Incoming>> {
         let request = Request::post("/")
             .header("Host", format!("127.0.0.1:{}", self.port))
@@ -51,7 +51,7 @@ impl Connection {
         self.sender.send_request(request).await
     }
 
-    /// Asks and reads the whole answer; None if there is none in time.
+    /// A request with its whole reply; None on a timeout.
     pub async fn call(&mut self, body: String) -> Option<Bytes> {
         let answer =
             async { Some(self.ask(body).await.ok()?.into_body().collect().await.ok()?.to_bytes()) };
@@ -59,7 +59,7 @@ impl Connection {
     }
 }
 
-/// A send, unary or streaming. `more` goes into the message, such as a task's id.
+/// A unary or streaming send. `more` is added to the message, such as a task's id.
 pub fn send(method: &str, number: usize, text: &str, more: &str) -> String {
     let text = serde_json::to_string(text).expect("text");
     format!(
@@ -108,6 +108,6 @@ impl Lines {
 }
 
 pub fn holds(bytes: &[u8], words: &str) -> bool {
-    // Quicker than comparing at every place.
+    // Faster than comparing at every position.
     std::str::from_utf8(bytes).is_ok_and(|text| text.contains(words))
 }

@@ -1,4 +1,4 @@
-//! Turns: one new task each, over a number of connections that never rest.
+//! Turns: one new task each, over a number of busy connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::http::{Connection, Lines, PATIENCE, holds, send};
 use super::server::Running;
 
-/// The same trivial turn for everybody: two words in, one out.
+/// The same trivial turn for all servers.
 const PROMPT: &str = "say hi";
 
 #[derive(Clone, Copy)]

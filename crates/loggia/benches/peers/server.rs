@@ -1,4 +1,4 @@
-//! The servers that are measured, and how each is started. What a peer says is in `bench/peers`.
+//! The measured servers and how to start them. The peers are in `bench/peers`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,20 +22,20 @@ pub struct Contender {
     pub burst: Burst,
 }
 
-/// How the burst is held back until everybody follows, and let go.
+/// How the burst is held back until all followers are connected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Burst {
-    /// The scripted model asks first; the answer lets the turn go on.
+    /// The scripted model asks first; the answer continues the turn.
     Question,
     /// The agent waits for the word `release` in another task.
     Release,
 }
 
-/// What a server is started for.
+/// The purpose of a server.
 #[derive(Clone, Copy)]
 pub enum Purpose {
     Turns,
-    /// Of so many events.
+    /// With so many events.
     Burst(usize),
 }
 
@@ -76,7 +76,7 @@ pub fn contenders() -> Vec<Contender> {
 }
 
 impl Contender {
-    /// The first file of the command that is not there.
+    /// The first missing file of the command.
     pub fn missing(&self) -> Option<String> {
         let mut files = self.command.iter().filter(|word| word.is_absolute());
         files.find(|file| !file.exists()).map(|file| file.display().to_string())
@@ -89,7 +89,7 @@ pub struct Running {
     pub port: u16,
     pub started_in: Duration,
     pub burst: Burst,
-    /// On the disk of the target directory: a home in memory would cost nothing to write.
+    /// On the disk of the target directory, because writes to memory would cost nothing.
     home: Arc<TempDir>,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Running {
 impl Running {
     /// Starts the server and waits for its card.
     pub async fn start(contender: &Contender, purpose: Purpose) -> Self {
-        // What was written before is not to be this one's burden.
+        // Flush earlier writes, which would burden this server.
         let synced = Command::new("sync").status().expect("sync starts");
         assert!(synced.success(), "sync");
         let home =
@@ -146,7 +146,7 @@ impl Running {
         }
     }
 
-    /// Its files stay for as long as somebody has them: to remove them is work for the disk that the next one needs.
+    /// Returns its files, because removing them would disturb the next measurement.
     pub fn stop(self) -> Arc<TempDir> {
         self.home.clone()
     }
@@ -159,11 +159,11 @@ impl Running {
         resident.expect("pages") * 4
     }
 
-    /// Processor time so far, which does not count what others do on the machine.
+    /// Processor time so far, which excludes other processes.
     pub fn cpu_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
         let stat = stat.expect("stat");
-        // Behind the name in parentheses; ticks of 10 ms in user and in kernel mode.
+        // After the name in parentheses; ticks of 10 ms in user and kernel mode.
         let (_, fields) = stat.rsplit_once(')').expect("a name");
         let ticks =
             fields.split(' ').skip(12).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks"));
@@ -187,7 +187,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// Followers need a file each, here and in the servers, which inherit the limit.
+/// Each follower needs a file here and in the servers, which inherit the limit.
 pub fn allow_many_connections() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");

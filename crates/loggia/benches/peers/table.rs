@@ -1,4 +1,4 @@
-//! The table at the end: a column for each server.
+//! The table at the end, with a column per server.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::server::Contender;
 pub struct Figures {
     package: &'static str,
     keeps: &'static str,
-    /// Turns a second, by round; the next ones, too.
+    /// Turns a second by round, as are the next ones.
     pub with_16: Vec<f64>,
     pub with_64: Vec<f64>,
-    /// At the beginning of the long run, and at its end.
+    /// At the beginning and the end of the long run.
     pub first_tenth: Vec<f64>,
     pub last_tenth: Vec<f64>,
     pub cpu: Vec<Duration>,
@@ -20,7 +20,7 @@ pub struct Figures {
     pub first_event: Vec<Duration>,
     /// KiB.
     pub idle: usize,
-    /// After how many tasks, KiB.
+    /// The number of tasks, and KiB.
     pub after: (usize, usize),
     pub burst: Option<Outcome>,
 }
@@ -104,7 +104,7 @@ impl Table {
         }
         for (connections, rates) in RATES {
             let first = self.columns.first().map_or(&[][..], rates);
-            // Round by round: what the machine does meanwhile happens to both.
+            // By round, because the machine's load affects both.
             let by = |one: &Figures| {
                 let by: Vec<f64> = first.iter().zip(rates(one)).map(|(a, b)| a / b).collect();
                 let (lowest, highest) = ends(&by);
@@ -151,7 +151,7 @@ fn mebi(kibi: usize) -> String {
     format!("{:.1} MiB", kibi as f64 / 1024.0)
 }
 
-/// With thousands apart, for people.
+/// With thousands separators.
 fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

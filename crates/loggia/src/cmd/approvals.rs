@@ -1,4 +1,4 @@
-//! `loggia approvals`: what this project always allows, and taking it back.
+//! `loggia approvals`: lists and revokes the permanent approvals of this project.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `loggia attach URL`: the same screen on a session that runs elsewhere.
+//! `loggia attach URL`: the terminal interface for a session in another process.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,33 +21,34 @@ use crate::config::Flags;
 use crate::exit::Usage;
 use crate::remote::{Address, RemoteClient};
 
-/// A token file larger than this is none.
+/// Read at most this much of a token file.
 const TOKEN_LIMIT: u64 = 16 * 1024;
 
-/// How long the first picture waits to know who is there.
+/// How long the first frame waits for the list of connected clients.
 const PRESENCE: Duration = Duration::from_secs(1);
 
 #[derive(Args)]
 pub struct AttachArgs {
-    /// Where the session is shared: `http://localhost:1234`, `localhost:1234`, `https://box.example`
+    /// The address of the shared session: `http://localhost:1234`, `localhost:1234` or
+    /// `https://box.example`
     #[arg(value_name = "URL")]
     pub url: String,
-    /// The session to attach to, where many are served
+    /// The session to open if the server has several
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// The one-time code that `/share code` or `loggia pair` shows there
+    /// The one-time code shown by `/share code` or `loggia pair`
     #[arg(long, value_name = "CODE", conflicts_with = "token_file")]
     pub code: Option<String>,
-    /// A file whose first line is the token, or `name:token`
+    /// A file whose first line is `token` or `name:token`
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Trust the authorities of this PEM file for https, instead of the system's
+    /// Verify https with the CA certificates in this PEM file instead of the system's
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
-    /// Send the token to another machine although everybody on the way can read it
+    /// Allow sending the token unencrypted over the network
     #[arg(long)]
     pub insecure: bool,
-    /// How the others see you
+    /// The name shown to other clients
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Use the whole screen instead of the terminal's own scrollback
@@ -62,7 +63,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         return Err(Usage(why.into()).into());
     }
     let config = app.load_config(&Flags::default())?.config;
-    // As the QR code has it: the code behind the address.
+    // The QR code contains the code in the fragment of the URL.
     let (url, code) = match (args.url.split_once("#code="), args.code) {
         (Some(_), Some(_)) => {
             let why = "there are two codes, one in the address: leave one out";
@@ -98,7 +99,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         token: Some(token.into()),
         invitation: None,
     };
-    // Whoever is there already has not joined. It comes at once, or the list is filled later.
+    // Wait for the first list, so that clients already connected are not reported as new.
     let _ =
         tokio::time::timeout(PRESENCE, client.present().wait_for(|here| !here.is_empty())).await;
     let around = Around {

@@ -1,22 +1,22 @@
-//! What a person does and a command of the agent does not: trusting a directory, resuming a session
-//! and answering there, letting a client in, taking something back.
+//! Refuses actions that only a person may start: trusting a directory, resuming a session,
+//! registering a client, revoking something.
 //!
-//! The kernel says which processes started this one ([`loggia_server::peer::ancestry`]). A command can
-//! choose its environment, its terminal and the file that it runs, but not its parents. What a
-//! process of the same user can do without these commands is in docs/authentication.md.
+//! The kernel reports which processes started this one ([`loggia_server::peer::ancestry`]). A
+//! command can choose its environment, terminal and executable, but not its ancestors.
+//! docs/authentication.md describes what other processes of the same user can do.
 
 use anyhow::bail;
 use loggia_server::peer::{Ancestry, ancestry};
 
-/// Resuming a session means answering the questions that are open there.
+/// Resuming a session allows answering its open questions.
 pub const GO_ON: &str = "go on in another session";
 
-/// Whether a person may have started this process. Not so where the kernel does not say.
+/// Whether an agent's command started this process. True if the kernel does not tell.
 pub fn is_call() -> bool {
     ancestry() != Ancestry::Person
 }
 
-/// Refuses a call. `what` goes on "cannot …".
+/// Fails if an agent's command started this process. `what` completes "cannot …".
 pub fn only_by_hand(what: &str) -> anyhow::Result<()> {
     match ancestry() {
         Ancestry::Person => Ok(()),
@@ -32,7 +32,7 @@ pub fn only_by_hand(what: &str) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    /// Two crates that do not know each other: one gives the name, the other looks for it.
+    /// The crates do not depend on each other: one sets the name, the other looks for it.
     #[test]
     fn a_guard_is_looked_for_by_its_own_name() {
         assert_eq!(loggia_agent::guard::NAME, loggia_server::peer::GUARD);

@@ -1,4 +1,4 @@
-//! `loggia` in a terminal: one session on the screen, and on the wire as well with `--a2a-port`.
+//! `loggia` in a terminal: the terminal interface, shared with `--a2a-port`.
 
 mod ask_trust;
 pub(super) mod host;
@@ -24,7 +24,7 @@ use host::{Around, ChatHost, Commands, Sessions};
 use share::Sharing;
 use tokio::sync::{mpsc, watch};
 
-/// What the command line says about the screen.
+/// Arguments of the terminal interface.
 pub struct ChatArgs {
     pub port: Option<u16>,
     pub session: Option<String>,
@@ -34,7 +34,7 @@ pub struct ChatArgs {
     pub share: ShareArgs,
 }
 
-/// True where a person sits in front of this process.
+/// Whether a person can use this terminal.
 pub fn is_possible(app: &App) -> bool {
     let dumb = app.environment.get("TERM").is_none_or(|term| term == "dumb");
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !dumb
@@ -42,7 +42,7 @@ pub fn is_possible(app: &App) -> bool {
 
 pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
     only_by_hand("open a session in a terminal")?;
-    // First of all: what the project may say is part of the configuration.
+    // Ask first: the answer decides whether the project's configuration applies.
     if let Some(exit) = ask_trust::ask_trust(app).await? {
         return Ok(exit_code(exit));
     }
@@ -105,7 +105,7 @@ async fn open(
     Ok(handle)
 }
 
-/// One session on the screen.
+/// One session in the terminal interface.
 struct Shown {
     handle: SessionHandle,
     origin: Origin,
@@ -131,7 +131,7 @@ impl Shown {
             sharing.start(bound).await?;
             writeln!(std::io::stdout(), "{}", style::printable(&told))?;
         }
-        // One wish at a time: a person waits for its answer.
+        // One request at a time: the person waits for the answer.
         let (wish, mut wishes) = mpsc::channel(1);
         let trouble = watch::channel(String::new()).1;
         let around = Around { me: None, share, present: others, trouble, wish: Some(wish) };
@@ -146,13 +146,12 @@ impl Shown {
             exit = loggia_tui::run(client, host, start) => exit,
             never = sharing.grant(&mut wishes) => match never {},
         };
-        // The person has left.
         sharing.stop().await;
         exit.map_err(|error| Usage(error.to_string()).into())
     }
 }
 
-/// How the person wants the screen.
+/// The user's display settings.
 pub(super) struct Look {
     fullscreen: bool,
     keys: Keys,
@@ -166,7 +165,7 @@ impl Look {
     }
 }
 
-/// How the screen begins.
+/// Builds the initial state of the terminal interface.
 pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHost) -> Start {
     let theme = theme(app, look.theme);
     Start {
@@ -186,7 +185,6 @@ pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHos
     }
 }
 
-/// What the shell is told.
 pub(super) fn exit_code(exit: Exit) -> ExitCode {
     match exit {
         Exit::Asked | Exit::Resume(_) => ExitCode::SUCCESS,
@@ -201,7 +199,7 @@ pub(super) fn exit_code(exit: Exit) -> ExitCode {
 fn facts(bound: &Bound, args: &ShareArgs) -> ShareFacts {
     let public = serve::public_url(bound, args);
     let socket = public.replacen("http", "ws", 1);
-    // Programs of the same user need none, unless every client does.
+    // Processes of the same user need no token, unless all clients do.
     let token = if args.require_token { " --token-file FILE" } else { "" };
     ShareFacts {
         attach: Some(format!("loggia attach {public}{token}")),
@@ -226,7 +224,7 @@ fn now() -> Millis {
     Millis(jiff::Timestamp::now().as_millisecond())
 }
 
-/// The terminal's own colours, as many as it has, and none where somebody says so.
+/// The colours of the terminal as far as supported; none with `NO_COLOR`.
 fn theme(app: &App, choice: ThemeChoice) -> Theme {
     let get = |name| app.environment.get(name);
     let depth = Depth::detect(get("NO_COLOR").is_some(), get("TERM"), get("COLORTERM"));
@@ -241,7 +239,7 @@ fn theme(app: &App, choice: ThemeChoice) -> Theme {
     Theme::new(depth, background)
 }
 
-/// Terminals that print questions which they do not know are not asked.
+/// Some terminals print queries that they do not support. Those are not queried.
 fn may_be_asked(app: &App) -> bool {
     let term = app.environment.get("TERM").unwrap_or_default();
     let inside = app.environment.get("TMUX").is_some();
@@ -249,7 +247,7 @@ fn may_be_asked(app: &App) -> bool {
     !prints && (inside || !term.starts_with("screen"))
 }
 
-/// Nearly every terminal breaks long rows when it gets narrower; the classic ones cut them.
+/// Whether the terminal wraps long rows when it gets narrower. Only a few old ones cut them.
 fn reflows(app: &App) -> bool {
     let term = app.environment.get("TERM").unwrap_or_default();
     let inside = app.environment.get("TMUX").is_some();

@@ -1,5 +1,5 @@
-//! `loggia clients`: who may get tokens from a server of this user, and taking it back. A server that
-//! runs sees every change with its next request.
+//! `loggia clients`: registers and revokes API clients. A running server sees each change with its
+//! next request.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The only time that anybody sees the secret.
+/// The secret is shown only here.
 fn show(name: &str, secret: &Secret, json: bool) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let secret = secret.reveal();
@@ -102,7 +102,7 @@ fn time(at: Millis) -> String {
     jiff::Timestamp::from_millisecond(at.0).map(|time| time.to_string()).unwrap_or_default()
 }
 
-/// What the user can put right is a mistake of usage; the rest is a failure.
+/// An error that the user can fix is a usage error; others are failures.
 fn explained(error: ClientError) -> anyhow::Error {
     match error {
         ClientError::Store(error) => error.into(),

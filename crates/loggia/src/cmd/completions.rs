@@ -1,4 +1,4 @@
-//! `loggia completions`: a script that teaches a shell Loggia's commands and flags.
+//! `loggia completions`: shell completion scripts.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -16,7 +16,7 @@ use crate::style::{Format, json_text, one_line, shown};
 pub struct ConfigArgs {
     #[command(subcommand)]
     pub command: Option<ConfigCommand>,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }
@@ -31,7 +31,7 @@ pub async fn run(args: ConfigArgs, app: &App) -> anyhow::Result<ExitCode> {
     let user_file = config::user_file(&app.environment, &app.paths)?.path;
     let mut out = std::io::stdout().lock();
     if let Some(ConfigCommand::Path) = args.command {
-        // A script reads it as it is.
+        // Scripts need the raw path.
         match std::io::stdout().is_terminal() {
             true => writeln!(out, "{}", shown(&user_file))?,
             false => writeln!(out, "{}", user_file.display())?,

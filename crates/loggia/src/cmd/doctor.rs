@@ -1,6 +1,6 @@
-//! `loggia doctor`: what works here, found out by trying, with a next step for what does not.
+//! `loggia doctor`: tests what works on this machine, with a next step for what does not.
 //!
-//! What must not be here: promises. A row says what was seen, also where that is "nothing".
+//! Each row reports what was observed, never an assumption.
 
 mod isolation;
 mod program;
@@ -25,7 +25,7 @@ use crate::style::{Format, Style, json_text, one_line};
 is broken."
 )]
 pub struct DoctorArgs {
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
 }
@@ -34,9 +34,9 @@ pub struct DoctorArgs {
 #[serde(rename_all = "snake_case")]
 enum Verdict {
     Works,
-    /// Loggia does its work, with less comfort or protection than it could have.
+    /// Loggia works, with less comfort or protection than possible.
     Limited,
-    /// Loggia cannot do its work.
+    /// Loggia cannot work.
     Broken,
 }
 
@@ -45,7 +45,7 @@ struct Check {
     topic: &'static str,
     verdict: Verdict,
     text: String,
-    /// What to do about it.
+    /// How to fix it.
     next: Option<String>,
 }
 
@@ -152,7 +152,7 @@ async fn model(config: &Config, app: &App) -> Check {
     }
 }
 
-/// Repositories that sessions work in copies of.
+/// The repository clones.
 fn copies(config: &Config, app: &App) -> Check {
     let directory = app.clones_directory(config);
     let schemes = config.clones.sources.schemes.iter().map(|scheme| scheme.name());

@@ -27,7 +27,7 @@ fn a_row_says_what_was_seen_and_what_to_do() {
     assert!(text(&checks[..2], &plain).ends_with("\nLoggia can work here.\n"));
 }
 
-/// The words follow the probe: nothing is promised that was not seen.
+/// The text reports only what the probe observed.
 #[test]
 fn isolation_is_told_as_it_is() {
     let verdicts = |probe: Probe| -> Vec<Verdict> {

@@ -1,5 +1,5 @@
-//! `loggia man`: the manual, in the words of `--help` and of the tables of docs/configuration.md. What
-//! must not be here: words of its own about what a flag, a variable or a file means.
+//! `loggia man`: manual pages from `--help` and the tables of docs/configuration.md. They contain
+//! no texts of their own.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::config;
 
 const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
 
-/// Sections of the page, and the tables they are made of.
+/// Sections of the page and the headings above their tables.
 const TABLES: [(&str, &str); 3] = [
     ("ENVIRONMENT", "## Other variables"),
     ("FILES", "## Where files are"),
@@ -28,7 +28,7 @@ const TABLES: [(&str, &str); 3] = [
   loggia man | man -l -
   loggia man --out ~/.local/share/man/man1")]
 pub struct ManArgs {
-    /// Write a page for every command into this directory, instead of one to stdout
+    /// Write a page for each command into this directory instead of one to stdout
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -47,7 +47,7 @@ pub async fn run(args: ManArgs, _app: &App) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of a command, and those of the commands below it.
+/// Writes the page of a command and of its subcommands.
 fn write_below(command: &clap::Command, directory: &Path) -> std::io::Result<()> {
     let name = Man::new(command.clone()).get_filename();
     std::fs::write(directory.join(name), page(command)?)?;
@@ -79,7 +79,7 @@ fn page(command: &clap::Command) -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// What stands below the flags in `--help`, line by line.
+/// The examples at the end of `--help`.
 fn examples(command: &clap::Command, out: &mut Roff) {
     let Some(said) = command.get_after_help().map(ToString::to_string) else { return };
     let lines = said.lines().skip_while(|line| *line != "Examples:").skip(1);
@@ -118,13 +118,13 @@ fn table(heading: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Without what makes it a document: marks of code, links, escapes.
+/// Strips Markdown: code marks, links, escapes.
 fn plain(cell: &str) -> String {
     let text = cell.trim().replace("\\|", "|").replace('`', "");
     let mut pieces = text.split("](");
     let mut out = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
-        // The address of a link is left out.
+        // Drop the address of a link.
         out.push_str(piece.split_once(')').map_or("", |(_, rest)| rest));
     }
     out.replace('[', "")

@@ -1,5 +1,5 @@
-//! `loggia pair`: a one-time code that every server of this user takes. A server that runs already knows
-//! it with the next request, as it does with `loggia clients`.
+//! `loggia pair`: creates a one-time code for all servers of this user. A running server sees it
+//! with its next request.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -20,10 +20,10 @@ use crate::style::{json_line, printable};
   loggia pair https://box.example:41242     a code, and a QR code with it
   loggia pair --scope read                  for a device that only looks")]
 pub struct PairArgs {
-    /// How the device reaches the server; shown with the code and in the QR code
+    /// The server's address for the device, shown with the code and in the QR code
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// What the device may do, of read, prompt and approve
+    /// The device's scopes: read, prompt, approve
     #[arg(long, value_delimiter = ',', value_name = "SCOPES")]
     pub scope: Vec<String>,
     /// Print one JSON object
@@ -57,7 +57,7 @@ pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The scopes that are named; nothing stands for what a person's own device may do.
+/// Parses scopes; none means the default scopes of a user's own device.
 pub(super) fn scopes(text: &str) -> Result<Scopes, Usage> {
     if text.trim().is_empty() {
         return Ok(Scopes::CLIENT);
@@ -65,7 +65,7 @@ pub(super) fn scopes(text: &str) -> Result<Scopes, Usage> {
     text.parse().map_err(|error| Usage(format!("{error}")))
 }
 
-/// What is told to whoever is let in.
+/// The instructions for the other device.
 pub(super) fn invitation(url: &str, code: String, scopes: Scopes) -> Invitation {
     let minutes = CODE_LIFE.as_secs() / 60;
     let terms = format!("It lets one device in, within {minutes} minutes, for: {scopes}.");
@@ -73,12 +73,12 @@ pub(super) fn invitation(url: &str, code: String, scopes: Scopes) -> Invitation 
     Invitation { code, terms, command }
 }
 
-/// An address with the code where no server ever sees it.
+/// The address with the code as its fragment, which is never sent to a server.
 pub(super) fn link(url: &str, code: &str) -> String {
     format!("{}/#code={code}", url.trim_end_matches('/'))
 }
 
-/// What the user can put right is a mistake of usage; the rest is a failure.
+/// An error that the user can fix is a usage error; others are failures.
 fn explained(error: PairingError) -> anyhow::Error {
     match error {
         PairingError::NoScope | PairingError::Admin => Usage(error.to_string()).into(),

@@ -1,6 +1,6 @@
-//! `loggia run`: one turn in the current directory, shown as it happens.
+//! `loggia run`: one turn in the current directory, printed as it happens.
 //!
-//! It is a client like any other: it prompts, follows the log, answers questions, and leaves.
+//! It is an ordinary client: it submits a prompt, follows the log and answers questions.
 
 mod ask;
 mod print;
@@ -28,7 +28,7 @@ pub(super) use ask::edit_text;
 use ask::{Answer, Pending, Terminal};
 use print::Printer;
 
-/// A prompt larger than this is a mistake.
+/// Maximum size of a prompt.
 const PROMPT_LIMIT: u64 = 1024 * 1024;
 
 pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
@@ -39,7 +39,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     let prompt = read_prompt(&args.prompt, resumes)?;
     let mode = args.approve.and_then(mode_of);
     let loaded = app.load_config(&Flags { model: args.model.clone(), mode })?;
-    // What passes is the person's to choose. A call gets what the configuration files say.
+    // Only a person may choose a more permissive mode. An agent's command gets the configured one.
     let chosen = matches!(
         loaded.origins.get("mode"),
         Some(config::Origin::Flag(_) | config::Origin::Variable(_))
@@ -68,7 +68,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
         handle.submit(Command::Configure { settings }, origin.clone()).await?;
     }
     let watched = watch(&handle, prompt, origin, &args, app).await;
-    // The log is complete up to here whatever happens; this ends what still runs and frees the lock.
+    // The log is already complete. This stops remaining work and releases the lease.
     hub.stop().await;
     watched
 }
@@ -82,8 +82,8 @@ fn mode_of(approve: Approve) -> Option<Mode> {
     }
 }
 
-/// The words on the command line with what is piped in below them, or either alone. None only where
-/// a session may go on without.
+/// The words of the command line followed by piped input, or either alone. None only if a resumed
+/// session can continue without a prompt.
 fn read_prompt(words: &[String], resumes: bool) -> anyhow::Result<Option<String>> {
     let text = words.join(" ");
     let text = match text.strip_suffix('-').map(str::trim_end) {
@@ -117,8 +117,8 @@ fn below(words: &str, piped: &str) -> String {
     if piped.trim().is_empty() { words.to_owned() } else { format!("{words}\n\n{piped}") }
 }
 
-/// Whether somebody pipes something in: a pipe or a file that has begun to speak, or has ended. What a
-/// script just passes on may be silent for ever, and is not waited for.
+/// Whether stdin is a pipe or file with data or at its end. A pipe inherited from a script may stay
+/// silent, so it is not waited for.
 fn is_piped() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::FileType;
@@ -151,12 +151,12 @@ pub(super) async fn same_workspace(handle: &SessionHandle, app: &App) -> anyhow:
     }
 }
 
-/// What a session was doing when this client came.
+/// The state of the session when this client opened it.
 struct Found {
     after: Seq,
     head: Seq,
     turn: Option<TurnId>,
-    /// Questions left open that the policy of today would not ask.
+    /// Open questions that the current policy would not ask.
     settled: Vec<ApprovalId>,
 }
 
@@ -170,8 +170,8 @@ fn look(session: &Session) -> Found {
             guest,
             &loggia_shell::Parser,
         );
-        // A command that a rule would let pass now is still asked about: it would run as one that a
-        // person has looked at.
+        // A command that a rule would now allow is still asked about, because approving it would
+        // record a person's decision.
         let passes = match verdict {
             Verdict::Allow(_, Some(_)) => call.access != Access::Execute,
             Verdict::Allow(_, None) => true,
@@ -234,18 +234,19 @@ struct Watch<'a> {
     client: &'a LocalClient,
     printer: Printer,
     terminal: Option<Terminal>,
-    /// `--approve none`: a question that was open before is answered with a refusal.
+    /// `--approve none`: reject questions that were already open.
     refuse: bool,
-    /// The prompt whose turn is awaited; without one, the turn that was open already.
+    /// The prompt whose turn is awaited. None: the turn that was already running.
     prompt: Option<PromptId>,
     turn: Option<TurnId>,
-    /// Questions that nobody has answered yet, oldest first.
+    /// Unanswered questions, oldest first.
     pending: VecDeque<Pending>,
-    /// The question that is on the screen.
+    /// The displayed question.
     shown: Option<ApprovalId>,
     running: HashSet<CallId>,
     cursor: Seq,
-    /// Questions are taken up once the log is read up to here: before that, their answer may follow.
+    /// Questions are handled once the log is read up to here. An earlier one may already be
+    /// answered later in the log.
     ask_from: Seq,
     cancelled: bool,
 }
@@ -278,7 +279,7 @@ impl Watch<'_> {
                     }
                     self.cancelled = true;
                     match self.client.cancel().await {
-                        // Over already: its end is on the way here.
+                        // The turn is over; its end follows in the log.
                         Ok(_) | Err(SubmitError::Refused(Refusal::NothingToCancel)) => {}
                         Err(error) => return Err(error.into()),
                     }
@@ -338,8 +339,8 @@ impl Watch<'_> {
         }
     }
 
-    /// A question is open and there is no terminal: leave it open, and say how to go on. A call
-    /// that runs beside it is given the time to end.
+    /// Without a terminal: leaves an open question open and prints how to continue. Waits for
+    /// running calls first.
     fn nobody_to_ask(&mut self) -> anyhow::Result<Option<ExitCode>> {
         let Some(first) = self.pending.front().filter(|_| self.cursor >= self.ask_from) else {
             return Ok(None);
@@ -364,7 +365,7 @@ impl Watch<'_> {
         Ok(Some(ExitCode::from(NEEDS_APPROVAL)))
     }
 
-    /// `--approve none`: what the session asked before it had nobody to ask is refused, too.
+    /// `--approve none`: rejects the questions that the session asked earlier.
     async fn refuse_all(&mut self) -> anyhow::Result<()> {
         while self.refuse
             && self.cursor >= self.ask_from
@@ -389,7 +390,7 @@ impl Watch<'_> {
 
     async fn take_line(&mut self, line: Option<String>) -> anyhow::Result<()> {
         let Some(line) = line else {
-            // The terminal is gone: from here on there is nobody to ask.
+            // The terminal is gone, so no more questions can be asked.
             self.terminal = None;
             self.shown = None;
             return Ok(());
@@ -417,7 +418,7 @@ impl Watch<'_> {
                 self.ask_from = self.ask_from.max(ack.seq);
                 Ok(())
             }
-            // Somebody else was faster, or the turn is over: the log says so to everybody.
+            // Another client answered first, or the turn is over. The log tells all clients.
             Err(SubmitError::Refused(
                 refusal @ (Refusal::AlreadyAnswered { .. } | Refusal::Withdrawn { .. }),
             )) => {

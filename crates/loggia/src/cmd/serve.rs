@@ -1,4 +1,4 @@
-//! `loggia serve` and `loggia --a2a-port`: sessions on the wire, until told to stop.
+//! `loggia serve` and `loggia --a2a-port`: serves sessions until stopped.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -39,61 +39,61 @@ use crate::style::{one_line, say, shown};
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// The port to listen on; 0 picks a free one
+    /// The port to listen on; 0 picks a free port
     #[arg(long, default_value_t = 41242, value_name = "PORT", value_parser = port)]
     #[arg(allow_negative_numbers = true)]
     pub port: u16,
     #[command(flatten)]
     pub share: ShareArgs,
-    /// A directory below which clients may choose their workspace; may be given several times
+    /// A directory in which clients may choose workspaces; can be repeated
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,
 }
 
-/// What `serve` and `--a2a-port` have in common.
+/// Flags shared by `serve` and `--a2a-port`.
 #[derive(Args, Default)]
 #[command(next_help_heading = "Sharing")]
 pub struct ShareArgs {
-    /// Where to listen: localhost, or with TLS and --require-token an address of this machine
+    /// The listen address: localhost, or any address with TLS and --require-token
     #[arg(long, default_value = "localhost", value_name = "ADDRESS")]
     pub listen: String,
-    /// Encrypt with this certificate: PEM, the server's own first, then those above it
+    /// TLS certificate chain (PEM), server certificate first
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
-    /// The certificate's key: PEM without a passphrase; only you may read the file
+    /// TLS private key (PEM, without passphrase, readable by you only)
     #[arg(long, value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// How clients reach this server, where that is not where it listens
+    /// The public URL of this server, if clients use another address
     #[arg(long, value_name = "URL")]
     pub public_url: Option<String>,
-    /// How gRPC clients reach it, `host:port`, where that is not where HTTP clients do
+    /// The public gRPC address `host:port`, if it differs from the HTTP address
     #[arg(long, value_name = "ADDRESS")]
     pub grpc_url: Option<String>,
-    /// The same for A2A 0.3, some of whose clients want `http://host:port`
+    /// The public gRPC address for A2A 0.3; some clients expect `http://host:port`
     #[arg(long = "grpc-url-0.3", value_name = "ADDRESS")]
     pub grpc_url_03: Option<String>,
-    /// The tenant that the card names; clients put it into their requests
+    /// The tenant in the agent card, which clients repeat in their requests
     #[arg(long, value_name = "NAME")]
     pub tenant: Option<String>,
-    /// A further name for this server in requests, `name` or `name:port`
+    /// Another host name of this server, `name` or `name:port`
     #[arg(long = "allowed-host", value_name = "HOST")]
     pub allowed_hosts: Vec<String>,
-    /// An origin whose web pages may use this server, such as https://console.example
+    /// Allow web pages of this origin, such as https://console.example
     #[arg(long = "allowed-origin", value_name = "ORIGIN")]
     pub allowed_origins: Vec<String>,
-    /// Bearer tokens, one a line, `name:token` or `token`; only you may read the file
+    /// Bearer tokens, one `name:token` or `token` per line; the file must be readable by you only
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Local clients need a token, too: one of --token-file, or of `loggia clients`
+    /// Also require tokens from local clients: of --token-file or `loggia clients`
     #[arg(long)]
     pub require_token: bool,
-    /// Let in the published sample client a2a-claude-client-123; on this machine only
+    /// Accept the published sample client a2a-claude-client-123, on this machine only
     #[arg(long)]
     pub dev_credentials: bool,
-    /// Let clients open sessions in which nothing asks (autoExecute)
+    /// Let clients open sessions without approvals (autoExecute)
     #[arg(long)]
     pub allow_auto_execute: bool,
-    /// What passes without a question
+    /// Which actions are approved without asking
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<Pass>,
     /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
@@ -101,7 +101,7 @@ pub struct ShareArgs {
     pub model: Option<String>,
 }
 
-/// Many sessions, without a terminal.
+/// Serves many sessions without a terminal.
 pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
     only_by_hand("serve the sessions of this user")?;
     let config = configured(&args.share, app)?;
@@ -114,7 +114,7 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
         roots.push(found.map_err(|error| usage(format!("--root {}: {error}", root.display())))?);
     }
     let walls = app.walls(&setup.config)?;
-    // What there is to say about the first was said when the configuration was read.
+    // The warning about the first root was printed when the configuration was loaded.
     for notice in roots.iter().skip(1).filter_map(|root| exposed(&walls, root)) {
         say(&notice);
     }
@@ -125,7 +125,7 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
     setup.run(bound, Shape::Many, roots, &args.share, app, told).await
 }
 
-/// The one session of this process.
+/// Shares one session without a terminal.
 pub async fn share(
     port: u16,
     args: ShareArgs,
@@ -136,7 +136,7 @@ pub async fn share(
     let config = configured(&args, app)?;
     let bound = bind(&args, port, &config)?;
     let setup = Setup::new(&args, config, app, "loggia").await?;
-    // Held until the end: the shared session is not closed for being idle.
+    // Keeping the handle prevents the session from being closed when idle.
     let shared = setup.session(session, app).await?;
     let id = shared.id().clone();
     let told = [
@@ -146,7 +146,7 @@ pub async fn share(
     setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app, told).await
 }
 
-/// What the configuration says, with the flags laid over it.
+/// The configuration with the flags applied.
 pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> {
     let mode = args.approve.map(|pass| match pass {
         Pass::Ask => Mode::Ask,
@@ -159,7 +159,7 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
     config.tls.certificate = args.tls_cert.clone().or(config.tls.certificate);
     config.tls.key = args.tls_key.clone().or(config.tls.key);
     config.token_file.clone_from(&args.token_file);
-    // Files that only the flags name.
+    // Also check the files named by flags.
     let found = exposed(&app.walls(&config)?, &app.workspace);
     if let Some(notice) = found.filter(|notice| told.as_ref() != Some(notice)) {
         say(&notice);
@@ -176,7 +176,7 @@ pub(super) fn bind(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Resu
     Ok(bound)
 }
 
-/// The same without a word: where the terminal is a screen.
+/// Like [`bind`], without printing to the terminal.
 pub(super) fn listen(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
     if args.dev_credentials {
@@ -188,12 +188,12 @@ pub(super) fn listen(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Re
     serve::bind(listen).map_err(usage)
 }
 
-/// What goes into the card as it is.
+/// Checks the values that are copied to the agent card.
 fn check_names(args: &ShareArgs) -> anyhow::Result<()> {
     if let Some(url) = args.public_url.as_deref() {
         check_public(url)?;
     }
-    // Names without a scheme; some clients of 0.3 want one.
+    // Addresses without a scheme; some 0.3 clients need one.
     let has_port = |url: &str| HostPort::parse(url).is_some_and(|host| host.port.is_some());
     if let Some(url) = args.grpc_url.as_deref().filter(|url| !has_port(url)) {
         return Err(usage(format!("--grpc-url `{url}`: an address such as box.example:443")));
@@ -216,7 +216,7 @@ fn check_public(url: &str) -> anyhow::Result<()> {
     let Some((_, authority)) = public_authority(url) else {
         return Err(usage(format!("--public-url {url}: an address such as https://box.example")));
     };
-    // Not repeated: what is before the sign may be a password.
+    // Do not print the URL: it may contain a password.
     if authority.contains('@') {
         return Err(usage(
             "--public-url: the card is for everybody, so no user and no password in it; an address \
@@ -236,7 +236,7 @@ fn check_public(url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The certificate of the flags, or of the configuration. One without its key is a mistake.
+/// The certificate of the flags or the configuration. A certificate without its key is an error.
 fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
     let (certificate, key) = (config.tls.certificate.clone(), config.tls.key.clone());
     match (certificate, key) {
@@ -249,7 +249,7 @@ fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
     }
 }
 
-/// A secret that everybody can read must not be good for anything that others can reach.
+/// The sample secret is public, so it must not work for other machines.
 fn only_here(args: &ShareArgs, address: ListenAddress) -> anyhow::Result<()> {
     let named = args.allowed_hosts.iter().chain(&public_host(args)).any(|host| {
         let host = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
@@ -278,7 +278,7 @@ fn scheme(bound: &Bound) -> &'static str {
     if bound.tls().is_some() { "https" } else { "http" }
 }
 
-/// How clients reach this server: as told, or as far as that follows from where it listens.
+/// The public URL: the configured one, or one derived from the listen address.
 pub(super) fn public_url(bound: &Bound, args: &ShareArgs) -> String {
     let own = || format!("{}://{}", scheme(bound), own_name(bound, args));
     args.public_url.clone().unwrap_or_else(own).trim_end_matches('/').to_owned()
@@ -299,7 +299,7 @@ fn own_name(bound: &Bound, args: &ShareArgs) -> HostPort {
     }
 }
 
-/// Where everybody can come, the card must not say localhost.
+/// Warns if the agent card would contain localhost although the server is reachable from elsewhere.
 pub(super) fn note_name(bound: &Bound, args: &ShareArgs) {
     let everywhere = bound.addresses().iter().any(|address| address.ip().is_unspecified());
     if everywhere && args.public_url.is_none() && args.allowed_hosts.is_empty() {
@@ -311,7 +311,7 @@ pub(super) fn note_name(bound: &Bound, args: &ShareArgs) {
     }
 }
 
-/// Everything behind the door.
+/// The components of a server.
 pub(super) struct Setup {
     pub store: Arc<SqliteStore>,
     pub hub: Arc<Hub>,
@@ -333,7 +333,7 @@ impl Setup {
         Ok(Self { store, hub, config, oauth })
     }
 
-    /// A one-time code for this very server.
+    /// Creates a one-time code for this server.
     pub async fn offer(&self, scopes: Scopes) -> anyhow::Result<Code> {
         Ok(self.oauth.offer(scopes).await?)
     }
@@ -344,7 +344,8 @@ impl Setup {
         }
     }
 
-    /// What a crash cut short is recorded as such before anybody asks.
+    /// Opens the sessions that a crash interrupted, so that the interruption is recorded before the
+    /// first request.
     async fn recover(&self) -> anyhow::Result<()> {
         let (listed, damage) = self.store.list_readable(usize::MAX).await?;
         damage.iter().for_each(|damage| say(&damage.to_string()));
@@ -359,8 +360,8 @@ impl Setup {
         Ok(())
     }
 
-    /// Whether a question waits for a person at a terminal: in a session that no client of a server opened, and
-    /// without a time-out. Opened here, it would keep the terminal out, and no client could answer it.
+    /// Whether the session waits for an answer at a terminal: no client opened it and it has no
+    /// timeout. Opening it here would lock out the terminal, and no client could answer.
     async fn is_for_a_terminal(&self, id: &SessionId) -> bool {
         let mut session = Session::default();
         let folded = hub::fold(&*self.store, id, |envelope| session.apply(envelope)).await;
@@ -395,15 +396,14 @@ impl Setup {
     ) -> anyhow::Result<ExitCode> {
         note_name(&bound, args);
         let serving = self.serving(bound, shape, roots, args, app, say).await?;
-        // Whoever waits for this line may come: nothing can be wrong with the flags any more. That
-        // nobody reads it does not end a server.
+        // Scripts wait for this line before they connect. A closed stdout does not stop the server.
         let _ = writeln!(std::io::stdout(), "{}", told.join("\n"));
         serving.until_signalled(&self.hub).await?;
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Starts the server; `tell` is for what its operator should know.
+    /// Starts the server. `tell` reports messages to the operator.
     pub async fn serving(
         &self,
         bound: Bound,
@@ -413,8 +413,8 @@ impl Setup {
         app: &App,
         tell: fn(&str),
     ) -> anyhow::Result<Serving> {
-        // What a workspace remembers is read when a session begins: it may be taken back by then,
-        // and another workspace remembers something else.
+        // Without the saved rules of this workspace: each session loads those of its own workspace
+        // when it starts.
         let settings = app.settings(&self.config, self.store.as_ref()).await?;
         let settings = Settings { rules: self.config.rules.clone(), ..settings };
         let defaults = Defaults {
@@ -466,7 +466,7 @@ impl Setup {
     }
 }
 
-/// Keeps the certificate as its files are, and says what becomes of a change.
+/// Reloads the certificate when its files change and reports the result.
 async fn watch(tls: Tls, tell: fn(&str)) {
     let report = |changed: Result<String, TlsError>| match changed {
         Ok(news) => tell(&news),
@@ -475,7 +475,7 @@ async fn watch(tls: Tls, tell: fn(&str)) {
     tls.watch(report).await;
 }
 
-/// Over when requests have had a moment to end by themselves after the signal to stop.
+/// Completes one second after the shutdown signal, so that requests can finish.
 async fn patience(shutdown: &Shutdown) {
     shutdown.graceful.cancelled().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -495,17 +495,17 @@ fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
     (limits, ClientLimits { streams, silence })
 }
 
-/// A server at work.
+/// A running server.
 pub struct Serving {
     server: Arc<Server>,
-    /// Threads of their own: however many clients follow something, sessions are not behind them.
-    /// None only while it ends: a runtime must not be dropped where nothing may block.
+    /// A runtime for streams, so that they do not delay sessions. None only during drop, where a
+    /// runtime must not be dropped in an async context.
     apart: Option<Runtime>,
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
-    /// Looks after copies of repositories; stopped when the server goes.
+    /// Cleans up repository clones; aborted on drop.
     tended: JoinHandle<()>,
-    /// Looks after the certificate's files; stopped likewise.
+    /// Watches the certificate files; aborted on drop.
     watched: Option<JoinHandle<()>>,
     shutdown: Shutdown,
 }
@@ -515,7 +515,7 @@ impl Serving {
         self.server.presence()
     }
 
-    /// Until a signal says so, or the listener fails.
+    /// Runs until a signal arrives or the listener fails.
     async fn until_signalled(mut self, hub: &Hub) -> anyhow::Result<()> {
         let shutdown = self.shutdown.clone();
         let listening = &mut self.listening;
@@ -524,7 +524,7 @@ impl Serving {
                 stopped = &mut *listening => return stopped,
                 () = patience(&shutdown) => {}
             }
-            // Who waits for the end of a turn waits no longer: it is cut now, and they are told.
+            // Interrupt running turns, so that clients waiting for them get a result.
             hub.stop().await;
             listening.await
         };
@@ -541,11 +541,11 @@ impl Serving {
         Ok(())
     }
 
-    /// Tells everybody who is connected, and gives them a moment to hear it.
+    /// Stops the server and waits until its connections are closed.
     pub async fn stop(mut self) {
         self.shutdown.graceful.cancel();
         self.shutdown.now.cancel();
-        // It cannot fail but by a panic, which was reported where it happened.
+        // It can only fail by a panic, which is already reported.
         let _ = (&mut self.listening).await;
         self.leave().await;
     }
@@ -570,8 +570,7 @@ impl Drop for Serving {
     }
 }
 
-/// The first signal stops in order, the second at once. Never returns but with an error: the server
-/// ends by itself once it is told.
+/// The first signal shuts down gracefully, the second immediately. Returns only on an error.
 async fn stop_on_signals(shutdown: Shutdown) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
@@ -604,14 +603,14 @@ fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
     Ok(GuardOptions { allowed_hosts, allowed_origins, forms, ..GuardOptions::default() })
 }
 
-/// The host of the public URL, and its port if it names one.
+/// The host of the public URL, with its port if it has one.
 fn public_host(args: &ShareArgs) -> Option<String> {
     let (_, authority) = public_authority(args.public_url.as_deref()?)?;
     Some(authority.to_owned())
 }
 
-/// The same in every way that clients write it: on the usual port of the URL's own scheme, which need
-/// not be the one that is listened with, some name the port and some do not.
+/// All host headers for the public URL. For the default port of its scheme, clients may or may not
+/// send the port.
 fn public_hosts(args: &ShareArgs) -> Vec<HostPort> {
     let public = args.public_url.as_deref().and_then(public_authority);
     let Some((usual, authority)) = public else { return Vec::new() };
@@ -623,7 +622,7 @@ fn public_hosts(args: &ShareArgs) -> Vec<HostPort> {
     }
 }
 
-/// The usual port of a URL's scheme, and its host as it is written there.
+/// The default port of a URL's scheme, and its authority.
 fn public_authority(url: &str) -> Option<(u16, &str)> {
     let (usual, rest) = match url.split_once("://")? {
         ("https", rest) => (443, rest),
@@ -649,7 +648,7 @@ async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<
     Ok(oauth)
 }
 
-/// On every screen that such a server has.
+/// Shown wherever such a server prints a warning.
 pub(super) const DEV_CREDENTIALS: &str = "--dev-credentials: the published sample client \
      a2a-claude-client-123 is let in; everything of your user on this machine can use it";
 
@@ -699,7 +698,7 @@ fn facts(bound: &Bound, args: &ShareArgs, offers: Offers, tools: Vec<Skill>) -> 
     }
 }
 
-/// As told, or as it follows from how HTTP clients reach the server.
+/// The configured gRPC addresses, or ones derived from the public URL.
 fn grpc_urls(args: &ShareArgs, public_url: &str) -> Option<GrpcUrls> {
     let own = GrpcUrls::of(public_url);
     let v1 = args.grpc_url.clone().or_else(|| own.map(|own| own.v1))?;

@@ -1,5 +1,5 @@
-//! `loggia sessions`: look at what is on disk. Reading needs no lease, so a session that is being
-//! worked in can be shown too.
+//! `loggia sessions`: reads stored sessions. Reading needs no lease, so open sessions can be shown
+//! too.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -44,7 +44,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             let config = app.load_config(&Flags::default())?.config;
             let hub = app.hub(store, &config, "loggia sessions rename")?;
             let origin = Origin::new(Surface::Cli, format!("cli-{}", std::process::id()).as_str());
-            // Opened, it would go on with what its last owner left.
+            // Opening the session would resume its unfinished work.
             if is_busy(hub.store().as_ref(), &id).await? {
                 let why = format!(
                     "something is left to be done in {id}: go on in it (`loggia --session {id}`), \
@@ -128,7 +128,7 @@ async fn list(
     Ok(ExitCode::from(FAILED))
 }
 
-/// The transcript, and the damage that ended it early, if any.
+/// The transcript, and the damage at which it ended, if any.
 async fn fold(
     store: &dyn Store,
     id: &SessionId,
@@ -153,12 +153,12 @@ async fn is_busy(store: &dyn Store, id: &SessionId) -> anyhow::Result<bool> {
     Ok(listed.iter().any(|listed| listed.session == *id && listed.summary.busy))
 }
 
-/// What a person typed as a name, or what is wrong with it.
+/// Parses a session name.
 pub(super) fn session_name(text: &str) -> anyhow::Result<SessionName> {
     SessionName::parse(text).map_err(|error| Usage(error.to_string()).into())
 }
 
-/// How people know a session: its name, if it has one, and its first prompt.
+/// The session's name, if any, and its first prompt.
 fn called(summary: &Summary) -> String {
     match &summary.name {
         Some(name) => format!("{}: {}", one_line(name), one_line(&summary.title)),
@@ -166,7 +166,7 @@ fn called(summary: &Summary) -> String {
     }
 }
 
-/// All there is to read: the name, what was said and done, then what waits.
+/// The whole transcript: name, cells, queued prompts.
 fn whole(transcript: &Transcript) -> String {
     let name = transcript.name().map(|name| format!("# {name}\n\n"));
     let cells = transcript.cells().iter().chain(transcript.waiting()).map(markdown);
@@ -199,7 +199,7 @@ async fn export(
         ExportFormat::Jsonl => {
             let mut lines = String::new();
             let folded = hub::fold(store, id, |envelope| {
-                // An envelope came out of JSON and goes back into it.
+                // An envelope was parsed from JSON, so serializing it cannot fail.
                 let line = serde_json::to_string(envelope).unwrap_or_default();
                 lines.push_str(&style::json_text(&line));
                 lines.push('\n');
@@ -213,7 +213,7 @@ async fn export(
         }
     };
     match output {
-        // What goes to a file or a program is the text as it is.
+        // Files and pipes get the raw text.
         None if std::io::stdout().is_terminal() => {
             std::io::stdout().lock().write_all(printable(&text).as_bytes())?;
         }
@@ -281,7 +281,7 @@ fn markdown(cell: &Cell) -> String {
         }
         CellBody::Notice { text, .. } => match text.split_once('\n') {
             None => format!("_{text}_\n\n"),
-            // A prompt from a file: its words are a quotation.
+            // The text of a custom command is quoted.
             Some((first, rest)) => {
                 let lines: Vec<String> = rest.lines().map(|line| format!("> {line}")).collect();
                 format!("_{first}_\n\n{}\n\n", lines.join("\n"))

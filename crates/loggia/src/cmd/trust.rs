@@ -1,4 +1,4 @@
-//! `loggia trust`: agree to what a directory's own configuration says, or take that back.
+//! `loggia trust`: trusts a directory's configuration, or revokes that.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -20,13 +20,13 @@ deny commands, choose a stricter mode, lower limits. Its commands from files
 do not count. Trust is for exactly that directory, neither above nor below it.
 `loggia` in a terminal asks once about a directory that has something to trust.")]
 pub struct TrustArgs {
-    /// The directory; without it, the one Loggia works in
+    /// The directory; the current one by default
     #[arg(value_name = "DIR")]
     pub directory: Option<PathBuf>,
-    /// Stop trusting it, or be asked about it again
+    /// Revoke the trust, or ask about the directory again
     #[arg(long, conflicts_with = "list")]
     pub revoke: bool,
-    /// Show the trusted directories, and those that are never asked about
+    /// List the trusted directories and the permanently refused ones
     #[arg(long, conflicts_with = "directory")]
     pub list: bool,
 }
@@ -69,7 +69,7 @@ fn revoke(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// The file is read before it is trusted: nobody agrees to what cannot be understood.
+/// The file is parsed first, so that an invalid file is never trusted.
 fn agree(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
     let mut keys: Vec<(&str, usize)> = Vec::new();
     for entry in project_settings(directory)? {

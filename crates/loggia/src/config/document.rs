@@ -1,8 +1,8 @@
-//! Reads one configuration file into settings with their lines.
+//! Parses a configuration file into settings with line numbers.
 //!
-//! The file is a hostile one until shown otherwise: it is opened without waiting, must be a regular
-//! file of bounded size, and whatever it says ends up escaped in messages. A project's file is also
-//! reached without following links, so that it cannot stand for a file elsewhere.
+//! The file is untrusted: it is opened without blocking, must be a regular file of limited size,
+//! and its contents are escaped in messages. A project file is opened without following links, so
+//! that it cannot point to another file.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,23 +19,23 @@ use super::key::{self, Form, KEYS, Key, Setting};
 use super::nearest::nearest;
 
 const MAX_BYTES: u64 = 1024 * 1024;
-/// In a workspace.
+/// Relative to the workspace.
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
-/// Tables in tables.
+/// Nested tables.
 const NESTED: &[&str] = &["server.clones"];
 const TABLES: &[&str] =
     &["commands", "approvals", "context", "limits", "server", "shell", "hooks", "tui", "prices"];
 
-/// One thing that a file says, and where.
+/// One value in a file.
 #[derive(Debug)]
 pub struct Entry {
     pub line: usize,
-    /// The value as it is written there.
+    /// The value as written.
     pub written: String,
     pub found: Result<(&'static Key, Setting), Mistake>,
 }
 
-/// An error in a file that counts; in a file that is not trusted, something to ignore.
+/// An invalid entry: an error in a trusted file, ignored in an untrusted one.
 #[derive(Debug)]
 pub struct Mistake {
     pub kind: MistakeKind,
@@ -44,9 +44,9 @@ pub struct Mistake {
 
 #[derive(Debug)]
 pub enum MistakeKind {
-    /// There is no key of this name.
+    /// Unknown key.
     Unknown { name: String },
-    /// The key is there, and its value cannot be used.
+    /// Known key with an invalid value.
     Value,
 }
 
@@ -57,7 +57,7 @@ impl From<ConfigError> for Mistake {
 }
 
 impl Mistake {
-    /// `table` is the one that the key stands in; empty for none.
+    /// `table` contains the key; empty for top-level keys.
     fn unknown(name: String, table: &str, path: &Path, line: usize) -> Self {
         let own_name = name.strip_prefix(&format!("{table}.")).unwrap_or(&name);
         let next = match suggest(own_name, table) {
@@ -69,7 +69,7 @@ impl Mistake {
     }
 }
 
-/// The user's own file may be a link: many people keep their configuration elsewhere.
+/// The user's file may be a link, because many people keep their configuration in another place.
 pub fn user_settings(path: &Path, required: bool) -> Result<Vec<Entry>, ConfigError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match openat(CWD, path, flags, Mode::empty()) {
@@ -79,7 +79,7 @@ pub fn user_settings(path: &Path, required: bool) -> Result<Vec<Entry>, ConfigEr
     }
 }
 
-/// What the project's file says, whether or not it counts; empty without a file.
+/// The entries of the project file, whether or not it is trusted. Empty without a file.
 pub fn project_settings(workspace: &Path) -> Result<Vec<Entry>, ConfigError> {
     use rustix::io::Errno;
     let path = workspace.join(PROJECT_FILE);
@@ -131,7 +131,7 @@ struct Rates {
     cached_input: Option<Rate>,
 }
 
-/// A document being read: its text for line numbers, its path for errors.
+/// The document being parsed: text for line numbers, path for errors.
 struct Reading<'a> {
     text: &'a str,
     path: &'a Path,
@@ -200,7 +200,7 @@ impl Reading<'_> {
         }
     }
 
-    /// What one model costs. A number is taken as it is written: money is not rounded.
+    /// The price of a model. Numbers are read from their text, so that they are not rounded.
     fn price(&self, line: usize, model: &str, rates: &DeTable<'_>) -> Result<Setting, ConfigError> {
         let at = |line, reason: String| {
             let model = shortened(model);
@@ -244,7 +244,7 @@ impl Reading<'_> {
             let unknown = Mistake::unknown(shortened(&full), table, self.path, line);
             return self.add(line, value.span(), Err(unknown));
         };
-        // Each item of a list stands for itself; anything else is one value.
+        // Each item of a list is a separate entry.
         if let (Form::List(read), DeValue::Array(items)) = (key.form, value.get_ref()) {
             for item in items {
                 let line = self.line(item);
@@ -285,7 +285,7 @@ impl Reading<'_> {
         }
     }
 
-    /// An item of a list.
+    /// A text item of a list.
     fn text<'v>(
         &self,
         line: usize,
@@ -333,7 +333,7 @@ fn wanted(form: Form) -> &'static str {
     }
 }
 
-/// The same name in another table, or a name that looks like it.
+/// A key with the same name in another table, or a similar name.
 fn suggest(name: &str, table: &str) -> Option<String> {
     if let Some(key) = KEYS.iter().find(|key| key.last_name() == name) {
         return Some(key.name.to_owned());

@@ -1,14 +1,14 @@
-//! The process environment, read once; and what little of it a command gets to see.
+//! The environment of this process, read once, and the part that is passed to commands.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// What every command gets, as far as it is set; `LC_*` as well.
+/// Passed to every command, and `LC_*`.
 const ALWAYS_PASSED: &[&str] = &["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR"];
 
-/// Variables that make a shell or the dynamic linker run code of their choosing in every command.
-/// They are not passed even when a person lists them: there is no use that a wrapper script does
-/// not serve better. `LD_LIBRARY_PATH` is not among them, because programs do need it.
+/// Variables that make a shell or the dynamic linker run arbitrary code in every command. They are
+/// never passed, even if listed: use a wrapper script instead. `LD_LIBRARY_PATH` is allowed because
+/// programs need it.
 const NEVER_PASSED: &[&str] = &[
     "BASH_ENV",
     "BASHOPTS",
@@ -37,12 +37,12 @@ impl Environment {
         Self { variables: variables.into_iter().collect() }
     }
 
-    /// A variable that is set to something, if it is text.
+    /// A non-empty variable that is valid UTF-8.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.get_os(name).and_then(OsStr::to_str)
     }
 
-    /// The same for paths, which need not be text. Empty counts as not set.
+    /// A non-empty variable, which need not be valid UTF-8.
     pub fn get_os(&self, name: &str) -> Option<&OsStr> {
         let value = self.variables.get(OsStr::new(name))?;
         (!value.is_empty()).then_some(value.as_os_str())
@@ -52,7 +52,7 @@ impl Environment {
         self.variables.keys().filter_map(|name| name.to_str())
     }
 
-    /// Everything that a command may see: a short fixed list, and what `shell.pass_env` names.
+    /// The environment of commands: a short fixed list and `shell.pass_env`.
     pub fn child_environment(&self, pass: &[String]) -> Vec<(OsString, OsString)> {
         let passes = |name: &str| {
             let listed = ALWAYS_PASSED.contains(&name)
@@ -68,7 +68,7 @@ impl Environment {
     }
 }
 
-/// False for variables that inject code into every command, and for Loggia's own.
+/// False for variables that inject code and for Loggia's own.
 pub fn may_be_passed(name: &str) -> bool {
     !NEVER_PASSED.contains(&name) && !name.starts_with("BASH_FUNC_") && !name.starts_with("LOGGIA")
 }
@@ -77,7 +77,7 @@ pub fn may_be_passed(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Twelve canaries in the environment; a command sees none of them.
+    /// Secrets in the environment are not passed to commands.
     #[test]
     fn commands_see_a_short_list_of_variables() {
         let passed = [
@@ -122,7 +122,7 @@ mod tests {
         let mut short: Vec<&str> = passed.iter().map(|(name, _)| *name).collect();
         short.sort_unstable();
         assert_eq!(names(&[]), short);
-        // What a person lists passes, save what would run code in every command.
+        // Listed variables are passed, except those that inject code.
         let listed = names(&canaries);
         let further: Vec<_> =
             listed.iter().filter(|name| !short.contains(&name.as_str())).collect();

@@ -1,11 +1,11 @@
-//! Why there is no configuration: one sentence with its place and a next step.
+//! Configuration errors: a message with its position and a next step.
 
 use std::fmt;
 use std::path::Path;
 
 use crate::style::one_line;
 
-/// Nobody branches on it, so it is a sentence. Whatever it quotes is safe to print.
+/// A message only, because callers do not distinguish errors. Quoted text is escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     sentence: String,
@@ -33,7 +33,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The start of a text that somebody else wrote, for quoting in a sentence.
+/// The start of an untrusted text, for messages.
 pub fn shortened(text: &str) -> String {
     const MOST_CHARACTERS: usize = 60;
     let mut short: String = text.chars().take(MOST_CHARACTERS).collect();

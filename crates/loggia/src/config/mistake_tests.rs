@@ -152,7 +152,7 @@ fn mistakes_name_their_place_and_a_next_step() {
         let wanted = format!("ROOT/home/config/config.toml:{line}: {wanted}");
         assert!(refusal.starts_with(&wanted), "\n{text}\n{refusal}\n{wanted}");
         assert!(!refusal.contains(char::is_control));
-        // A trusted project's file is held to the same.
+        // A trusted project file is checked in the same way.
         let project = Machine::new().project(text).trusted().refusal();
         assert!(project.starts_with("WORKSPACE/.loggia/config.toml:"), "{project}");
     }

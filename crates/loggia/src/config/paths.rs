@@ -1,4 +1,4 @@
-//! Where Loggia keeps its own files: the XDG directories, or all of them under `LOGGIA_HOME`.
+//! Loggia's directories: XDG directories, or all under `LOGGIA_HOME`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use super::{ConfigError, Environment};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
-    /// Written by the user: `config.toml`.
+    /// Written by the user.
     pub config: PathBuf,
-    /// Written by Loggia and worth a backup: the database, the list of trusted directories.
+    /// The database and the trust lists.
     pub data: PathBuf,
-    /// Written by Loggia and not missed: its own logs.
+    /// Logs, history and clones; can be deleted.
     pub state: PathBuf,
 }
 
@@ -23,7 +23,7 @@ impl Paths {
             return Ok(Self { config, data, state });
         }
         let directory = |variable: &str, below_home: &str| {
-            // The XDG specification: a relative path is invalid and to be ignored.
+            // The XDG specification says that relative paths are invalid and must be ignored.
             let named =
                 environment.get_os(variable).map(Path::new).filter(|path| path.is_absolute());
             let base = match named {
@@ -40,7 +40,7 @@ impl Paths {
     }
 }
 
-/// A path without links, as far as it exists yet.
+/// Resolves links in the existing part of a path.
 pub fn real(path: &Path) -> PathBuf {
     match (path.canonicalize(), path.parent(), path.file_name()) {
         (Ok(real), _, _) => real,
@@ -58,7 +58,7 @@ fn home(environment: &Environment, instead: &str) -> Result<PathBuf, ConfigError
     absolute("HOME", home)
 }
 
-/// A relative path would mean another file in every directory, and so one that a project chooses.
+/// Rejects a relative path, which would let the current project choose the file.
 pub fn absolute(variable: &str, value: &OsStr) -> Result<PathBuf, ConfigError> {
     let path = PathBuf::from(value);
     if path.is_absolute() {

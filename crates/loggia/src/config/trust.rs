@@ -1,8 +1,8 @@
-//! Directories whose configuration a person has agreed to, `trusted` in the data directory, and those
-//! about which nobody wants to be asked again, `refused` beside it: one full path a line.
+//! The lists of trusted and refused directories: `trusted` and `refused` in the data directory, one
+//! absolute path per line.
 //!
-//! Trust is for exactly that directory, neither above nor below it. The lists lie outside every
-//! workspace, and count only while nobody but their owner can write them.
+//! Trust applies to exactly one directory, not to its parents or subdirectories. The lists are
+//! outside all workspaces and are ignored if other users can write them.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -21,16 +21,16 @@ pub struct Trust {
     data: PathBuf,
 }
 
-/// What a person had said about a directory.
+/// A person's decision about a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Said {
     Nothing,
     Trusted,
-    /// Not now and not later.
+    /// Do not ask again.
     Refused,
 }
 
-/// Both lists, while they are changed.
+/// Both lists during a change.
 struct Lists {
     trusted: Vec<PathBuf>,
     refused: Vec<PathBuf>,
@@ -41,7 +41,7 @@ impl Trust {
         Self { data: paths.data.clone() }
     }
 
-    /// The file, for messages.
+    /// The path of the trust list, for messages.
     pub fn file(&self) -> PathBuf {
         self.data.join(TRUSTED)
     }
@@ -70,7 +70,7 @@ impl Trust {
         Ok(lines.map(|line| PathBuf::from(OsString::from_vec(line.to_vec()))).collect())
     }
 
-    /// Returns the path that is trusted from now on.
+    /// Returns the canonical path.
     pub fn trust(&self, directory: &Path) -> Result<PathBuf, ConfigError> {
         let directory = nameable(directory)?;
         self.change(|lists| {
@@ -82,7 +82,7 @@ impl Trust {
         Ok(directory)
     }
 
-    /// Nobody is asked about it again.
+    /// Stops Loggia from asking about the directory.
     pub fn refuse(&self, directory: &Path) -> Result<(), ConfigError> {
         let directory = nameable(directory)?;
         self.change(|lists| {
@@ -93,7 +93,7 @@ impl Trust {
         })
     }
 
-    /// What was said about the directory before it is forgotten. It need not exist any more.
+    /// Removes the decision and returns it. The directory need not exist.
     pub fn revoke(&self, directory: &Path) -> Result<Said, ConfigError> {
         let named =
             std::path::absolute(directory).map_err(|error| ConfigError::file(directory, error))?;
@@ -137,8 +137,8 @@ impl Trust {
         Ok(bytes)
     }
 
-    /// Changes a list as a whole: another process sees it before or after, never in between. Trust is
-    /// written first: what a crash leaves behind is asked about again, or trusted as was wanted.
+    /// Replaces each list atomically. Trust is written first: after a crash, the directory is
+    /// either asked about again or trusted as intended.
     fn change(&self, edit: impl FnOnce(&mut Lists)) -> Result<(), ConfigError> {
         let cannot = |error: io::Error| {
             ConfigError::file(&self.file(), format!("cannot be written: {error}"))
@@ -181,7 +181,7 @@ impl Trust {
     }
 }
 
-/// The full path of a directory that a list can hold.
+/// The canonical path of a directory that the lists can contain.
 fn nameable(directory: &Path) -> Result<PathBuf, ConfigError> {
     let directory = directory
         .canonicalize()

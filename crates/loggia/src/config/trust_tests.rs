@@ -39,7 +39,7 @@ fn trust_is_for_exactly_one_directory() {
     assert!(!place.trust.is_trusted(&project).unwrap());
 }
 
-/// Whatever was said last holds, and the other list does not know the directory any more.
+/// The last decision wins and removes the directory from the other list.
 #[test]
 fn a_directory_is_trusted_or_refused_or_neither() {
     let place = Place::new();
@@ -68,7 +68,7 @@ fn a_link_stands_for_the_directory_behind_it() {
     symlink(&project, &link).unwrap();
     place.trust.trust(&link).unwrap();
     assert!(place.trust.is_trusted(&project).unwrap());
-    // Turned elsewhere, the link brings no trust along.
+    // A link to another directory is not trusted.
     std::fs::remove_file(&link).unwrap();
     symlink(place.directory("hostile"), &link).unwrap();
     assert!(!place.trust.is_trusted(&link).unwrap());

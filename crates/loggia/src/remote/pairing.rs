@@ -1,5 +1,5 @@
-//! How a device gets its tokens: the first one for a one-time code, the next ones for the secret that came
-//! with it. What is got is held in memory and written nowhere.
+//! Gets tokens for a device: first with a one-time code, later with the secret that came with it.
+//! Both are kept in memory only.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use tokio_tungstenite::Connector;
 
 use super::{Address, AttachError, connector, encoded, place};
 
-/// For all of it: connecting, sending, the answer.
+/// Timeout of the whole request.
 const TIME: Duration = Duration::from_secs(20);
-/// An answer larger than this is none of a Loggia's.
+/// Maximum size of a response.
 const ANSWER: usize = 16 * 1024;
 
-/// A device that was let in. Has no `Debug`.
+/// The credentials of a paired device. No `Debug`, because they are secret.
 #[derive(Clone, Deserialize)]
 pub struct Registered {
     client_id: String,
@@ -37,7 +37,7 @@ struct Refusal {
 }
 
 impl Address {
-    /// A one-time code for a token and a secret of this device's own.
+    /// Exchanges a one-time code for a token and credentials.
     pub async fn redeem(&mut self, code: &str) -> Result<(), AttachError> {
         let device = self.name.clone().unwrap_or_else(machine);
         let form = [("grant_type", PAIRING), ("code", code), ("client_name", &device)];
@@ -46,7 +46,7 @@ impl Address {
         Ok(())
     }
 
-    /// The next token, when the hour of the last one is over.
+    /// Gets a new token with the credentials.
     pub async fn renew(&mut self) -> Result<(), AttachError> {
         let Some(Registered { client_id, client_secret }) = self.registered.clone() else {
             return Ok(());
@@ -97,7 +97,7 @@ impl Address {
     }
 }
 
-/// Why there is no token, in the server's own words where it has some.
+/// The reason of a refusal, from the server if it gave one.
 fn refused(status: StatusCode, body: &[u8]) -> AttachError {
     let why = match serde_json::from_slice(body) {
         Ok(Refusal { error, error_description }) => match error.as_str() {
@@ -110,7 +110,7 @@ fn refused(status: StatusCode, body: &[u8]) -> AttachError {
     AttachError::NotLetIn { status: status.as_u16(), why }
 }
 
-/// What this machine is called.
+/// The host name of this machine.
 fn machine() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

@@ -1,8 +1,7 @@
-//! The encrypted way to a session elsewhere: which provider, and whom it believes.
+//! TLS for attached sessions.
 //!
-//! What the system believes, believes Loggia: its certificate store or, on Linux, what
-//! `SSL_CERT_FILE` and `SSL_CERT_DIR` name instead; or exactly the authorities of one file. There is no
-//! switch that believes everybody.
+//! The system certificate store is used (on Linux also `SSL_CERT_FILE` and `SSL_CERT_DIR`);
+//! `--ca-file` replaces it. Certificate checks cannot be disabled.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use tokio_tungstenite::{Connector, tungstenite};
 
 use super::AttachError;
 
-/// Blocks on the file system: the certificates are read here, once.
+/// Blocks while reading the certificates.
 pub(super) fn connector(authorities: Option<&Path>) -> Result<Connector, AttachError> {
     let failed = |error: Error| {
         let why = format!("the system's certificates cannot be used: {error}");
@@ -30,7 +29,7 @@ pub(super) fn connector(authorities: Option<&Path>) -> Result<Connector, AttachE
         None => builder.with_platform_verifier().map_err(failed)?,
     };
     let mut config = builder.with_no_client_auth();
-    // A WebSocket is asked for in HTTP/1.1, whatever else is spoken there.
+    // WebSocket connections need HTTP/1.1.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Connector::Rustls(Arc::new(config)))
 }
@@ -49,12 +48,12 @@ fn roots(path: &Path) -> Result<RootCertStore, AttachError> {
     }
 }
 
-/// Why a connection was not made, with a next step where the other side is not believed.
+/// Describes a connection error, with a next step for an untrusted certificate.
 pub(super) fn explain(error: &tungstenite::Error) -> String {
     explained_by(cause(error), error)
 }
 
-/// The same for what was asked before there is a socket.
+/// The same for HTTP requests.
 pub(super) fn explained(error: &reqwest::Error) -> String {
     let mut last: &(dyn std::error::Error + 'static) = error;
     while let Some(source) = last.source() {
@@ -63,8 +62,8 @@ pub(super) fn explained(error: &reqwest::Error) -> String {
     explained_by(inside(error), last)
 }
 
-/// What rustls says, however deep it is wrapped. An I/O error gives the source of what is in it, and not
-/// what is in it.
+/// The rustls error inside another error. `source` of an I/O error skips its inner error, so that
+/// one is checked separately.
 fn inside<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
     let held = || error.downcast_ref::<std::io::Error>()?.get_ref().and_then(|held| inside(held));
     error.downcast_ref().or_else(held).or_else(|| error.source().and_then(inside))
@@ -83,7 +82,7 @@ fn explained_by(cause: Option<&Error>, error: impl std::fmt::Display) -> String 
     }
 }
 
-/// What rustls says, however deep it is wrapped.
+/// The rustls error inside a WebSocket error.
 fn cause(error: &tungstenite::Error) -> Option<&Error> {
     match error {
         tungstenite::Error::Io(error) => error.get_ref()?.downcast_ref(),

@@ -1,4 +1,4 @@
-//! The `loggia` subprotocol of `/ws`: what an attached terminal sees and may do.
+//! The `loggia` subprotocol of `/ws`: what an attached terminal sees and can do.
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::served::Served;
 type Stream =
     tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-/// A terminal that is attached, as raw frames.
+/// An attached terminal that reads raw frames.
 struct Attached {
     socket: Stream,
     seen: Vec<Value>,
@@ -32,7 +32,7 @@ impl Attached {
         self.socket.send(Message::text(wanted.to_string())).await.unwrap();
     }
 
-    /// Reads on until a frame fits.
+    /// Reads until a frame matches.
     async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         let wait = async {
             loop {
@@ -49,7 +49,7 @@ impl Attached {
         found.unwrap_or_else(|_| panic!("it does not come:\n{:#?}", self.seen))
     }
 
-    /// An event of this kind, which may have come before an answer that was waited for.
+    /// An event of this kind, which may have arrived before an awaited reply.
     async fn event(&mut self, kind: &str) -> Value {
         let fits = |frame: &Value| frame["envelope"]["event"]["type"] == kind;
         match self.seen.iter().find(|frame| fits(frame)) {
@@ -97,18 +97,18 @@ async fn an_attached_terminal_sees_the_log_and_takes_part() {
     assert_eq!(machine.read("hello.txt").as_deref(), Some("hi\n"));
     assert_eq!(ann.events(), bob.events());
 
-    // Too late, and told by whom.
+    // Too late: the reply names the first answer.
     ann.send(answer(6)).await;
     let refused = ann.until(|frame| frame["type"] == "refused").await;
     assert_eq!(refused["refusal"]["type"], "already_answered", "{refused}");
     assert!(refused["refusal"]["by"]["client"].as_str().unwrap().starts_with("bob@"));
 
-    // A prompt sent again is the same prompt.
+    // A resent prompt is the same prompt.
     ann.send(prompt(1, "write hello.txt: hi")).await;
     let again = ann.until(|frame| frame["type"] == "done").await;
     assert_eq!(again["task"], done["task"]);
 
-    // From a cursor on: no gap and no repetition.
+    // Following from a cursor has no gap and no repetition.
     let events = ann.events();
     let mut late = Attached::join(&served, "after=3").await;
     late.event("turn_ended").await;
@@ -153,8 +153,8 @@ async fn what_does_not_fit_is_answered_and_changes_nothing() {
     assert!(failed["message"].as_str().unwrap().contains("--session ID"), "{failed}");
 }
 
-/// The server of an ordinary user can look at few processes: its own screens do not hide from it. As root,
-/// the test plays one.
+/// The server of an ordinary user can inspect few processes, so attached terminals must stay
+/// readable. As root, the test switches to an ordinary user.
 #[test]
 fn an_ordinary_user_attaches_without_a_token() {
     let machine = Machine::new();

@@ -1,6 +1,5 @@
-//! Attacks on the real server by other users, other principals and clients that lie: A01, A05, A07,
-//! A12, A15, A17, A18. What a web page or malformed bytes can do is in `refused.rs` and
-//! `floods.rs`.
+//! Attacks on the real server by other users, other principals and lying clients: A01, A05, A07,
+//! A12, A15, A17, A18. Web pages and malformed bytes are in `refused.rs` and `floods.rs`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -17,7 +16,7 @@ use crate::served::{EXTENSION, Served, asked, confirmation, text_message};
 const NOBODY: u32 = 65_534;
 const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
 
-/// What another user of this machine gets, and with which status.
+/// A request by another user of this machine: body and status.
 pub fn as_nobody(arguments: &[&str]) -> (String, u16) {
     let mut command = Command::new("curl");
     command.args(["-s", "-m", "10", "-w", "\n%{http_code}"]).args(arguments);
@@ -27,7 +26,7 @@ pub fn as_nobody(arguments: &[&str]) -> (String, u16) {
     (body.to_owned(), status.parse().unwrap())
 }
 
-/// A01 and A07: another user gets the card and the health check, and nothing of what is in them.
+/// A01 and A07: another user gets the card and the health check only, without session data.
 #[tokio::test]
 async fn another_user_gets_nothing_but_the_card() {
     let machine = Machine::new();
@@ -37,7 +36,7 @@ async fn another_user_gets_nothing_but_the_card() {
     let unknown = ["/none", "/metrics", "/ws/x"];
     let by_pattern = ["/tasks/x", "/v1/tasks/x", "/extendedAgentCard", "/v1/card", "/acme/tasks"];
     let more = unknown.into_iter().chain(by_pattern).map(str::to_owned);
-    // What speaks gRPC is tried below; the fallback's paths are among `more`.
+    // gRPC is tested below; the fallback's paths are in `more`.
     let plain = routes().into_iter().filter(|path| path.starts_with('/') && !path.contains(".v1"));
     for path in plain.chain(more) {
         let url = format!("http://127.0.0.1:{}{path}", served.port);
@@ -46,7 +45,7 @@ async fn another_user_gets_nothing_but_the_card() {
         let json = ["-H", "Content-Type: application/json", "-d", &send.to_string()];
         let (posted, post_status) = as_nobody(&[&json[..], &[&url]].concat());
         match path.as_str() {
-            // Where a secret is given for a token, and wherever one is needed anyway.
+            // The token endpoint, and routes that always need a token.
             "/oauth/token" => assert!(posted.contains("invalid_request"), "POST {path}: {posted}"),
             path if TOKEN_ALWAYS.contains(&path) => assert_eq!(post_status, 401, "{posted}"),
             path => {
@@ -81,7 +80,7 @@ async fn another_user_gets_nothing_but_the_card() {
     assert_eq!(log.len(), 1, "nothing but its opening is in the log");
 }
 
-/// A07: what the server keeps is for its user alone.
+/// A07: only the user can read the stored files.
 #[tokio::test]
 async fn what_is_on_disk_is_private() {
     let machine = Machine::new();
@@ -108,8 +107,7 @@ async fn what_is_on_disk_is_private() {
     assert!(seen >= 2, "{seen} files");
 }
 
-/// A05: by default the kernel shows loopback addresses and nothing else; a wider one is refused
-/// before it is bound.
+/// A05: by default only loopback addresses are bound, and a wider one is refused.
 #[tokio::test]
 async fn only_loopback_is_listened_on() {
     let machine = Machine::new();
@@ -142,8 +140,8 @@ fn with_settings(text: &str, settings: Value) -> Value {
     message
 }
 
-/// A12: settings are a request. A workspace elsewhere is refused, and to ask for no questions does
-/// not help, and that is said.
+/// A12: settings are a request. Another workspace is refused, and requesting no approvals has no
+/// effect, which is reported.
 #[tokio::test]
 async fn nobody_declares_their_own_privileges() {
     let machine = Machine::new();
@@ -173,7 +171,7 @@ async fn nobody_declares_their_own_privileges() {
     assert!(said, "and it is said: {log:?}");
     let told = |event: &Value| event["metadata"].to_string().contains("autoExecute is not allowed");
     assert!(events.iter().any(|event| told(&event.response["result"])), "to whoever asked");
-    // A living session does not move.
+    // The workspace of an open session cannot change.
     let mut moved = with_settings("say x", json!({ "workspace_path": "/etc" }));
     moved["contextId"] = events[0].response["result"]["contextId"].clone();
     let refused = served.stream(served.tool_stream(moved), usize::MAX).await;
@@ -181,8 +179,8 @@ async fn nobody_declares_their_own_privileges() {
     assert_eq!(error["data"]["reason"], "workspace-differs", "{task}: {refused:?}");
 }
 
-/// A15 without a server: a command does not go on in a session where a question is open, serves none,
-/// and lets nobody in.
+/// A15 without a server: an agent's command cannot resume a session with an open question, serve
+/// sessions or register a client.
 #[test]
 fn a_command_does_not_answer_through_the_command_line() {
     let machine = Machine::new();
@@ -206,7 +204,7 @@ fn a_command_does_not_answer_through_the_command_line() {
     for attempt in &tries {
         script += &format!("timeout 20 {program} {attempt} </dev/null; echo ended $?\n");
     }
-    // A session of its own is nobody else's.
+    // It may run a new session.
     script += &format!("{program} run 'say nested' </dev/null; echo ended $?\n");
     machine.write("steal.sh", &script);
     let ran = machine.run(&["run", "--approve", "all", "run sh steal.sh"]);
@@ -227,8 +225,7 @@ fn a_command_does_not_answer_through_the_command_line() {
     assert!(clients.contains("ann") && !clients.contains("evil"), "{clients}");
 }
 
-/// A15: a command chooses its environment, its terminal, its program and its namespaces, but not its
-/// parents.
+/// A15: a command chooses its environment, terminal, program and namespaces, but not its ancestors.
 #[test]
 fn a_command_is_known_by_its_parents() {
     let machine = Machine::new();
@@ -265,7 +262,7 @@ fn a_command_is_known_by_its_parents() {
         format!("{clean} {program} sessions delete none"),
         format!("{clean} {program} approvals revoke none"),
         format!("{clean} {program} attach localhost:1"),
-        // In a terminal that the command made.
+        // In a terminal that the command created.
         format!("script -qec '{clean} {program}' /dev/null"),
         format!("script -qec '{clean} {program} attach localhost:1' /dev/null"),
     ];
@@ -284,7 +281,7 @@ fn a_command_is_known_by_its_parents() {
     let ended = serde_json::to_string(ended.unwrap()).unwrap();
     assert_eq!(ended.matches("in your own terminal").count(), tries.len(), "{ended}\n{said}");
     assert_eq!(ended.matches("ended 1\\n").count(), tries.len() + 1, "{ended}");
-    // The question of a session of its own is put to nobody, and nothing is remembered.
+    // The question of its own session is not asked, and no rule is saved.
     assert!(ended.contains("asked 3") && ended.contains("no terminal to ask on"), "{ended}");
     assert_eq!((machine.read("pty.txt"), machine.read("all.txt")), (None, None));
     assert_eq!(machine.run(&["approvals", "list"]).out, "");
@@ -293,7 +290,7 @@ fn a_command_is_known_by_its_parents() {
     assert_eq!(clients.lines().count(), 1, "{clients}");
 }
 
-/// A15: what a command started gets nothing, not even with a token that it found.
+/// A15: a process started by a command is refused, even with a valid token.
 #[tokio::test]
 async fn a_token_does_not_help_a_command() {
     let machine = Machine::new();
@@ -306,7 +303,7 @@ async fn a_token_does_not_help_a_command() {
          -H 'Authorization: Bearer {ANN}' -d '{list}'",
         served.url()
     );
-    // The script says nothing but the command, so what is printed is what was answered.
+    // The script prints only the command's output.
     machine.write(
         "look.sh",
         &format!("{look}\n({look}) | cat\nsetsid -w sh -c \"{}\"\n", look.replace('"', "\\\"")),
@@ -323,12 +320,12 @@ async fn a_token_does_not_help_a_command() {
     let ended = serde_json::to_string(ended.unwrap()).unwrap();
     assert_eq!(ended.matches("tool-descendant").count(), 3, "{ended}");
     assert!(ended.contains(" 403") && !ended.contains("totalSize"), "{ended}");
-    // The same token in the hands of a process that no call started.
+    // The same token works for a process that no call started.
     let right = served.post(&list).bearer_auth(ANN).send().await.unwrap();
     assert_eq!(right.status(), 200);
 }
 
-/// A17 over the wire: what changed between the question and the answer is not written.
+/// A17 on the wire: a file that changed between the question and the answer is not written.
 #[tokio::test]
 async fn what_changed_since_the_question_is_not_written() {
     let machine = Machine::new();
@@ -355,7 +352,8 @@ async fn what_changed_since_the_question_is_not_written() {
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "one\n");
 }
 
-/// A18: an answer that is none changes nothing, a repeated one is the same answer, a late one is told.
+/// A18: an invalid answer changes nothing, a repeated one has the same result, a late one is
+/// refused.
 #[tokio::test]
 async fn bad_repeated_and_late_answers_change_nothing() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! A certificate authority of a test's own, the files that a server reads, and clients that believe it.
+//! A test certificate authority with server files and clients that trust it.
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Beside the machine's home; a certificate for this machine is there already.
+    /// Created beside the machine's home, with a certificate for this machine.
     pub fn new(machine: &Machine) -> Self {
         let directory = machine.home().with_file_name("tls");
         std::fs::create_dir_all(&directory).unwrap();
@@ -35,7 +35,7 @@ impl Authority {
         authority
     }
 
-    /// A new certificate and key in the place of the old ones.
+    /// Replaces the certificate and key.
     pub fn issue(&self) -> CertificateDer<'static> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
         names.extend(outer_address().map(|address| address.to_string()));
@@ -53,12 +53,12 @@ impl Authority {
         self.directory.join(name).to_str().unwrap().to_owned()
     }
 
-    /// What to believe, as a file.
+    /// The CA certificate file.
     pub fn file(&self) -> String {
         self.path("authority.pem")
     }
 
-    /// For a server that speaks TLS.
+    /// The flags of a TLS server.
     pub fn flags(&self) -> [String; 4] {
         ["--tls-cert".into(), self.path("cert.pem"), "--tls-key".into(), self.path("key.pem")]
     }
@@ -90,7 +90,7 @@ impl Authority {
     }
 }
 
-/// An address of this machine that is not loopback, if it has one. Nothing is sent.
+/// A non-loopback address of this machine, if any. Nothing is sent.
 pub fn outer_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
     socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?;

@@ -1,4 +1,5 @@
-//! One session over JSON-RPC, HTTP+JSON and gRPC at once: the same facts, the same race, the same door.
+//! One session over JSON-RPC, HTTP+JSON and gRPC: the same facts, the same race, the same access
+//! rules.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
@@ -16,7 +17,7 @@ use crate::served::{Served, asked, text_message};
 pub const V1: &str = "lf.a2a.v1.A2AService";
 pub const V03: &str = "a2a.v1.A2AService";
 
-/// A gRPC client that knows nothing but frames.
+/// A gRPC client at the level of frames.
 pub struct Grpc {
     sender: SendRequest<Full<Bytes>>,
     authority: String,
@@ -37,7 +38,7 @@ impl Grpc {
         Self { sender, authority: format!("127.0.0.1:{port}") }
     }
 
-    /// The same over TLS, where the protocol is agreed on in the handshake.
+    /// The same over TLS with ALPN.
     pub async fn connect_encrypted(port: u16, authority: &Authority) -> Self {
         let stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         let connector = TlsConnector::from(authority.client_of_http2());
@@ -117,7 +118,7 @@ async fn post(served: &Served, path: &str, body: &Value) -> (u16, Value) {
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
-/// What one binding is told, every other one shows, number for number.
+/// Each binding shows what was submitted over another, with exact numbers.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_task_over_three_bindings_and_two_versions() {
     let machine = Machine::new();
@@ -148,12 +149,11 @@ async fn one_task_over_three_bindings_and_two_versions() {
     assert_eq!(old_rpc["history"][0]["parts"][1]["data"]["count"], 42);
 }
 
-/// Numbers that no double holds, or that have more than one spelling.
+/// Numbers that a double cannot represent or that have several spellings.
 const NUMBERS: &str =
     "[1.0,1.10,1e+5,1e+400,12345678901234567890,123456789012345678901234567890,-0,0.1e+1]";
 
-/// In metadata and in data, over every way that speaks JSON, and from the log of a server before:
-/// a number is what was written, not only what it was worth.
+/// Numbers in metadata and data keep their spelling over every JSON binding and after a restart.
 #[tokio::test]
 async fn numbers_come_back_as_they_were_written() {
     let machine = Machine::new();
@@ -207,7 +207,7 @@ async fn numbers_come_back_as_they_were_written() {
     assert_eq!(task.matches(NUMBERS).count(), 4, "input, context and metadata: {task}");
 }
 
-/// An answer over a connection of its own: whether it was the one that counted.
+/// Answers over its own connection; true if the answer was the first.
 async fn answer(port: u16, binding: &str, task: &Value, call: &Value, choice: &str) -> bool {
     let data = json!({ "tool_call_id": call, "selected_option_id": choice });
     let message = json!({
@@ -231,7 +231,8 @@ async fn answer(port: u16, binding: &str, task: &Value, call: &Value, choice: &s
     }
 }
 
-/// R10 with clients of every binding among those who answer: one effect, and everybody else is told.
+/// R10 with clients of every binding: one answer takes effect, and the others are refused with the
+/// winner.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_answer_wins_whatever_it_came_over() {
     let machine = Machine::new();
@@ -267,7 +268,7 @@ async fn the_first_answer_wins_whatever_it_came_over() {
     }
 }
 
-/// A stream over HTTP+JSON that is taken up again has no gap and nothing twice.
+/// A resumed HTTP+JSON stream has no gap and no repetition.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_over_http_resumes_where_it_was() {
     let machine = Machine::new();
@@ -293,7 +294,7 @@ async fn a_stream_over_http_resumes_where_it_was() {
     }
 }
 
-/// The door is in front of gRPC as of everything: names, credentials, versions, sizes.
+/// gRPC has the same checks: host names, credentials, versions, sizes.
 #[tokio::test(flavor = "multi_thread")]
 async fn grpc_is_held_to_the_same_rules() {
     let machine = Machine::new();
@@ -336,7 +337,7 @@ async fn grpc_is_held_to_the_same_rules() {
     assert!(served.is_well());
 }
 
-/// What is switched off is neither in the card nor in the answers, on any binding.
+/// A disabled feature appears neither in the card nor in replies, on any binding.
 #[tokio::test(flavor = "multi_thread")]
 async fn offers_can_be_taken_back() {
     let machine = Machine::new();

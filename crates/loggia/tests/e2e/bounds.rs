@@ -1,4 +1,5 @@
-//! Memory, threads and queues that one client must not take from all others, and a disk that is full: at the real process.
+//! Memory, threads and queues that one client must not exhaust, and a full disk, with the real
+//! process.
 
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::driver::Machine;
 use crate::served::{Served, text_message};
 
-/// The largest messages that pass: 10 MiB is the limit of a request.
+/// Nearly the request limit of 10 MiB.
 const LARGE: usize = 9 << 20;
 
 const ANN: &str = "a-token-that-nobody-guesses-so-soon";
@@ -39,8 +40,8 @@ fn large_message(text: &str, context: Option<&Value>) -> Value {
     message
 }
 
-/// Sixty messages of 9 MiB behind a turn that waits, six at a time: what a client may keep in memory has a bound, which
-/// it is told, and the process stays small.
+/// Sixty messages of 9 MiB wait behind a turn, six at a time: a client's memory is limited, it gets
+/// an error, and the process stays small.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_behind_a_turn_are_bounded_in_bytes() {
     let machine = Machine::new();
@@ -64,14 +65,14 @@ async fn messages_behind_a_turn_are_bounded_in_bytes() {
     assert!((1..=4).contains(&taken), "{taken} were taken");
     assert!(peak < 600, "{peak} MiB");
     assert!(served.is_well());
-    // What is small still passes.
+    // A small message still passes.
     let mut small = text_message("say small");
     small["contextId"] = context;
     let told = send(&served, small).await;
     assert!(told["result"]["id"].is_string(), "{told}");
 }
 
-/// More sessions are not more memory: each large message goes to a session of its own, whose turn waits.
+/// More sessions do not allow more memory: each large message goes to another session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_share_the_bytes_of_their_principal() {
     let machine = Machine::new();
@@ -94,8 +95,8 @@ async fn sessions_share_the_bytes_of_their_principal() {
     assert!(peak < 700, "{peak} MiB");
 }
 
-/// Tasks of 9 MiB in one session, listed four times at once: a page ends when its bytes are spent, and says where the next
-/// begins.
+/// Tasks of 9 MiB in one session, listed four times concurrently: a page ends when its byte limit
+/// is reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_of_large_tasks_come_in_pages_of_bytes() {
     const TASKS: usize = 12;
@@ -113,7 +114,7 @@ async fn lists_of_large_tasks_come_in_pages_of_bytes() {
     }
     let written = served.peak() >> 10;
     assert!(written < 700, "{written} MiB while they were sent one after the other");
-    // Anew, so that it is the lists alone that are measured.
+    // Restarted, so that only the lists are measured.
     served.signal(nix::sys::signal::Signal::SIGTERM);
     served.ended(Duration::from_secs(20));
     let served = Served::start(&machine, &["serve", "--port", "0"]);
@@ -143,7 +144,7 @@ async fn lists_of_large_tasks_come_in_pages_of_bytes() {
     assert!(peak < 500, "{peak} MiB");
 }
 
-/// One client fills its share of the shared session's queue; another one still has room, and so has the terminal.
+/// One client fills its share of the queue; another client and the terminal still have room.
 #[tokio::test]
 async fn one_client_does_not_fill_the_queue_of_all() {
     let machine = Machine::new();
@@ -173,7 +174,7 @@ async fn one_client_does_not_fill_the_queue_of_all() {
     }
 }
 
-/// A pattern that takes long to compile is refused, and meanwhile everybody else is answered.
+/// A pattern that compiles slowly is refused, and other clients are not delayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_regular_expression_holds_up_nobody() {
     let machine = Machine::new();
@@ -209,7 +210,7 @@ async fn a_regular_expression_holds_up_nobody() {
     }
 }
 
-/// A line of the log that cannot be written is dropped; the request that it was about is answered.
+/// A log line that cannot be written is dropped, and its request succeeds.
 #[tokio::test]
 async fn what_cannot_be_logged_breaks_no_request() {
     for redirection in ["2>&-", "2>/dev/full"] {
@@ -225,7 +226,7 @@ async fn what_cannot_be_logged_breaks_no_request() {
         assert_eq!(told["result"]["status"]["state"], "completed", "{redirection}: {told}");
         assert!(served.is_well(), "{redirection}");
     }
-    // A terminal that is gone: what is told there is told to nobody.
+    // The terminal was closed.
     let machine = Machine::new();
     let mut command = machine.command(&["run", "--output", "json", "say a word"]);
     let closed = std::fs::File::options().write(true).open("/dev/full").unwrap();
@@ -235,10 +236,10 @@ async fn what_cannot_be_logged_breaks_no_request() {
     assert_eq!(ran.status.code(), Some(0));
 }
 
-/// How many clients do not read, or do not finish.
+/// Number of clients that do not read or finish.
 const CLIENTS: usize = 24;
 
-/// A server that has one task of 9 MiB in its log and nothing in memory, the task and its session.
+/// A restarted server with one task of 9 MiB in its log, the task and its session.
 async fn with_a_large_task(machine: &Machine) -> (Served, String, String) {
     let mut served = Served::start(machine, &["serve", "--port", "0"]);
     let message = large_message("say ok", None);
@@ -253,7 +254,7 @@ async fn with_a_large_task(machine: &Machine) -> (Served, String, String) {
     (Served::start(machine, &["serve", "--port", "0"]), name("id"), name("contextId"))
 }
 
-/// A connection whose client takes little at a time, after it has sent something.
+/// Sends something on a connection with a small receive buffer.
 async fn narrow(served: &Served, sent: &str) -> TcpStream {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
@@ -278,8 +279,8 @@ async fn narrow_socket(served: &Served, query: &str, more: &str) -> TcpStream {
     stream
 }
 
-/// Reads the small texts of a WebSocket up to its first large one, which is left there (None), or up to the end of what
-/// it follows or of itself.
+/// Reads the small text frames of a WebSocket up to the first large one (None), or until it or the
+/// followed session ends.
 async fn until_large(stream: &mut TcpStream) -> Option<String> {
     loop {
         let (kind, short) = (stream.read_u8().await.unwrap(), stream.read_u8().await.unwrap());
@@ -300,8 +301,8 @@ async fn until_large(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// A reply counts until its client has taken it: who does not read keeps others of the same principal waiting, and not
-/// memory.
+/// A reply counts until its client has read it: a slow reader delays others of the same principal,
+/// but does not use more memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_that_nobody_reads_are_counted() {
     let machine = Machine::new();
@@ -329,13 +330,13 @@ async fn replies_that_nobody_reads_are_counted() {
     assert!(refused >= CLIENTS - 2, "{refused} were refused");
     assert!(peak < 300, "{peak} MiB");
     assert!(served.is_well());
-    // When they are gone there is room again.
+    // After they disconnect, there is room again.
     drop(streams);
     let told = served.call("tasks/get", json!({ "id": task })).await;
     assert_eq!(told["result"]["id"], task, "{}", told["error"]);
 }
 
-/// The same for those who follow a session on a WebSocket, in either protocol.
+/// The same for WebSocket followers of both protocols.
 async fn frames_are_counted(more: &str, busy: &str) {
     let machine = Machine::new();
     let (served, _, session) = with_a_large_task(&machine).await;
@@ -350,7 +351,7 @@ async fn frames_are_counted(more: &str, busy: &str) {
     assert!(refused.iter().all(|refused| refused.contains(busy)), "{refused:?}");
     assert!(peak < 300, "{peak} MiB");
     assert!(served.is_well());
-    // When they are gone, one who reads gets all of it.
+    // After they disconnect, a reader gets everything.
     drop(streams);
     let mut reader = served.socket(&query).await;
     let whole = reader.until(|frame| frame["params"]["event"]["history"].is_array()).await;
@@ -367,7 +368,7 @@ async fn events_that_nobody_reads_are_counted() {
     frames_are_counted("Sec-WebSocket-Protocol: loggia\r\n", "come back with `after`").await;
 }
 
-/// Messages that lack their last bytes count as request bodies do.
+/// Unfinished messages count like request bodies.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unfinished_messages_are_counted() {
     const ANNOUNCED: u64 = 9 << 20;
@@ -379,7 +380,7 @@ async fn unfinished_messages_are_counted() {
         let head = [&[0x81, 0xff][..], &ANNOUNCED.to_be_bytes(), &[0; 4]].concat();
         stream.write_all(&head).await.unwrap();
         let (mut reading, mut writing) = stream.into_split();
-        // Its last bytes stay away; who is refused can not send as much.
+        // The last bytes are not sent; a refused client cannot send as much.
         let writing = async {
             for piece in 0..9 {
                 let length = if piece < 8 { content.len() } else { content.len() - 10 };
@@ -391,7 +392,7 @@ async fn unfinished_messages_are_counted() {
         };
         let closed = async {
             let mut head = [0; 2];
-            // It is asked whether it is there.
+            // The server pings it.
             while head[0] & 0x0f != 8 {
                 reading.read_exact(&mut head).await.unwrap();
             }
@@ -415,7 +416,7 @@ async fn unfinished_messages_are_counted() {
     assert!(served.is_well());
 }
 
-/// A socket on which a large message came keeps no room for another.
+/// A socket releases the buffer of a large message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_socket_keeps_nothing_of_a_large_message() {
     let machine = Machine::new();

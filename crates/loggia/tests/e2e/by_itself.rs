@@ -1,4 +1,4 @@
-//! A conversation that fills its model's window is compacted by itself, in processes that come and go.
+//! Automatic compaction of a conversation that fills the model's window, across processes.
 
 use std::io::{BufRead, BufReader};
 
@@ -7,7 +7,7 @@ use loggia_core::{Envelope, Event};
 use crate::driver::Machine;
 use crate::screen::Screen;
 
-/// A model of 1000 tokens, which are about 4000 bytes. Asked for a summary, it takes one from the log.
+/// A model with a window of 1000 tokens, about 4000 bytes. Its summary comes from the log.
 fn model(machine: &Machine) -> String {
     let long = "word ".repeat(400);
     let script = format!(
@@ -19,7 +19,7 @@ fn model(machine: &Machine) -> String {
     machine.script("window.toml", &script)
 }
 
-/// The summaries in the only session there is, with where they stand and what they stand for.
+/// The summaries of the only session: position, summarized position, text.
 fn summaries(machine: &Machine) -> Vec<(u64, u64, String)> {
     let summary = |envelope: &Envelope| match &envelope.event {
         Event::ContextCompacted { upto, summary, automatic: true } => {

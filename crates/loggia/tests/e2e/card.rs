@@ -1,4 +1,4 @@
-//! What the server says about itself: to everybody, and to those who may read its sessions.
+//! The agent card: public, and extended for authorized clients.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,6 +1,6 @@
-//! Which test shows which promise (P) to users, and which entry of the catalogue of attacks (A) and
-//! faults (R) that the server must withstand. All of them run against the real binary over real sockets, except those in `front_door`,
-//! which run the same front door with shorter clocks, other users and namespaces.
+//! Maps promises to users (P), attacks (A) and faults (R) to tests. All run against the real binary
+//! over real sockets, except those in `front_door`, which use shorter timeouts, other users and
+//! namespaces.
 
 /// Number, file below `crates/`, test.
 const SHOWN: &[(&str, &str, &str)] = &[
@@ -119,7 +119,7 @@ const GRANTED: &str = "loggia/tests/e2e/granted.rs";
 const IDENTITY: &str = "loggia-server/tests/front_door/identity.rs";
 const FOREIGN: &str = "loggia-server/tests/push/foreign.rs";
 
-/// The promises and the attacks and faults that are covered. P11 waits for the sandbox.
+/// The covered promises, attacks and faults. P11 needs the sandbox.
 const PROMISED: &[&str] = &[
     "P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9", "P10", "P12", "P13", "A01", "A02", "A03",
     "A04", "A05", "A07", "A08", "A09", "A10", "A11", "A12", "A13", "A15", "A16", "A17", "A18",

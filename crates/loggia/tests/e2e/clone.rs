@@ -1,4 +1,4 @@
-//! Sessions that work in copies of repositories, as clients ask for them.
+//! Sessions in repository clones, as requested by clients.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -24,7 +24,7 @@ fn git(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// A repository below a root that is served.
+/// A repository below a served root.
 fn origin(machine: &Machine) -> PathBuf {
     let path = machine.home().parent().unwrap().join("origins/repo.git");
     std::fs::create_dir_all(path.join("src")).unwrap();
@@ -88,7 +88,7 @@ async fn a_client_has_a_repository_cloned_and_gets_the_changes() {
     assert!(file["bytes"].as_str().unwrap().len() > 100, "{file}");
     assert!(!origin.join("src/new.rs").exists());
 
-    // Every dialect and every stream shows them.
+    // Every dialect and stream shows the changes.
     let task_id = task["id"].clone();
     let newer = served.call("GetTask", json!({ "id": task_id })).await;
     let patch = part(&newer["result"], "changes.patch");
@@ -102,7 +102,7 @@ async fn a_client_has_a_repository_cloned_and_gets_the_changes() {
         assert!(names.contains(&"output.txt") && names.contains(&"changes.patch"), "{names:?}");
     }
 
-    // The session goes on where it is, and nowhere else.
+    // The session continues in its clone only.
     let session = task["contextId"].as_str().unwrap().to_owned();
     first["contextId"] = json!(session);
     assert_eq!(send(&served, first.clone()).await["result"]["status"]["state"], "completed");
@@ -120,14 +120,14 @@ async fn a_client_has_a_repository_cloned_and_gets_the_changes() {
     assert!(doctor.out.contains("3 of at most 64 in"), "{}", doctor.out);
     assert!(doctor.out.contains("from https, file; kept: days:7"), "{}", doctor.out);
 
-    // What is deleted is gone with its copy.
+    // Deleting the session deletes its clone.
     drop(served);
     assert!(clones(&machine).contains(&session));
     assert_eq!(machine.run(&["sessions", "delete", &session]).code, 0);
     assert!(!clones(&machine).iter().any(|name| name.starts_with(&session)));
     assert_eq!(clones(&machine).len(), 4, "{:?}", clones(&machine));
 
-    // What the configuration does not keep goes when the server comes, and other things stay.
+    // Clones that the configuration does not keep are removed at the start; other files stay.
     let other = machine.home().join("state/clones/notes.txt");
     std::fs::write(&other, "mine").unwrap();
     machine.configure("[server.clones]\nschemes = ['file']\nkeep = 'never'\n");
@@ -138,7 +138,7 @@ async fn a_client_has_a_repository_cloned_and_gets_the_changes() {
     assert_eq!(clones(&machine), ["notes.txt"]);
 }
 
-/// A30, A32: refused before anything is created, with the field that is wrong.
+/// A30, A32: refused before anything is created, naming the wrong field.
 #[tokio::test]
 async fn hostile_addresses_are_refused_before_anything_is_created() {
     let machine = Machine::new();
@@ -177,7 +177,7 @@ async fn hostile_addresses_are_refused_before_anything_is_created() {
         let text = refused["error"]["message"].as_str().unwrap();
         let field = format!("message.metadata[{EXTENSION}].repository.url");
         assert!(text.contains(&field) && !text.contains("u:p"), "{url}: {text}");
-        // In the words of whoever asks.
+        // In the dialect of the client.
         let task = json!({ "id": "t", "context": { "repositoryUrl": url },
                            "message": { "parts": [{ "text": "say x" }] } });
         let refused = served.call("tasks/send", task).await;
@@ -193,7 +193,7 @@ async fn hostile_addresses_are_refused_before_anything_is_created() {
     assert_eq!(clones(&machine), Vec::<String>::new());
     assert_eq!(machine.sessions(), Vec::<String>::new());
 
-    // A repository of this machine must lie where clients may work anyway.
+    // A local repository must be below a served root.
     machine.configure("[server.clones]\nschemes = ['file']\ncount = 1\n");
     let served = serve(&machine);
     std::os::unix::fs::symlink("/etc", origin.with_file_name("out")).unwrap();
@@ -210,7 +210,7 @@ async fn hostile_addresses_are_refused_before_anything_is_created() {
     assert_eq!(machine.sessions().len(), 1);
 }
 
-/// A remote that takes the first connection and never answers; `git daemon` for all others.
+/// A remote that accepts the first connection and never replies; `git daemon` for all others.
 fn remote(root: &Path) -> (u16, mpsc::Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -242,8 +242,8 @@ fn processes(part: &str) -> usize {
     lines.filter(|line| line.contains(part)).count()
 }
 
-/// Killed in the middle of a clone: its processes die with it, the half is removed, the next turn
-/// clones again, and after that nobody does.
+/// Killed during a clone: its processes die too, the incomplete clone is removed, and the next turn
+/// clones exactly once more.
 #[tokio::test]
 async fn killed_in_the_middle_of_a_clone() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! A client of the shipped SDLC agent server, and the model that its recordings were made with.
+//! A client of the shipped SDLC agent server, and the model of its recordings.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::driver::Machine;
 use crate::served::Served;
 
-/// What the model of the recordings did, prompt by prompt.
+/// The steps of the recorded model, by prompt.
 pub const SCRIPT: &str = r#"
 [[rule]]
 contains = "S:text"
@@ -70,7 +70,7 @@ steps = [
 ]
 "#;
 
-/// A server with that model, one session for each new task.
+/// A server with that model and one session per task.
 pub struct Coder {
     pub machine: Machine,
     pub served: Arc<Served>,
@@ -81,7 +81,7 @@ impl Coder {
         Self::with(&[&["serve", "--port", "0"], more].concat())
     }
 
-    /// The one session of its process.
+    /// A server with one shared session.
     pub fn shared() -> Self {
         Self::with(&["--a2a-port", "0"])
     }
@@ -98,7 +98,7 @@ impl Coder {
         self.machine.work().canonicalize().unwrap().to_str().unwrap().to_owned()
     }
 
-    /// A message with the settings that make it this dialect's.
+    /// A message with the settings of this dialect.
     pub fn prompt(&self, text: &str) -> Value {
         json!({
             "kind": "message", "role": "user", "messageId": "m-1",
@@ -121,19 +121,19 @@ impl Coder {
         self.stream("message/stream", json!({ "message": message }))
     }
 
-    /// Says it and reads to the end.
+    /// Sends a message and reads the stream to its end.
     pub async fn told(&self, message: Value) -> Vec<Value> {
         self.say(message).end().await
     }
 
-    /// A write that waits for an answer: its task and its call.
+    /// Starts a write that needs an approval: task and call.
     pub async fn asked_to_write(&self) -> (Value, Value) {
         let events = self.told(self.prompt("S:write please")).await;
         asked(&events)
     }
 }
 
-/// What comes on a stream, as it comes.
+/// The received events of a stream.
 #[derive(Clone)]
 pub struct Stream {
     seen: Arc<Mutex<(Vec<Value>, bool)>>,
@@ -146,7 +146,7 @@ impl Stream {
         let (seen, more) = (Arc::new(Mutex::new((Vec::new(), false))), Arc::new(Notify::new()));
         let (served, into, told) = (served.clone(), seen.clone(), more.clone());
         let reading = tokio::spawn(async move {
-            // A client of its own: a connection of its own, and gone with this reader.
+            // A separate client, so that the connection ends with this reader.
             let client = reqwest::Client::new();
             let response = client.post(served.url()).json(&body).send().await.unwrap();
             let mut bytes = response.bytes_stream();
@@ -190,17 +190,17 @@ impl Stream {
         found.unwrap_or_else(|_| panic!("it did not come; so far: {:#?}", self.so_far()))
     }
 
-    /// Reads until one of the responses fits.
+    /// Reads until a response matches.
     pub async fn until(&self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         self.until_state(|seen, _| seen.iter().any(&fits)).await
     }
 
-    /// Everything, once the stream has ended.
+    /// All events, after the stream has ended.
     pub async fn end(&self) -> Vec<Value> {
         self.until_state(|_, over| over).await
     }
 
-    /// The client goes away.
+    /// Disconnects.
     pub async fn leave(self) {
         self.reading.abort();
         while !self.reading.is_finished() {
@@ -213,7 +213,7 @@ pub fn kind(response: &Value) -> &str {
     response["result"]["metadata"]["coderAgent"]["kind"].as_str().unwrap_or_default()
 }
 
-/// The record of a call in an event.
+/// The call record of an event.
 pub fn record(response: &Value) -> &Value {
     &response["result"]["status"]["message"]["parts"][0]["data"]
 }
@@ -227,7 +227,7 @@ pub fn texts(events: &[Value]) -> String {
     texts.filter_map(|it| it["result"]["status"]["message"]["parts"][0]["text"].as_str()).collect()
 }
 
-/// An event in short.
+/// A short form of an event.
 pub fn short(response: &Value) -> String {
     let result = &response["result"];
     let state = result["status"]["state"].as_str().unwrap_or_default();
@@ -251,7 +251,7 @@ pub fn short(response: &Value) -> String {
     }
 }
 
-/// The task and the call that a stream asks about.
+/// The task and call that a stream asks about.
 pub fn asked(events: &[Value]) -> (Value, Value) {
     let asked = events.iter().find(|event| kind(event) == "tool-call-confirmation");
     let asked = asked.unwrap_or_else(|| panic!("no question: {events:#?}"));
@@ -270,7 +270,7 @@ pub fn answer_with(task: &Value, data: Value) -> Value {
     })
 }
 
-/// A message in words, without settings, as one goes on in a task.
+/// A text message to a task, without settings.
 pub fn more(task: &Value, text: &str) -> Value {
     json!({
         "kind": "message", "role": "user", "messageId": "m-3", "taskId": task,

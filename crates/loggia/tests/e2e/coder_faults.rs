@@ -1,5 +1,5 @@
-//! Twenty faults that were seen on the wire of the shipped SDLC agent server, and what its clients
-//! get here instead. `docs/protocols/sdlc.md` has the table.
+//! Twenty faults observed in the shipped SDLC agent server, and the behaviour here.
+//! `docs/protocols/sdlc.md` has the table.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ fn said(events: &[Value], what: &str) -> bool {
     events.iter().any(|event| short(event) == what)
 }
 
-/// Approve and deny at once: one wins, the report says what the disk says, the loser is told who.
+/// Concurrent approve and deny: one wins, the report matches the disk, and the loser learns the
+/// winner.
 #[tokio::test]
 async fn f01_approve_and_deny_at_once() {
     let coder = Coder::start(&[]);
@@ -52,7 +53,7 @@ async fn f01_approve_and_deny_at_once() {
     }
 }
 
-/// Whoever posted may leave: the question stays, and somebody else answers it.
+/// The sender disconnects: the question stays open, and another client answers it.
 #[tokio::test]
 async fn f02_the_poster_leaves_while_an_approval_waits() {
     let coder = Coder::start(&[]);
@@ -64,7 +65,7 @@ async fn f02_the_poster_leaves_while_an_approval_waits() {
     assert_eq!(coder.machine.read("hello.txt").as_deref(), Some("hello\nworld\n"));
 }
 
-/// Whoever posted may leave in the middle: the turn goes on, and so does the task.
+/// The sender disconnects during a turn: the turn and the task continue.
 #[tokio::test]
 async fn f03_the_poster_leaves_in_the_middle_of_a_turn() {
     let coder = Coder::start(&[]);
@@ -82,7 +83,7 @@ async fn f03_the_poster_leaves_in_the_middle_of_a_turn() {
     assert_eq!((texts(&next).as_str(), last(&next).as_str()), (HELLO, FINAL));
 }
 
-/// An observer that comes while an approval waits sees the question, the answer and the end.
+/// An observer that connects while an approval is open sees the question, the answer and the end.
 #[tokio::test]
 async fn f04_an_observer_watches_through_an_approval() {
     let coder = Coder::start(&[]);
@@ -100,7 +101,7 @@ async fn f04_an_observer_watches_through_an_approval() {
     assert_eq!(last(&seen), FINAL);
 }
 
-/// A prompt while a turn runs, or while an approval waits, is queued and answered.
+/// A prompt during a turn or an open approval is queued and answered.
 #[tokio::test]
 async fn f05_a_second_prompt_is_queued_and_answered() {
     let coder = Coder::start(&[]);
@@ -115,12 +116,12 @@ async fn f05_a_second_prompt_is_queued_and_answered() {
     let meanwhile = coder.say(more(&task, "S:text meanwhile"));
     let answered = coder.told(answer(&task, &call, "proceed_once")).await;
     assert!(said(&answered, "tool-call-update write_file success"), "{answered:#?}");
-    // Whichever of them came first.
+    // Whichever came first.
     assert!(texts(&meanwhile.end().await).ends_with(HELLO));
     assert!(coder.machine.read("hello.txt").is_some());
 }
 
-/// An unknown call or outcome is an error at once, and the question stays open.
+/// An unknown call or outcome is an immediate error, and the question stays open.
 #[tokio::test]
 async fn f06_an_unknown_call_or_outcome_is_an_error() {
     let coder = Coder::start(&[]);
@@ -134,7 +135,8 @@ async fn f06_an_unknown_call_or_outcome_is_an_error() {
     assert!(said(&good, "tool-call-update write_file success"), "{good:#?}");
 }
 
-/// A confirmation in the development-tool extension's shape is taken, and answered in this dialect.
+/// A confirmation in the form of the development-tool extension is accepted and answered in this
+/// dialect.
 #[tokio::test]
 async fn f07_a_confirmation_of_the_extension_is_taken() {
     let coder = Coder::start(&[]);
@@ -145,7 +147,7 @@ async fn f07_a_confirmation_of_the_extension_is_taken() {
     assert_eq!(last(&events), FINAL);
 }
 
-/// New content given with the approval is what is shown and what is written.
+/// Edited content in an approval is shown and written.
 #[tokio::test]
 async fn f08_new_content_is_shown_and_written() {
     let coder = Coder::start(&[]);
@@ -184,7 +186,7 @@ async fn f09_an_edit_and_a_command_in_one_turn_ask_for_both() {
     assert!(texts(&events).ends_with("All done."), "{events:#?}");
 }
 
-/// `autoExecute` does what it says where the operator allows it, and asks where not.
+/// `autoExecute` works if the operator allows it, and asks otherwise.
 #[tokio::test]
 async fn f10_auto_execute_works_where_it_is_allowed() {
     for allowed in [true, false] {
@@ -198,7 +200,7 @@ async fn f10_auto_execute_works_where_it_is_allowed() {
     }
 }
 
-/// The chunks of one answer have one id, a thought has another, and a blocking send has the text.
+/// The chunks of one answer share an id, a thought has another, and a blocking send has the text.
 #[tokio::test]
 async fn f11_the_chunks_of_an_answer_can_be_joined() {
     let coder = Coder::start(&[]);
@@ -215,7 +217,7 @@ async fn f11_the_chunks_of_an_answer_can_be_joined() {
     assert_eq!(history.last().unwrap()["parts"][0]["text"], HELLO, "{sent}");
 }
 
-/// Live output is exact, for clients that read `append` and for clients that always replace.
+/// Live output is exact, for clients that use `append` and for clients that always replace.
 #[tokio::test]
 async fn f12_live_output_is_exact() {
     let coder = Coder::start(&[]);
@@ -239,13 +241,13 @@ async fn f12_live_output_is_exact() {
     }
 }
 
-/// No git identity is needed to write a file.
+/// Writing a file needs no git identity.
 #[tokio::test]
 async fn f13_a_write_needs_no_git_identity() {
     let coder = Coder::start(&[]);
     let mut git = std::process::Command::new("git");
     git.args(["config", "--get", "user.email"]);
-    // The server runs in the same bare environment, with the same empty home.
+    // The server runs in the same minimal environment with the same empty home.
     assert!(!coder.machine.prepare(git).status().unwrap().success(), "git knows somebody");
     let (task, call) = coder.asked_to_write().await;
     let events = coder.told(answer(&task, &call, "proceed_once")).await;
@@ -253,7 +255,7 @@ async fn f13_a_write_needs_no_git_identity() {
     assert!(coder.machine.read("hello.txt").is_some());
 }
 
-/// A model that refuses ends one turn, with the reason; the conversation goes on.
+/// A model error ends one turn with its reason; the conversation continues.
 #[tokio::test]
 async fn f14_a_model_error_ends_one_turn_and_not_the_conversation() {
     let coder = Coder::start(&[]);
@@ -265,7 +267,7 @@ async fn f14_a_model_error_ends_one_turn_and_not_the_conversation() {
     assert_eq!((texts(&next).as_str(), last(&next).as_str()), (HELLO, FINAL));
 }
 
-/// While a model is tried again, clients are told.
+/// Model retries are reported to clients.
 #[tokio::test]
 async fn f15_retries_are_told() {
     let coder = Coder::start(&[]);
@@ -275,7 +277,7 @@ async fn f15_retries_are_told() {
     assert_eq!((texts(&events).as_str(), last(&events).as_str()), ("After all.", FINAL));
 }
 
-/// Cancelling while an approval waits ends the call everywhere; a late approval is told so.
+/// Cancelling during an open approval ends the call everywhere; a late approval is refused.
 #[tokio::test]
 async fn f16_cancel_ends_a_waiting_approval() {
     let coder = Coder::start(&[]);
@@ -294,7 +296,7 @@ async fn f16_cancel_ends_a_waiting_approval() {
     assert_eq!(again["error"]["code"], -32002, "{again}");
 }
 
-/// A question of the agent can be answered: by number, or in words.
+/// A question of the agent can be answered by number or text.
 #[tokio::test]
 async fn f17_a_question_of_the_agent_can_be_answered() {
     let coder = Coder::start(&[]);
@@ -321,7 +323,7 @@ async fn f17_a_question_of_the_agent_can_be_answered() {
     }
 }
 
-/// Requests without a JSON body are refused, and the process goes on.
+/// Requests without a JSON body are refused, and the process continues.
 #[tokio::test]
 async fn f18_a_request_without_a_body_does_no_harm() {
     let coder = Coder::start(&[]);
@@ -336,7 +338,7 @@ async fn f18_a_request_without_a_body_does_no_harm() {
     assert_eq!(texts(&coder.told(coder.prompt("S:text still here")).await), HELLO);
 }
 
-/// A wrong bearer, none at all, and a foreign host are refused on every route.
+/// A wrong bearer token, a missing one and a foreign host are refused on every route.
 #[tokio::test]
 async fn f19_wrong_credentials_and_foreign_hosts_are_refused() {
     const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
@@ -351,7 +353,7 @@ async fn f19_wrong_credentials_and_foreign_hosts_are_refused() {
         (Method::GET, "/tasks/x/metadata"),
     ];
     for (method, path) in routes {
-        // A machine for each: whoever guesses too often is slowed down.
+        // A machine for each, because failed attempts are slowed down.
         let machine = Machine::new();
         let tokens = machine.tokens(&format!("ann:{ANN}\n"));
         let arguments = ["serve", "--port", "0", "--token-file", &tokens, "--require-token"];
@@ -380,7 +382,7 @@ async fn f19_wrong_credentials_and_foreign_hosts_are_refused() {
     }
 }
 
-/// A connection that is kept for many turns leaves nothing behind.
+/// A connection kept for many turns leaks nothing.
 #[tokio::test]
 async fn f20_a_kept_connection_leaves_nothing_behind() {
     let coder = Coder::start(&[]);
@@ -402,7 +404,7 @@ async fn f20_a_kept_connection_leaves_nothing_behind() {
     }
     let grown = coder.served.open_files().saturating_sub(before);
     assert!(grown < 5, "{grown} more files are open after a hundred turns");
-    // A stream that nobody reads any more is given up, too.
+    // A stream whose client disconnected is closed too.
     let slow = json!({
         "jsonrpc": "2.0", "id": 1, "method": "message/stream",
         "params": { "message": more(&task, "S:slow again") },
@@ -416,7 +418,7 @@ async fn f20_a_kept_connection_leaves_nothing_behind() {
     assert!(grown < 5, "{grown} more files are open after twenty clients have left");
 }
 
-/// Goes away in the middle of a stream, and sees the server close its end.
+/// Disconnects during a stream and waits until the server closes its end.
 async fn leave(port: u16, body: &str) {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let head = format!(

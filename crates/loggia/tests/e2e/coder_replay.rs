@@ -8,7 +8,7 @@
 //!   do a call's status and that the task works, wherever they are told again;
 //! - `validating`, which the newer build of that server calls `scheduled`;
 //! - what the tables below name, each with its reason. Of `LEFT_OUT` and `EXCHANGES`, an entry that
-//!   is not needed any more is an error. Those of `EVENTS` for calls that run side by side are both
+//!   is no longer needed is an error. Those of `EVENTS` for calls that run side by side are both
 //!   ways of one race, so not all of them are needed each time.
 
 use std::collections::{BTreeSet, HashMap};
@@ -99,7 +99,7 @@ struct Exchange {
     status: Option<u64>,
     events: Vec<Value>,
     answer: Option<Value>,
-    /// Nothing else was sent before it was over.
+    /// No other request was sent before it ended.
     alone: bool,
 }
 
@@ -141,7 +141,7 @@ fn recorded(name: &str) -> Vec<Exchange> {
     exchanges
 }
 
-/// What the recording calls something, and what it is called here.
+/// Recorded names and their counterparts here.
 #[derive(Default)]
 struct Names(HashMap<String, String>);
 
@@ -152,7 +152,8 @@ impl Names {
         }
     }
 
-    /// Tasks and contexts by the first event that names them, calls by the order in which they ask.
+    /// Matches tasks and contexts by the first event that names them, calls by the order of their
+    /// questions.
     fn learn_stream(&mut self, recorded: &[Value], here: &[Value]) {
         for member in ["id", "taskId", "contextId"] {
             let first = |events: &[Value]| {
@@ -186,7 +187,7 @@ impl Names {
     }
 }
 
-/// The calls that ask, in the order in which they first do.
+/// The asking calls, in the order of their first question.
 fn questions(events: &[Value]) -> Vec<&Value> {
     let mut asked: Vec<&Value> = Vec::new();
     for event in events.iter().filter(|event| kind(event) == "tool-call-confirmation") {
@@ -203,7 +204,7 @@ enum Got {
     Answer(u64, Value),
 }
 
-/// Which entries of `LEFT_OUT` were needed.
+/// The used entries of `LEFT_OUT`.
 type Needed = BTreeSet<usize>;
 
 async fn replay(name: &str) -> Needed {
@@ -267,7 +268,7 @@ async fn replay(name: &str) -> Needed {
             (false, false) => {
                 complaints.push(format!("{name} {at} {}: {}", exchange.sent, told.join("; ")));
             }
-            // A difference that is none any more does not stay in the table.
+            // A difference that no longer exists must be removed from the table.
             (true, true) => complaints.push(format!("{name} {at} is as recorded")),
             (false, true) | (true, false) => {}
         }
@@ -276,13 +277,13 @@ async fn replay(name: &str) -> Needed {
     needed
 }
 
-/// An event in short; the older build says validating where the newer one says scheduled.
+/// A short form of an event; the older build says validating where the newer one says scheduled.
 fn label(event: &Value) -> String {
     short(event).replace("validating", "scheduled")
 }
 
-/// The kinds of events of a stream, in order; what is told more than once counts once. Calls go by
-/// the order in which they ask in the whole recording: calls of one reply are proposed side by side.
+/// The event kinds of a stream in order, without repetitions. Calls are numbered by the order of
+/// their questions in the whole recording, because calls of one reply are proposed concurrently.
 fn course(events: &[Value], all: &[Value]) -> Vec<String> {
     let questions = questions(all);
     let tools: Vec<&str> =
@@ -312,7 +313,7 @@ fn compare_courses(name: &str, at: usize, recorded: &[String], here: &[String]) 
     (expected != actual).then(|| format!("events {actual:?}, recorded {expected:?}"))
 }
 
-/// What recorded events have and ours of the same kind have not.
+/// Members of the recorded events that ours of the same kind lack.
 fn shapes_of(recorded: &[Value], here: &[Value], needed: &mut Needed) -> Vec<String> {
     let mut told = Vec::new();
     for event in recorded {
@@ -327,7 +328,7 @@ fn shapes_of(recorded: &[Value], here: &[Value], needed: &mut Needed) -> Vec<Str
     told
 }
 
-/// What is in the recorded value and in none of these.
+/// Members of the recorded value that none of these have.
 fn compare(recorded: &Value, here: &[&Value], needed: &mut Needed) -> Vec<String> {
     let mut ours = BTreeSet::new();
     here.iter().for_each(|value| shape(value, "", &mut ours));
@@ -343,7 +344,7 @@ fn compare(recorded: &Value, here: &[&Value], needed: &mut Needed) -> Vec<String
     missing
 }
 
-/// Members by their path, and the values of those that are enumerated.
+/// The paths of all members, and the values of enumerated ones.
 fn shape(value: &Value, at: &str, found: &mut BTreeSet<String>) {
     const ENUMERATED: [&str; 7] = ["kind", "role", "type", "final", "lastChunk", "code", "outcome"];
     match value {
@@ -389,7 +390,7 @@ macro_rules! replayed {
 
 replayed!(text, approve, deny, shell, modify, two, send, rest, settingsshape, cancelrun, resub);
 
-/// What is left out is left out somewhere.
+/// Every omitted member is really missing.
 #[tokio::test]
 async fn nothing_is_left_out_that_is_there() {
     let mut needed = Needed::new();
@@ -402,7 +403,7 @@ async fn nothing_is_left_out_that_is_there() {
     assert!(idle.is_empty(), "not needed any more: {idle:?}");
 }
 
-/// The tables speak of exchanges that there are.
+/// The tables refer to recorded exchanges.
 #[test]
 fn the_tables_name_what_was_recorded() {
     let known = |name: &str, at: usize| recorded(name).len() > at;

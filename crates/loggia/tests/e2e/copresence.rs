@@ -1,5 +1,6 @@
-//! One session, four clients of four kinds: the screen at home, a screen attached from elsewhere, an
-//! A2A 0.3 client on a WebSocket, an A2A 1.0 client on SSE. Whoever answers first, everybody knows.
+//! One session with four kinds of clients: the local terminal, an attached terminal, an A2A 0.3
+//! client on a WebSocket, an A2A 1.0 client on SSE. The first answer wins, and all clients learn
+//! it.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -8,14 +9,14 @@ use crate::driver::Machine;
 use crate::screen::Screen;
 use crate::served::{EXTENSION, Socket, confirmation, text_message};
 
-/// Shown once keys count.
+/// Shown once the dialog accepts keys.
 const ARMED: &str = "e change it first";
 const ALLOW: &str = "Allow once";
 const READY: &str = "what shall I do?";
-/// Ctrl-U: a key that came after somebody else's answer is in the line that is written.
+/// Ctrl-U: a key that arrived after another client's answer is in the composer.
 const CLEAR: &str = "\u{15}";
 const ROUNDS: usize = 8;
-/// High enough that everything said stays on the screen.
+/// High enough to show everything.
 const SIZE: (u16, u16) = (110, 140);
 
 fn free_port() -> u16 {
@@ -62,7 +63,7 @@ impl Plain {
         self.call("SendMessage", params).await.json().await.unwrap()
     }
 
-    /// A stream of a task, from its present state on.
+    /// A stream of a task from its current state.
     async fn follow(&self, task: &Value) -> Followed {
         let mut response = self.call("SubscribeToTask", json!({ "id": task })).await;
         let first = response.chunk().await.unwrap().expect("the task as it is");
@@ -76,7 +77,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// The state in which the stream ends.
+    /// The last state of the stream.
     async fn last_state(mut self) -> String {
         while let Some(chunk) = self.response.chunk().await.unwrap() {
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
@@ -86,11 +87,11 @@ impl Followed {
     }
 }
 
-/// The question that a WebSocket client was asked: its task and its call.
+/// The question received by a WebSocket client: task and call.
 async fn question(socket: &mut Socket, file: &str) -> (Value, Value) {
     let asked = socket
         .until(|value| {
-            // Not in the answer to a message, which may show a question that was asked meanwhile.
+            // Not in the reply to a message, which may contain a later question.
             let text = value["params"].to_string();
             text.contains("confirmation_request") && text.contains(file)
         })
@@ -100,7 +101,7 @@ async fn question(socket: &mut Socket, file: &str) -> (Value, Value) {
     (event["taskId"].clone(), call)
 }
 
-/// Which of the four answer in a round: always somebody, often several.
+/// Which of the four answer in a round: at least one, often several.
 fn answering(round: usize) -> [bool; 4] {
     let bits = [1, 2, 4, 8, 15, 6, 9, 13][round % 8];
     [0, 1, 2, 3].map(|client| bits >> client & 1 == 1)
@@ -165,7 +166,7 @@ async fn four_kinds_of_clients_agree_on_one_session() {
         home.sees_no(ALLOW).sees(&format!("wrote {file}"));
         away.sees_no(ALLOW).sees(&format!("wrote {file}"));
 
-        // Exactly one won, and every loser was told by whom.
+        // Exactly one won, and every loser was told the winner.
         let winner = answer_of(&machine, &call);
         let (surface, name) = (&winner["surface"], winner["client"].as_str().unwrap());
         let shown = match (surface.as_str().unwrap(), name) {
@@ -199,7 +200,7 @@ async fn four_kinds_of_clients_agree_on_one_session() {
         }
     }
 
-    // The same on every side, and nothing is left open anywhere.
+    // All clients agree, and no question is open.
     home.types(CLEAR).sees(READY);
     away.types(CLEAR).sees(READY);
     for screen in [&home, &away] {
@@ -220,7 +221,7 @@ async fn four_kinds_of_clients_agree_on_one_session() {
     home.sees_no("with TUI:laptop").types("/quit\r").sees("code 0").is_restored();
 }
 
-/// Who answered the question about a call, by the log.
+/// Who answered the question about a call, from the log.
 fn answer_of(machine: &Machine, call: &Value) -> Value {
     let log = serde_json::to_value(machine.log(&machine.sessions()[0])).unwrap();
     let answers: Vec<&Value> = log
@@ -235,9 +236,9 @@ fn answer_of(machine: &Machine, call: &Value) -> Value {
     answers[0]["origin"].clone()
 }
 
-/// A line behind a `!` is run without a question, at home and from an attached screen, and everybody
-/// sees it: the other screen, and a client of a protocol as a message and a call. The model reads it
-/// in the next turn.
+/// A shell command after `!` runs without a question, from the local and the attached terminal, and
+/// all clients see it: the other terminal, and a protocol client as a message and a call. The model
+/// sees it in the next turn.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_of_ones_own_is_run_and_everybody_sees_it() {
     let machine = Machine::new();
@@ -261,7 +262,7 @@ async fn a_line_of_ones_own_is_run_and_everybody_sees_it() {
     home.sees("[TUI] laptop").sees("from /");
     assert_eq!(machine.read("n.txt"), None);
 
-    // The same text from a client of a protocol is a message.
+    // The same text from a protocol client is a message.
     phone.send(9, "message/send", json!({ "message": text_message("!touch made.txt") })).await;
     home.sees("!touch made.txt").sees(READY);
     assert_eq!(machine.read("made.txt"), None);
@@ -275,7 +276,7 @@ async fn a_line_of_ones_own_is_run_and_everybody_sees_it() {
         "{summary}"
     );
 
-    // Interrupted like any other; and after a kill it is never run again.
+    // It can be interrupted, and is not run again after a kill.
     home.types("!echo begun; sleep 600\r").sees("  begun").types("\x1b").sees("cancelled by");
     home.sees(READY).types("!echo x >> once.txt; echo waiting; sleep 600\r").sees("  waiting");
     home.signal(Signal::SIGKILL).sees("code 137");
@@ -301,7 +302,7 @@ fn an_attached_screen_goes_on_when_the_other_side_was_killed() {
     home.sees("Allow Loggia to write a.txt?");
     away.sees_no("trying again").sees(ARMED).types("y");
     home.sees("approved by TUI:laptop").sees("wrote a.txt");
-    // It has another name there since it connected again, and is still the same person.
+    // It has another identity since the reconnect but is the same person.
     away.sees("wrote a.txt").sees("approved by you");
     assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
     away.types("\x04").sees("code 0").is_restored();

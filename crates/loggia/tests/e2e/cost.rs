@@ -1,4 +1,4 @@
-//! What a session has cost, on the screen and in `/stats`.
+//! The cost of a session in the status line and in `/stats`.
 
 use crate::driver::Machine;
 use crate::screen::Screen;

@@ -1,5 +1,5 @@
-//! S0's success criteria, one test each: the real binary with its screen in a terminal, and a client
-//! at the port that was named.
+//! The success criteria of S0, one test each: the real binary in a terminal, and a client at its
+//! port.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::served::{Socket, confirmation, text_message};
 
 const READY: &str = "what shall I do?";
 
-/// A prompt, and what comes of it, which is not in the prompt.
+/// A prompt, and output that the prompt does not contain.
 const PROMPT: &str = "run printf '%s-%s' out put";
 const OUTPUT: &str = "out-put";
 
@@ -31,7 +31,7 @@ fn says(value: &Value, text: &str) -> bool {
     value.to_string().contains(text)
 }
 
-/// It has come, or it comes.
+/// Succeeds if it has arrived or arrives later.
 async fn receives(client: &mut Socket, text: &str) {
     if !client.seen.iter().any(|value| says(value, text)) {
         client.until(|value| says(value, text)).await;
@@ -50,7 +50,7 @@ async fn criterion_1_one_invocation_is_a_screen_and_a_server() {
     let card = format!("http://localhost:{port}/.well-known/agent-card.json");
     let card: Value = reqwest::get(card).await.unwrap().json().await.unwrap();
     assert!(says(&card, &format!(":{port}")), "{card}");
-    // The same process is the screen, which works.
+    // The same process shows a working terminal interface.
     screen.types("/share\r").sees(&format!("localhost:{port}")).types("q").sees_no("any key");
     screen.types("say here\r").sees("\n\nhere").sees(READY);
     leave(screen).await;
@@ -77,7 +77,7 @@ async fn criterion_3_what_is_typed_on_the_screen_is_received_by_the_client() {
     let (mut screen, port) = invoked(&machine, &["--approve", "all"]);
     let mut client = client(port).await;
     screen.types(&format!("{PROMPT}\r")).sees(OUTPUT).sees_no("working");
-    // What the person typed, what came of it, and its end.
+    // The typed prompt, its output and its end.
     for text in [PROMPT, OUTPUT, "completed"] {
         receives(&mut client, text).await;
     }
@@ -113,7 +113,7 @@ async fn criterion_5_a_clients_choice_resolves_the_dialog_on_the_screen() {
     leave(screen).await;
 }
 
-/// Allows once what was asked.
+/// Allows the question once.
 async fn answer(client: &mut Socket, asked: &Value) {
     let event = &asked["params"]["event"];
     let call = &event["status"]["message"]["parts"][0]["data"]["tool_call_id"];

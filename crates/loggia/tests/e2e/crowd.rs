@@ -1,4 +1,4 @@
-//! Many clients on one session: R10, a hundred who answer at once, and R11, two thousand who read.
+//! Many clients on one session: R10, a hundred concurrent answers, and R11, two thousand readers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ const SOCKETS: usize = 60;
 const STREAMS_03: usize = 20;
 const STREAMS_1: usize = 20;
 
-/// How one client's answers were taken.
+/// The results of one client's answers.
 #[derive(Default)]
 struct Told {
     won: Vec<usize>,
@@ -29,13 +29,13 @@ struct Told {
 }
 
 impl Told {
-    /// A winner gets the task, a loser is told who, what and when.
+    /// A winner gets the task, a loser learns who answered what and when.
     fn hear(&mut self, round: usize, answer: &Value) {
         if answer["result"].is_object() {
             return self.won.push(round);
         }
         let why = &answer["error"]["data"];
-        // A 1.0 error carries its facts in a list beside the standard ones.
+        // A 1.0 error carries its details at the end of a list.
         let why = why.as_array().map_or(why, |list| list.last().unwrap());
         let why =
             if why["reason"].is_string() && why["by"].is_string() { why } else { &why["metadata"] };
@@ -46,12 +46,12 @@ impl Told {
     }
 }
 
-/// At once, and without what was said before.
+/// Non-blocking and without history.
 fn short() -> Value {
     json!({ "returnImmediately": true, "historyLength": 0 })
 }
 
-/// A question, as any dialect shows it: task and call.
+/// A question in any dialect: task and call.
 fn question(frame: &Value) -> Option<(Value, Value)> {
     let update = if frame["statusUpdate"].is_object() { &frame["statusUpdate"] } else { frame };
     let state = update["status"]["state"].as_str()?;
@@ -72,7 +72,7 @@ async fn answers_by_socket(mut socket: Socket, barrier: Arc<Barrier>) -> Told {
             let value: Value = serde_json::from_str(&text).unwrap();
             let Some((task, call)) = question(&value["params"]["event"]) else { continue };
             barrier.wait().await;
-            // The winner gets the task, which need not tell a thousand rounds each time.
+            // The winner gets the task, without the history of a thousand rounds.
             let answer = json!({ "message": confirmation(&task, &call, "proceed_once"), "configuration": short() });
             socket.send(round as u64, "message/send", answer).await;
             round += 1;
@@ -85,7 +85,7 @@ async fn answers_by_socket(mut socket: Socket, barrier: Arc<Barrier>) -> Told {
     told
 }
 
-/// Reads a stream of server-sent events and answers each question with a request of its own.
+/// Reads an SSE stream and answers each question with a separate request.
 async fn answers_by_request(
     url: String,
     subscribe: Value,
@@ -121,13 +121,13 @@ async fn answers_by_request(
     told
 }
 
-/// R10 and P2: a hundred clients on two transports and in two dialects, all released at once, a
-/// thousand times. One wins, and ninety-nine are told who.
+/// R10 and P2: a hundred clients on two transports and in two dialects answer at once, a thousand
+/// times. One wins, and ninety-nine are told who.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_a_hundred_answers_one_wins_a_thousand_times() {
     let machine = Machine::new();
     machine.configure("[limits]\nreplies = 2_000\n");
-    // Something else each time: what changes nothing asks nobody.
+    // Different contents each time, because an unchanged file asks no question.
     let write = |round: usize| {
         format!(
             "{{ call = \"write_file\", input = {{ path = \"x.txt\", content = \"{round}\" }} }}"
@@ -184,7 +184,7 @@ async fn of_a_hundred_answers_one_wins_a_thousand_times() {
 const READERS: usize = 1_000;
 const EVENTS: usize = 200;
 
-/// What a reader makes of a stream: how many frames and words, and a sum over all bytes in order.
+/// A summary of a stream: number of frames and words, and a hash over all bytes in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     frames: usize,
@@ -204,7 +204,7 @@ impl Seen {
     }
 }
 
-/// A request as bytes, and what is left of the answer behind its head.
+/// Sends a raw request; returns the part of the response after its head.
 async fn open(port: u16, request: String) -> (TcpStream, Vec<u8>) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -221,14 +221,14 @@ async fn open(port: u16, request: String) -> (TcpStream, Vec<u8>) {
     }
 }
 
-/// The end of the turn, in the extension's 0.3 dialect.
+/// The end of the turn in the extension's 0.3 dialect.
 const OVER: &[u8] = b"\"state\":\"completed\"";
 
 fn contains(text: &[u8], wanted: &[u8]) -> bool {
     text.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// Reads frames, cut out by `next`, until the last one; and in how many pieces they came.
+/// Reads frames, split by `next`, to the last one, and counts the reads.
 async fn read_all(
     (mut stream, mut rest): (TcpStream, Vec<u8>),
     next: impl Fn(&[u8]) -> Option<(usize, std::ops::Range<usize>)>,
@@ -253,7 +253,7 @@ async fn read_all(
     }
 }
 
-/// How far apart the writer's events of one task were, in milliseconds, sorted.
+/// Sorted gaps between the events of one task, in milliseconds.
 fn pace(log: &[Envelope]) -> Vec<i64> {
     let texts = log.iter().filter(|e| matches!(e.event, Event::TextAppended { .. }));
     let times: Vec<i64> = texts.map(|envelope| envelope.at.0).collect();
@@ -270,9 +270,9 @@ async fn begin(served: &Served, watch: &mut Socket, prompt: &str) -> (Value, Val
     question(&asked["params"]["event"]).unwrap()
 }
 
-/// R11: a thousand readers on each of two transports, at 200 events a second. Nobody misses
-/// anything, the server does not grow, and the writer does not notice them: they come round in
-/// turn, each for all that has happened since, and not for every event.
+/// R11: a thousand readers on each of two transports at 200 events a second. No reader misses
+/// anything, the server's memory does not grow, and the writer is not delayed: readers are served
+/// in turn, each with everything new, and not once per event.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
     more_files();
@@ -284,7 +284,7 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
     );
     let model = machine.script("words.toml", &script);
     let served = Served::shared(&machine, &["--model", &model]);
-    // Alone first, with one reader. The words come when the question before them is answered.
+    // First with one reader. The words follow the answer to the question.
     let mut watch = served.socket("").await;
     let (task, call) = begin(&served, &mut watch, "alone").await;
     served
@@ -292,7 +292,7 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
         .await;
     let over = |value: &Value| value["params"]["event"]["status"]["state"] == "completed";
     watch.until(over).await;
-    // The next turn asks again: there is something to write.
+    // So that the next turn asks again.
     std::fs::remove_file(machine.file("x")).unwrap();
     let session = machine.sessions().remove(0);
     let alone_log = machine.log(&session);
@@ -312,7 +312,7 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
     let (task, call) = begin(&served, &mut watch, "crowd").await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
     let body = body.to_string();
-    // Of version 1.0, so that the body has no chunks, which differ from reader to reader.
+    // HTTP 1.0, so that the body has no chunks, which differ between readers.
     let subscribe = format!(
         "POST / HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n\
          X-A2A-Extensions: {EXTENSION}\r\nLast-Event-ID: 0.0\r\nContent-Length: {}\r\n\r\n{body}",
@@ -368,14 +368,14 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
         2 * READERS,
         grown / (2 * READERS as u64)
     );
-    // A place for each 80 µs of each processor, and a write for each place. What is written in one
-    // piece may be read in two, and each comes at once when nothing has happened for a while.
+    // One slot per 80 µs and processor, and one write per slot. One write may be read in two parts,
+    // and each arrives at once after a pause.
     let processors = std::thread::available_parallelism().unwrap().get() as u128;
     let places = usize::try_from(took.as_micros() * processors / 80).unwrap();
     assert!(pieces <= 2 * places + 20 * seen.len(), "{pieces} pieces, and {places} places");
     assert!(quantile(&crowd, 50) <= 3 * quantile(&alone, 50) + 10, "the writer was slowed down");
-    // Two thousand readers, and this process that plays them, want the same processors: a wait is
-    // a wait for one of those. Standing behind all readers once would be seconds.
+    // The readers and this process compete for the same processors, so some delay is expected.
+    // Waiting behind all readers once would take seconds.
     assert!(quantile(&crowd, 99) <= 5 * quantile(&alone, 99) + 100, "the writer had to wait");
     assert!(grown / (2 * READERS as u64) < 40, "{grown} KiB");
 }

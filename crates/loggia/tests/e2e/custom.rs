@@ -1,4 +1,4 @@
-//! Commands from files with the real binary: on the screen, on the command line, on the wire.
+//! Custom commands with the real binary: in the terminal, on the command line, on the wire.
 
 use insta::assert_snapshot;
 use loggia_core::Event;
@@ -8,7 +8,7 @@ use crate::driver::{Machine, shape};
 use crate::screen::Screen;
 use crate::served::{Served, asked, confirmation, text_message};
 
-/// A project that is trusted, with one command that only speaks and one that runs something first.
+/// A trusted project with one command that only prompts and one that runs a program first.
 fn project() -> Machine {
     let machine = Machine::new();
     let text = "---\ndescription: Greets somebody\nargument-hint: [name]\n---\nsay hello $1\n";
@@ -20,7 +20,7 @@ fn project() -> Machine {
     machine
 }
 
-/// What the model was told in the last session instead of what was typed.
+/// The expanded prompts of the last session.
 fn told(machine: &Machine) -> Vec<String> {
     let log = machine.log(&machine.sessions()[0]);
     let texts = log.iter().filter_map(|envelope| match &envelope.event {
@@ -55,7 +55,7 @@ fn on_the_command_line() {
     assert!(text.contains("/greet 'you two' and me"), "{text}");
     assert!(text.contains("say hello you two and me"), "{text}");
 
-    // Nobody can be asked, so nothing ran and nothing was sent; the question stays.
+    // Without a terminal nothing ran and nothing was sent; the question stays open.
     let ran = machine.run(&["run", "/look:at a.txt"]);
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert_eq!(told(&machine), Vec::<String>::new());
@@ -112,7 +112,7 @@ async fn on_the_wire() {
     let said: Value = said.json().await.unwrap();
     assert_eq!(said["data"], "hello Kim", "{said}");
 
-    // What it runs asks, and everybody may answer.
+    // Its program needs an approval, which any client may give.
     let waits = served.call("command/execute", run("look:at", "a.txt")).await["result"].clone();
     assert_eq!(waits["status"], "AWAITING_SHELL_CONFIRMATION", "{waits}");
     assert!(waits["message"].as_str().unwrap().contains("cat a.txt"), "{waits}");
@@ -125,7 +125,7 @@ async fn on_the_wire() {
     let unknown = served.call("command/execute", run("gone", "")).await["result"].clone();
     assert!(unknown["message"].as_str().unwrap().ends_with("/greet, /look:at"), "{unknown}");
 
-    // A message is one, too, and its file counts as it is now.
+    // A message works too, with the current contents of the file.
     machine.write(".gemini/commands/look/at.toml", "prompt = 'say now !{cat {{args}}}'");
     let frames =
         served.stream(served.tool_stream(text_message("/look:at a.txt")), usize::MAX).await;
@@ -149,7 +149,7 @@ fn on_a_screen_elsewhere() {
     screen.sees("\n\nhello Eve");
 }
 
-/// A model reads it, which may want anything: it keeps no other command waiting.
+/// A command that prompts the model may take long, and does not delay other commands.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_that_asks_keeps_no_other_waiting() {
     let machine = project();

@@ -1,16 +1,16 @@
-//! Where one frame of a stream ends: cut out of bytes as they come, since a reader that is one of
-//! thousands can not afford a library's. Also used by the benchmark of a crowd.
+//! Splits streams into frames from raw bytes, since thousands of readers cannot afford a library's
+//! parser. Also used by the crowd benchmark.
 
 use std::ops::Range;
 
-/// One server-sent event, and how much it takes; comments count as nothing.
+/// One server-sent event and its length; comments are skipped.
 pub fn next_event(bytes: &[u8]) -> Option<(usize, Range<usize>)> {
     let end = bytes.windows(2).position(|two| two == b"\n\n")?;
     let frame = if bytes.first() == Some(&b':') { 0..0 } else { 0..end };
     Some((end + 2, frame))
 }
 
-/// One WebSocket frame; pings count as nothing.
+/// One WebSocket frame; pings are skipped.
 pub fn next_frame(bytes: &[u8]) -> Option<(usize, Range<usize>)> {
     let (start, length) = match bytes.get(1)? {
         126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().unwrap()))),

@@ -1,4 +1,4 @@
-//! Starts `loggia` in a home and a workspace of its own and reads what it says.
+//! Runs `loggia` with its own home and workspace and reads its output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -10,7 +10,7 @@ pub struct Machine {
     directory: tempfile::TempDir,
 }
 
-/// What one run of the binary left behind.
+/// The result of one run.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -65,7 +65,7 @@ impl Machine {
         std::fs::write(directory.join("config.toml"), text).unwrap();
     }
 
-    /// A file with bearer tokens, as the flag wants it.
+    /// A file with bearer tokens, for the flag.
     pub fn tokens(&self, text: &str) -> String {
         let path = self.directory.path().join("tokens");
         std::fs::write(&path, text).unwrap();
@@ -78,7 +78,7 @@ impl Machine {
         Path::new(env!("CARGO_BIN_EXE_loggia"))
     }
 
-    /// Nothing of the tester's own environment gets in.
+    /// The environment of the tests is not passed on.
     pub fn prepare(&self, mut command: Command) -> Command {
         command.env_clear().env("PATH", std::env::var("PATH").unwrap());
         command.env("HOME", self.directory.path()).env("LOGGIA_HOME", self.home());
@@ -101,7 +101,7 @@ impl Machine {
         self.command(arguments).spawn().unwrap()
     }
 
-    /// The ids of all sessions, the newest first.
+    /// The ids of all sessions, newest first.
     pub fn sessions(&self) -> Vec<String> {
         let listed = self.run(&["sessions", "list", "--all", "--json", "--limit", "100000"]);
         assert_eq!(listed.code, 0, "{}", listed.err);
@@ -111,13 +111,13 @@ impl Machine {
         listed.out.lines().map(id).collect()
     }
 
-    /// The log of a session, as it is on disk.
+    /// The log of a session on disk.
     pub fn log(&self, session: &str) -> Vec<Envelope> {
         exported(&self.run(&["sessions", "export", session, "--format", "jsonl"]))
     }
 }
 
-/// The events that `sessions export` has printed.
+/// The events printed by `sessions export`.
 pub fn exported(ran: &Ran) -> Vec<Envelope> {
     assert_eq!(ran.code, 0, "{}", ran.err);
     ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -133,7 +133,7 @@ impl From<Output> for Ran {
     }
 }
 
-/// The events of a `--output stream-json` run, as far as whole lines were printed.
+/// The events of a `--output stream-json` run, from complete lines.
 pub fn streamed(out: &str) -> Vec<Envelope> {
     out.split_inclusive('\n')
         .filter(|line| line.ends_with('\n'))
@@ -143,13 +143,13 @@ pub fn streamed(out: &str) -> Vec<Envelope> {
         .collect()
 }
 
-/// The session a `stream-json` run works in, from its first line.
+/// The session of a `stream-json` run, from its first line.
 pub fn announced(out: &str) -> Option<String> {
     let first = serde_json::from_str::<Value>(out.lines().next()?).ok()?;
     first["session"].as_str().map(str::to_owned)
 }
 
-/// A log in short: one word an event, for comparing shapes.
+/// A log as one word per event, for comparisons.
 pub fn shape(log: &[Envelope]) -> String {
     let word = |envelope: &Envelope| {
         let value = serde_json::to_value(&envelope.event).unwrap();

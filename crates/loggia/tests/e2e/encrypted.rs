@@ -1,5 +1,5 @@
-//! A server that speaks TLS, by the real binary: every binding, who may listen where, a certificate that
-//! is renewed, and a terminal that is attached from elsewhere.
+//! A TLS server with the real binary: every binding, allowed addresses, certificate renewal, an
+//! attached terminal.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ const SIZE: (u16, u16) = (110, 40);
 const READY: &str = "what shall I do?";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// The interfaces that a card names, as `binding version url`.
+/// The interfaces of a card, as `binding version url`.
 fn interfaces(card: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let listed = card["supportedInterfaces"].as_array().unwrap();
@@ -28,7 +28,7 @@ fn interfaces(card: &Value) -> Vec<String> {
         .collect()
 }
 
-/// A client that is registered gets its token and uses every binding, all of it encrypted.
+/// A registered client gets its token and uses every binding over TLS.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_binding_is_spoken_over_tls() {
     let machine = Machine::new();
@@ -70,14 +70,14 @@ async fn every_binding_is_spoken_over_tls() {
     let health = grpc.call_with("grpc.health.v1.Health", "Check", json!({}), &[]).await;
     assert_eq!(health.code, 16, "nobody without a token");
 
-    // Nobody is somebody for being here, not over TLS either.
+    // A local client still needs a token over TLS.
     assert_eq!(oauth::status(&served, "wrong-token-0123456789").await, 401);
     let plain = reqwest::get(format!("http://127.0.0.1:{port}/")).await.unwrap();
     assert_eq!(plain.status(), 400);
     assert!(plain.text().await.unwrap().contains("This port speaks TLS: use https://"));
 }
 
-/// On loopback without tokens the kernel's word holds over TLS as it does without.
+/// On loopback without tokens, the local user is identified over TLS as without it.
 #[tokio::test]
 async fn a_local_client_needs_no_token_over_tls() {
     let machine = Machine::new();
@@ -87,7 +87,7 @@ async fn a_local_client_needs_no_token_over_tls() {
     assert_eq!(list["result"]["tasks"], json!([]), "{list}");
 }
 
-/// Which flags let a server listen where, and what is said where they do not.
+/// Which flags allow which listen addresses, and the errors.
 #[test]
 fn a_server_listens_for_others_with_both_or_not_at_all() {
     let machine = Machine::new();
@@ -121,7 +121,7 @@ fn a_server_listens_for_others_with_both_or_not_at_all() {
     }
 }
 
-/// As another machine would come: by an address that is not loopback, where only the token counts.
+/// A client at a non-loopback address needs a token.
 #[tokio::test]
 async fn another_machine_is_served_with_a_token() {
     let machine = Machine::new();
@@ -152,12 +152,12 @@ async fn another_machine_is_served_with_a_token() {
     }
 }
 
-/// The next line that says this.
+/// The next line that contains this.
 fn hears(lines: &mut std::io::Lines<BufReader<ChildStderr>>, part: &str) -> String {
     lines.map(Result::unwrap).find(|line| line.contains(part)).expect(part)
 }
 
-/// Named in the configuration, renewed while it runs: the operator reads what became of it.
+/// A configured certificate is renewed while the server runs, and the operator sees the result.
 #[tokio::test]
 async fn a_certificate_is_renewed_without_a_restart() {
     let machine = Machine::new();
@@ -184,8 +184,8 @@ async fn a_certificate_is_renewed_without_a_restart() {
     assert_eq!(stream.get_ref().1.peer_certificates().unwrap()[0], fresh);
 }
 
-/// The commands of docs/serving.md, as they stand there: a certificate from openssl, a server, and a
-/// terminal that is attached with nothing but that certificate to believe.
+/// The commands of docs/serving.md: a certificate from openssl, a server, and a terminal attached
+/// with that certificate only.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_is_attached_with_a_certificate_of_ones_own() {
     let machine = Machine::new();
@@ -212,7 +212,7 @@ async fn a_terminal_is_attached_with_a_certificate_of_ones_own() {
     away.types("y");
     away.sees("wrote a.txt");
     away.types("\x04").sees("code 0").is_restored();
-    // Whom it does not know, and a file that holds nobody.
+    // An unknown authority, and a file without certificates.
     let mut unknown = Screen::sized(&machine, &attach[..4], &[], SIZE);
     unknown.sees("--ca-file FILE").sees("code 1");
     let mut nobody =
@@ -220,7 +220,7 @@ async fn a_terminal_is_attached_with_a_certificate_of_ones_own() {
     nobody.sees("holds no certificate").sees("code 1");
 }
 
-/// A token does not leave the machine in the clear, unless somebody insists.
+/// A token is not sent unencrypted to another machine without --insecure.
 #[test]
 fn a_token_is_not_sent_in_the_clear() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! What a newcomer does in the first minute, and the exit codes a script relies on.
+//! The first minute of a new user, and the exit codes for scripts.
 
 use crate::driver::{Machine, announced, shape, streamed};
 
@@ -22,7 +22,7 @@ fn without_a_terminal_and_without_approve_it_exits_3_and_has_written_nothing() {
     assert_eq!(std::fs::read_dir(machine.work()).unwrap().count(), 0);
 }
 
-/// A server beside it leaves the question to the person: no client of the server could answer it.
+/// A server does not take over a question for a terminal, since no client could answer it.
 #[test]
 fn a_server_does_not_take_the_question_of_a_terminal() {
     let machine = Machine::new();
@@ -42,7 +42,7 @@ fn the_open_question_can_be_answered_later() {
     let session = machine.sessions().remove(0);
     let before = shape(&machine.log(&session));
     assert!(before.ends_with("approval_asked"), "{before}");
-    // Still nobody there: the same question stays open, and nothing is asked twice.
+    // Still without a terminal: the question stays open and is not asked twice.
     assert_eq!(machine.run(&["run", "--continue"]).code, 3);
     assert_eq!(shape(&machine.log(&session)), before);
     let ran = machine.run(&["run", "--session", &session, "--approve", "edits"]);
@@ -56,24 +56,24 @@ fn approve_none_refuses_and_the_agent_goes_on() {
     let ran = machine.run(&["run", "--approve", "none", "write hello.txt: hi"]);
     assert_eq!(machine.read("hello.txt"), None);
     assert!(ran.out.contains("was not done"), "{}", ran.out);
-    // What was asked for was not done: no success.
+    // The task was not done, so it is not a success.
     assert_eq!(ran.code, 4, "{}", ran.err);
     assert!(ran.err.contains("loggia: refused: write hello.txt was refused: "), "{}", ran.err);
     let ran = machine.run(&["run", "--approve", "none", "--output", "json", "write hello.txt: hi"]);
     let result: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((ran.code, &result["outcome"]), (4, &"refused".into()), "{result}");
     assert!(result["message"].as_str().unwrap().starts_with("write hello.txt was refused"));
-    // What needs no answer is a success.
+    // Actions without approvals succeed.
     assert_eq!(machine.run(&["run", "--approve", "none", "list ."]).code, 0);
-    // The next run has somebody to ask again.
+    // The next run asks again.
     let asks = machine.run(&["run", "--continue", "write hello.txt: hi"]);
     assert_eq!(asks.code, 3, "{}", asks.err);
-    // A question that was left open is refused as well.
+    // An open question is rejected as well.
     let ran = machine.run(&["run", "--continue", "--approve", "none"]);
     assert_eq!((ran.code, machine.read("hello.txt")), (4, None), "{}", ran.err);
 }
 
-/// A write of what is there already is no change: there is nothing to ask, and nothing to show.
+/// Writing identical contents is no change, so there is no question.
 #[test]
 fn a_write_that_changes_nothing_asks_nobody() {
     let machine = Machine::new();
@@ -187,7 +187,7 @@ fn json_is_one_object_and_stream_json_is_the_log() {
         machine.run(&["run", "--approve", "all", "--output", "stream-json", "say hi\nrun echo x"]);
     let session = announced(&ran.out).unwrap();
     let log = machine.log(&session);
-    // Everything after the opening of the session was streamed, exactly as it is on disk.
+    // Everything after the opening of the session was streamed, exactly as on disk.
     assert_eq!(streamed(&ran.out), log[1..], "{}", ran.out);
     assert!(ran.out.lines().last().unwrap().contains("\"type\":\"result\""));
 }
@@ -205,7 +205,7 @@ fn no_color_and_a_pipe_mean_no_escape_sequences() {
 #[test]
 fn a_question_is_asked_and_its_answer_used() {
     let machine = Machine::new();
-    // Nobody to ask, in any mode: an answer in words cannot be assumed.
+    // Without a terminal a text answer cannot be assumed in any mode.
     let ran =
         machine.run(&["run", "--approve", "all", "ask which name?\nwrite name.txt: {answer}"]);
     assert_eq!(ran.code, 3, "{}", ran.err);

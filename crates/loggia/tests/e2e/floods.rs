@@ -1,5 +1,5 @@
-//! Too much, too slow, too often: A38 on the WebSocket, A39, A40, A41 against the real server. The
-//! same doors are tried one by one, with shorter clocks, in `loggia-server/tests/front_door`.
+//! Floods and slow clients: A38 on the WebSocket, A39, A40, A41 against the real server.
+//! `loggia-server/tests/front_door` tests each limit with shorter timeouts.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::bindings::{Grpc, V1, V03};
 use crate::driver::Machine;
 use crate::served::{Served, text_message};
 
-/// A38: whatever comes in a frame is answered, and the socket lives on.
+/// A38: every malformed frame gets an error, and the socket stays open.
 #[tokio::test]
 async fn malformed_frames_get_the_right_error() {
     let machine = Machine::new();
@@ -51,8 +51,8 @@ async fn malformed_frames_get_the_right_error() {
     assert_eq!(alive["result"]["totalSize"], 0, "{alive}");
 }
 
-/// Who has no place for a stream gets none of the work either: neither a prompt nor an approval has
-/// happened, whichever way it came.
+/// A stream refused by a limit has no effect: no prompt is accepted and no approval given, on any
+/// transport.
 #[tokio::test]
 async fn a_stream_that_is_refused_has_done_nothing() {
     let machine = Machine::new();
@@ -113,7 +113,7 @@ async fn a_stream_that_is_refused_has_done_nothing() {
     assert_eq!(machine.read("a.txt"), None);
 }
 
-/// A request as raw bytes; what comes back, however the connection ends.
+/// Sends raw bytes; returns the response however the connection ends.
 fn raw(served: &Served, headers: &str, chunks: impl IntoIterator<Item = Vec<u8>>) -> String {
     let mut stream = served.connect();
     let head = format!(
@@ -122,7 +122,7 @@ fn raw(served: &Served, headers: &str, chunks: impl IntoIterator<Item = Vec<u8>>
         served.port
     );
     stream.write_all(head.as_bytes()).unwrap();
-    // The server may close while we still send; what it said is there all the same.
+    // The server may close during the send; its response is still readable.
     let _ = chunks.into_iter().try_for_each(|chunk| stream.write_all(&chunk));
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -133,7 +133,7 @@ fn json_body(served: &Served, body: String) -> String {
     raw(served, &format!("Content-Length: {}\r\n", body.len()), [body.into_bytes()])
 }
 
-/// A39: bombs are refused by their size or their shape, in no time, and nothing of them stays.
+/// A39: bombs are quickly refused by size or shape, and leave no memory behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn size_and_depth_bombs_are_refused_and_leave_nothing() {
     const BODY: usize = 10 << 20;
@@ -163,9 +163,9 @@ async fn size_and_depth_bombs_are_refused_and_leave_nothing() {
         (long_number, "-32"),
         (call(&format!("\"{}\"", "x".repeat(BODY - 200))), "-32602"),
     ];
-    // What the allocator keeps for each thread that has had one of them is not what is looked for:
-    // once every thread has, a round must find all of it free again. Which thread has one is not up
-    // to this test, so there are more rounds than threads of any kind; what leaks does so in each.
+    // The allocator keeps memory for each thread that handled a bomb. Once all threads have, a
+    // round must not grow. The threads cannot be chosen, so there are more rounds than threads; a
+    // leak would grow in each round.
     let threads = std::thread::available_parallelism().unwrap().get();
     let mut grown = u64::MAX;
     for _ in 0..4 * threads + 4 {
@@ -205,7 +205,7 @@ async fn size_and_depth_bombs_are_refused_and_leave_nothing() {
     assert!(served.is_well());
 }
 
-/// A40: half a head is waited for, not for long, and it holds up nobody.
+/// A40: an incomplete head has a short timeout and delays no other client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_heads_and_silent_sockets_are_let_go() {
     let machine = Machine::new();
@@ -219,7 +219,7 @@ async fn slow_heads_and_silent_sockets_are_let_go() {
             stream
         })
         .collect();
-    // Two sockets: one whose client answers pings, as any does that reads, and one that is dead.
+    // Two sockets: one whose client answers pings, as every reader does, and a dead one.
     let mut alive = served.socket("").await;
     let mut dead = served.socket("").await;
     let times = (0..20).map(|_| {
@@ -232,7 +232,7 @@ async fn slow_heads_and_silent_sockets_are_let_go() {
     println!("with 500 slow heads: median {:?}, worst {:?}", times[10], times[19]);
     assert!(times[10] < Duration::from_secs(1), "{times:?}");
     let reading = tokio::spawn(async move {
-        // It reads until it is told to stop, and is not cut meanwhile.
+        // It stays open while it reads.
         let cut = tokio::time::timeout(Duration::from_secs(9), alive.stream.next());
         let mut message = cut.await;
         while let Ok(Some(Ok(Message::Ping(_)))) = message {
@@ -255,13 +255,13 @@ async fn slow_heads_and_silent_sockets_are_let_go() {
     assert!(open, "who answers pings stays");
     alive.send(1, "ListTasks", json!({})).await;
     alive.until(|value| value["id"] == 1).await;
-    // It has been pinged and has not answered: what it finds now is the end.
+    // It did not answer the ping, so it finds the connection closed.
     while let Some(Ok(message)) = dead.stream.next().await {
         assert!(matches!(message, Message::Ping(_) | Message::Close(_)), "{message:?}");
     }
 }
 
-/// A41: fragments without end, messages beyond the limit, pings and requests by the thousand.
+/// A41: endless fragments, oversized messages, thousands of pings and requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn floods_on_a_socket_end_that_socket_at_most() {
     let machine = Machine::new();
@@ -269,7 +269,7 @@ async fn floods_on_a_socket_end_that_socket_at_most() {
     let mut watch = served.socket("").await;
     let before = served.resident();
 
-    // A frame that is announced as too large, one that is no frame, and a message that does not end.
+    // An oversized frame header, an invalid frame, and an endless message.
     let announced = [&[0x81, 0xff][..], &(11u64 << 20).to_be_bytes(), &[0; 4]].concat();
     assert_eq!(closed(raw_socket(&served), &announced), 1009);
     assert_eq!(closed(raw_socket(&served), &[0xff, 0x80, 0, 0, 0, 0]), 1002);
@@ -323,7 +323,7 @@ pub fn raw_socket(served: &Served) -> TcpStream {
     stream
 }
 
-/// The code with which the server closes a socket that was sent these bytes.
+/// The close code after these bytes.
 fn closed(mut stream: TcpStream, bytes: &[u8]) -> u16 {
     stream.write_all(bytes).unwrap();
     loop {
@@ -337,9 +337,9 @@ fn closed(mut stream: TcpStream, bytes: &[u8]) -> u16 {
     }
 }
 
-/// One message in fragments of one byte each; true when the server has ended it.
+/// Sends one message in fragments of one byte; true if the server ended it.
 fn fragments(mut stream: TcpStream) -> bool {
-    // A text that is not finished, then its continuations; masked with zeros.
+    // An unfinished text frame, then continuations; masked with zeros.
     stream.write_all(&[0x01, 0x81, 0, 0, 0, 0, b'x']).unwrap();
     let piece: Vec<u8> = [0x00, 0x81, 0, 0, 0, 0, b'x'].repeat(10_000);
     let begun = Instant::now();
@@ -349,8 +349,8 @@ fn fragments(mut stream: TcpStream) -> bool {
         }
         assert!(begun.elapsed() < Duration::from_secs(60));
     }
-    // All of it was taken by the sockets' buffers: then the connection is closed behind it, or
-    // reset, because not all of it was read.
+    // The socket buffers took everything; then the connection is closed, or reset because of unread
+    // data.
     match stream.read_to_end(&mut Vec::new()) {
         Ok(_) => true,
         Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,

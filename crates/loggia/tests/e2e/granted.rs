@@ -1,4 +1,4 @@
-//! A20: what "always" grants: in which directory, for whose prompts, and for how long.
+//! A20: the scope of "always": directory, principal and duration.
 
 use serde_json::{Value, json};
 
@@ -22,14 +22,14 @@ impl Sender<'_> {
         }
     }
 
-    /// A prompt: its task.
+    /// Sends a prompt and returns its task.
     async fn prompt(&self, id: &str, text: &str) -> Value {
         let mut message = text_message(text);
         message["messageId"] = id.into();
         self.send(message).await["result"].clone()
     }
 
-    /// An answer in words.
+    /// Sends a text answer.
     async fn answer(&self, task: &Value, id: &str, choice: &str) -> Value {
         let mut message = text_message(choice);
         message["messageId"] = id.into();
@@ -74,7 +74,7 @@ async fn a_client_grants_for_its_own_prompts_until_it_is_revoked() {
     let refused = ann.prompt("p6", &format!("/approvals revoke {rule}")).await;
     assert_eq!(state(&refused), "failed", "{refused}");
 
-    // From the command line, while the session is open elsewhere: it holds before the next call.
+    // Revoked on the command line while the session is open: effective before the next call.
     assert_eq!(machine.run(&["approvals", "revoke", rule]).code, 0);
     let task = owner.prompt("p7", "run echo hi").await;
     assert_eq!(state(&task), "input-required", "{task}");
@@ -90,7 +90,7 @@ async fn a_client_grants_for_its_own_prompts_until_it_is_revoked() {
 async fn a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form() {
     let machine = Machine::new();
     machine.configure("[commands]\nallow = ['git status']\ndeny = ['touch *']\n");
-    // What git takes for a repository without being asked to.
+    // Files that git takes for a repository by itself.
     machine.write("HEAD", "ref: refs/heads/main\n");
     machine.write("objects/a", "");
     machine.write("refs/a", "");

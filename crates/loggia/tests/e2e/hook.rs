@@ -1,4 +1,4 @@
-//! The prompt hook: real scripts in front of a real server, on every way in.
+//! The prompt hook: real scripts in front of a real server, on every route.
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::driver::Machine;
 use crate::served::{EXTENSION, Served, text_message};
 
-/// Keeps what it was given and does what the text asks for.
+/// Saves its input and follows the instruction in the text.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 cat > "$here/seen.json"
@@ -34,7 +34,7 @@ case $(cat "$here/seen.json") in
 esac
 "#;
 
-/// A machine whose messages pass through [`SCRIPT`], which may take `seconds`.
+/// A machine with [`SCRIPT`] as its hook and a timeout of `seconds`.
 fn machine(seconds: u64) -> Machine {
     let machine = Machine::new();
     let script = beside(&machine, "hook.sh");
@@ -87,7 +87,7 @@ async fn a_message_that_passes_is_seen_whole() {
     assert_eq!(first["origin"]["surface"], "a2a");
     assert!(first["origin"]["principal"].as_str().unwrap().starts_with("local:"), "{first}");
     assert_eq!((&first["version"], &first["extension"]), (&json!("0.3"), &json!(false)));
-    // The next one says where it belongs, in the other version, with the extension.
+    // The next message names its task, in the other version, with the extension.
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
         "message": { "role": "ROLE_USER", "messageId": "m-2", "taskId": task["id"],
                      "contextId": task["contextId"], "parts": [{ "text": "say please pass" }] },
@@ -99,7 +99,7 @@ async fn a_message_that_passes_is_seen_whole() {
     let second = seen(&machine);
     assert_eq!((&second["session"], &second["task"]), (&task["contextId"], &task["id"]));
     assert_eq!((&second["version"], &second["extension"]), (&json!("1.0"), &json!(true)));
-    // What lies in a workspace decides nothing about the hook, and it learns nothing of ours.
+    // The workspace does not affect the hook, and it gets no environment of ours.
     let pwd = std::fs::read_to_string(beside(&machine, "pwd")).unwrap();
     assert_eq!(pwd, "/\n");
     let env = std::fs::read_to_string(beside(&machine, "env")).unwrap();
@@ -128,13 +128,13 @@ async fn a_rejected_message_is_a_rejected_task_without_its_words() {
     assert_eq!(task["status"]["state"], "TASK_STATE_REJECTED", "{task}");
     assert_eq!(task["status"]["message"]["parts"][0]["text"], "not on a Sunday");
     assert_eq!(task["history"][0]["messageId"], "m-1");
-    // It is found again, and listed as what it is.
+    // It is found and listed as rejected.
     let got = served.call("GetTask", json!({ "id": task["id"] })).await["result"].clone();
     assert_eq!(got, task);
     let filter = json!({ "status": "TASK_STATE_REJECTED" });
     let listed = served.call("ListTasks", filter).await["result"]["tasks"].clone();
     assert_eq!(listed[0]["id"], task["id"], "{listed}");
-    // As a stream: one event, then its end; over the socket as well.
+    // As a stream: one event, then the end; on the socket too.
     let events = served.stream(served.tool_stream(text_message("please reject")), usize::MAX).await;
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(events[0].response["result"]["status"]["state"], "rejected");
@@ -143,17 +143,17 @@ async fn a_rejected_message_is_a_rejected_task_without_its_words() {
     let frame = socket.until(|value| value["id"] == 4).await;
     assert_eq!(frame["result"]["status"]["state"], "rejected", "{frame}");
     socket.until(|value| value["method"] == "stream/end" && value["params"]["id"] == 4).await;
-    // Over every other way in as well, and its id is good for more than one look.
+    // On every other route too, and its id stays valid.
     let old = events[0].response["result"].clone();
     let got = served.call("tasks/get", json!({ "id": old["id"] })).await["result"].clone();
     assert_eq!((&got["id"], &got["status"]), (&old["id"], &old["status"]), "{got}");
     let gone = served.call("tasks/cancel", json!({ "id": old["id"] })).await;
     assert_eq!(gone["error"]["code"], -32002, "{gone}");
-    // What it said is nowhere; why it was not taken is.
+    // Its text is stored nowhere, but the reason is.
     let log = machine.log(task["contextId"].as_str().unwrap());
     let log = serde_json::to_string(&log).unwrap();
     assert!(log.contains("not on a Sunday") && !log.contains("please reject"), "{log}");
-    // A task that exists is not rejected: the message is.
+    // A message to an existing task: the message is rejected, not the task.
     let task = served.call("SendMessage", send1("say please pass")).await["result"]["task"].clone();
     let mut more = send1("please reject");
     more["message"]["taskId"] = task["id"].clone();
@@ -162,8 +162,7 @@ async fn a_rejected_message_is_a_rejected_task_without_its_words() {
     assert!(refused["error"]["message"].as_str().unwrap().ends_with("not on a Sunday"));
 }
 
-/// A command becomes a prompt, so the hook sees it like one, whichever way it came and whether it is
-/// Loggia's own or from a file.
+/// A command becomes a prompt, so the hook sees it on every route, whether built-in or from a file.
 #[tokio::test]
 async fn a_command_passes_the_hook_as_well() {
     let machine = machine(30);
@@ -189,7 +188,7 @@ async fn a_command_passes_the_hook_as_well() {
         let failed = execute(path, "please fail").await;
         assert_eq!(reason(&failed), "hook-failed", "{failed}");
     }
-    // One that says nothing a hook could like is refused like every other message.
+    // A command that the hook fails on is refused like a message.
     assert_eq!(reason(&execute(json!(["about"]), "").await), "hook-failed");
     let passed = execute(json!(["greet"]), "'please pass'").await["result"].clone();
     assert_eq!(passed["status"], "STARTED", "{passed}");
@@ -200,7 +199,7 @@ async fn a_command_passes_the_hook_as_well() {
     let rewritten = execute(json!(["greet"]), "please rewrite").await["result"].clone();
     let task = served.call("tasks/get", json!({ "id": rewritten["execution_id"] })).await;
     assert_eq!(task["result"]["history"][0]["parts"][0]["text"], "say rewritten words", "{task}");
-    // The SDLC server's own way.
+    // The SDLC server's own route.
     let rest = async |args: &str| -> (u16, Value) {
         let body = json!({ "command": "greet", "args": [args] });
         let sent = served.request("POST", "/executeCommand").json(&body).send().await.unwrap();
@@ -231,14 +230,14 @@ async fn an_answered_message_is_a_message_and_no_task() {
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!(events[0].response["result"]["parts"][0]["text"], "forty-two");
     assert!(machine.sessions().is_empty());
-    // The conversation can go on under the context that the answer named.
+    // The conversation can continue in the context of the answer.
     let mut next = send1("say please pass");
     next["message"]["contextId"] = message["contextId"].clone();
     let task = served.call("SendMessage", next).await["result"]["task"].clone();
     assert_eq!(task["contextId"], message["contextId"], "{task}");
 }
 
-/// Fail closed: whatever goes wrong, the message is not taken, and nobody is told what was said.
+/// Fail closed: whatever fails, the message is refused, and its text appears nowhere.
 #[tokio::test]
 async fn a_hook_that_fails_refuses_the_message() {
     let machine = machine(30);
@@ -253,14 +252,14 @@ async fn a_hook_that_fails_refuses_the_message() {
     }
     assert!(machine.sessions().is_empty());
     drop(served);
-    // A program that is not there.
+    // A missing program.
     configure(&machine, "[hooks]\nprompt_submit = ['/nowhere/hook']\n");
     let served = Served::start(&machine, &["serve", "--port", "0"]);
     let answer = served.call("message/send", json!({ "message": text_message("say x") })).await;
     assert_eq!(reason(&answer), "hook-failed");
 }
 
-/// The time is up: the message is refused and everything that the hook started is gone.
+/// After the timeout the message is refused, and all processes of the hook are killed.
 #[tokio::test]
 async fn a_hook_that_hangs_is_killed_with_its_group() {
     let machine = machine(1);
@@ -271,13 +270,13 @@ async fn a_hook_that_hangs_is_killed_with_its_group() {
     assert_eq!(reason(&answer), "hook-failed");
     assert!(begun.elapsed() >= Duration::from_secs(1));
     gone(&machine).await;
-    // What an answered hook left running goes, too.
+    // Processes left by a finished hook are killed too.
     let answer = served.call("SendMessage", send1("say please daemon")).await;
     assert_eq!(answer["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{answer}");
     gone(&machine).await;
 }
 
-/// A client that hangs up takes its hook along.
+/// A disconnected client's hook is killed.
 #[tokio::test]
 async fn a_hook_that_nobody_waits_for_is_killed() {
     let machine = machine(300);
@@ -293,14 +292,14 @@ async fn a_hook_that_nobody_waits_for_is_killed() {
     gone(&machine).await;
 }
 
-/// Waits until the process that the hook started is no more.
+/// Waits until the process started by the hook is gone.
 async fn gone(machine: &Machine) {
     let path = beside(machine, "pid");
     let pid = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     let alive = || {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-        // A zombie waits for whoever inherits it.
+        // A zombie may wait for its new parent.
         stat.is_ok_and(|stat| !stat.contains(") Z "))
     };
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -310,7 +309,7 @@ async fn gone(machine: &Machine) {
     }
 }
 
-/// A hook sees no message of somebody who may not send it, and a project cannot bring one.
+/// The hook sees no message of an unauthorized client, and a project cannot set a hook.
 #[tokio::test]
 async fn nobody_else_decides_what_the_hook_is_or_sees() {
     let machine = machine(30);
@@ -326,7 +325,7 @@ async fn nobody_else_decides_what_the_hook_is_or_sees() {
     assert!(!beside(&machine, "seen.json").exists());
 }
 
-/// The task service keeps what a client sent; what the hook took out, it does not.
+/// The task service stores the client's message as changed by the hook.
 #[tokio::test]
 async fn tasks_that_clients_name_pass_the_hook_too() {
     let machine = machine(30);
@@ -350,7 +349,7 @@ async fn tasks_that_clients_name_pass_the_hook_too() {
     let answered = send("c", "please answer").await["result"].clone();
     assert_eq!((&answered["id"], &answered["state"]), (&json!("c"), &json!("completed")));
     assert_eq!(answered["artifacts"][0]["parts"][0]["text"], "forty-two");
-    // Both are tasks like any other: found by their names, known when they are sent again.
+    // Both are ordinary tasks: found by name, and recognized when resent.
     let again = [("b", "please reject", &rejected), ("c", "please answer", &answered)];
     for (id, text, task) in again {
         let got = served.call("tasks/get", json!({ "id": id })).await["result"].clone();
@@ -365,8 +364,8 @@ async fn tasks_that_clients_name_pass_the_hook_too() {
     assert_eq!(reason(&failed), "hook-failed");
 }
 
-/// What somebody types at an attached terminal comes from outside, too: messages, and lines of their
-/// own behind a `!`. Answers are not messages.
+/// Input of an attached terminal passes the hook: messages and shell commands after `!`. Answers
+/// are not messages.
 #[tokio::test]
 async fn what_is_typed_at_an_attached_terminal_is_seen() {
     let machine = machine(30);

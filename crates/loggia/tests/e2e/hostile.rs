@@ -1,4 +1,4 @@
-//! A directory and a context whose names are commands to a terminal: no command prints them as they are.
+//! A directory and a context with control characters in their names: every command escapes them.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use serde_json::json;
 use crate::driver::{Machine, Ran};
 use crate::served::{Served, text_message};
 
-/// Escape, bell, carriage return, a line of its own, an override of direction, and CSI in one character.
+/// Escape, bell, carriage return, a forged line, a bidi override, and a one-character CSI.
 const NASTY: &str = "x\u{1b}[31m\u{7}\rloggia: FORGED\nloggia: FORGED\u{202e}\u{9b}2Jy";
 
-/// The same for what does not exist.
+/// The same for a missing path.
 const ABSENT: &str = "no\u{1b}[31m\u{7}\r\u{202e}\u{9b}2J\nloggia: FORGED";
 
 fn is_harmless(text: &str) -> bool {
@@ -32,7 +32,7 @@ fn check(what: &str, ran: &Ran) {
 fn nasty_directory(machine: &Machine) -> PathBuf {
     let path = machine.file(NASTY);
     std::fs::create_dir_all(path.join(".loggia")).unwrap();
-    // Something to be told about, where the directory is named.
+    // Causes a notice that contains the directory.
     std::fs::write(path.join(".loggia/config.toml"), "model = \"offline\"\nmode = \"all\"\n")
         .unwrap();
     path
@@ -116,7 +116,7 @@ async fn names_that_are_commands_to_a_terminal_are_printed_as_text() {
     }
 }
 
-/// What is exported to a terminal is seen there, what is exported to a file is the text as it is.
+/// An export to a terminal is escaped, an export to a file is not.
 #[test]
 fn an_export_to_a_terminal_is_not_obeyed() {
     let machine = Machine::new();

@@ -1,8 +1,8 @@
-//! A13: a token of one client never shows another's task, on any route and by any method. What is
-//! somebody else's gets the very answer that something gets which there has never been.
+//! A13: a client's token never reveals another client's task, on any route or method. Another
+//! client's task looks exactly like one that does not exist.
 //!
-//! Two tables: every route of the server, and every method that is spoken. A route or a method that
-//! is missing here fails the test; to add one is a line.
+//! Two tables contain every route and every method. A missing one fails the test; adding one takes
+//! a line.
 
 use loggia_core::Event;
 use loggia_server::grpc::transcode;
@@ -19,7 +19,7 @@ use crate::served::{Served, Socket, confirmation, text_message};
 mod tables;
 use tables::{FALLBACK, HTTP_JSON, Probe, ROUTES, Tried};
 
-/// Every method with what a stranger might ask it for. `{task}` and `{context}` are somebody else's.
+/// Every method with a request of another client. `{task}` and `{context}` are the owner's ids.
 fn methods() -> Vec<(&'static str, Value)> {
     let named = json!({ "id": "{task}" });
     let push = json!({ "url": "https://example.com/hook" });
@@ -84,10 +84,10 @@ fn methods() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What only the socket speaks.
+/// Methods of the socket only.
 const SOCKET_METHODS: &[&str] = &["session/follow", "session/unfollow", "stream/cancel"];
 
-/// Every path that the server has a route for, by its own source.
+/// Every routed path, from the server's source.
 pub fn routes() -> Vec<String> {
     let mut routes = Vec::new();
     let source = format!("{}/../loggia-server/src", env!("CARGO_MANIFEST_DIR"));
@@ -115,7 +115,7 @@ pub fn routes() -> Vec<String> {
     }
     assert!(routes.len() >= 10, "{routes:?}");
     routes.sort();
-    // One path may have a place for each verb.
+    // A path may appear once per verb.
     routes.dedup();
     routes
 }
@@ -142,7 +142,7 @@ fn every_route_and_every_method_is_in_the_tables() {
     }
 }
 
-/// What the tables of HTTP+JSON and gRPC leave out would be tried by nobody.
+/// The HTTP+JSON and gRPC tables are complete.
 fn every_method_of_every_binding() {
     let path = |path: &str| path.split('?').next().unwrap().to_owned();
     let tried: Vec<(Dialect, &str)> = HTTP_JSON
@@ -163,7 +163,7 @@ fn every_method_of_every_binding() {
     }
 }
 
-/// Somebody's ids.
+/// The ids of one owner.
 struct Ids {
     task: String,
     context: String,
@@ -174,14 +174,14 @@ impl Ids {
         text.replace("{task}", &self.task).replace("{context}", &self.context)
     }
 
-    /// An answer without what differs from one to the next anyway.
+    /// A reply without its variable parts.
     fn plain(&self, text: &str) -> String {
         let text = text.replace(&self.task, "TASK").replace(&self.context, "CONTEXT");
         let id = Regex::new("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").unwrap();
         let text = id.replace_all(&text, "ID");
         let time = Regex::new(r"\d{4}-\d\d-\d\dT[0-9:.]+Z").unwrap();
         let text = time.replace_all(&text, "TIME");
-        // Whether the command before has ended by then.
+        // Depends on whether the previous command has ended.
         text.replace("it waits for the turn that is running", "")
     }
 }
@@ -189,13 +189,13 @@ impl Ids {
 struct Stage {
     served: Served,
     hers: Ids,
-    /// Which there have never been. The stranger does with these what they do with hers, so that what
-    /// they have opened under a name they have opened under both.
+    /// Ids that never existed. The stranger makes the same requests with both sets, so that
+    /// anything opened under a name is opened under both.
     nobodys: Ids,
     stranger: String,
 }
 
-/// Ann has a task that asks something; the stranger has everything but `admin`.
+/// Ann has a task with an open question; the stranger has all scopes but `admin`.
 async fn stage(machine: &Machine) -> (Stage, String) {
     let ann = register(machine, "ann", &["--scope", "read,prompt,approve"]);
     let bob = register(machine, "bob", &["--scope", "read,prompt,approve"]);
@@ -219,7 +219,7 @@ async fn another_principals_task_is_not_found() {
     stage.untouched(&machine, &ann).await;
 }
 
-/// Whoever is given the name of a client that was revoked is a stranger like any other.
+/// A new client with the name of a revoked one is a stranger.
 #[tokio::test]
 async fn the_next_client_of_a_name_finds_nothing_of_the_first() {
     let machine = Machine::new();
@@ -236,8 +236,7 @@ async fn the_next_client_of_a_name_finds_nothing_of_the_first() {
     stage.unchanged(&machine);
 }
 
-/// The same on sockets, for a stranger who has not opened anything yet: what is followed there would
-/// be their own.
+/// The same on sockets, for a stranger who has not opened anything yet.
 #[tokio::test]
 async fn another_principals_task_is_not_found_on_a_socket() {
     let machine = Machine::new();
@@ -248,7 +247,7 @@ async fn another_principals_task_is_not_found_on_a_socket() {
 }
 
 impl Stage {
-    /// By every route but the socket's.
+    /// On every route but the socket's.
     async fn walk(&self) {
         for (path, probe) in ROUTES {
             match probe {
@@ -262,10 +261,10 @@ impl Stage {
         }
     }
 
-    /// What is hers is as she left it.
+    /// The owner's task is unchanged.
     async fn untouched(&self, machine: &Machine, ann: &str) {
         let Stage { served, hers, .. } = self;
-        // A local client without a token is somebody else, too; she herself finds it all, as it was.
+        // A local client without a token is a stranger too; the owner finds everything unchanged.
         let local = served.call("GetTask", json!({ "id": hers.task })).await;
         assert_eq!(local["error"]["code"], -32001, "{local}");
         let found = served.call_as(ann, "/", "ListTasks", json!({})).await;
@@ -275,7 +274,7 @@ impl Stage {
         self.unchanged(machine);
     }
 
-    /// The same by the log alone.
+    /// The same, checked by the log.
     fn unchanged(&self, machine: &Machine) {
         let log = machine.log(&self.hers.context);
         let prompts = log.iter().filter(|e| matches!(e.event, Event::PromptAccepted { .. }));
@@ -283,7 +282,7 @@ impl Stage {
         assert!(!log.iter().any(|e| matches!(e.event, Event::ApprovalAnswered { .. })));
     }
 
-    /// The answers to the same question about hers and about nobody's.
+    /// Compares the replies about the owner's ids and about missing ones.
     fn compare(&self, what: &str, hers: &str, missing: &str) {
         assert_eq!(self.hers.plain(hers), self.nobodys.plain(missing), "{what}");
         self.says_nothing_of_hers(what, hers);
@@ -324,7 +323,7 @@ impl Stage {
         }
     }
 
-    /// It answers about the server, and there is nobody's session to name.
+    /// The reply is about the server and names no session.
     async fn about(&self, path: &str) {
         let path = path.trim_start_matches('/').replace("{method}", "None");
         let token = format!("Bearer {}", self.stranger);
@@ -381,8 +380,8 @@ impl Stage {
         });
         let methods = methods().into_iter().chain(followed);
         for (number, (method, params)) in (10..).zip(methods) {
-            // What opens a session of the stranger's own would be followed on this socket; the
-            // plain routes have tried it.
+            // Would open a session of the stranger, which this socket would follow; the plain
+            // routes test it.
             if params.to_string().contains("say x") || method == "command/execute" {
                 continue;
             }
@@ -410,7 +409,7 @@ impl Stage {
     }
 }
 
-/// Two clients may have the same name for different contexts and never notice.
+/// Two clients can use the same name for different contexts.
 #[tokio::test]
 async fn a_contexts_name_is_its_clients_own() {
     let machine = Machine::new();
@@ -450,7 +449,7 @@ async fn a_contexts_name_is_its_clients_own() {
     let follow = json!({ "message": follow });
     let refused = served.call_as(bob, "/", "message/send", follow).await;
     assert_ne!(refused["error"]["data"]["reason"], "context-mismatch", "{refused}");
-    // He follows his own, under the same name.
+    // He follows his own context of the same name.
     let query = format!("?session={}&after=0", hers.context);
     let mut socket = served.socket_with(&query, Some(bob)).await;
     let frame = socket.until(|value| value["method"] == "session/event").await;
@@ -458,7 +457,7 @@ async fn a_contexts_name_is_its_clients_own() {
     assert!(his.contains(&frame["params"]["event"]["id"].as_str().unwrap().to_owned()), "{frame}");
 }
 
-/// Who is connected is told to a terminal, and not who else there is.
+/// A terminal sees the clients of its session only.
 #[tokio::test]
 async fn a_terminal_is_not_told_of_other_clients() {
     let machine = Machine::new();
@@ -478,7 +477,7 @@ async fn a_terminal_is_not_told_of_other_clients() {
     assert!(clients.len() == 1 && clients.iter().all(own), "{told}");
 }
 
-/// The one session of `--a2a-port` is everybody's who is let in.
+/// The session of `--a2a-port` is shared with all authorized clients.
 #[tokio::test]
 async fn a_shared_session_is_shared_with_clients() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! R01–R04: kill -9 at any moment. Nothing that anybody saw is lost, nothing runs twice, every open
+//! R01–R04: kill -9 at any time. No visible event is lost, nothing runs twice, and every open
 //! approval can still be answered.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use loggia_core::{CallId, CallOutcome, Envelope, Event};
 
 use crate::driver::{Machine, announced, shape, streamed};
 
-/// Leaves a mark for each call it makes, in text, thoughts, one call alone, two at once, an edit.
+/// Leaves a mark for each call: text, thoughts, a single call, two concurrent calls, an edit.
 const SCRIPT: &str = r#"
 [[rule]]
 regex = "go (?<mark>[a-z0-9]+)"
@@ -30,7 +30,7 @@ steps = [
 ]
 "#;
 
-/// A small generator, so that a failure can be repeated from its seed.
+/// A small generator, so that a failure can be reproduced from its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -42,7 +42,7 @@ impl Dice {
     }
 }
 
-/// Plays one session to its end while killing it `kills` times. Returns the points of the kills.
+/// Runs one session to its end and kills it `kills` times.
 fn survive(seed: u64, kills: u32, span: Duration) {
     let machine = Machine::new();
     let model = machine.script("kill.toml", SCRIPT);
@@ -82,20 +82,20 @@ fn survive(seed: u64, kills: u32, span: Duration) {
         let ran = crate::driver::Ran::from(child.wait_with_output().unwrap());
         if session.is_none() {
             session = announced(&ran.out).or_else(|| machine.sessions().pop());
-            // Killed before anything was decided: start over.
+            // Killed before anything was stored: start over.
             idle = true;
         }
         seen.extend(streamed(&ran.out));
         let Some(id) = &session else { continue };
         if !killed_now {
-            // 2: what was cut is recorded as interrupted, and without a prompt nothing is left to do.
+            // 2: the interrupted turn is recorded, and without a prompt nothing is left to do.
             assert!([0, 1, 2, 3].contains(&ran.code), "seed {seed}: {} {}", ran.code, ran.err);
         }
         let log = machine.log(id);
         check(&machine, &log, &seen, seed);
         idle = !is_busy(&log);
     }
-    // After all that, the session still does its work.
+    // The session still works.
     let id = session.unwrap();
     let last = format!("go s{seed}last");
     let ran = machine.run(&["run", "--session", &id, "--model", &model, "--approve", "all", &last]);
@@ -106,7 +106,7 @@ fn survive(seed: u64, kills: u32, span: Duration) {
     no_process_is_left(&machine, seed);
 }
 
-/// Something is left to do: a turn is open, or a prompt waits.
+/// Whether a turn is open or a prompt is queued.
 fn is_busy(log: &[Envelope]) -> bool {
     let mut session = loggia_core::Session::default();
     log.iter().for_each(|envelope| session.apply(envelope));
@@ -163,7 +163,7 @@ fn check(machine: &Machine, log: &[Envelope], seen: &[Envelope], seed: u64) {
     }
 }
 
-/// Processes that work in the machine's directory, by number.
+/// Processes in the machine's directory.
 fn left_behind(machine: &Machine) -> Vec<String> {
     let work = machine.work();
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -187,8 +187,8 @@ fn many(name: u64, span: Duration) {
     }
 }
 
-// Four times fifty kills: right at the start (opening, recovery), early (text, the first
-// approval), anywhere, and late (tools, the end of the turn).
+// Four times fifty kills: at the start (opening, recovery), early (text, the first approval),
+// anywhere, and late (tools, the end of the turn).
 
 #[test]
 fn killed_fifty_times_while_opening_and_recovering() {
@@ -210,7 +210,7 @@ fn killed_fifty_times_late() {
     many(4, Duration::from_millis(500));
 }
 
-/// R01: the processes of a call die with Loggia, double forks included.
+/// R01: the processes of a call die with Loggia, including double forks.
 #[test]
 fn a_killed_session_leaves_no_process_and_the_call_is_interrupted() {
     let machine = Machine::new();
@@ -271,7 +271,7 @@ fn an_approval_that_was_open_is_open_again() {
     assert_eq!(approvals[0].1, approvals[1].1);
 }
 
-/// R03 and R04: killed at the n-th write and at the n-th sync of the store, for every n.
+/// R03 and R04: killed at every write and sync of the store.
 #[test]
 fn killed_at_every_write_and_every_sync_of_the_store() {
     let script = r#"
@@ -336,7 +336,8 @@ steps = [
     }
 }
 
-/// The recorded store of an older version whose processes were killed, and the logs that version read from it.
+/// A recorded store of an older version whose processes were killed, and the logs that this version
+/// read from it.
 fn recorded(machine: &Machine) -> Vec<(String, Vec<Envelope>)> {
     let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../loggia-store/tests/fixtures");
     std::fs::create_dir_all(machine.data()).unwrap();
@@ -358,8 +359,8 @@ fn recorded(machine: &Machine) -> Vec<(String, Vec<Envelope>)> {
     logs
 }
 
-/// Killed at every write, sync and removal while it migrates the store of an older version: the next start finishes
-/// the migration, and every event is there once.
+/// Killed at every write, sync and removal during a migration: the next start completes it, and
+/// every event exists once.
 #[test]
 fn killed_at_every_step_of_a_migration() {
     let migrate = |machine: &Machine, trace: &[&str]| {

@@ -1,4 +1,4 @@
-//! Lists of tasks: filters, pages, and what other processes work on.
+//! Task lists: filters, pages, and sessions of other processes.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn ids(page: &Value) -> Vec<String> {
     tasks.iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The index and the pages say the same as the tasks themselves.
+/// The index and the pages match the tasks.
 #[tokio::test]
 async fn tasks_are_found_by_state_session_and_time_in_pages() {
     let machine = Machine::new();
@@ -46,7 +46,7 @@ async fn tasks_are_found_by_state_session_and_time_in_pages() {
     let nobody = served.call("ListTasks", json!({ "contextId": "unknown" })).await;
     assert_eq!((ids(&nobody), &nobody["result"]["totalSize"]), (vec![], &json!(0)));
 
-    // A page, then the question is answered, then the rest: what did not change comes once.
+    // The question is answered between two pages: unchanged tasks appear once.
     let first = served.call("ListTasks", json!({ "pageSize": 2 })).await;
     let mut seen = ids(&first);
     let mut answer = send("no", false);
@@ -67,7 +67,7 @@ async fn tasks_are_found_by_state_session_and_time_in_pages() {
     }
 }
 
-/// A list needs no session to be opened, so it also shows the work of another process.
+/// Listing opens no session, so it also shows those of other processes.
 #[tokio::test]
 async fn what_another_process_works_on_is_listed() {
     let machine = Machine::new();

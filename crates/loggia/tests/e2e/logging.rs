@@ -1,4 +1,4 @@
-//! What Loggia says about its insides when it is asked to.
+//! Debug logs.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -36,7 +36,7 @@ fn beside_a_screen_it_is_a_file() {
     }
 }
 
-/// Whatever the umask says, and whatever was there before: the log is its owner's alone.
+/// The log file is private, whatever the umask and its earlier mode.
 #[test]
 fn a_log_file_is_private() {
     for existed in [false, true] {

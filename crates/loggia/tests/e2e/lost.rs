@@ -1,4 +1,4 @@
-//! An attached screen that has lost its connection: nothing typed meanwhile is sent when it is back.
+//! An attached terminal without a connection: input is not sent after the reconnect.
 
 use loggia_core::Event;
 use nix::sys::signal::Signal;
@@ -38,7 +38,7 @@ impl Pair {
         self.away.sees("trying again");
     }
 
-    /// Both screens show the other one: they are connected.
+    /// Both terminals show each other, so they are connected.
     fn start_again(&mut self) {
         let session = self.machine.sessions().remove(0);
         let arguments = ["--a2a-port", self.port.as_str(), "--session", &session];
@@ -66,14 +66,14 @@ fn a_key_pressed_without_a_connection_answers_nothing_later() {
     pair.away.sees(ARMED).types("y").sees("not connected: your answer was not sent");
     pair.start_again();
     pair.home.sees(QUESTION).sees(ARMED);
-    // The question as it is now, on both sides; and the person's answer is the one that is given now.
+    // Both sides show the current question, and the new answer counts.
     pair.away.sees_no("trying again").sees(QUESTION).sees(ARMED).types("n");
     pair.home.sees("refused by TUI:laptop").sees(READY);
     assert_eq!(pair.machine.read("a.txt"), None);
     pair.away.types("\x04").sees("code 0").is_restored();
 }
 
-/// The host is stopped when the answer is sent, and killed before it has read it.
+/// The host is stopped when the answer is sent, and killed before it reads it.
 #[test]
 fn an_answer_under_way_when_the_connection_broke_is_not_sent_again() {
     let mut pair = Pair::new();
@@ -101,7 +101,7 @@ fn a_prompt_without_a_connection_stays_in_the_line_and_is_sent_once() {
     pair.start_again();
     pair.away.sees_no("trying again").sees("› say later").types("\r").sees("\n\nlater").sees(READY);
     assert_eq!(pair.prompts("say later"), 1);
-    // Under way when it broke: it is in the line again, and sent by the person alone.
+    // In flight when the connection was lost: it is returned to the composer and not resent.
     pair.home.sees("\n\nlater").sees(READY).freeze();
     pair.away.types("say once").sees("› say once").types("\r").sees_no("› say once");
     pair.home.signal(Signal::SIGKILL).sees("code 137");

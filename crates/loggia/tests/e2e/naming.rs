@@ -1,5 +1,5 @@
-//! What a session is called: said on the screen, on the command line or by a client, kept in the log,
-//! and found by it.
+//! Session names: set in the terminal, on the command line or by a client, stored in the log, and
+//! used for lookup.
 
 use loggia_core::{Event, Surface};
 use serde_json::json;
@@ -10,7 +10,7 @@ use crate::served::Served;
 
 const READY: &str = "what shall I do?";
 
-/// Who called a session what.
+/// Who set which name.
 fn names(machine: &Machine, session: &str) -> Vec<(Surface, String)> {
     let log = machine.log(session);
     let named = log.iter().filter_map(|envelope| match &envelope.event {
@@ -34,7 +34,7 @@ fn on_the_screen_and_found_by_it() {
     let wanted = [(Surface::Tui, "the parser".to_owned()), (Surface::Agent, "Lexer 2".to_owned())];
     assert_eq!(names(&machine, &session), wanted);
 
-    // In the picker, on the command line, in the list and in what is written out.
+    // In the picker, on the command line, in the list and in the export.
     let mut screen = Screen::open(&machine, &[]);
     screen.sees(READY).types("say two\r").sees("\n\ntwo").types("/resume\r").sees("Go on in:");
     screen.types("lexer").sees("Lexer 2: say one").types("\r").sees("offline · Lexer 2 ·");
@@ -60,11 +60,11 @@ fn on_the_command_line() {
     let done = rename(&sessions[0], "twin");
     assert_eq!((done.code, done.out), (0, format!("{} is called twin\n", sessions[0])));
     assert_eq!(names(&machine, &sessions[0]), [(Surface::Cli, "twin".to_owned())]);
-    // Once more is nothing new.
+    // Repeating it changes nothing.
     assert_eq!(rename("twin", "twin").code, 0);
     assert_eq!(names(&machine, &sessions[0]).len(), 1);
 
-    // Where two are called the same, both are named.
+    // Two sessions with the same name are both listed.
     assert_eq!(rename(&sessions[1], "Twin").code, 0);
     let refused = machine.run(&["run", "--session", "twin", "say which?"]);
     assert_eq!(refused.code, 2, "{}", refused.err);
@@ -87,7 +87,7 @@ fn on_the_command_line() {
     assert_eq!(machine.run(&["--name", "x", "run", "say hi"]).code, 2);
 }
 
-/// Naming it must not go on with what was left there.
+/// Renaming must not resume unfinished work.
 #[test]
 fn a_session_with_something_left_is_not_opened_for_its_name() {
     let machine = Machine::new();

@@ -1,5 +1,5 @@
-//! Clients, secrets and tokens as their users see them: the command line and `POST /oauth/token`. What
-//! attackers try is in `oauth_attacks.rs`, what clients see of each other in `isolation.rs`.
+//! Clients, secrets and tokens: the command line and `POST /oauth/token`. Attacks are in
+//! `oauth_attacks.rs`, isolation between clients in `isolation.rs`.
 
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::driver::Machine;
 use crate::served::{Served, asked, text_message};
 
 pub const FORM: &str = "application/x-www-form-urlencoded";
-/// The sample of the public guide.
+/// The example of the public guide.
 pub const SAMPLE: &str = "grant_type=client_credentials&client_id=a2a-claude-client-123&client_secret=verysecretclientkey";
 
 /// A client with its secret.
@@ -47,20 +47,20 @@ impl Registered {
     }
 }
 
-/// A token request: its status and its body.
+/// A token request: status and body.
 pub async fn ask(served: &Served, form: &str) -> (u16, Value) {
     let request = served.request("POST", "/oauth/token").header("Content-Type", FORM);
     let answer = request.body(form.to_owned()).send().await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 
-/// What a token is worth on the plain route.
+/// The status of a plain request with this token.
 pub async fn status(served: &Served, token: &str) -> u16 {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} });
     served.post(&list).bearer_auth(token).send().await.unwrap().status().as_u16()
 }
 
-/// Waits until a token is worth something else; how long that took.
+/// Waits until the token has another status; returns the time.
 async fn until_status(served: &Served, token: &str, wanted: u16) -> Duration {
     let begun = Instant::now();
     while status(served, token).await != wanted {
@@ -70,7 +70,7 @@ async fn until_status(served: &Served, token: &str, wanted: u16) -> Duration {
     begun.elapsed()
 }
 
-/// The requests of the public guide, with the programs and in the words that it writes.
+/// The requests of the public guide, with its programs and values.
 #[tokio::test]
 async fn a_token_is_given_as_the_guide_writes_it() {
     let machine = Machine::new();
@@ -86,7 +86,7 @@ async fn a_token_is_given_as_the_guide_writes_it() {
     assert_eq!((&answer["token_type"], &answer["expires_in"]), (&json!("Bearer"), &json!(3600)));
     let token = answer["access_token"].as_str().unwrap();
     assert_eq!(status(&served, token).await, 200);
-    // Where the guide's methods are spoken nobody gets in without one.
+    // The guide's routes always need a token.
     for path in ["/rpc", "/tasks/send", "/a2a/tasks/send"] {
         let none = served.request("POST", path).json(&json!({})).send().await.unwrap();
         assert_eq!(none.status(), 401, "{path}");
@@ -98,7 +98,7 @@ async fn a_token_is_given_as_the_guide_writes_it() {
     }
 }
 
-/// RFC 6749: the status, the word and the headers of every answer.
+/// RFC 6749: status, error code and headers of every response.
 #[tokio::test]
 async fn token_requests_are_judged_by_the_standard() {
     let machine = Machine::new();
@@ -175,7 +175,7 @@ async fn token_requests_are_judged_by_the_standard() {
         }
         assert!(!body.to_string().contains(secret));
     }
-    // Never in the address, where everybody writes it down.
+    // Never in the URL, which is logged.
     let query = format!("/oauth/token?{good}");
     for (path, form) in [(query.as_str(), ""), ("/oauth/token?x=y", good.as_str())] {
         let request = served.request("POST", path).header("Content-Type", FORM);
@@ -186,7 +186,7 @@ async fn token_requests_are_judged_by_the_standard() {
     assert_eq!(get.status(), 405);
 }
 
-/// A server that runs sees what is done to its clients, and what they hold open ends with them.
+/// A running server sees changes to its clients, and their open connections end.
 #[tokio::test]
 async fn clients_are_added_rotated_and_revoked_while_a_server_runs() {
     let machine = Machine::new();
@@ -213,7 +213,7 @@ async fn clients_are_added_rotated_and_revoked_while_a_server_runs() {
     let hold = json!({ "message": text_message("say hi\nwait 60s"), "configuration": { "blocking": true } });
     let held = served.call_as(&old, "/", "message/send", hold);
     let rotate = async {
-        // Whichever came first runs, and the other one is queued.
+        // One runs first, and the other is queued.
         for _ in 0..2 {
             socket.until(|value| value["params"]["event"]["kind"] == "task").await;
         }
@@ -246,12 +246,12 @@ async fn clients_are_added_rotated_and_revoked_while_a_server_runs() {
     assert_eq!(status(&served, &other).await, 200, "bob is not concerned");
     let gone = machine.run(&["clients", "revoke", "ann"]);
     assert!(gone.code == 2 && gone.err.contains("clients list"), "{}", gone.err);
-    // Under the same name again, old tokens stay dead.
+    // Registering the same name again does not revive old tokens.
     register(&machine, "ann", &["--scope", "read,prompt,approve"]);
     assert_eq!(status(&served, &token).await, 401);
 }
 
-/// Once `revoke` has returned, nothing that a socket sends is done any more, and it is closed.
+/// After `revoke` returns, messages on an open socket have no effect, and it is closed.
 #[tokio::test]
 async fn who_is_revoked_is_heard_no_more() {
     let machine = Machine::new();
@@ -309,7 +309,7 @@ async fn tokens_survive_a_restart_and_a_change_of_keys() {
         assert!(took < Duration::from_secs(10), "{took:?}");
     }
     assert_eq!(status(&served, &ann.token(&served).await).await, 200);
-    // Keys of another store are not ours, whatever the client is called.
+    // The keys of another store are not accepted.
     let other = Machine::new();
     let theirs = register(&other, "ann", &[]);
     let elsewhere = Served::start(&other, &["serve", "--port", "0"]);
@@ -334,7 +334,7 @@ async fn a_scope_opens_its_intents_and_no_other() {
     let answer = crate::served::confirmation(&task, &json!("no such call"), "proceed_once");
     let slash = json!({ "commandPath": ["help"] });
     let message = |message: &Value| json!({ "message": message });
-    // Which scopes a call needs.
+    // The scopes that each call needs.
     let rows: Vec<(&str, Value, &[&str])> = vec![
         ("tasks/get", json!({ "id": task }), &["read"]),
         ("ListTasks", json!({}), &["read"]),
@@ -359,7 +359,7 @@ async fn a_scope_opens_its_intents_and_no_other() {
             let held: Vec<&str> = scope.split(',').collect();
             let allowed = needed.iter().all(|needed| held.contains(needed));
             let told = served.call_as(&token, "/", method, params.clone()).await;
-            // Each version has its own way to say it.
+            // Each version has its own error form.
             let error = &told["error"]["data"];
             let refused = error["reason"] == "scope" || error[0]["reason"] == "SCOPE";
             assert_eq!(refused, !allowed, "{scope}: {method} {params}: {told}");
@@ -384,7 +384,7 @@ async fn a_scope_opens_its_intents_and_no_other() {
         assert_eq!(first["type"] == "welcome", readable, "{scope}: {first}");
     }
     assert!(!machine.file("x").exists(), "nobody has answered {call}");
-    // A token may be narrower than its client.
+    // A token may have fewer scopes than its client.
     let both = &clients[3];
     let (_, narrow) = ask(&served, &format!("{}&scope=read", both.form())).await;
     let token = narrow["access_token"].as_str().unwrap();

@@ -14,7 +14,7 @@ use crate::driver::Machine;
 use crate::oauth::{FORM, SAMPLE, ask, register, status};
 use crate::served::{Served, text_message};
 
-/// A08: what is printed in a guide opens nothing, unless its owner asks for it on their own machine.
+/// A08: the published sample credentials work only with --dev-credentials.
 #[tokio::test]
 async fn published_credentials_open_nothing_unless_asked_for() {
     let machine = Machine::new();
@@ -55,7 +55,7 @@ async fn published_credentials_open_nothing_unless_asked_for() {
     assert_eq!(status(&without, &token).await, 401, "its tokens end with the flag");
 }
 
-/// A09: a handful of wrong secrets, then waiting, whatever else is sent; and nobody else waits.
+/// A09: after a few wrong secrets, all attempts wait, and other clients do not.
 #[tokio::test]
 async fn guessing_secrets_is_slow_and_locks_out_nobody_else() {
     let machine = Machine::new();
@@ -72,11 +72,11 @@ async fn guessing_secrets_is_slow_and_locks_out_nobody_else() {
     }
     assert_eq!(codes[..5], [401; 5]);
     let looked_at = codes.iter().filter(|code| **code == 401).count();
-    // One more for each wait that is over: after 1, 3, 7, 15, … seconds.
+    // One more attempt after each wait: 1, 3, 7, 15, … seconds.
     let waits = (begun.elapsed().as_secs() + 1).ilog2() as usize;
     assert!(looked_at <= 5 + waits, "{looked_at} in {:?}", begun.elapsed());
     assert!(codes.iter().all(|code| [401, 429].contains(code)), "{codes:?}");
-    // Lock it for longer than the next requests take, then try every way around.
+    // Lock it for longer than the next requests take, then try to circumvent it.
     let mut body = Value::Null;
     while body["error"] != "temporarily_unavailable" {
         body = ask(&served, &wrong).await.1;
@@ -111,7 +111,7 @@ async fn guessing_secrets_is_slow_and_locks_out_nobody_else() {
     assert!(grown < 50 * 1024, "it grew by {grown} KiB");
 }
 
-/// Checking a secret costs memory and time on purpose; a crowd costs no more of either than a few.
+/// Checking a secret is expensive on purpose; a flood uses no more memory and time than a few.
 #[tokio::test]
 async fn a_flood_of_token_requests_is_bounded() {
     let machine = Machine::new();
@@ -136,7 +136,7 @@ async fn a_flood_of_token_requests_is_bounded() {
     assert_eq!(ask(&served, &form).await.0, 200, "it is over");
 }
 
-/// A11: forged, foreign and dead tokens. Times are in the server's own tests.
+/// A11: forged, foreign and invalidated tokens. Expiry is tested in the server crate.
 #[tokio::test]
 async fn tokens_that_were_not_given_open_nothing() {
     let machine = Machine::new();
@@ -165,7 +165,7 @@ async fn tokens_that_were_not_given_open_nothing() {
         ann.secret.clone(),
         dead,
     ];
-    // A few for each server, or the limiter would answer.
+    // A few for each server, to stay below the limiter.
     for tokens in tokens.chunks(4) {
         let served = Served::start(&machine, &["serve", "--port", "0"]);
         for token in tokens {
@@ -181,7 +181,7 @@ async fn tokens_that_were_not_given_open_nothing() {
         }
         assert_eq!(status(&served, &good).await, 200);
     }
-    // What was right once is no guess: it can be sent a hundred times and locks out nobody.
+    // A once valid token is not a guess: it can be sent a hundred times without a lockout.
     let served = Served::start(&machine, &["serve", "--port", "0"]);
     for _ in 0..100 {
         assert_eq!(status(&served, &tokens[10]).await, 401);
@@ -189,7 +189,7 @@ async fn tokens_that_were_not_given_open_nothing() {
     assert_eq!(status(&served, &good).await, 200);
 }
 
-/// A15: what a command started gets no token, not even for a secret that it found.
+/// A15: an agent's command gets no token, even with a valid secret.
 #[tokio::test]
 async fn a_secret_does_not_help_a_command() {
     let machine = Machine::new();
@@ -210,7 +210,7 @@ async fn a_secret_does_not_help_a_command() {
     assert_eq!(ask(&served, &ann.form()).await.0, 200, "a process that no call started");
 }
 
-/// A42: a secret and a token are in no file and in no line of a log that says everything.
+/// A42: secrets and tokens appear in no file and no debug log.
 #[tokio::test]
 async fn secrets_and_tokens_are_written_down_nowhere() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! R22: one owner per session, across processes; whoever comes second is told who it is.
+//! R22: one owner per session across processes; another process learns the owner.
 
 use std::io::{BufRead, BufReader};
 
@@ -19,7 +19,7 @@ fn a_second_process_is_told_who_owns_the_session() {
     let session = machine.sessions().remove(0);
     let before = machine.log(&session);
 
-    // Many at once: none of them gets in, each is told.
+    // Many at once: all are refused with the owner's id.
     let seconds: Vec<_> =
         (0..20).map(|_| machine.start(&["run", "--session", &session, "say me too"])).collect();
     for second in seconds {
@@ -33,7 +33,7 @@ fn a_second_process_is_told_who_owns_the_session() {
     // Reading needs no ownership.
     assert_eq!(machine.run(&["sessions", "show", &session]).code, 0);
 
-    // When the owner dies, exactly one of many takes over; the rest are told who.
+    // When the owner dies, exactly one of many takes over; the others learn who.
     owner.kill().unwrap();
     owner.wait().unwrap();
     let heirs: Vec<_> = (0..20)
@@ -54,8 +54,8 @@ fn a_second_process_is_told_who_owns_the_session() {
     assert!(dense, "one log, no gaps");
 }
 
-/// Two servers of one store: what one of them has, its owner can read by way of the other and is told
-/// why no more than that; to everybody else it does not exist, and its name is free.
+/// Two servers on one store: the second can read a session of the first for its owner and explains
+/// why it cannot do more; for other clients the session does not exist, and its name is free.
 #[tokio::test]
 async fn a_second_server_reads_what_the_first_one_has_and_tells_its_owner_alone() {
     let machine = Machine::new();
@@ -104,7 +104,7 @@ async fn a_second_server_reads_what_the_first_one_has_and_tells_its_owner_alone(
     assert_eq!(seen["result"]["totalSize"], 1, "{seen}");
     assert_eq!(machine.read("a.txt"), None);
 
-    // Once the first one is gone, the second does it all.
+    // After the first has ended, the second can do everything.
     drop(first);
     let done = second.call_as(ANN, "/", "message/send", changes[0].1.clone()).await;
     assert!(done["result"]["id"] == *task, "{done}");

@@ -1,5 +1,5 @@
-//! One-time codes: on the screen and on the command line, redeemed by another terminal and by a plain
-//! request.
+//! One-time codes: created in the terminal and on the command line, redeemed by another terminal
+//! and by a plain request.
 
 use loggia_core::Event;
 use regex::Regex;
@@ -16,7 +16,7 @@ const SIZE: (u16, u16) = (110, 45);
 const READY: &str = "what shall I do?";
 const GRANT: &str = "grant_type=urn:loggia:oauth:grant-type:pairing-code";
 
-/// The code that the screen shows, and the port in the line below it.
+/// The displayed code and port.
 fn shown(screen: &Screen) -> (String, String) {
     let shape = Regex::new(
         r"One-time code: ([0-9A-HJKMNP-TV-Z]{4}-[0-9A-HJKMNP-TV-Z]{4})\b[\s\S]*localhost:(\d+) --code",
@@ -26,7 +26,7 @@ fn shown(screen: &Screen) -> (String, String) {
     (found[1].to_owned(), found[2].to_owned())
 }
 
-/// A code of the command line.
+/// Creates a code on the command line.
 fn pair(machine: &Machine, more: &[&str]) -> String {
     let ran = machine.run(&[&["pair", "--json"], more].concat());
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -35,13 +35,13 @@ fn pair(machine: &Machine, more: &[&str]) -> String {
     shown["code"].as_str().unwrap().to_owned()
 }
 
-/// Those who are registered, as `clients list` prints them.
+/// The registered clients, from `clients list`.
 fn listed(machine: &Machine) -> Vec<Value> {
     let ran = machine.run(&["clients", "list", "--json"]);
     ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The whole way, with a log that says everything: shown, redeemed, used, renewed, used up, revoked.
+/// The whole process with debug logs: created, redeemed, used, renewed, used up, revoked.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_on_the_screen_lets_one_terminal_in() {
     let (machine, phone) = (Machine::new(), Machine::new());
@@ -67,11 +67,11 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     away.types("y").sees("wrote a.txt");
     home.sees("wrote a.txt");
 
-    // It is used, and so it is nobody's.
+    // A used code is invalid.
     let mut late = screen(attach(&code));
     late.sees("code 1").sees("not let in (400): The code is wrong, used or over");
 
-    // Its hour ends, as that of every token does: it has a secret for the next one.
+    // When the token becomes invalid, the device gets a new one with its secret.
     assert_eq!(machine.run(&["clients", "rotate-keys", "--at-once"]).code, 0);
     away.types("say again here\r").sees("\n\nagain here");
     home.sees("\n\nagain here");
@@ -84,7 +84,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     away.sees("this device is no longer let in").sees("code 1");
     home.sees_no("with TUI:client:phone");
 
-    // What is taken off the wire takes its code with it.
+    // Stopping sharing invalidates the code.
     home.types("/share code read\r").sees("for: read.");
     let (second, _) = shown(&home);
     home.types("q").sees_no(&second).types("/share off\r").sees("is not shared any more");
@@ -115,8 +115,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     }
 }
 
-/// A server that others can reach, without a client to begin with: `loggia pair` reaches it although
-/// it does not listen on loopback.
+/// A server on a non-loopback address without clients: `loggia pair` creates a code for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn another_machine_is_let_in_over_tls() {
     let (machine, laptop) = (Machine::new(), Machine::new());
@@ -126,7 +125,7 @@ async fn another_machine_is_let_in_over_tls() {
     let served = Served::encrypted(&machine, &authority, &arguments);
     let url = format!("https://{}", std::net::SocketAddr::new(address, served.port));
     let code = pair(&machine, &["--scope", "read,prompt", &url]);
-    // As the QR code has it.
+    // As in the QR code.
     let link = format!("{url}/#code={code}");
     let own = authority.file();
     let arguments = ["attach", &link, "--name", "laptop"];
@@ -154,7 +153,7 @@ fn two_codes_for_one_device_are_one_too_many() {
     screen.sees("code 2").sees("there are two codes");
 }
 
-/// RFC 6749: the status and the word of every answer, and what a device is called.
+/// RFC 6749: status and error code of every response, and device names.
 #[tokio::test]
 async fn codes_are_redeemed_by_the_standard() {
     let machine = Machine::new();
@@ -195,12 +194,12 @@ async fn codes_are_redeemed_by_the_standard() {
     let (secret, id) = (body["client_secret"].as_str().unwrap(), "client_id=Ann-s-phone");
     let next = format!("grant_type=client_credentials&{id}&client_secret={secret}");
     assert_eq!(ask(&served, &next).await.0, 200);
-    // In the address a code would end up in logs.
+    // In the URL a code would be logged.
     let request = served.request("POST", &format!("/oauth/token?code={code}"));
     let answer = request.header("Content-Type", crate::oauth::FORM).body(GRANT).send().await;
     assert_eq!(answer.unwrap().status(), 400);
 
-    // Many at once with the next one, narrower than it could be.
+    // Many concurrent requests with the next code, with fewer scopes.
     let form = format!("{GRANT}&code={}&scope=read", fresh());
     let all = futures::future::join_all((0..8).map(|_| ask(&served, &form))).await;
     let (in_, out): (Vec<_>, Vec<_>) = all.into_iter().partition(|(status, _)| *status == 200);
@@ -210,7 +209,7 @@ async fn codes_are_redeemed_by_the_standard() {
 
     assert_eq!(machine.run(&["clients", "revoke", "Ann-s-phone"]).code, 0);
     assert_eq!(status(&served, token).await, 401);
-    // Whoever has guessed that often waits, also with the right one.
+    // After too many guesses even the right code waits.
     let (guessed, body) = ask(&served, &format!("{GRANT}&code={}", fresh())).await;
     assert_eq!((guessed, &body["error"]), (429, &json!("temporarily_unavailable")), "{body}");
 }

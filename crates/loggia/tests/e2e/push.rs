@@ -1,5 +1,5 @@
-//! Push notifications of the real binary: killed between two of them, over TLS, and with canaries in
-//! every slot for a secret.
+//! Push notifications of the real binary: killed between two of them, over TLS, and with canaries
+//! in all secrets.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,7 +15,7 @@ use crate::served::Served;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One request, and the way to answer it.
+/// One request and its reply channel.
 pub struct Call {
     head: String,
     pub body: Value,
@@ -28,18 +28,18 @@ impl Call {
         fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The place of the notification, `seq.k`.
+    /// The notification's id, `seq.k`.
     fn place(&self) -> String {
         self.header("webhook-id").unwrap().rsplit_once('-').unwrap().1.to_owned()
     }
 
     pub fn reply(&self, status: &str) {
-        // The server may have been killed since.
+        // The server may have been killed.
         let _ = self.answer.send(format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
     }
 }
 
-/// A webhook whose test decides when each request is answered.
+/// A webhook that replies when the test tells it to.
 pub struct Webhook {
     port: u16,
     calls: Receiver<Call>,
@@ -133,14 +133,14 @@ async fn the_card_says_so_and_so_it_is() {
             break;
         }
     }
-    // This server is no webhook of its own.
+    // The server refuses itself as a webhook.
     let own = json!({ "url": served.url() });
     let refused = served.call("SendMessage", message("say hello", &own)).await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
-/// A client of one Loggia names another as its webhook. What comes there comes from a process of the
-/// same user, and is still not the person's wish.
+/// A client of one Loggia uses another as its webhook. The notification comes from a process of the
+/// same user but must not act as the user.
 #[tokio::test]
 async fn a_notification_does_not_act_on_another_loggia() {
     let (ours, theirs) = (Machine::new(), Machine::new());
@@ -152,7 +152,7 @@ async fn a_notification_does_not_act_on_another_loggia() {
     sender.call("SendMessage", message("say x", &json!({ "url": webhook.url() }))).await;
     let call = webhook.next();
     call.reply("410 Gone");
-    // Word for word what would have come, had this been its address.
+    // The exact notification for this address.
     let address = format!("127.0.0.1:{}", served.port);
     let head = call.head.replace(&format!("127.0.0.1:{}", webhook.port), &address);
     let head = head.replace("POST /hook ", &format!("POST /tasks/{task}:cancel "));
@@ -181,8 +181,8 @@ async fn a_notification_does_not_act_on_another_loggia() {
     assert_eq!(state().await, "TASK_STATE_CANCELED");
 }
 
-/// R18: one webhook never answers. Its task's own stream, other streams, another webhook and the end
-/// of the process do not wait for it.
+/// R18: a hanging webhook does not delay its task's stream, other streams, another webhook or the
+/// shutdown.
 #[tokio::test]
 async fn a_hanging_webhook_delays_nobody() {
     let machine = Machine::new();
@@ -206,15 +206,15 @@ async fn a_hanging_webhook_delays_nobody() {
         assert_eq!(call.body, event.response["result"]);
         call.reply("200 OK");
     }
-    // The webhook's own time is 10 s.
+    // The webhook timeout is 10 s.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     assert!(hanging.calls.try_recv().is_err(), "one at a time");
     held.reply("200 OK");
     assert_eq!(hanging.next().place(), events[1].id);
 }
 
-/// Killed while a notification is under way, and between two: after the restart the webhook has seen
-/// every frame of the task in order, and at most the one under way twice.
+/// Killed during and between notifications: after the restart the webhook has seen every frame of
+/// the task in order, and at most the one in flight twice.
 #[tokio::test]
 async fn killed_between_notifications_it_goes_on() {
     let script = "[[rule]]\nsteps = [ { repeat = 12, step = { text = \"word \", delay = \"4ms\" } }, \
@@ -241,7 +241,7 @@ async fn killed_between_notifications_it_goes_on() {
                 call.reply("200 OK");
             }
         }
-        // What was still sent before the kill arrived is here; nobody hears the answer.
+        // Drain the requests sent before the kill.
         while let Ok(call) = webhook.calls.try_recv() {
             places.push(call.place());
         }
@@ -257,7 +257,7 @@ async fn killed_between_notifications_it_goes_on() {
         let told = places.len();
         places.dedup();
         assert!(told - places.len() <= 1, "{kill_at}: {places:?}");
-        // Everything that the log shows of this task, from its beginning.
+        // All frames of this task from the log.
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": { "id": task } });
         let request = served.post(&body).header("Last-Event-ID", "0.0");
         let frames = served.stream(request, usize::MAX).await;
@@ -266,8 +266,8 @@ async fn killed_between_notifications_it_goes_on() {
     }
 }
 
-/// P13: canaries in the token, the credentials and the URL; everything fails; nothing of it is
-/// written anywhere but where it is kept.
+/// P13: canaries in the token, the credentials and the URL; every request fails; they appear only
+/// in the database.
 #[tokio::test]
 async fn secrets_stay_secret() {
     let machine = Machine::new();
@@ -312,7 +312,7 @@ async fn secrets_stay_secret() {
     }
 }
 
-/// TLS with a certificate that the machine knows, and with one that it does not.
+/// TLS with a trusted and with an unknown certificate.
 #[tokio::test]
 async fn https_is_checked() {
     const SERVER: &str = r#"
@@ -352,7 +352,7 @@ server.serve_forever()
     let port = said.recv_timeout(PATIENCE).unwrap();
     let url = format!("https://localhost:{port}/hook");
 
-    // Nobody vouches for it: it is tried and gets nothing.
+    // Unknown: retried, and nothing is delivered.
     let log = machine.home().with_file_name("stderr");
     let mut command = machine.command(&["serve", "--port", "0"]);
     command.env("LOGGIA_LOG", "loggia_server=info").stderr(File::create(&log).unwrap());
@@ -365,7 +365,7 @@ server.serve_forever()
         tokio::task::yield_now().await;
     }
     drop(served);
-    // Now somebody does, and what was waiting arrives, from the beginning.
+    // Now trusted: the pending notifications arrive from the beginning.
     let mut command = machine.command(&["serve", "--port", "0"]);
     command.env("SSL_CERT_FILE", &known);
     let served = Served::spawn(command);

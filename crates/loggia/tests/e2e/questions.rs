@@ -1,5 +1,5 @@
-//! Several questions at once, over real sockets: an answer is for the one that it names, and nothing that calls did
-//! is in no stream of the client that answers.
+//! Several open questions over real sockets: an answer applies to the named one, and the answering
+//! client's streams contain all call events.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ steps = [
 ]
 "#;
 
-/// One session with that model, a socket that sees all of it, and a client that speaks one version.
+/// A session with that model, a socket that follows it, and a client of one version.
 struct Talk {
     served: Served,
     socket: Socket,
@@ -40,7 +40,7 @@ struct Talk {
     extended: bool,
     task: Value,
     context: Value,
-    /// What the streams of this client said of each call, in order.
+    /// The reported statuses of each call, in order.
     calls: BTreeMap<String, Vec<String>>,
 }
 
@@ -74,7 +74,7 @@ impl Talk {
                 request.header("A2A-Extensions", EXTENSION).header("X-A2A-Extensions", EXTENSION);
         }
         let text = request.send().await.unwrap().text().await.unwrap();
-        // An error before the stream is no stream in 1.0.
+        // In 1.0 an error before the stream is a plain response.
         let data = text.lines().map(|line| line.strip_prefix("data:").unwrap_or(line).trim());
         let frames: Vec<Value> = data.filter_map(|data| serde_json::from_str(data).ok()).collect();
         let ends = frames.iter().filter(|frame| frame["result"]["final"] == true).count();
@@ -114,7 +114,7 @@ impl Talk {
         self.send(self.part("data", data), metadata).await
     }
 
-    /// Until the whole session knows that this call has ended.
+    /// Waits until the session reports the end of this call.
     async fn ended(&mut self, call: &str) {
         let ends = |value: &Value| {
             let event = &value["params"]["event"];
@@ -126,7 +126,7 @@ impl Talk {
         }
     }
 
-    /// The id of the call that does this, once the session has it.
+    /// The id of the call with this title.
     async fn call(&mut self, title: &str) -> String {
         let data = |value: &Value| {
             status(&value["params"]["event"])["message"]["parts"][0]["data"].clone()
@@ -140,8 +140,7 @@ impl Talk {
         data(&found)["tool_call_id"].as_str().unwrap().to_owned()
     }
 
-    /// The calls that ask, in the order in which they do, each with the file that it makes: they are judged at the
-    /// same time, and one is the first.
+    /// The asking calls in order, each with its file: they are judged concurrently.
     async fn asked(&mut self) -> [(String, &'static str); 2] {
         while self.socket.seen.iter().filter(|value| asks(value)).count() < 2 {
             self.socket.until(asks).await;
@@ -169,7 +168,7 @@ fn status(result: &Value) -> &Value {
     result.get("statusUpdate").unwrap_or(result).get("status").unwrap_or(&Value::Null)
 }
 
-/// The update of a call that a frame is, as its id and status.
+/// The call updates of a frame: id and status.
 fn tool_calls(frame: &Value) -> Vec<(String, String)> {
     let result = &frame["result"];
     let metadata = &result.get("statusUpdate").unwrap_or(result)["metadata"];
@@ -188,7 +187,7 @@ fn state(frame: &Value) -> &str {
 
 const WHOLE: [&str; 3] = ["PENDING", "EXECUTING", "SUCCEEDED"];
 
-/// What happens between a stream's end and the next answer is in that answer's stream, and so is what the answer did.
+/// Events between a stream's end and the next answer are in that answer's stream, as is its effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_calls_did_is_in_no_stream() {
     for newer in [false, true] {
@@ -238,7 +237,7 @@ async fn an_answer_that_names_two_questions_answers_none() {
         let refused = talk.answer("bogus", "proceed_once", correlation.clone()).await;
         assert!(refused[0]["error"].to_string().contains("different questions"), "{refused:#?}");
 
-        // Where two are open, none is named for both.
+        // With two open questions, the error names neither.
         let refused = talk.answer(&first, "cancel", correlation).await;
         let again = refused.last().unwrap();
         assert!(state(again).to_lowercase().contains("input"), "{refused:#?}");
@@ -253,7 +252,7 @@ async fn an_answer_that_names_two_questions_answers_none() {
     }
 }
 
-/// Whoever names a context means the task's own.
+/// A named context must be that of the task.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_from_another_context_changes_nothing() {
     let machine = Machine::new();
@@ -269,7 +268,8 @@ async fn an_answer_from_another_context_changes_nothing() {
     assert!(machine.read("A").is_some());
 }
 
-/// A client without the extension reads that one was refused, and the next question; in 0.3 that is final.
+/// A client without the extension sees the rejection and the next question; in 0.3 the rejection is
+/// final.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plain_client_is_told_of_both() {
     for newer in [false, true] {
@@ -290,7 +290,8 @@ async fn a_plain_client_is_told_of_both() {
     }
 }
 
-/// Settings of a later message, or of a session that others opened: what is not given is said, and what is wrong refused.
+/// Settings of a later message or for an existing session: ignored ones are reported, invalid ones
+/// refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_that_come_too_late_are_not_dropped_in_silence() {
     let machine = Machine::new();
@@ -314,7 +315,7 @@ async fn settings_that_come_too_late_are_not_dropped_in_silence() {
     assert!(!frames.contains("MCP servers"), "{frames}");
 }
 
-/// What a client did not get is said where its own turn begins, not to the one whose turn it is.
+/// An ignored setting is reported in the turn of its client, not in the current one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wish_that_is_not_granted_is_told_to_who_wished() {
     let machine = Machine::new();

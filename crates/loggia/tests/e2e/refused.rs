@@ -1,4 +1,4 @@
-//! What the server refuses, and what it does not mind.
+//! Requests that the server refuses or accepts.
 
 use futures::SinkExt;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::driver::Machine;
 use crate::served::{Served, text_message};
 
-/// Not all of them at once, and nothing that no browser would ever send.
+/// No wildcard, and no origin that a browser never sends.
 #[test]
 fn an_allowed_origin_is_one_origin() {
     let machine = Machine::new();
@@ -19,7 +19,7 @@ fn an_allowed_origin_is_one_origin() {
     }
 }
 
-/// R24: a sentence and exit code 2, and nothing is left behind.
+/// R24: an error with exit code 2, and no files left behind.
 #[tokio::test]
 async fn ports_that_cannot_be_had() {
     let machine = Machine::new();
@@ -49,7 +49,7 @@ async fn ports_that_cannot_be_had() {
     assert!(ran.err.contains("TLS"), "{}", ran.err);
 }
 
-/// The name that a proxy is reached by, with and without the port that its scheme has anyway.
+/// The name of a proxy, with and without the default port of its scheme.
 #[tokio::test]
 async fn a_public_address_is_answered_however_clients_write_its_port() {
     let machine = Machine::new();
@@ -96,8 +96,8 @@ fn a_public_address_that_is_none_is_refused() {
     }
 }
 
-/// A2A has no notifications: what comes without an id is done and answered, under null, as the
-/// protocol's own servers do; on every way that speaks JSON-RPC.
+/// A2A has no notifications: a request without an id is executed and answered with a null id, as
+/// the official servers do, on every JSON-RPC route.
 #[tokio::test]
 async fn a_request_without_an_id_is_answered_under_null() {
     let machine = Machine::new();
@@ -133,7 +133,7 @@ async fn a_request_without_an_id_is_answered_under_null() {
     assert_eq!(answer.get("id"), Some(&Value::Null), "{answer}");
 }
 
-/// A02–A04 on the real server: a web page cannot reach it.
+/// A02–A04 on the real server: a web page cannot use it.
 #[tokio::test]
 async fn foreign_hosts_origins_and_forms_are_refused() {
     let machine = Machine::new();
@@ -158,7 +158,7 @@ async fn foreign_hosts_origins_and_forms_are_refused() {
     assert_eq!(machine.log(&session).len(), 1, "nothing but its opening is in the log");
 }
 
-/// A path that is not asked for with this method says with which ones it is, on every binding.
+/// A wrong HTTP method gets an Allow header, on every binding.
 #[tokio::test]
 async fn another_method_is_told_which_ones_there_are() {
     let machine = Machine::new();
@@ -198,7 +198,7 @@ async fn another_method_is_told_which_ones_there_are() {
     }
 }
 
-/// A38: every malformed request gets the right error, and the server is unmoved.
+/// A38: every malformed request gets the right error, and the server keeps working.
 #[tokio::test]
 async fn malformed_requests_get_the_right_error() {
     let machine = Machine::new();
@@ -253,7 +253,7 @@ async fn malformed_requests_get_the_right_error() {
     assert!(alive["result"]["id"].is_string(), "{alive}");
 }
 
-/// A15: a tool cannot answer for a person, not even from a session of its own.
+/// A15: a tool cannot answer for a person, even from its own session.
 #[tokio::test]
 async fn a_tool_cannot_answer_its_own_question() {
     let machine = Machine::new();
@@ -286,7 +286,7 @@ async fn a_tool_cannot_answer_its_own_question() {
     assert!(done.contains("tool-descendant") && !done.contains("totalSize"), "{done}");
 }
 
-/// Tokens: local clients need none until the server says so; a wrong one is never ignored.
+/// Local clients need no token unless required; a wrong token is never ignored.
 #[tokio::test]
 async fn tokens_are_checked_and_never_ignored() {
     let machine = Machine::new();
@@ -304,8 +304,8 @@ async fn tokens_are_checked_and_never_ignored() {
     assert_eq!(answer["result"]["totalSize"], 0, "{answer}");
 }
 
-/// The version that a socket is opened for is kept to; one that is not served opens none.
-/// An id belongs to its request until that is over: a second one under it takes nothing away.
+/// A socket keeps its version, and an unsupported one is refused. A request id is in use until its
+/// request ends: a second request with it is refused and does not affect the first.
 #[tokio::test]
 async fn an_id_in_use_is_refused_and_its_request_goes_on() {
     let machine = Machine::new();
@@ -319,7 +319,7 @@ async fn an_id_in_use_is_refused_and_its_request_goes_on() {
     socket.until(over).await;
     let asked = |value: &Value| value["result"]["status"]["state"] == "input-required";
     assert!(socket.seen.iter().any(asked), "{:#?}", socket.seen);
-    // And then it is free.
+    // Then the id is free.
     for _ in 0..20 {
         socket.send(1, "tasks/get", json!({ "id": "none" })).await;
         let told = socket.until(|value| value["id"] == 1).await;
@@ -347,8 +347,8 @@ async fn a_place_that_is_none_is_refused() {
     assert!(log.iter().any(|event| event.origin.client.as_str().starts_with("Ann Bü@")), "{log:?}");
 }
 
-/// What nobody knows is unknown in every version; a version that is not served is said in the form of
-/// the newest, unless the method tells that its client would not read that.
+/// An unknown method is unknown in every version; an unsupported version is reported in the newest
+/// form, unless the method belongs to an older one.
 #[tokio::test]
 async fn a_version_is_judged_by_itself_where_the_method_is_unknown() {
     let machine = Machine::new();
@@ -376,7 +376,7 @@ async fn a_version_is_judged_by_itself_where_the_method_is_unknown() {
     }
 }
 
-/// A closed door is read by clients of either version.
+/// Refusals can be read by clients of either version.
 #[tokio::test]
 async fn a_closed_door_has_the_form_of_the_version_that_is_named() {
     let machine = Machine::new();
@@ -411,7 +411,7 @@ async fn a_socket_speaks_the_version_it_was_opened_for() {
         (Some("0.3"), "tasks/get", -32001),
         (Some("0.3"), "GetTask", -32009),
         (Some("1.0"), "GetTask", -32001),
-        // 0.3 has no code of its own for it.
+        // 0.3 has no specific code.
         (Some("1.0"), "tasks/get", -32603),
         (None, "GetTask", -32001),
         (None, "tasks/get", -32001),

@@ -1,5 +1,5 @@
-//! Messages to a task that asks, or has asked: an answer, a late answer, or a prompt; and what the streams of such a task
-//! hold. Over real sockets.
+//! Messages to a task with an open or closed question: an answer, a late answer or a prompt; and
+//! the streams of such a task. Over real sockets.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn newer(task: &Value, text: &str) -> Value {
     json!({ "message": message })
 }
 
-/// The facts of an error of either version, by name.
+/// The error details of either version, by name.
 fn facts(answer: &Value) -> Value {
     let error = &answer["error"];
     match (&error["data"], &error["details"]) {
@@ -52,8 +52,8 @@ fn prompts(machine: &Machine) -> usize {
     log.iter().filter(|it| matches!(it.event, Fact::PromptAccepted { .. })).count()
 }
 
-/// Many clients say yes or no to one question at once, on sockets and by requests, to a task that was begun with the
-/// extension and to one that was not: one of them answers, everybody else is told who did, and no word is a prompt.
+/// Many clients answer one question by text at once, on sockets and by requests, with and without
+/// the extension: one answers, the others learn who, and no text becomes a prompt.
 #[tokio::test]
 async fn of_many_words_one_is_the_answer_and_none_is_a_prompt() {
     const CLIENTS: usize = 24;
@@ -102,7 +102,7 @@ async fn of_many_words_one_is_the_answer_and_none_is_a_prompt() {
     }
 }
 
-/// In every dialect and binding, also when the task is over.
+/// In every dialect and binding, also after the task has ended.
 #[tokio::test]
 async fn a_late_word_is_told_who_answered_in_every_dialect() {
     let machine = Machine::new();
@@ -114,7 +114,7 @@ async fn a_late_word_is_told_who_answered_in_every_dialect() {
     let done = json!({ "message": to_task(&task, "yes"), "configuration": { "blocking": true } });
     let done = served.call("message/send", done).await;
     assert_eq!(done["result"]["status"]["state"], "completed", "{done}");
-    // Each on a connection of its own: one client that says the same twice is not late.
+    // On separate connections, because a repeated request of one client is not late.
     let send = async |path: &str, body: Value, extension: bool| -> Value {
         let url = format!("http://127.0.0.1:{}{path}", served.port);
         let mut request = reqwest::Client::new().post(url).json(&body);
@@ -148,7 +148,7 @@ async fn a_late_word_is_told_who_answered_in_every_dialect() {
         (&told["reason"], &told["choice"]),
         (&json!("already-answered"), &json!("proceed_once"))
     );
-    // The task service, under a client's own name.
+    // The task service with a client's own task name.
     let named = |text: &str| json!({ "id": "mine", "message": { "role": "user", "parts": [{ "text": text }] } });
     send("/", call("tasks/send", named("write b.txt: x")), false).await;
     let mut watch = served.socket("").await;
@@ -163,7 +163,7 @@ async fn a_late_word_is_told_who_answered_in_every_dialect() {
     assert_eq!(prompts(&machine), 2);
 }
 
-/// A client that wants a prompt says so: without a task, or with the extension's flag.
+/// A client can mark a message as a prompt: without a task, or with the extension's flag.
 #[tokio::test]
 async fn a_prompt_can_be_said_to_be_one() {
     let machine = Machine::new();
@@ -171,7 +171,7 @@ async fn a_prompt_can_be_said_to_be_one() {
     let first = served.stream(served.tool_stream(text_message("write a.txt: x")), usize::MAX).await;
     let (task, call) = asked(&first);
     let context = first[0].response["result"]["contextId"].clone();
-    // While the question is open, and when it is answered.
+    // While the question is open, and after it was answered.
     let mut flagged = to_task(&task, "no");
     flagged["metadata"] = json!({ EXTENSION: { "prompt": true } });
     let mut socket = served.socket("?name=ann").await;
@@ -192,8 +192,8 @@ async fn a_prompt_can_be_said_to_be_one() {
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
 }
 
-/// A prompt that waited in the same task makes no prompt of a late word. A client can also say that its words are an
-/// answer and nothing else: then they never become a prompt, however late they are.
+/// A late answer stays late even if a queued prompt of the task runs. A client can mark a text as
+/// an answer, which then never becomes a prompt.
 #[tokio::test]
 async fn a_late_word_is_late_while_the_next_prompt_of_its_task_runs() {
     let machine = Machine::new();
@@ -240,7 +240,7 @@ async fn words_that_are_said_to_be_an_answer_are_never_a_prompt() {
     assert_eq!(prompts(&machine), 1);
 }
 
-/// A question that nobody can answer any more takes no word either.
+/// A withdrawn question accepts no answer.
 #[tokio::test]
 async fn a_word_to_a_withdrawn_question_is_refused() {
     let machine = Machine::new();
@@ -253,7 +253,7 @@ async fn a_word_to_a_withdrawn_question_is_refused() {
     assert_eq!(prompts(&machine), 1);
 }
 
-/// S1: "If the client responds with a cancellation, execution will be skipped", whatever edit is beside it.
+/// S1: "If the client responds with a cancellation, execution will be skipped", even with an edit.
 #[tokio::test]
 async fn a_cancellation_with_an_edit_cancels() {
     let machine = Machine::new();
@@ -274,7 +274,7 @@ async fn a_cancellation_with_an_edit_cancels() {
     cancel(&task, &call, json!({})).await;
 }
 
-/// S1's step 7 begins with EXECUTING, and what runs is what the person made of it.
+/// S1's step 7 begins with EXECUTING, and the edited command runs.
 #[tokio::test]
 async fn an_edited_approval_goes_on_with_what_runs() {
     let machine = Machine::new();
@@ -297,7 +297,7 @@ fn is_task(event: &Value) -> bool {
     result["kind"] == "task" || result.get("task").is_some()
 }
 
-/// Another client writes to a running task: the streams that are open carry no second task.
+/// Another client writes to a running task: open streams contain no second task.
 #[tokio::test]
 async fn a_prompt_of_another_client_brings_no_second_task() {
     let machine = Machine::new();
@@ -350,7 +350,7 @@ async fn a_prompt_of_another_client_brings_no_second_task() {
     assert_eq!(own.filter(|value| is_task(value)).count(), 1);
 }
 
-/// S0: who joins while a question is open is told of it, and can answer it.
+/// S0: a client that joins while a question is open sees it and can answer.
 #[tokio::test]
 async fn a_client_that_joins_is_told_of_the_open_question() {
     let machine = Machine::new();
@@ -373,10 +373,10 @@ async fn a_client_that_joins_is_told_of_the_open_question() {
         kinds,
         ["Task input-required", "TOOL_CALL_UPDATE PENDING", "STATE_CHANGE input-required final"]
     );
-    // One that comes back with the place of what it was told misses nothing and sees nothing twice.
+    // A client that resumes after it misses nothing and gets nothing twice.
     let place = late.followed().last().unwrap().0.clone();
     let mut back = served.socket(&format!("?after={place}")).await;
-    // The same on request, for one more session on a socket.
+    // The same on request, for another session on a socket.
     let context = first[0].response["result"]["contextId"].clone();
     late.send(3, "session/follow", json!({ "contextId": context })).await;
     late.until(|value| value["id"] == 3).await;
@@ -387,14 +387,15 @@ async fn a_client_that_joins_is_told_of_the_open_question() {
     back.until(over).await;
     assert_eq!(short(&back.followed()[0].1), "TOOL_CALL_UPDATE EXECUTING");
     late.until(over).await;
-    // Where nothing is asked, nothing is told.
+    // Without an open question, nothing is sent.
     let mut quiet = served.socket("").await;
     quiet.send(5, "commands/get", json!({})).await;
     quiet.until(|value| value["id"] == 5).await;
     assert!(quiet.followed().is_empty(), "{:?}", quiet.seen);
 }
 
-/// S1 §3.3: what a command says reaches a client that only then learns its id, however quick the command was.
+/// S1 §3.3: a command's output reaches a client that learns its id later, however fast the command
+/// was.
 #[tokio::test]
 async fn the_output_of_a_command_that_has_ended_is_streamed() {
     let machine = Machine::new();
@@ -422,8 +423,8 @@ async fn the_output_of_a_command_that_has_ended_is_streamed() {
     }
 }
 
-/// A task of the shipped SDLC server waits for its next message when a turn has ended, and "yes" may be one. While the
-/// turn runs it is late here, too.
+/// A task of the shipped SDLC server waits for its next message after a turn, and "yes" may be one.
+/// During the turn it is a late answer here too.
 #[tokio::test]
 async fn yes_is_the_next_message_of_a_shipped_task_whose_turn_has_ended() {
     let machine = Machine::new();

@@ -1,5 +1,4 @@
-//! A person in front of a terminal with a screen: the real binary in a PTY, what it draws read by a
-//! terminal emulator.
+//! Drives the real binary in a PTY and reads its screen with a terminal emulator.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -19,7 +18,7 @@ pub struct Screen {
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
     child: Box<dyn portable_pty::Child + Send + Sync>,
-    /// Everything that was ever written to the terminal.
+    /// Everything written to the terminal.
     pub bytes: Vec<u8>,
 }
 
@@ -42,12 +41,12 @@ impl Screen {
         environment: &[(&str, &str)],
         size: (u16, u16),
     ) -> Self {
-        // A shell around it, as a person has one: what it shows before and after is part of it.
+        // Run in a shell, whose output before and after is checked.
         let script = "echo before; \"$0\" \"$@\"; echo code $?; stty -a | grep -o ' -*icanon'";
         Self::script(machine, script, arguments, environment, size)
     }
 
-    /// The same with another script for the shell, in which `$0` is Loggia.
+    /// The same with another shell script, in which `$0` is Loggia.
     pub fn script(
         machine: &Machine,
         script: &str,
@@ -61,7 +60,7 @@ impl Screen {
         command.args(arguments);
         command.env_clear();
         command.env("PATH", std::env::var("PATH").unwrap());
-        // The emulator cuts rows like the classic terminals.
+        // The emulator cuts rows like the old terminals.
         for (name, value) in [("TERM", "xterm"), ("XTERM_VERSION", "1"), ("LANG", "C.UTF-8")] {
             command.env(name, value);
         }
@@ -93,7 +92,7 @@ impl Screen {
         }
     }
 
-    /// What a terminal does with what it gets: shows it, and says where the cursor is when asked.
+    /// Feeds the emulator and replies to cursor queries.
     fn take(&mut self, bytes: &[u8]) {
         const WHERE: &[u8] = b"\x1b[6n";
         self.parser.process(bytes);
@@ -117,7 +116,7 @@ impl Screen {
         self.until(text, |screen| !screen.contains(text))
     }
 
-    /// Waits for bytes that no emulator shows.
+    /// Waits for bytes that the emulator does not show.
     pub fn gets(&mut self, bytes: &[u8]) -> &mut Self {
         let what = String::from_utf8_lossy(bytes).into_owned();
         self.wait(&what, |me| me.bytes.windows(bytes.len()).any(|window| window == bytes))
@@ -140,13 +139,13 @@ impl Screen {
         self
     }
 
-    /// The picture in which all these texts are, whole and without what is different every time.
+    /// The frame that contains all these texts, without volatile parts.
     pub fn picture(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
         crate::stills::text(self.parser.screen_mut())
     }
 
-    /// The same with every style spelled out.
+    /// The same with styles.
     pub fn styled_picture(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
         crate::stills::styled(self.parser.screen_mut())
@@ -158,13 +157,12 @@ impl Screen {
         crate::svg::draw(&crate::stills::filled(self.parser.screen_mut()))
     }
 
-    /// Waits until a text is there in a colour: code is coloured when the grammars are loaded.
+    /// Waits until a text is coloured, after the grammars are loaded.
     pub fn sees_coloured(&mut self, text: &str) -> &mut Self {
         self.wait(text, |me| crate::stills::is_coloured(me.parser.screen(), text))
     }
 
-    /// Reads on until a picture is complete that shows all of this; `!` before a text means that it
-    /// is gone.
+    /// Reads until a complete frame shows all texts; `!` before a text means that it must be gone.
     fn complete(&mut self, texts: &[&str]) {
         let shows = |screen: &str, text: &&str| match text.strip_prefix('!') {
             Some(gone) => !screen.contains(gone),
@@ -174,7 +172,7 @@ impl Screen {
         self.wait(&texts.join(", "), |me| me.is_whole() && fits(&me.shown()));
     }
 
-    /// Whether nothing is missing of the picture that was begun last.
+    /// Whether the last frame is complete.
     fn is_whole(&self) -> bool {
         let last = |mark: &[u8]| self.bytes.windows(mark.len()).rposition(|window| window == mark);
         last(b"\x1b[?2026l") > last(b"\x1b[?2026h")
@@ -186,7 +184,7 @@ impl Screen {
         self
     }
 
-    /// Presses the left button on a text.
+    /// Clicks on a text.
     pub fn clicks(&mut self, text: &str) -> &mut Self {
         let row = self.shown().lines().position(|line| line.contains(text)).unwrap();
         self.types(&format!("\x1b[<0;4;{}M", row + 1))
@@ -198,7 +196,7 @@ impl Screen {
         self
     }
 
-    /// The process of Loggia itself, a child of the shell.
+    /// Loggia's process, a child of the shell.
     pub fn process(&self) -> Pid {
         child_of(self.child.process_id().unwrap())
     }
@@ -214,7 +212,7 @@ impl Screen {
         self
     }
 
-    /// Stops the process, and waits until none of its threads runs any more.
+    /// Stops the process and waits until all its threads are stopped.
     pub fn freeze(&mut self) -> &mut Self {
         self.signal(nix::sys::signal::Signal::SIGSTOP);
         let threads = format!("/proc/{}/task", self.process());
@@ -238,7 +236,7 @@ impl Screen {
         self.parser.screen().alternate_screen()
     }
 
-    /// After the end: every mode is as it was, and the shell goes on below.
+    /// After the end: all modes are restored, and the shell continues below.
     pub fn is_restored(&mut self) {
         self.sees("icanon");
         let screen = self.parser.screen();

@@ -1,5 +1,5 @@
-//! Every screen that docs/terminal.md describes, as a terminal shows it: the real binary in a PTY,
-//! what it draws read by a terminal emulator and compared with a picture of it.
+//! Every screen described in docs/terminal.md: the real binary in a PTY, read by a terminal
+//! emulator and compared with a snapshot.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::driver::Machine;
 use crate::screen::Screen;
 use crate::served::{Socket, confirmation, text_message};
 
-/// Shown once keys count.
+/// Shown once the dialog accepts keys.
 const ARMED: &str = "e change it first";
 const READY: &str = "what shall I do?";
 const SIZE: (u16, u16) = (80, 20);
@@ -19,13 +19,13 @@ fn open(machine: &Machine, arguments: &[&str]) -> Screen {
     screen
 }
 
-/// The steps of a prompt, each on a line of its own.
+/// Sends the steps of a prompt, one per line.
 fn send(screen: &mut Screen, steps: &[&str]) {
     let lines: Vec<String> = steps.join("\n").split('\n').map(str::to_owned).collect();
     screen.types(&lines.join("\x0a")).types("\r");
 }
 
-/// A session that is shared, and somebody who has joined.
+/// A shared session with another client.
 async fn shared(machine: &Machine, size: (u16, u16)) -> (Screen, Socket) {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mut screen = Screen::sized(machine, &["--a2a-port", &port.to_string()], &[], size);
@@ -56,7 +56,7 @@ fn an_answer_while_it_streams() {
     let mut screen = Screen::sized(&machine, &["--model", &model], &[], (80, 28));
     screen.sees(READY).types("explain\r");
     let shown = screen.picture(&["half a sen", "working"]);
-    // The name of the model is the path of its script.
+    // The model's name is the path of its script.
     assert_snapshot!(
         shown.lines().filter(|line| !line.contains("scripted:")).collect::<Vec<_>>().join("\n")
     );
@@ -177,7 +177,7 @@ fn a_search_of_what_was_written() {
     assert_snapshot!(screen.picture(&["search: fir  say first"]));
 }
 
-/// As much of it as a small window shows; the rest is the table in `keymap.rs`.
+/// As much as a small window shows; the rest is the table in `keymap.rs`.
 #[test]
 fn help() {
     let machine = Machine::new();
@@ -191,7 +191,7 @@ async fn how_it_is_shared() {
     let machine = Machine::new();
     let (mut screen, _phone) = shared(&machine, (80, 30)).await;
     screen.types("/share\r");
-    // The remark that somebody has joined goes after a while.
+    // Wait until the join remark is gone.
     assert_snapshot!(screen.picture(&["This session", "any key closes", "!joined"]));
 }
 
@@ -214,11 +214,11 @@ fn the_full_transcript() {
         &mut screen,
         &["think Haystack: it has to be somewhere", "run seq -f 'straw %g' 40", "say found it"],
     );
-    // Six lines in a row are in the reply alone: a call shows five.
+    // Six lines in a row occur only in the reply: a call shows five.
     let reply = (25..31).map(|straw| format!("straw {straw}\n")).collect::<Vec<_>>().join("  ");
     screen.sees(&reply).sees_no("working").types("\x14");
     assert_snapshot!("full_transcript", screen.picture(&["/ search", "straw 40"]));
-    // Everything unfolded, and searched.
+    // Everything expanded, and searched.
     screen.types("g").sees("› think").types("z").sees("straw 10").types("/straw 33\r");
     assert_snapshot!(
         "full_transcript_searched",
@@ -246,7 +246,7 @@ fn leaving_needs_two_keys() {
     assert_snapshot!(screen.picture(&["Ctrl-C again to leave"]));
 }
 
-/// The same session in a second terminal, and what it says when the first one is gone.
+/// The session in a second terminal, and its message after the first has ended.
 #[test]
 fn attached_and_cut_off() {
     let machine = Machine::new();
@@ -292,7 +292,7 @@ fn colours() {
     }
 }
 
-/// The same picture, where the terminal is asked and says that it is light.
+/// The same screen, where the terminal reports a light background.
 fn of_a_terminal_that_answers() -> String {
     let machine = Machine::new();
     machine.write("notes.txt", "one\ntwo\nthree\n");

@@ -1,5 +1,5 @@
-//! The images in docs/screenshots: scenes of the real binary, drawn from what a terminal emulator
-//! shows. `cargo xtask screenshots` writes them; without that, they are compared.
+//! The images in docs/screenshots, drawn from a terminal emulator. `cargo xtask screenshots` writes
+//! them; otherwise they are compared.
 
 use std::path::PathBuf;
 
@@ -49,7 +49,7 @@ fn committed(name: &str) -> PathBuf {
     root.join(format!("{name}.svg"))
 }
 
-/// Writes an image, or says how it differs from the one that is there.
+/// Writes an image, or reports how it differs.
 fn check(name: &str, image: &str) {
     let path = committed(name);
     if std::env::var_os(WRITE).is_some() {
@@ -83,7 +83,7 @@ async fn a_session_of_two() {
     let mut phone = Socket::connect(port, "?name=anna-phone&after=0").await;
     screen.sees("with A2A:anna-phone");
     screen.types("Make the greeting friendlier\r");
-    // The grammars are loaded after the first picture: the images are made when they are.
+    // The grammars load after the first frame: wait for them.
     screen.sees(ARMED).sees_coloured("let");
     let asked = phone.until(|value| value.to_string().contains("confirmation_request")).await;
     let also = text_message("Please do not forget the evening");
@@ -96,7 +96,7 @@ async fn a_session_of_two() {
     let answer = confirmation(&event["taskId"], call, "proceed_once");
     phone.send(3, "message/stream", json!({ "message": answer })).await;
     let last = "part_of_day knows both.";
-    // The line that says so for a while, and what is there for good.
+    // The transient remark and the permanent text.
     let said = ": edit src/greeting.rs";
     let image = screen.image(&[said, last, READY, "!working"]);
     check("answered-elsewhere", &image);

@@ -1,4 +1,4 @@
-//! The SDLC agent server as documented, over real sockets: its diagram, its routes, its refusals.
+//! The documented SDLC agent server over real sockets: event flow, routes, errors.
 
 use std::io::{Read, Write};
 
@@ -92,7 +92,7 @@ impl Sdlc {
     }
 }
 
-/// An event as the diagram writes it.
+/// An event in the notation of the diagram.
 fn line(event: &Event) -> String {
     let body = &event.response;
     let kind = body["kind"].as_str().unwrap_or("?");
@@ -115,7 +115,7 @@ fn call_of(events: &[Event]) -> Value {
     asked.expect("a question").response["toolCallId"].clone()
 }
 
-/// S2, "Agent settings": what is sent with the creation of a task is the settings themselves.
+/// S2, "Agent settings": the body of a new task is the settings.
 #[tokio::test]
 async fn the_settings_are_the_body_of_a_new_task() {
     let sdlc = Sdlc::start(&[]);
@@ -131,7 +131,7 @@ async fn the_settings_are_the_body_of_a_new_task() {
     assert_eq!(sdlc.machine.read("hello.txt"), None);
     let around = json!({ "agentSettings": { "kind": "agent-settings", "workspacePath": below } });
     assert_eq!(sdlc.post("/tasks", around).await.0, 201);
-    // Without a word about it, it is the server's own directory; settings have to name one.
+    // Without a workspace, the server's directory is used; settings must name one.
     assert_eq!(sdlc.post("/tasks", json!({})).await.0, 201);
     let both = json!({ "workspacePath": below, "agentSettings": { "workspacePath": below } });
     for (body, field) in [
@@ -148,7 +148,7 @@ async fn the_settings_are_the_body_of_a_new_task() {
     }
 }
 
-/// Settings that change are told, also when they change between two turns.
+/// Changed settings are reported, also between two turns.
 #[tokio::test]
 async fn settings_that_change_are_told_with_the_next_turn() {
     let sdlc = Sdlc::start(&["--allow-auto-execute"]);
@@ -165,7 +165,7 @@ async fn settings_that_change_are_told_with_the_next_turn() {
     std::fs::remove_file(work.join("hello.txt")).unwrap();
     let asks = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
     assert!(lines(&asks).contains(&"tool-call-confirmation".to_owned()), "{asks:#?}");
-    // A client may want to be asked where everything passes.
+    // A client may request approvals although everything passes.
     let sdlc = Sdlc::start(&["--approve", "all"]);
     let work = sdlc.machine.work().canonicalize().unwrap();
     let body = json!({ "kind": "agent-settings", "workspacePath": work, "autoExecute": false });
@@ -174,7 +174,7 @@ async fn settings_that_change_are_told_with_the_next_turn() {
     assert!(lines(&asks).contains(&"tool-call-confirmation".to_owned()), "{asks:#?}");
 }
 
-/// S2, "Event flow example": a task, a message, a confirmation, line for line.
+/// S2, "Event flow example": a task, a message, a confirmation, line by line.
 #[tokio::test]
 async fn the_event_flow_example_over_the_wire() {
     let sdlc = Sdlc::start(&[]);
@@ -209,7 +209,7 @@ async fn the_event_flow_example_over_the_wire() {
         ]
     );
     assert_eq!(sdlc.machine.read("hello.txt").as_deref(), Some("hi\n"));
-    // The task goes on under its id, and the stream of all of it can be read from any place.
+    // The task continues under its id, and its stream can be read from any position.
     let third = sdlc.say(json!({ "taskId": task, "userMessage": { "text": "really?" } })).await;
     let asked = ["state-change: working", "text-content: Yes.", "state-change: completed"];
     assert_eq!(lines(&third), asked);
@@ -224,7 +224,8 @@ async fn the_event_flow_example_over_the_wire() {
     }
 }
 
-/// Two calls in one reply: a client that goes from stream to stream gets every event, the second call's PENDING too.
+/// Two calls in one reply: a client that reads one stream after the other gets every event,
+/// including the second call's PENDING.
 #[tokio::test]
 async fn nothing_of_a_second_call_is_between_two_streams() {
     let sdlc = Sdlc::start(&[]);
@@ -234,7 +235,7 @@ async fn nothing_of_a_second_call_is_between_two_streams() {
     let third = sdlc.confirm(&task, &call_of(&second), true).await;
     let read = [first, second, third].concat();
     let whole = sdlc.say(json!({ "taskId": task })).await;
-    // A state that was overtaken before the stream began is no end of it, and is not told.
+    // A state that changed before the stream began does not end it and is not reported.
     let overtaken = |event: &&Event| line(event) != "state-change: input-required";
     let read: Vec<&Event> = read.iter().filter(overtaken).collect();
     let whole: Vec<&Event> = whole[1..].iter().filter(overtaken).collect();
@@ -243,7 +244,7 @@ async fn nothing_of_a_second_call_is_between_two_streams() {
     assert_eq!(pending, 2, "{read:#?}");
 }
 
-/// A task without a message is there, submitted, also after a crash; and its message finds it.
+/// A task without a message survives a crash, and its message finds it.
 #[tokio::test]
 async fn a_task_that_waits_for_its_message_survives_a_crash() {
     let mut sdlc = Sdlc::start(&[]);
@@ -265,7 +266,7 @@ async fn a_task_that_waits_for_its_message_survives_a_crash() {
     let write = tools.iter().find(|tool| tool["name"] == "write_file").unwrap();
     assert_eq!(write["parameterSchema"]["type"], "object");
     assert!(write["parameterSchema"]["properties"]["content"].is_object(), "{write}");
-    // One answer for both: as documented, and wrapped as shipped.
+    // One reply for both forms: as documented, and wrapped as shipped.
     let (_, one) = sdlc.get(&path).await;
     assert_eq!(one["metadata"], *metadata);
     assert_eq!(one["taskState"], "submitted");
@@ -274,7 +275,7 @@ async fn a_task_that_waits_for_its_message_survives_a_crash() {
     assert_eq!(sdlc.get(&path).await.1["taskState"], "completed");
 }
 
-/// What a kept connection answers to the same message, said twice.
+/// The replies to the same message sent twice on one connection.
 fn twice_on_one_connection(served: &Served, body: &Value) -> [String; 2] {
     let mut stream = served.connect();
     let body = body.to_string();
@@ -298,7 +299,7 @@ fn twice_on_one_connection(served: &Served, body: &Value) -> [String; 2] {
     })
 }
 
-/// Late, duplicate, foreign and unknown answers, each with its status and who was first.
+/// Late, duplicate, foreign and unknown answers, each with its status and the first answer.
 #[tokio::test]
 async fn an_answer_that_does_not_count_is_told_why() {
     let sdlc = Sdlc::start(&[]);
@@ -332,7 +333,7 @@ async fn an_answer_that_does_not_count_is_told_why() {
         assert_eq!((given.as_u16(), told["reason"].as_str()), (status, Some(reason)), "{body}");
         assert!(told["error"].is_string(), "{told}");
     }
-    // The same client says the same once more: it gets the same stream, and not a hang.
+    // The same client repeats its answer: it gets the same stream and does not hang.
     let twice = confirm(&task, &call, true);
     let [done, again] = twice_on_one_connection(&sdlc.served, &twice);
     assert!(done.contains("SUCCEEDED") && done.contains("\"completed\""), "{done}");
@@ -347,7 +348,7 @@ async fn an_answer_that_does_not_count_is_told_why() {
     assert!(told["by"].as_str().unwrap().starts_with("SDLC:") && told["at"].is_string(), "{told}");
 }
 
-/// One session in three forms: what is asked in one is answered in another, and all are told.
+/// One session in three dialects: a question of one is answered in another, and all see it.
 #[tokio::test]
 async fn a_question_asked_in_one_form_is_answered_in_another() {
     let coder = crate::coder::Coder::shared();
@@ -379,7 +380,7 @@ async fn a_question_asked_in_one_form_is_answered_in_another() {
     assert_eq!(metadata["taskState"], "completed");
 }
 
-/// Commands answer with what they say; mistakes have a status; nothing without JSON gets through.
+/// Commands return their output, errors have a status, and requests without JSON are refused.
 #[tokio::test]
 async fn commands_and_their_mistakes() {
     let sdlc = Sdlc::start(&[]);
@@ -394,13 +395,13 @@ async fn commands_and_their_mistakes() {
     assert_eq!(said["name"], "help");
     assert_eq!(said["taskState"], "completed");
     assert!(said["data"].as_str().unwrap().contains("/memory"), "{said}");
-    // What needs no context is given none of its own, however often it is asked for.
+    // A command without a context creates none, however often it is sent.
     for _ in 0..2 {
         let (_, again) = sdlc.post("/executeCommand", json!({ "command": "about" })).await;
         assert_eq!(again["contextId"], said["contextId"], "{again}");
     }
     assert_eq!(sdlc.machine.sessions().len(), 1);
-    // One that is the model's to do comes to an end as well, or to a question.
+    // A model command also ends or asks a question.
     let (status, said) = sdlc.post("/executeCommand", json!({ "command": "init" })).await;
     assert_eq!(status, 200, "{said}");
     assert!(
@@ -427,7 +428,7 @@ async fn commands_and_their_mistakes() {
     assert!(sdlc.served.is_well());
 }
 
-/// The card of the document: the capability and the skill.
+/// The capability and the skill in the documented card.
 #[tokio::test]
 async fn the_card_says_what_the_document_says() {
     let sdlc = Sdlc::start(&[]);
@@ -440,7 +441,7 @@ async fn the_card_says_what_the_document_says() {
     assert_eq!(skill["tags"], json!(["code", "development", "programming"]));
 }
 
-/// Everybody sees their own tasks, a page at a time; and not too many wait for a message.
+/// Each client sees its own tasks in pages, and waiting tasks are limited.
 #[tokio::test]
 async fn lists_are_scoped_and_paged() {
     const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
@@ -470,7 +471,7 @@ async fn lists_are_scoped_and_paged() {
     assert_eq!(hidden.status(), 404);
     assert_eq!(hidden.json::<Value>().await.unwrap()["error"], "Task not found");
     assert_eq!(ask(Method::GET, "/tasks/metadata", BOB, None).await.status(), 204);
-    // A name that somebody else has taken is as free as any: this opens a context of Bob's own.
+    // Another client's name is free: this opens Bob's own context.
     let stranger = json!({ "contextId": "of-ann" });
     assert_eq!(ask(Method::POST, "/tasks", BOB, Some(stranger)).await.status(), 201);
     let mut seen = Vec::new();
@@ -488,7 +489,7 @@ async fn lists_are_scoped_and_paged() {
     tasks.sort();
     assert_eq!(seen, tasks);
     assert_eq!(ask(Method::GET, "/tasks/metadata?pageSize=x", ANN, None).await.status(), 400);
-    // The one that waits longest makes room where there are too many.
+    // If there are too many, the oldest waiting task is dropped.
     let state = async |task: &str| {
         let path = format!("/tasks/{task}/metadata");
         let metadata = ask(Method::GET, &path, ANN, None).await.json::<Value>().await.unwrap();

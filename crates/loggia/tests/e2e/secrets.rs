@@ -1,9 +1,9 @@
-//! A42: canaries in every slot for a secret, everything provoked that could write them down, and a
-//! search through all that was written, sent and printed.
+//! A42: canaries in all secrets, provoked in all errors and logs, and a search through everything
+//! written, sent and printed.
 //!
-//! What a webhook gets is kept in the database, because it is sent after a restart, too. What a
-//! command prints goes into its session as it is: nothing is taken out of it yet. There are no model
-//! providers and no MCP servers yet; what is meant for them must not be passed on either.
+//! Webhook secrets are stored in the database, because they are needed after a restart. The output
+//! of a command is stored in its session unfiltered. Model providers and MCP servers do not exist
+//! yet; their secrets must not be passed on either.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -60,7 +60,7 @@ async fn canaries_are_written_down_nowhere() {
         shown.push(served.call_as(TOKEN_FILE, "/", list[0], params).await.to_string());
     }
     attached(&machine, &served, &tokens);
-    // The last, because it is slowed down after this.
+    // Last, because the client is slowed down afterwards.
     shown.extend(refused(&served, &ann.secret, &token).await);
     for arguments in [&["config"][..], &["doctor"], &["clients", "list"], &["sessions", "list"]] {
         let printed = with_keys(machine.command(arguments)).output().unwrap();
@@ -104,7 +104,7 @@ fn encoded(text: String) -> String {
     STANDARD.encode(text)
 }
 
-/// Keys of model providers, as people have them in their environment.
+/// Provider keys, as people set them in their environment.
 fn with_keys(mut command: std::process::Command) -> std::process::Command {
     let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GITHUB_TOKEN"];
     command.envs(names.map(|name| (name, PROVIDER_KEY)));
@@ -134,7 +134,7 @@ pub fn files_below(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Almost right, in the wrong place, and in the address: what a 401 or its log could repeat.
+/// Almost right, in the wrong place, and in the URL: what a 401 or its log could repeat.
 async fn refused(served: &Served, secret: &str, token: &str) -> Vec<String> {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} });
     let in_address = format!("http://kit:{TOKEN_FILE}@127.0.0.1:{}/tasks", served.port);
@@ -166,7 +166,7 @@ async fn refused(served: &Served, secret: &str, token: &str) -> Vec<String> {
     shown
 }
 
-/// Every event of a turn whose command prints its environment.
+/// All events of a turn whose command prints its environment.
 async fn streamed(served: &Served) -> String {
     let params = json!({ "message": text_message("run env") });
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params });
@@ -184,7 +184,7 @@ async fn over_a_socket(served: &Served) -> String {
     socket.until(|value| value["id"] == 1).await;
     socket.send(2, "no/such/method", json!({})).await;
     socket.until(|value| value["id"] == 2).await;
-    // A webhook's secrets, in a message of the socket itself. Nobody listens there.
+    // Webhook secrets in a message on the socket, for an address without a listener.
     let authentication = json!({ "schemes": ["Bearer"], "credentials": WEBHOOK[1] });
     let webhook = json!({
         "url": "http://127.0.0.1:9/", "token": WEBHOOK[0], "authentication": authentication,
@@ -197,7 +197,7 @@ async fn over_a_socket(served: &Served) -> String {
     format!("{:?}", socket.seen)
 }
 
-/// A screen on one of the sessions, which writes down everything that it does.
+/// A terminal on one of the sessions, with debug logs.
 fn attached(machine: &Machine, served: &Served, tokens: &str) {
     let (url, session) = (format!("localhost:{}", served.port), machine.sessions().remove(0));
     let arguments = ["attach", &url, "--session", &session, "--token-file", tokens];
@@ -207,7 +207,7 @@ fn attached(machine: &Machine, served: &Served, tokens: &str) {
     assert!(log.contains("TRACE"), "it did say everything");
 }
 
-/// Refused, broken, then taken; and one whose address holds a password.
+/// Refused, failed, then delivered; and one with a password in its URL.
 async fn webhook(served: &Served) -> Vec<String> {
     let webhook = Webhook::start();
     let config = |url: String| {
@@ -243,8 +243,8 @@ async fn send(served: &Served, text: &str, settings: Value) -> Value {
     served.call_as(TOKEN_FILE, "/", "message/send", params).await
 }
 
-/// A password in an address is refused; one that is kept is for its host, and in no sentence. That it
-/// arrives there, and nowhere else, is shown where cloning is.
+/// A password in a repository URL is refused. A configured one is used for its host and appears in
+/// no message. The cloning tests show that it arrives there only.
 async fn repositories(served: &Served, host: &str, connections: &Receiver<()>) -> Vec<String> {
     let repository = |url: String| json!({ "repository": { "url": url } });
     let refused = repository(format!("https://me:{USERINFO}@{host}/x.git"));
@@ -256,7 +256,7 @@ async fn repositories(served: &Served, host: &str, connections: &Receiver<()>) -
     vec![refused.to_string(), failed.to_string()]
 }
 
-/// A host that hangs up, and how often it did.
+/// A host that closes every connection and counts them.
 fn refusing() -> (String, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = listener.local_addr().unwrap().to_string();

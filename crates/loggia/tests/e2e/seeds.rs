@@ -1,5 +1,5 @@
-//! What the seed documents promise and no other module shows: the extension belongs to a session, its
-//! metadata to its name, and states go forward.
+//! Promises of the seed documents that no other module tests: the extension belongs to a session,
+//! its metadata to its name, and states only move forward.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn serve(machine: &Machine, more: &[&str]) -> Served {
     Served::start(machine, &[&["serve", "--port", "0"], more].concat())
 }
 
-/// A message of either version, with nothing but what is in it.
+/// A request of either version with only this message.
 fn call(newer: bool, method: &str, message: &Value) -> Value {
     let mut message = message.clone();
     if newer {
@@ -31,13 +31,13 @@ async fn frames(served: &Served, body: &Value) -> Vec<Value> {
     events.into_iter().map(|event| event.response["result"].clone()).collect()
 }
 
-/// Whether a stream or a task is in the extension's form: its name is the key of what is said beside it.
+/// Whether a stream or task has the extension's metadata.
 fn is_extended(frames: &[Value]) -> bool {
     Value::from(frames.to_vec()).to_string().contains(&format!("{EXTENSION}\":{{\"kind\":\""))
         || Value::from(frames.to_vec()).to_string().contains("TOOL_CALL_UPDATE")
 }
 
-/// S1 §3.2: the first message of a session says what there is to say.
+/// S1 §3.2: the first message of a session selects the extension.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_keeps_the_extension() {
     for newer in [false, true] {
@@ -69,7 +69,7 @@ async fn a_session_keeps_the_extension() {
         let events: Vec<Event> = served.stream(served.post(&body), 1).await;
         let event = events[0].response["result"].to_string();
         assert!(event.contains("confirmation_request"), "{event}");
-        // Another session, begun without it, stays without.
+        // Another session, started without it, stays without.
         let mut plain = text_message("say two");
         plain["contextId"] = "other".into();
         for _ in 0..2 {
@@ -78,8 +78,8 @@ async fn a_session_keeps_the_extension() {
     }
 }
 
-/// S1 wants settings in the first message. Without them, or with empty ones, the session works where the
-/// server does.
+/// S1 requires settings in the first message. Without them, or with empty ones, the session uses
+/// the server's directory.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_without_settings_works_in_the_servers_directory() {
     let machine = Machine::new();
@@ -94,15 +94,15 @@ async fn a_session_without_settings_works_in_the_servers_directory() {
         assert_eq!(last["result"]["status"]["state"], "completed", "{last}");
         assert_eq!(machine.read(&format!("{number}.txt")).as_deref(), Some("hi\n"));
     }
-    // A path that is none is no missing one.
+    // An invalid path is not a missing one.
     let mut message = text_message("say hi");
     message["metadata"] = json!({ EXTENSION: { "workspace_path": "here" } });
     let refused = served.call("message/send", json!({ "message": message })).await;
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
-/// S1 §3.2: custom metadata is keyed by the extension. What stands beside it for older clients is the
-/// same, and an answer may name its question in either place.
+/// S1 §3.2: custom metadata is keyed by the extension. A copy for older clients is identical, and
+/// an answer may name its question in either place.
 #[tokio::test(flavor = "multi_thread")]
 async fn custom_metadata_stands_under_the_extensions_name() {
     let machine = Machine::new();
@@ -134,7 +134,7 @@ async fn custom_metadata_stands_under_the_extensions_name() {
     }
 }
 
-/// The states that a stream of 0.3 tells, one after the other.
+/// The states of a 0.3 stream in order.
 fn states(frames: &[Value]) -> Vec<&str> {
     let mut states: Vec<&str> =
         frames.iter().filter_map(|frame| frame["status"]["state"].as_str()).collect();
@@ -142,7 +142,7 @@ fn states(frames: &[Value]) -> Vec<&str> {
     states
 }
 
-/// A task that asks and is cancelled was not at work in between, and a failure is one message.
+/// A task that asks and is cancelled does not return to working, and a failure is one message.
 #[tokio::test(flavor = "multi_thread")]
 async fn states_go_forward_and_a_failure_is_one_message() {
     let machine = Machine::new();
@@ -180,7 +180,7 @@ async fn states_go_forward_and_a_failure_is_one_message() {
     }
 }
 
-/// A client with a token may be anywhere: questions and errors name no path of the server.
+/// A client with a token may be remote: questions and errors contain no server path.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_from_elsewhere_reads_no_path_of_the_server() {
     let machine = Machine::new();
@@ -195,14 +195,14 @@ async fn a_client_from_elsewhere_reads_no_path_of_the_server() {
         assert!(answer["result"]["status"]["state"].is_string(), "{answer}");
         assert!(!answer.to_string().contains(&work), "{text}: {answer}");
     }
-    // The machine's own user is told where.
+    // A local user sees the path.
     let params =
         json!({ "message": text_message("run touch A"), "configuration": { "blocking": true } });
     let answer = served.call("message/send", params).await;
     assert!(answer.to_string().contains(&work), "{answer}");
 }
 
-/// 1.0 is the JSON form of protocol buffers, where a number may be a text.
+/// 1.0 uses the JSON form of protocol buffers, where a number may be a string.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_of_1_0_may_be_texts() {
     let machine = Machine::new();

@@ -1,4 +1,4 @@
-//! A server of the real binary, and the clients that talk to it.
+//! A server process of the real binary, and its clients.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command};
@@ -15,17 +15,17 @@ use tokio_tungstenite::{Connector, connect_async_tls_with_config};
 use crate::authority::Authority;
 use crate::driver::Machine;
 
-/// The extension of S1, as a client names it.
+/// The extension of S1.
 pub const EXTENSION: &str =
     "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A running server; killed when the test ends.
+/// A running server, killed when the test ends.
 pub struct Served {
     pub child: Child,
     pub port: u16,
     pub client: reqwest::Client,
-    /// Where it speaks TLS: whom a client has to believe.
+    /// The TLS client configuration, if it uses TLS.
     tls: Option<Arc<rustls::ClientConfig>>,
 }
 
@@ -55,12 +55,12 @@ impl Served {
         let line = lines.next().expect("it says where it serves").unwrap();
         let address = line.split("://").nth(1).expect(&line).split_whitespace().next().unwrap();
         let port = address.rsplit(':').next().unwrap().parse().expect(&line);
-        // Read on, so that the server never waits for us.
+        // Drain the output, so that the server never blocks.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, port, client: reqwest::Client::new(), tls: None }
     }
 
-    /// One that speaks TLS, with clients that believe this authority.
+    /// A TLS server with clients that trust this authority.
     pub fn encrypted(machine: &Machine, authority: &Authority, arguments: &[&str]) -> Self {
         let files = authority.flags();
         let arguments: Vec<&str> =
@@ -75,7 +75,7 @@ impl Served {
         self
     }
 
-    /// A URL of this server, by its scheme for HTTP or for sockets.
+    /// A URL of this server for HTTP or WebSocket.
     fn address(&self, scheme: &str, path: &str) -> String {
         let secure = if self.tls.is_some() { "s" } else { "" };
         format!("{scheme}{secure}://127.0.0.1:{}{path}", self.port)
@@ -95,19 +95,19 @@ impl Served {
         self.status("VmRSS:")
     }
 
-    /// The most memory that was ever resident, in KiB.
+    /// Peak resident memory in KiB.
     pub fn peak(&self) -> u64 {
         self.status("VmHWM:")
     }
 
-    /// A number of `/proc/PID/status`.
+    /// A number from `/proc/PID/status`.
     fn status(&self, name: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         line.split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// Waits until the process has ended by itself.
+    /// Waits until the process has ended.
     pub fn ended(&mut self, within: Duration) -> std::process::ExitStatus {
         let begun = std::time::Instant::now();
         loop {
@@ -124,7 +124,7 @@ impl Served {
         nix::sys::signal::kill(process, signal).unwrap();
     }
 
-    /// Health, asked by a client that has nothing to do with this one.
+    /// The health check on a separate connection.
     pub fn is_well(&self) -> bool {
         let mut stream = self.connect();
         let head = format!(
@@ -147,13 +147,13 @@ impl Served {
         self.client.post(self.url()).json(body).timeout(PATIENCE)
     }
 
-    /// A request of any other kind than a JSON-RPC call.
+    /// A request that is not a JSON-RPC call.
     pub fn request(&self, method: impl AsRef<str>, path: &str) -> reqwest::RequestBuilder {
         let url = self.address("http", path);
         self.client.request(method.as_ref().parse().unwrap(), url).timeout(PATIENCE)
     }
 
-    /// One call by somebody with a token. An answer in a stream is its first event.
+    /// A call with a token. For a stream, the result is its first event.
     pub async fn call_as(&self, token: &str, path: &str, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let request = self.request("POST", path).json(&body).bearer_auth(token);
@@ -162,12 +162,12 @@ impl Served {
         serde_json::from_str(first.unwrap_or(&text)).expect(&text)
     }
 
-    /// How many files the process has open.
+    /// The number of open files of the process.
     pub fn open_files(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
     }
 
-    /// One call, one answer.
+    /// One call, one reply.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         self.post(&body).send().await.unwrap().json().await.unwrap()
@@ -178,7 +178,7 @@ impl Served {
         self.client.get(url).send().await.unwrap().json().await.unwrap()
     }
 
-    /// A stream, read to its end or until `enough` events came.
+    /// Reads a stream to its end or until `enough` events came.
     pub async fn stream(&self, request: reqwest::RequestBuilder, enough: usize) -> Vec<Event> {
         let mut bytes = request.send().await.unwrap().bytes_stream();
         let mut text = String::new();
@@ -196,7 +196,7 @@ impl Served {
         events
     }
 
-    /// `message/stream` with the extension on.
+    /// `message/stream` with the extension.
     pub fn tool_stream(&self, message: Value) -> reqwest::RequestBuilder {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": { "message": message } });
         self.post(&body).header("X-A2A-Extensions", EXTENSION)
@@ -211,7 +211,7 @@ impl Served {
         self.upgrade(query, token).await.unwrap()
     }
 
-    /// The socket, or what the upgrade was answered with.
+    /// The socket, or the response to a refused upgrade.
     pub async fn upgrade(
         &self,
         query: &str,
@@ -248,7 +248,7 @@ fn read_event(text: &str) -> Option<Event> {
 type Stream =
     tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-/// A client on the WebSocket.
+/// A WebSocket client.
 pub struct Socket {
     pub stream: Stream,
     pub seen: Vec<Value>,
@@ -266,13 +266,13 @@ impl Socket {
         self.stream.send(Message::text(body.to_string())).await.unwrap();
     }
 
-    /// The same, not sent before the next one that is.
+    /// The same without flushing.
     pub async fn feed(&mut self, id: u64, method: &str, params: Value) {
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         self.stream.feed(Message::text(body.to_string())).await.unwrap();
     }
 
-    /// Reads to the end: the code it was closed with.
+    /// Reads to the end and returns the close code.
     pub async fn end(&mut self) -> Option<CloseCode> {
         loop {
             match tokio::time::timeout(PATIENCE, self.stream.next()).await.expect("an end") {
@@ -283,7 +283,7 @@ impl Socket {
         }
     }
 
-    /// Reads until something fits, which is returned; everything read is kept.
+    /// Reads until a frame matches and returns it; all frames are kept.
     pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
@@ -300,7 +300,7 @@ impl Socket {
         }
     }
 
-    /// The session's frames that came so far, with their places.
+    /// The received session frames with their ids.
     pub fn followed(&self) -> Vec<(String, Value)> {
         let events = self.seen.iter().filter(|value| value["method"] == "session/event");
         let place = |value: &Value| value["params"]["id"].as_str().unwrap().to_owned();
@@ -320,7 +320,7 @@ pub fn confirmation(task: &Value, call: &Value, choice: &str) -> Value {
     })
 }
 
-/// A 0.3 frame of the extension in short: its kind, and what it says.
+/// A short form of a 0.3 frame of the extension.
 pub fn short(frame: &Value) -> String {
     if frame["kind"] == "task" {
         return format!("Task {}", frame["status"]["state"].as_str().unwrap());
@@ -337,7 +337,7 @@ pub fn short(frame: &Value) -> String {
     format!("{kind} {about}{last}")
 }
 
-/// The call that a list of frames asks about.
+/// The call that these frames ask about.
 pub fn asked(frames: &[Event]) -> (Value, Value) {
     let frame = frames.iter().map(|event| &event.response["result"]).find(|frame| {
         frame["status"]["message"]["parts"][0]["data"]["confirmation_request"].is_object()

@@ -1,5 +1,5 @@
-//! Faults under the real server: R08, R09, R19, R31, R33. (R06, R07 are in `shared.rs`, R10 and R11
-//! in `crowd.rs`, R24 in `refused.rs`.)
+//! Faults of the real server: R08, R09, R19, R31, R33. (R06, R07 are in `shared.rs`, R10 and R11 in
+//! `crowd.rs`, R24 in `refused.rs`.)
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ use crate::driver::{Machine, Ran, exported};
 use crate::floods::raw_socket;
 use crate::served::{EXTENSION, Event as Sent, Served, Socket, asked, confirmation, text_message};
 
-/// Says as many lines as its prompt says, each an event of its own.
+/// Writes as many lines as its prompt says, each as one event.
 struct Speaker;
 
 impl Agent for Speaker {
@@ -38,7 +38,7 @@ impl Agent for Speaker {
     }
 }
 
-/// A session with so many events that is over, and its id.
+/// A finished session with so many events, and its id.
 async fn long_session(machine: &Machine, lines: usize) -> String {
     let store = Arc::new(SqliteStore::open(&machine.data()).unwrap());
     let hub = Hub::new(store, Arc::new(Speaker), "test");
@@ -73,8 +73,8 @@ async fn long_session(machine: &Machine, lines: usize) -> String {
     handle.id().as_str().to_owned()
 }
 
-/// R08: a late reader gets ten thousand events, whole and in order, in every dialect, and the same
-/// ones that everybody gets.
+/// R08: a late reader gets ten thousand events, complete and in order, in every dialect, identical
+/// for all readers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_reader_gets_ten_thousand_events() {
     const LINES: usize = 10_000;
@@ -101,12 +101,12 @@ async fn a_late_reader_gets_ten_thousand_events() {
     let said = text(&frames);
     let expected: Vec<String> = (0..LINES).map(|number| format!("line {number}")).collect();
     assert!(said.split_whitespace().eq(expected.join(" ").split_whitespace()), "in order, whole");
-    // From the middle, and for another reader: the same, byte for byte.
+    // From the middle, and for another reader: identical bytes.
     let middle = frames.len() / 2;
     let mut resumed = served.socket(&format!("?after={}", frames[middle].0)).await;
     resumed.until(over).await;
     assert_eq!(resumed.followed(), frames[middle + 1..]);
-    // The other dialects: everything after the first frame, twice the same.
+    // The other dialects: everything after the first frame, identical for two readers.
     let task = frames[0].1["id"].clone();
     for (method, extension) in
         [("tasks/resubscribe", true), ("tasks/resubscribe", false), ("SubscribeToTask", true)]
@@ -130,7 +130,7 @@ async fn a_late_reader_gets_ten_thousand_events() {
     }
 }
 
-/// The whole text frames at the beginning of what a server sent.
+/// The complete text frames at the start of the received bytes.
 fn texts(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut texts = Vec::new();
     while let [first, second, rest @ ..] = bytes {
@@ -164,8 +164,7 @@ fn place(text: &str) -> (u64, u32) {
     (seq.parse().unwrap(), k.parse().unwrap())
 }
 
-/// The places of a turn's frames by each reader, the largest resident set meanwhile, and how long it
-/// took.
+/// The frame ids of a turn by reader, the peak resident memory, and the duration.
 async fn read_turn(served: &Served, readers: &mut [Socket]) -> (Vec<Vec<String>>, u64, Duration) {
     let begun = Instant::now();
     let mut peak = 0;
@@ -190,8 +189,8 @@ async fn read_turn(served: &Served, readers: &mut [Socket]) -> (Vec<Vec<String>>
     }
 }
 
-/// R09: who does not read is cut after a while, costs next to nothing until then, holds up nobody,
-/// and comes back without a loss.
+/// R09: a stalled reader is disconnected after a timeout, costs nearly nothing until then, delays
+/// no other client, and resumes without a loss.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reader_that_stalls_costs_nothing_and_loses_nothing() {
     const EVENTS: usize = 2_500;
@@ -203,7 +202,7 @@ async fn a_reader_that_stalls_costs_nothing_and_loses_nothing() {
     let model = machine.script("flood.toml", &thoughts(EVENTS, BYTES));
     let served = Served::shared(&machine, &["--model", &model]);
     let mut healthy = join_all((0..4).map(|_| served.socket(""))).await;
-    // First without anybody who stalls: what the caches take is not what is looked for.
+    // First without a stalled reader, to exclude the caches.
     healthy[0].send(1, "message/stream", json!({ "message": text_message("go") })).await;
     let (_, usual, alone) = read_turn(&served, &mut healthy).await;
     let mut stalled = raw_socket(&served);
@@ -232,7 +231,7 @@ async fn a_reader_that_stalls_costs_nothing_and_loses_nothing() {
     // Thoughts that arrived together are one event.
     assert!(seen[0].len() >= EVENTS / 2, "{} frames", seen[0].len());
 
-    // Both are cut; it shows when they write.
+    // Both are disconnected, which a write shows.
     let begun = Instant::now();
     while stream.write_all(b"x").is_ok() {
         assert!(begun.elapsed() < Duration::from_secs(20), "the stream is still open");
@@ -275,8 +274,8 @@ async fn a_reader_that_stalls_costs_nothing_and_loses_nothing() {
     assert!(by_socket.into_values().eq(seen[0].iter().cloned()), "neither has the socket");
 }
 
-/// A machine whose sessions lie on a small file system of their own, seen by the server alone.
-/// Needs root, as mounting does.
+/// A machine whose data directory is on a small file system, mounted for the server only. Needs
+/// root.
 struct SmallDisk {
     machine: Machine,
     served: Served,
@@ -295,7 +294,7 @@ impl SmallDisk {
         Self { machine, served }
     }
 
-    /// Something that sees what the server sees.
+    /// Runs a program in the server's mount namespace.
     fn inside(&self, program: &str, arguments: &[&str]) -> Ran {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.served.child.id().to_string(), "-m", program]).args(arguments);
@@ -303,8 +302,8 @@ impl SmallDisk {
     }
 }
 
-/// R19: when the disk is full it is said, nothing is seen that is not on it, and when there is room
-/// again the session goes on.
+/// R19: a full disk is reported, only stored events are visible, and the session continues when
+/// there is space.
 #[tokio::test]
 async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
     let disk = SmallDisk::new("6m");
@@ -321,7 +320,7 @@ async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
     let filler = machine.data().join("filler");
     let filled = disk.inside("dd", &["if=/dev/zero", &format!("of={}", filler.display()), "bs=4k"]);
     assert!(filled.err.contains("No space left"), "{}", filled.err);
-    // Some prompts may still fit where the file system had rounded up.
+    // Some prompts may still fit because the file system rounds up.
     let refused = loop {
         let told = send(&format!("say {}", "x".repeat(20_000))).await;
         match told["result"]["id"].clone() {
@@ -334,7 +333,7 @@ async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
     assert_eq!(refused["error"]["code"], -32603, "{refused}");
     let again = send("say refused").await;
     assert_eq!(again["error"]["data"]["reason"], "storage-full", "{again}");
-    // A list that the tables can not be brought up to date for is no list of nothing.
+    // A list that cannot be read is an error, not an empty list.
     let listed = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} });
     let listed = served.post(&listed).header("A2A-Version", "1.0").send().await.unwrap();
     let listed: Value = listed.json().await.unwrap();
@@ -353,7 +352,7 @@ async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     acknowledged.push(back["result"]["id"].clone());
 
-    // What anybody saw is what the log holds, and what was acknowledged is in it.
+    // Every visible and acknowledged event is in the log.
     let session = first["result"]["contextId"].as_str().unwrap();
     let program = Machine::program().to_str().unwrap();
     let arguments = ["sessions", "export", session, "--format", "jsonl"];
@@ -363,7 +362,7 @@ async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
         assert!(text.contains(task.as_str().unwrap()), "{task} was acknowledged");
     }
     assert!(!text.contains("say refused"));
-    // Who followed it was told that it stopped, and where; whoever comes sees everything.
+    // Followers were told that the session stopped, and where; new ones see everything.
     let stopped = watch.until(|value| value["method"] == "session/end").await;
     let seen = watch.followed();
     assert_eq!(stopped["params"]["contextId"], session, "{stopped}");
@@ -383,8 +382,8 @@ async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
     assert!(followed.iter().all(|(id, _)| place(id).0 <= head.0));
 }
 
-/// R31: told to stop, the server ends every stream with a word, kills what runs, keeps what is asked,
-/// and is gone in time.
+/// R31: on a stop signal, the server ends every stream with a message, kills running commands,
+/// keeps open questions, and exits in time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stopping_ends_streams_in_order_and_keeps_questions() {
     let machine = Machine::new();
@@ -449,7 +448,7 @@ async fn stopping_ends_streams_in_order_and_keeps_questions() {
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     gone(&marker).await;
 
-    // The question is open as before, under the same ids.
+    // The question is open again, with the same ids.
     let served = Served::start(&machine, &["serve", "--port", "0"]);
     let found = served.call("tasks/get", json!({ "id": asking })).await;
     assert_eq!(found["result"]["status"]["state"], "input-required", "{found}");
@@ -461,7 +460,7 @@ async fn stopping_ends_streams_in_order_and_keeps_questions() {
     assert_eq!(cut["result"]["status"]["state"], "failed", "{cut}");
 }
 
-/// R31: the second signal does not wait for a command that does not want to go.
+/// R31: the second signal does not wait for a command that ignores signals.
 #[tokio::test]
 async fn the_second_signal_ends_it_at_once() {
     let machine = Machine::new();
@@ -473,7 +472,7 @@ async fn the_second_signal_ends_it_at_once() {
     while processes_with(&marker) == 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // A request whose end nobody has seen yet is waited for.
+    // An unfinished request delays the first signal.
     let mut half = served.connect();
     let head = "POST / HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 100\r\n";
     write!(half, "{head}Expect: 100-continue\r\nHost: 127.0.0.1:{}\r\n\r\n", served.port).unwrap();
@@ -489,8 +488,7 @@ async fn the_second_signal_ends_it_at_once() {
     gone(&marker).await;
 }
 
-/// Waits until a command has followed the process that ran it: its guard sees that it is alone, and
-/// kills it.
+/// Waits until a command was killed by its guard after its server died.
 async fn gone(marker: &str) {
     let begun = Instant::now();
     while processes_with(marker) > 0 {
@@ -499,7 +497,7 @@ async fn gone(marker: &str) {
     }
 }
 
-/// How many `sleep`s with this argument there are.
+/// The number of `sleep` processes with this argument.
 fn processes_with(marker: &str) -> usize {
     let wanted = format!("sleep\0{marker}\0");
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -514,7 +512,8 @@ fn limited(machine: &Machine, limit: &str) -> Served {
     Served::spawn(machine.prepare(command))
 }
 
-/// R33: out of files, connections wait; whoever is inside stays, works, and commands still run.
+/// R33: without free file descriptors, new connections wait; existing ones work, and commands still
+/// run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn running_out_of_files_delays_and_breaks_nothing() {
     let machine = Machine::new();
@@ -539,7 +538,7 @@ async fn running_out_of_files_delays_and_breaks_nothing() {
     assert!(inside.seen.iter().any(|value| value.to_string().contains("still\\n")));
 }
 
-/// The server takes all the files it may have; a command gets what the user has.
+/// The server raises its open-file limit; commands keep the user's.
 #[tokio::test]
 async fn the_server_may_open_many_files_and_its_commands_as_many_as_before() {
     let machine = Machine::new();

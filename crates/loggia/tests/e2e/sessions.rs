@@ -1,4 +1,4 @@
-//! Going on, listing, showing, exporting, deleting, remembering.
+//! Resuming, listing, showing, exporting, deleting sessions; saved rules.
 
 use crate::driver::{Machine, shape};
 
@@ -20,7 +20,7 @@ fn continue_goes_on_in_the_last_session_of_this_directory() {
     assert!(ran.err.contains("works in"), "{}", ran.err);
 }
 
-/// `loggia sessions list | head` ends without a word.
+/// `loggia sessions list | head` exits silently.
 #[test]
 fn nobody_reads_and_nothing_is_said() {
     let machine = Machine::new();
@@ -42,7 +42,7 @@ fn nobody_reads_and_nothing_is_said() {
     }
 }
 
-/// What is piped in goes below the words; what is silent is not waited for.
+/// Piped input is appended to the prompt; a silent pipe is not waited for.
 #[test]
 fn what_is_piped_in_is_part_of_the_prompt() {
     use std::io::Write;

@@ -9,7 +9,7 @@ fn shorts(events: &[Event]) -> Vec<String> {
     events.iter().map(|event| short(&event.response["result"])).collect()
 }
 
-/// S0 §8.1, as far as there is no terminal UI yet.
+/// S0 §8.1, without a terminal.
 #[tokio::test]
 async fn a2a_port_starts_a_server_that_says_what_it_is() {
     let machine = Machine::new();
@@ -57,7 +57,7 @@ async fn the_exchange_of_appendix_a() {
     assert_eq!(second.last().unwrap(), "STATE_CHANGE completed final");
     assert_eq!(machine.read("hello.txt").as_deref(), Some("hi\n"));
 
-    // It can be continued under the same id; what was begun without the extension can not.
+    // It can be continued under the same id; a task without the extension cannot use it.
     let mut more = text_message("say more");
     more["taskId"] = task.clone();
     let third = served.stream(served.tool_stream(more.clone()), usize::MAX).await;
@@ -69,7 +69,7 @@ async fn the_exchange_of_appendix_a() {
     assert_eq!(over["error"]["code"], -32004, "{over}");
 }
 
-/// S1 §3.2: only the first message has to name the extension. Later ones, to its task, are meant so.
+/// S1 §3.2: only the first message must name the extension. Later messages to its task use it too.
 #[tokio::test]
 async fn a_task_that_was_begun_with_the_extension_goes_on_with_it() {
     let machine = Machine::new();
@@ -93,7 +93,7 @@ async fn a_task_that_was_begun_with_the_extension_goes_on_with_it() {
     assert!(shorts(&more).contains(&"TEXT_CONTENT more".to_owned()), "{:?}", shorts(&more));
 }
 
-/// A different workspace for a live session is an error.
+/// Another workspace for an open session is an error.
 #[tokio::test]
 async fn settings_are_a_request_within_policy() {
     let machine = Machine::new();
@@ -104,8 +104,8 @@ async fn settings_are_a_request_within_policy() {
     assert_eq!(refused[0].response["error"]["data"]["reason"], "workspace-differs", "{refused:?}");
 }
 
-/// A plain client answers in words. One that comes too late is told so, and its word does not become
-/// the next prompt of the turn that goes on; what is no answer does.
+/// A plain client answers by text. A late answer is refused and does not become a prompt; other
+/// text does.
 #[tokio::test]
 async fn a_late_yes_in_words_is_told_who_was_quicker() {
     let machine = Machine::new();
@@ -113,7 +113,7 @@ async fn a_late_yes_in_words_is_told_who_was_quicker() {
                   { repeat = 100_000, step = { text = \"word \", delay = \"5ms\" } } ]\n";
     let model = machine.script("late.toml", script);
     let served = Served::shared(&machine, &["--model", &model]);
-    // Connections of their own: one client that says the same twice is not late.
+    // Separate connections, because a repeated request of one client is not late.
     let (first, second) = (reqwest::Client::new(), reqwest::Client::new());
     let say = async |client: &reqwest::Client, task: &Value, words: &str| -> Value {
         let mut message = text_message(words);
@@ -130,7 +130,7 @@ async fn a_late_yes_in_words_is_told_who_was_quicker() {
     watch.until(|value| value["params"]["event"]["status"]["state"] == "input-required").await;
     let answered = say(&first, &task, "yes").await;
     assert_eq!(answered["result"]["status"]["state"], "working", "{answered}");
-    // It stands in the history as it was sent.
+    // The history contains it as it was sent.
     let history = answered["result"]["history"].as_array().unwrap();
     let said = history.iter().rfind(|said| said["role"] == "user").unwrap();
     assert_eq!((&said["messageId"], &said["parts"][0]["text"]), (&json!("m"), &json!("yes")));
@@ -151,8 +151,8 @@ async fn a_late_yes_in_words_is_told_who_was_quicker() {
     assert_eq!(log.iter().filter(|envelope| accepted(&envelope.event)).count(), 2);
 }
 
-/// S0 §8.2 and §8.5 with two sockets and a stream: everybody sees everything, the first answer wins,
-/// the loser is told.
+/// S0 §8.2 and §8.5 with two sockets and a stream: all see everything, the first answer wins, the
+/// loser is told.
 #[tokio::test]
 async fn everybody_sees_the_same_and_the_first_answer_wins() {
     let machine = Machine::new();
@@ -183,7 +183,7 @@ async fn everybody_sees_the_same_and_the_first_answer_wins() {
     assert_eq!(why["choice"], "proceed_once");
     assert!(why["by"].as_str().unwrap().starts_with("A2A:bob@") && why["at"].is_string(), "{lost}");
 
-    // The command is next; a third client, on SSE, answers it.
+    // The command follows; a third client, on SSE, answers it.
     let asked = bob.until(question).await;
     let call =
         asked["params"]["event"]["status"]["message"]["parts"][0]["data"]["tool_call_id"].clone();
@@ -198,19 +198,19 @@ async fn everybody_sees_the_same_and_the_first_answer_wins() {
     let kinds: Vec<String> = ann.followed().iter().map(|(_, frame)| short(frame)).collect();
     assert!(kinds.contains(&"THOUGHT a".to_owned()), "{kinds:?}");
     assert_eq!(machine.read("x.txt").as_deref(), Some("1\n"));
-    // One who comes later and asks from the beginning sees it all, too.
+    // A later client that follows from the beginning sees everything.
     let mut late = served.socket("?after=0").await;
     late.until(over).await;
     assert_eq!(late.followed(), ann.followed());
-    // And one who comes back with a place sees the rest, exactly.
+    // A client that resumes from an id sees exactly the rest.
     let all = ann.followed();
     let mut back = served.socket(&format!("?after={}", all[3].0)).await;
     back.until(over).await;
     assert_eq!(back.followed(), all[4..]);
 }
 
-/// R06 and R07: cut a stream after every event, come back, also after `kill -9`: nothing is missing,
-/// nothing comes twice.
+/// R06 and R07: a stream is cut after every event and resumed, also after `kill -9`: no event is
+/// missing or repeated.
 #[tokio::test]
 async fn a_cut_stream_is_resumed_exactly_also_after_a_crash() {
     let machine = Machine::new();
@@ -238,7 +238,7 @@ async fn a_cut_stream_is_resumed_exactly_also_after_a_crash() {
     }
 }
 
-/// An id of another, longer session is no place in this one: the task comes first, and then the rest.
+/// An id of another, longer session is not valid here: the current task comes first, then the rest.
 #[tokio::test]
 async fn an_id_behind_the_end_gets_the_task_as_it_is() {
     let machine = Machine::new();
@@ -255,7 +255,7 @@ async fn an_id_behind_the_end_gets_the_task_as_it_is() {
             assert_eq!(shown["id"], task, "{method} {id}: {first}");
         }
     }
-    // The same where it is over already.
+    // The same for a finished task.
     served.call("tasks/cancel", json!({ "id": task })).await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
     let request = served.post(&body).header("Last-Event-ID", "999.0");
@@ -263,7 +263,7 @@ async fn an_id_behind_the_end_gets_the_task_as_it_is() {
     assert_eq!(events[0].response["result"]["status"]["state"], "canceled", "{events:?}");
 }
 
-/// A plain client without the extension understands everything, and answers in words.
+/// A plain client without the extension understands everything and answers by text.
 #[tokio::test]
 async fn a_plain_client_of_either_version_answers_in_words() {
     let machine = Machine::new();
@@ -302,7 +302,7 @@ async fn a_plain_client_of_either_version_answers_in_words() {
     assert_ne!(rest["result"]["tasks"][0]["id"], listed["result"]["tasks"][0]["id"]);
 }
 
-/// Live output is seen while the command runs, the end of a burst included.
+/// Live output is visible while the command runs, including the end of a burst.
 #[tokio::test]
 async fn what_a_command_prints_is_seen_while_it_runs() {
     let machine = Machine::new();
@@ -322,7 +322,7 @@ async fn what_a_command_prints_is_seen_while_it_runs() {
     );
 }
 
-/// A16: everybody is shown the whole command, and an answer to something else is refused.
+/// A16: the whole command is shown, and an answer to another command is refused.
 #[tokio::test]
 async fn what_is_shown_is_what_runs() {
     let machine = Machine::new();
@@ -353,7 +353,7 @@ async fn what_is_shown_is_what_runs() {
     assert!(machine.read("PWNED").is_some());
 }
 
-/// Prompts that arrive while a turn runs wait, and are answered in their order.
+/// Prompts during a turn are queued and answered in order.
 #[tokio::test]
 async fn prompts_wait_for_their_turn() {
     let machine = Machine::new();
@@ -374,7 +374,7 @@ async fn prompts_wait_for_their_turn() {
     assert!(end(&first) < end(&second));
 }
 
-/// Many sessions: each message without a context opens one; a restart finds them again.
+/// Many sessions: each message without a context opens one, and a restart finds them.
 #[tokio::test]
 async fn serve_keeps_sessions_apart_and_finds_them_again() {
     let machine = Machine::new();
@@ -409,7 +409,7 @@ async fn a_task_is_cancelled_once() {
     assert_eq!(again["error"]["code"], -32002, "{again}");
 }
 
-/// P2 over sockets: of many who answer one question, one wins, and everybody else is told.
+/// P2 over sockets: one of many answers wins, and the others are told.
 #[tokio::test]
 async fn of_many_answers_over_sockets_one_wins_each_round() {
     const CLIENTS: usize = 100;
@@ -425,7 +425,7 @@ async fn of_many_answers_over_sockets_one_wins_each_round() {
     let racing = clients.into_iter().map(|mut client| async move {
         let mut won = 0;
         for round in 1..=ROUNDS as u64 {
-            // The next question may have come before the answer to the last one.
+            // The next question may arrive before the reply to the last answer.
             let asks =
                 |value: &&Value| value["params"]["event"]["status"]["state"] == "input-required";
             while client.seen.iter().filter(asks).count() < round as usize {

@@ -1,4 +1,4 @@
-//! A session that runs already is put on the wire, and taken off it again.
+//! Starts and stops sharing a running session.
 
 use loggia_core::Event;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::driver::Machine;
 use crate::screen::Screen;
 use crate::served::{Socket, text_message};
 
-/// The port that the screen names.
+/// The displayed port.
 fn port(screen: &Screen) -> u16 {
     let shown = screen.shown();
     let rest = shown.split("ws://localhost:").nth(1).unwrap();
@@ -25,14 +25,14 @@ async fn from_the_screen_and_by_nobody_else() {
     let port = port(&screen);
     screen.types("q").sees_no("ws://localhost:").sees("This session is shared on http://");
 
-    // What was said before is there, and what is said now is heard by both.
+    // Earlier events are visible, and both see new ones.
     let mut phone = Socket::connect(port, "?name=phone&after=0").await;
     screen.sees("with A2A:phone");
     let message = text_message("say from outside");
     phone.send(2, "message/stream", json!({ "message": message })).await;
     screen.sees("\n\nfrom outside").sees_no("working");
 
-    // To anybody else it is no command.
+    // Other clients do not have the command.
     phone.send(3, "command/execute", json!({ "command_path": ["share"], "args": "0" })).await;
     let refused = phone.until(|value| value["id"] == 3).await;
     assert_eq!(refused["result"]["status"], "FAILED_TO_START", "{refused}");
@@ -42,7 +42,7 @@ async fn from_the_screen_and_by_nobody_else() {
     phone.send(4, "message/stream", json!({ "message": message })).await;
     screen.sees("✗ Failed: there is no command `/share`").sees_no("working").sees("with A2A:phone");
 
-    // With the first letter the files are looked at, and there is something to say about one.
+    // The first letter loads the command files, and one of them is reported as invalid.
     screen.types("/").sees("not used: `.loggia/commands/share.md`");
     screen.types("share 0\r").sees("this session is shared already");
     screen.types("/share off\r").sees("This session is not shared any more");

@@ -1,4 +1,4 @@
-//! Slash commands from every side: the command line, messages, `commands/get`, `command/execute`,
+//! Slash commands from all sides: the command line, messages, `commands/get`, `command/execute`,
 //! over HTTP and the WebSocket.
 
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn execution(path: &[&str], args: &str) -> Value {
     json!({ "command_path": path, "args": args })
 }
 
-/// The text of a task: its response artifact.
+/// The response artifact of a task.
 fn response(task: &Value) -> String {
     let texts = task["artifacts"].as_array().into_iter().flatten().flat_map(|artifact| {
         let parts = artifact["parts"].as_array().cloned().unwrap_or_default();
@@ -19,7 +19,7 @@ fn response(task: &Value) -> String {
     texts.collect()
 }
 
-/// A task to its end.
+/// Waits for the end of a task.
 async fn ended(served: &Served, task: &Value) -> Value {
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
     served.stream(served.post(&body), usize::MAX).await;
@@ -102,7 +102,7 @@ fn a_remembered_permission_is_gone_for_good() {
         let list = machine.run(&["approvals", "list"]);
         list.out
     };
-    // Nobody is asked here, so the rule comes from an answer over the wire.
+    // The rule comes from an answer on the wire, because a run without a terminal cannot ask.
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let served = Served::shared(&machine, &[]);
@@ -177,14 +177,14 @@ async fn the_tree_and_the_four_statuses() {
     assert_eq!(add["name"], "add");
     assert_eq!(add["arguments"][0]["is_required"], true);
 
-    // Started, and its words are frames of the task it names.
+    // Started: its output is in the frames of the returned task.
     let started = served.call("command/execute", execution(&["help"], "")).await["result"].clone();
     assert_eq!(started["status"], "STARTED", "{started}");
     let task = ended(&served, &started["execution_id"]).await;
     assert_eq!(task["status"]["state"], "completed");
     assert!(response(&task).contains("/memory add TEXT"), "{task}");
 
-    // Failed to start: no task, and what there is.
+    // Failed to start: no task, and a list of the commands.
     for (path, args, why) in [
         (&["foo"][..], "", "there is no command `/foo`; there are /help"),
         (&["memory", "forget"], "", "it has show, list, add"),
@@ -201,7 +201,7 @@ async fn the_tree_and_the_four_statuses() {
     let nowhere = json!({ "command_path": ["help"], "context_id": "nowhere" });
     assert_eq!(served.call("command/execute", nowhere).await["error"]["code"], -32602);
 
-    // An action of its own to confirm.
+    // A command whose action needs an approval.
     let waits = execution(&["memory", "add"], "likes tea");
     let waits = served.call("command/execute", waits).await["result"].clone();
     assert_eq!(waits["status"], "AWAITING_ACTION_CONFIRMATION", "{waits}");
@@ -281,7 +281,7 @@ async fn a_message_is_a_command_too() {
     assert_eq!(unknown["result"]["status"]["state"], "failed", "{unknown}");
     assert!(response(&unknown["result"]).contains("- `/help [COMMAND]`"), "{unknown}");
 
-    // 1.0 without the extension, and the session of the context alone.
+    // 1.0 without the extension, with the context only.
     let v1 = json!({ "message": {
         "messageId": "m", "role": "ROLE_USER", "contextId": context, "parts": [{ "text": "/stats" }],
     } });
@@ -290,7 +290,7 @@ async fn a_message_is_a_command_too() {
     assert!(said.contains("turns: 4, including this one (1 failed"), "{said}");
     assert!(said.contains("compactions, including clears: 1"), "{said}");
 
-    // The summary outlives the server.
+    // The summary survives a restart.
     let context = context.clone();
     drop(served);
     let served = Served::start(&machine, &["serve", "--port", "0"]);

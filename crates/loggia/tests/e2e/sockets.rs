@@ -1,5 +1,5 @@
-//! `/ws` as a connection: how it is closed, how its streams end and are cancelled, and which clients are waited for.
-//! What docs/protocols/websocket.md says, sentence by sentence.
+//! `/ws` as a connection: closing, end and cancellation of streams, timeouts. Tests
+//! docs/protocols/websocket.md sentence by sentence.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use crate::driver::Machine;
 use crate::floods::raw_socket;
 use crate::served::{Served, Socket, text_message};
 
-/// A model that thinks for as long as a test lasts.
+/// A model that thinks during the whole test.
 const ENDLESS: &str = "[[rule]]\nsteps = [ { repeat = 100_000, step = { thought = \"x\", subject = \"s\", \
                        delay = \"2ms\" } } ]\n";
 
@@ -27,7 +27,7 @@ fn endless(machine: &Machine) -> String {
 }
 
 impl Socket {
-    /// A request whose id is written as a test wants it.
+    /// A request with a raw id.
     async fn send_raw(&mut self, id: &str, method: &str, params: &str) {
         let body = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\",\"params\":{params}}}"
@@ -56,7 +56,7 @@ async fn a_close_is_answered() {
     {
         served.call("message/send", json!({ "message": text_message("go") })).await;
         let attached = ("Sec-WebSocket-Protocol", "loggia".to_owned());
-        // One that follows, one that is attached, and one that is closed as soon as it is open.
+        // A following, an attached, and an immediately closed socket.
         for (headers, first) in [(None, true), (Some(attached), true), (None, false)] {
             let mut socket = served.upgrade("?after=0", headers).await.unwrap();
             if first {
@@ -71,7 +71,7 @@ async fn a_close_is_answered() {
     }
 }
 
-/// Whatever is spoken on it, a socket that can not be read is closed with the reason.
+/// An unreadable frame closes the socket with a reason, in every protocol.
 #[tokio::test]
 async fn what_is_no_message_is_told_why() {
     let machine = Machine::new();
@@ -118,7 +118,7 @@ async fn a_stream_has_an_end_also_after_an_error() {
     }
     socket.send(99, "ListTasks", json!({})).await;
     assert_eq!(socket.next().await["id"], 99, "nothing else has come");
-    // One for another version.
+    // Another version.
     let version = ("A2A-Version", "1.0".to_owned());
     let mut socket = served.upgrade("", [version]).await.unwrap();
     socket.send(1, "message/stream", json!({ "message": text_message("say x") })).await;
@@ -132,7 +132,7 @@ async fn a_cancelled_stream_ends_before_the_answer_and_its_task_goes_on() {
     let machine = Machine::new();
     let served = Served::start(&machine, &["serve", "--port", "0", "--model", &endless(&machine)]);
     let mut socket = served.socket("").await;
-    // However an id is written, it is the same.
+    // The spelling of an id does not matter.
     let table = [
         ("1", "1"),
         ("1", "1.0"),
@@ -147,7 +147,7 @@ async fn a_cancelled_stream_ends_before_the_answer_and_its_task_goes_on() {
         let value: Value = serde_json::from_str(id).unwrap();
         socket.send_raw(id, "message/stream", &message).await;
         let task = socket.until(|frame| frame["result"]["kind"] == "task").await;
-        // In use, also as it is written otherwise.
+        // In use, also with another spelling.
         socket.send_raw(other, "ListTasks", "{}").await;
         let answers =
             |frame: &Value| frame["error"].is_object() || frame["result"]["totalSize"].is_number();
@@ -159,7 +159,7 @@ async fn a_cancelled_stream_ends_before_the_answer_and_its_task_goes_on() {
         assert_eq!(told["result"], json!({}), "{id} {other}: {told}");
         let before = socket.seen.len().checked_sub(2).expect("the end came first");
         assert!(ends(&socket.seen[before], &value), "{id} {other}: {:#?}", socket.seen);
-        // Now it is free, and nothing of the stream comes under it; the task is at work.
+        // Now it is free, and no frame of the stream uses it; the task continues.
         let get = json!({ "id": task["result"]["id"] }).to_string();
         socket.send_raw(other, "tasks/get", &get).await;
         let told = socket.next().await;
@@ -167,7 +167,7 @@ async fn a_cancelled_stream_ends_before_the_answer_and_its_task_goes_on() {
     }
 }
 
-/// Also where the stream is about to say something at that very moment.
+/// Also if the stream is just about to send a frame.
 #[tokio::test]
 async fn nothing_of_a_stream_comes_after_its_cancel() {
     let machine = Machine::new();
@@ -202,7 +202,7 @@ async fn what_is_no_stream_is_not_cancelled() {
         let told = socket.until(|frame| frame["id"] == 1).await;
         assert_eq!(told["error"]["code"], -32602, "{params}: {told}");
     }
-    // Who waits for one answer gets it.
+    // A blocking request is not cancelled and gets its reply.
     let waiting = json!({ "message": text_message("go"), "configuration": { "blocking": true } });
     socket.send(11, "message/send", waiting).await;
     let task = socket.until(|frame| frame["params"]["event"]["kind"] == "task").await;
@@ -241,7 +241,7 @@ async fn a_stream_that_is_over_gives_up_its_place() {
     for _ in 0..STREAMS {
         socket.until(|frame| frame["method"] == "stream/end").await;
     }
-    // All of them are free now, for the very next requests.
+    // All of them are free for the next requests.
     for id in 0..STREAMS {
         socket.feed(id, "tasks/get", task.clone()).await;
     }
@@ -252,7 +252,8 @@ async fn a_stream_that_is_over_gives_up_its_place() {
     }
 }
 
-/// Slow, but steady: neither how long an answer takes is counted nor that a ping behind it is not answered yet.
+/// A slow but steady reader has no time limit, and an unanswered ping behind a long reply does not
+/// disconnect it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_takes_an_answer_slowly_gets_all_of_it() {
     const BYTES: usize = 8 << 20;
@@ -292,7 +293,7 @@ async fn who_takes_an_answer_slowly_gets_all_of_it() {
     assert!(taken >= BYTES, "cut after {taken} bytes");
 }
 
-/// A frame as it is on the line: its first byte, and what is in it. From a client they are masked, here with zeros.
+/// A raw frame. Client frames are masked, here with zeros.
 fn write_frame(stream: &mut TcpStream, kind: u8, content: &[u8]) {
     let length = 0x80 | u8::try_from(content.len()).unwrap();
     assert!(content.len() < 126);
@@ -313,7 +314,7 @@ fn read_frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
     (head[0], content)
 }
 
-/// A message has its time, whatever else is heard of the client meanwhile.
+/// A message has a timeout, regardless of other frames.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_does_not_end_is_not_waited_for() {
     const FIRST: u8 = 0x01;
@@ -329,7 +330,7 @@ async fn a_message_that_does_not_end_is_not_waited_for() {
     tokio::task::block_in_place(|| {
         let mut stream = raw_socket(&served);
         let body = br#"{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}"#;
-        // One that is complete is answered, however many pieces it has and whatever is between them.
+        // A complete message is answered, whatever its fragments and the frames between them.
         for piece in 0..3 {
             let (head, tail) = body.split_at(10 + piece);
             write_frame(&mut stream, FIRST, head);
@@ -349,7 +350,7 @@ async fn a_message_that_does_not_end_is_not_waited_for() {
         write_frame(&mut stream, FIRST, body);
         loop {
             match read_frame(&mut stream) {
-                // It is alive, and goes on without coming to an end.
+                // It answers pings but never finishes.
                 (PING, content) => {
                     write_frame(&mut stream, PONG, &content);
                     write_frame(&mut stream, MORE, b"");

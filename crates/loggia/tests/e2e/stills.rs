@@ -1,5 +1,5 @@
-//! A screen as something that can be compared: its cells without what is different every time
-//! (clocks, spinners, ports, ids, QR codes), as text or with the styles spelled out.
+//! Screens for comparison: cells without volatile parts (clocks, spinners, ports, ids, QR codes),
+//! as text or with styles.
 
 use regex::Regex;
 use vt100::Color;
@@ -66,28 +66,27 @@ impl Look {
     }
 }
 
-/// What is different every time, and what stands for it. A row keeps its length.
+/// Volatile text and its replacement. A row keeps its length.
 const VOLATILE: &[(&str, &str)] = &[
     // The spinner.
     (r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏⣾⣽⣻⢿⡿⣟⣯⣷]", "⠋"),
-    // How long something takes.
+    // Durations.
     (r"\b\d+(\.\d+)?(s|m \d\ds|h \d\dm)\b", "4s"),
     (r"\b\d+ ms\b", "40 ms"),
-    // Where it is served, and by whom somebody is known who did not say a name.
+    // Addresses, and the identity of unnamed clients.
     (r"@(127\.0\.0\.1|\[::1\]):\d+", "@localhost"),
     (r"(localhost|127\.0\.0\.1|\[::1\]):\d+", "localhost:1234"),
     (r"tui-[0-9a-f-]+", "tui-1"),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "ID"),
-    // Where the test works.
+    // The test's directory.
     (r"/[^ ]*/loggia-e2e-\w+/work", "/project"),
     (r"scripted:/[^ ]*/", "scripted:"),
     (r"loggia-e2e-\w+", "loggia"),
     (r"(just now|\d+ (second|minute)s? ago|\d\d:\d\d(:\d\d)?|\d{4}-\d\d-\d\d)", "today"),
 ];
 
-/// The window as it is when it is full: where rows at the bottom are free, those that went up into
-/// the scrollback come down. How far the window was scrolled depends on how high the part that
-/// lives ever was, and that on which pictures were drawn: what is shown does not.
+/// The screen scrolled down to its full height. How far it was scrolled depends on the height of
+/// intermediate frames, which vary.
 pub fn filled(screen: &mut vt100::Screen) -> Vec<Vec<Cell>> {
     let blank = |row: &Vec<Cell>| row.iter().all(|cell| cell.text.trim().is_empty());
     let free = cells(screen).iter().rev().take_while(|row| blank(row)).count();
@@ -122,13 +121,13 @@ fn cells(screen: &vt100::Screen) -> Vec<Vec<Cell>> {
     (0..rows.get()).map(row).collect()
 }
 
-/// Every match by another text in the look of its first cell; what follows moves, blanks at the end
-/// come or go.
+/// Replaces every match in the style of its first cell and moves the rest; blanks at the end are
+/// added or removed.
 fn exchange(cells: &mut Vec<Cell>, from: &Regex, to: &str) {
     let columns = cells.len();
     let mut start = 0;
     loop {
-        // Where the text of every cell begins.
+        // The byte offset of each cell.
         let mut text = String::new();
         let mut places = Vec::new();
         for cell in cells.iter() {
@@ -146,7 +145,7 @@ fn exchange(cells: &mut Vec<Cell>, from: &Regex, to: &str) {
     cells.resize(columns, Cell { text: " ".to_owned(), look: Look::PLAIN });
 }
 
-/// A QR code says where it is served, in squares.
+/// A QR code contains the address.
 fn hide_code(cells: &mut [Cell]) {
     let square = |cell: &Cell| matches!(cell.text.as_str(), "█" | "▀" | "▄");
     if cells.iter().filter(|cell| square(cell)).count() > 8 {
@@ -164,7 +163,7 @@ pub fn text(screen: &mut vt100::Screen) -> String {
     joined(filled(screen).into_iter().map(line))
 }
 
-/// `⟨bold 2:text⟩`: the look of every piece that is not plain.
+/// `⟨bold 2:text⟩`: the style of every piece that is not plain.
 pub fn styled(screen: &mut vt100::Screen) -> String {
     let line = |row: Vec<Cell>| {
         let mut line = String::new();
@@ -180,7 +179,7 @@ pub fn styled(screen: &mut vt100::Screen) -> String {
     joined(filled(screen).into_iter().map(line))
 }
 
-/// Whether this text is somewhere, from its first to its last letter in one colour.
+/// Whether this text is shown in one colour.
 pub fn is_coloured(screen: &vt100::Screen, text: &str) -> bool {
     cells(screen).iter().any(|row| {
         row.windows(text.chars().count()).any(|window| {

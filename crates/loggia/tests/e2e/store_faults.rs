@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::driver::{Machine, Ran};
 use crate::served::{Served, text_message};
 
-/// Holds the database exclusively, as another program might.
+/// Locks the database, as another program might.
 fn hold(machine: &Machine) -> rusqlite::Connection {
     let other = rusqlite::Connection::open(machine.data().join("loggia.db")).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -68,14 +68,14 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Reads a log of a damaged machine: what could be read, and what was said about the rest.
+/// Reads a damaged log: the readable events and the message.
 fn rescue(machine: &Machine, session: &str) -> (Vec<Envelope>, Ran) {
     let ran = machine.run(&["sessions", "export", session, "--format", "jsonl"]);
     let events = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     (events, ran)
 }
 
-/// Either everything is there, or a beginning of it and a sentence that names the file.
+/// Either everything is readable, or a prefix and a message that names the file.
 fn check(damaged: &Machine, logs: &[(String, Vec<Envelope>)], what: &str) -> bool {
     let mut noticed = false;
     for (session, log) in logs {
@@ -148,13 +148,13 @@ fn a_flipped_byte_in_what_a_killed_process_left_is_found_or_harmless() {
         let damaged = Machine::new();
         copy(&source, &damaged.data());
         flip(&damaged.data().join(WAL), offset);
-        // The first process that opens it reports it; a copy is kept before the damage is cut away.
+        // The first process that opens it reports it and keeps a copy before it truncates the log.
         found += u32::from(check(&damaged, &logs, &format!("{WAL} at {offset}")));
     }
     assert!(found > 25, "only {found} of 50 flips were noticed");
 }
 
-/// Offsets of these bytes in the file, each a little further on, and some of everywhere.
+/// Offsets of these bytes in the file, each a little further on, and some random ones.
 fn targets(bytes: &[u8], needles: &[&[u8]]) -> Vec<usize> {
     let mut targets = Vec::new();
     for needle in needles {
@@ -165,7 +165,7 @@ fn targets(bytes: &[u8], needles: &[&[u8]]) -> Vec<usize> {
     targets
 }
 
-/// A list shows every session, or says that it may not, in which file, and fails.
+/// A list is complete, or reports the damaged file and fails.
 #[test]
 fn a_flipped_byte_never_shortens_a_list_of_sessions_in_silence() {
     let machine = Machine::new();
@@ -212,7 +212,7 @@ fn a_flipped_byte_never_shortens_a_list_of_sessions_in_silence() {
     assert!(short > 0, "what can be read is shown");
 }
 
-/// The same for the lists of tasks on the wire: no total is short.
+/// The same for task lists on the wire: no total is too small.
 #[tokio::test]
 async fn a_flipped_byte_never_shortens_a_list_of_tasks_in_silence() {
     let machine = Machine::new();
@@ -264,7 +264,7 @@ fn a_truncated_or_empty_database_is_named() {
     }
 }
 
-/// R23: order comes from the log, not from the clock; waiting does not care what time it is.
+/// R23: the order comes from the log, not the clock, and timers do not depend on wall-clock time.
 #[test]
 fn a_clock_that_jumps_changes_no_order_and_no_timer() {
     let machine = Machine::new();

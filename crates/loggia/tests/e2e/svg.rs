@@ -1,4 +1,4 @@
-//! A screen as an SVG image: the same bytes for the same cells, without any other tool.
+//! A screen as an SVG image, with identical bytes for identical cells.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const BAR: u16 = 30;
 const LETTERS: &str = "#d8dee9";
 const BEHIND: &str = "#16181d";
 
-/// The sixteen, as most terminals on a dark background have them.
+/// The sixteen colours of most terminals with a dark background.
 const SIXTEEN: [&str; 16] = [
     "#20242c", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#abb2bf",
     "#6b7280", "#f47983", "#b5e890", "#f5d08b", "#82c7ff", "#d89cf0", "#7fdbe6", "#ffffff",
@@ -24,7 +24,7 @@ fn color(color: Color, otherwise: &str) -> String {
         Color::Default => otherwise.to_owned(),
         Color::Rgb(red, green, blue) => format!("#{red:02x}{green:02x}{blue:02x}"),
         Color::Idx(number @ 0..16) => SIXTEEN[usize::from(number)].to_owned(),
-        // The cube of six levels, and the greys behind it.
+        // The colour cube and the greys.
         Color::Idx(number @ 16..232) => {
             let level = |step: u8| if step == 0 { 0 } else { 55 + 40 * step };
             let (red, green, blue) = ((number - 16) / 36, (number - 16) / 6 % 6, (number - 16) % 6);
@@ -46,7 +46,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The whole window: a bar, and the rows up to the last one that holds something.
+/// The window: a title bar, and the rows up to the last non-empty one.
 pub fn draw(rows: &[Vec<Cell>]) -> String {
     let blank = |row: &Vec<Cell>| row.iter().all(|cell| cell.text.trim().is_empty());
     let used = rows.iter().rposition(|row| !blank(row)).map_or(1, |last| last + 1);
@@ -105,7 +105,7 @@ fn draw_piece(svg: &mut String, piece: &[Cell], column: usize, top: u16) {
             style.push_str(attribute);
         }
     }
-    // A word at a time: whatever a font thinks of blanks, every word stands in its column.
+    // Word by word, so that every word is in its column in any font.
     let mut at = 0;
     for word in piece.chunk_by(|one, next| (one.text == " ") == (next.text == " ")) {
         if word[0].text != " " {

@@ -1,5 +1,5 @@
-//! The task service: its guide walked with curl, names that lead to one task, and a policy where
-//! nobody can be asked.
+//! The task service: its guide with curl, task names, and the policy for clients that cannot be
+//! asked.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::served::Served;
 const ANN: &str = "ann-0123456789abcdef";
 const BOB: &str = "bob-0123456789abcdef";
 
-/// A server of many sessions that knows two clients.
+/// A server of many sessions with two clients.
 fn serve(machine: &Machine, more: &[&str]) -> Served {
     let tokens = machine.tokens(&format!("ann:{ANN}\nbob:{BOB}\n"));
     Served::start(machine, &[&["serve", "--port", "0", "--token-file", &tokens], more].concat())
@@ -46,12 +46,12 @@ fn curl(arguments: &[&str]) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{}", ran.out))
 }
 
-/// Step by step as the guide has it: the card, a token, a task, its result, an error.
+/// The steps of the guide: card, token, task, result, error.
 #[test]
 fn the_guide_with_curl() {
     let machine = Machine::new();
     let mut arguments = Vec::new();
-    // Where clients can get a token, the guide's own credentials do it.
+    // The guide's credentials work if the sample client is enabled.
     let with_oauth = machine.run(&["serve", "--help"]).out.contains("--dev-credentials");
     if with_oauth {
         arguments.push("--dev-credentials");
@@ -191,8 +191,8 @@ async fn errors_are_the_guides() {
     assert_eq!(late["error"]["code"], -32002, "{late}");
 }
 
-/// One name is one task: sent again, sent by many at once, sent after a restart. What differs is
-/// an error that says how, and the same name of somebody else is somebody else's.
+/// A name is one task: resent, sent concurrently, sent after a restart. A different message is an
+/// error, and the name of another client is another task.
 #[tokio::test]
 async fn a_name_is_one_task_of_one_client() {
     let machine = Machine::new();
@@ -216,7 +216,7 @@ async fn a_name_is_one_task_of_one_client() {
     }
     let bobs = served.settled(BOB, saying("report", "say something else")).await;
     assert_eq!(bobs["artifacts"][0]["parts"][0]["text"], "something else");
-    // Nor by our own name for it, which others may have seen.
+    // Nor by its internal id, which others may have seen.
     let session = at_once[0]["sessionId"].as_str().unwrap().to_owned();
     let log = machine.log(&session);
     let ours = log.iter().find_map(|envelope| match &envelope.event {
@@ -246,7 +246,7 @@ impl Served {
     }
 }
 
-/// Tasks with one `sessionId` are one conversation; the same word of another client is another.
+/// Tasks with the same `sessionId` are one conversation; another client's is another.
 #[tokio::test]
 async fn a_session_id_groups() {
     let machine = Machine::new();
@@ -262,7 +262,7 @@ async fn a_session_id_groups() {
     assert_eq!(machine.sessions().len(), 1);
     served.settled(BOB, in_session("a", "mine")).await;
     assert_eq!(machine.sessions().len(), 2);
-    // A session that we named can be gone on with, too; by whoever it belongs to.
+    // A session id assigned by the server can be used too, by its owner.
     let alone = served.settled(ANN, saying("c", "say x")).await;
     let ours = alone["sessionId"].as_str().unwrap().to_owned();
     served.settled(ANN, in_session("d", &ours)).await;
@@ -271,8 +271,7 @@ async fn a_session_id_groups() {
     assert_eq!(machine.sessions().len(), 4);
 }
 
-/// What would be a question is refused in the session itself, for every client to see; what the
-/// server lets pass, passes.
+/// A question is rejected in the session itself, visible to all clients; allowed actions pass.
 #[tokio::test]
 async fn where_nobody_can_be_asked_policy_answers() {
     let machine = Machine::new();
@@ -280,7 +279,8 @@ async fn where_nobody_can_be_asked_policy_answers() {
     let mut done = Value::Null;
     for (id, text) in [("c", "run touch b.txt"), ("q", "ask Really?"), ("w", "write a.txt: hi")] {
         done = served.settled(ANN, saying(id, text)).await;
-        // A client that polls reads the state alone: what was not done is no success.
+        // A polling client sees the state only, so an action that was not done must not be a
+        // success.
         assert_eq!(done["state"], "failed", "{done}");
         let said = done["message"]["parts"][0]["text"].as_str().unwrap();
         assert_eq!(said.matches("it needs an approval").count(), 1, "{said}");
@@ -310,8 +310,8 @@ async fn where_nobody_can_be_asked_policy_answers() {
     assert!(machine.read("b.txt").is_none());
 }
 
-/// Where people share one session, they are asked, and a client of this protocol may answer: the
-/// next message under the same name.
+/// In a shared session people are asked, and a client of this protocol may answer with the next
+/// message under the same name.
 #[tokio::test]
 async fn in_a_shared_session_people_are_asked() {
     let machine = Machine::new();
@@ -333,7 +333,7 @@ async fn in_a_shared_session_people_are_asked() {
     assert_eq!(late["error"]["data"]["field"], "message", "{late}");
 }
 
-/// On the one URL for every version a task answers in the dialect it was made in.
+/// On the common URL a task answers in the dialect it was created in.
 #[tokio::test]
 async fn one_url_two_dialects_with_the_same_method() {
     let machine = Machine::new();
@@ -357,13 +357,13 @@ async fn one_url_two_dialects_with_the_same_method() {
     assert_eq!((&shown["result"]["kind"], &shown["result"]["id"]), (&json!("task"), &new));
     let unknown: Value = get(json!("nobody")).await.unwrap().json().await.unwrap();
     assert_eq!(unknown["error"]["code"], -32001);
-    // Over `/rpc` everything is in the service's form.
+    // `/rpc` always uses the service's form.
     let shown = served.rpc(ANN, "tasks/get", json!({ "id": new })).await;
     assert_eq!((&shown["result"]["id"], shown["result"].get("input")), (&new, None));
     assert!(shown["result"]["createdAt"].is_string());
 }
 
-/// A stream that was cut goes on where it ended.
+/// An interrupted stream resumes where it ended.
 #[tokio::test]
 async fn a_stream_resumes() {
     let machine = Machine::new();
@@ -381,7 +381,7 @@ async fn a_stream_resumes() {
         let request = served.at("/rpc", ANN, &follow).header("last-event-id", &event.id);
         assert_eq!(served.stream(request, usize::MAX).await, whole[seen + 1..]);
     }
-    // Sent again, it is followed from where it is now.
+    // Resent, it is followed from its current state.
     let again = served.stream(served.at("/rpc", ANN, &body), usize::MAX).await;
     assert_eq!(again.len(), 1);
     assert_eq!(again[0].response["result"]["state"], "completed");

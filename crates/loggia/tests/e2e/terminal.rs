@@ -1,4 +1,4 @@
-//! Asking on a real terminal: the question in full, the answer, the editor, the interruption.
+//! Questions on a real terminal: full text, answer, editor, interruption.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -8,7 +8,7 @@ use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 
 use crate::driver::Machine;
 
-/// A person in front of a terminal in which `loggia` runs.
+/// A person at a terminal in which `loggia` runs.
 pub struct Person {
     writer: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
@@ -22,7 +22,7 @@ impl Person {
         Self::starts(machine, &[&[program], arguments].concat(), environment)
     }
 
-    /// The same, with any program in front.
+    /// The same with another program in front.
     pub fn starts(machine: &Machine, words: &[&str], environment: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
@@ -54,7 +54,7 @@ impl Person {
         Person { writer, output, seen: String::new(), child }
     }
 
-    /// Waits until the screen has shown `text`, from where the last wait ended.
+    /// Waits until `text` appears after the last match.
     pub fn sees(&mut self, text: &str) -> &mut Self {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -81,7 +81,7 @@ impl Person {
         self
     }
 
-    /// Waits for the end: the exit code, and what else was shown.
+    /// Waits for the end: exit code and remaining output.
     pub fn leaves(mut self) -> (u32, String) {
         while let Ok(bytes) = self.output.recv_timeout(Duration::from_secs(20)) {
             self.seen.push_str(&String::from_utf8_lossy(&bytes));
@@ -115,7 +115,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     assert_eq!(machine.read("a.txt"), None);
 }
 
-/// An empty line asks again; a line typed ahead is not for the question that comes next.
+/// An empty line asks again; a line typed ahead does not answer the next question.
 #[test]
 fn an_empty_line_and_a_line_too_many_grant_nothing() {
     let machine = Machine::new();
@@ -135,13 +135,13 @@ fn always_is_remembered_for_the_session_and_the_project() {
         .sees("Allow Loggia to")
         .sees("Allow command `echo one` in this directory for this session")
         .types("a\n");
-    // The second one is not asked.
+    // The second is not asked.
     assert_eq!(person.leaves().0, 0);
 
     let mut person = Person::sits_at(&machine, &["run", "run echo two"], &[]);
     person.sees("Allow command `echo two` always in this directory").sees("> ").types("p\n");
     assert_eq!(person.leaves().0, 0);
-    // Another session, nobody to ask: the project remembers.
+    // Another session without a terminal: the project rule applies.
     assert_eq!(machine.run(&["run", "run echo two"]).code, 0);
     assert_eq!(machine.run(&["run", "run echo two; id"]).code, 3);
     assert_eq!(machine.run(&["run", "run echo one"]).code, 3, "the session's rule ended with it");
@@ -184,7 +184,7 @@ fn ctrl_c_at_the_question_cancels_the_turn() {
     assert_eq!(machine.read("hello.txt"), None);
 }
 
-/// A19 for this front end: nothing that a tool or a model prints is obeyed by the terminal.
+/// A19 for this front end: no control sequence of a tool or model reaches the terminal.
 #[test]
 fn escape_sequences_in_output_do_not_reach_the_terminal() {
     let machine = Machine::new();
@@ -201,7 +201,7 @@ fn escape_sequences_in_output_do_not_reach_the_terminal() {
     );
 }
 
-/// A16: the whole command is on the screen before it can be allowed.
+/// A16: the whole command is visible before it can be allowed.
 #[test]
 fn a_long_command_is_shown_whole() {
     let machine = Machine::new();

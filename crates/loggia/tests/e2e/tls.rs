@@ -1,5 +1,4 @@
-//! `loggia attach https://…`: an attached screen behind TLS, as a reverse proxy in front of Loggia makes
-//! it, and what is said where the other side is not believed.
+//! `loggia attach https://…` through a reverse proxy, and the errors for untrusted certificates.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use crate::screen::Screen;
 const SIZE: (u16, u16) = (110, 40);
 const READY: &str = "what shall I do?";
 
-/// A server that ends TLS in front of another port, as people put one there.
+/// A TLS proxy in front of another port.
 fn proxy(listener: TcpListener, behind: u16, authority: &Authority) {
     let certificate = CertificateDer::from_pem_file(authority.path("cert.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(authority.path("key.pem")).unwrap();
@@ -32,7 +31,7 @@ fn proxy(listener: TcpListener, behind: u16, authority: &Authority) {
         while let Ok((plain, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
-                // Whoever does not believe it goes away here.
+                // A client that does not trust the certificate disconnects here.
                 let Ok(mut outside) = acceptor.accept(plain).await else { return };
                 let mut inside = TcpStream::connect(("127.0.0.1", behind)).await.unwrap();
                 let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
@@ -41,12 +40,12 @@ fn proxy(listener: TcpListener, behind: u16, authority: &Authority) {
     });
 }
 
-/// Everything that a screen says of a connection that is not made.
+/// The error of a failed connection.
 fn refused(machine: &Machine, url: &str, authority: &str) -> String {
     let environment = [("SSL_CERT_FILE", authority)];
     let mut screen = Screen::sized(machine, &["attach", url], &environment, SIZE);
     screen.sees("code 1");
-    // As a sentence again, whatever the width of the screen was.
+    // Joined to one line, independent of the screen width.
     screen.shown().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -75,7 +74,7 @@ async fn a_screen_is_attached_over_tls() {
     assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
     away.types("\x04").sees("code 0").is_restored();
 
-    // An authority that it does not know, a name that the certificate does not have, and no TLS.
+    // An unknown authority, a wrong name, and no TLS.
     let other = rcgen::generate_simple_self_signed(vec!["elsewhere".to_owned()]).unwrap();
     let stranger = machine.home().with_file_name("stranger.pem");
     std::fs::write(&stranger, other.cert.pem()).unwrap();

@@ -1,5 +1,5 @@
-//! R12–R15, R17, R34, A37: commands that print too much, never end, multiply, kill, or look around;
-//! a model that talks nonsense; a turn that panics.
+//! R12–R15, R17, R34, A37: commands that print too much, never end, multiply, kill, or spy; an
+//! invalid model reply; a panicking turn.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use loggia_core::{CallOutcome, Event};
 
 use crate::driver::{Machine, Ran, shape};
 
-/// The largest resident set of a process while it runs, in bytes.
+/// The peak resident memory of a process in bytes.
 fn peak_memory(child: &mut Child) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
@@ -65,14 +65,14 @@ fn failures(machine: &Machine) -> Vec<loggia_core::CallFailure> {
     failures.collect()
 }
 
-/// Processes whose command line holds a word that only this test uses.
+/// Processes whose command line contains a unique word of this test.
 fn alive(word: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
     lines.filter(|line| String::from_utf8_lossy(line).contains(word)).count()
 }
 
-/// R13: it ignores TERM, and its children hide in sessions of their own.
+/// R13: it ignores TERM, and its children start their own sessions.
 #[test]
 fn a_command_that_never_ends_is_ended_with_all_it_started() {
     let machine = Machine::new();
@@ -88,7 +88,7 @@ fn a_command_that_never_ends_is_ended_with_all_it_started() {
     assert_eq!(alive("4242.5"), 0);
 }
 
-/// R14, sized so that a machine without limits survives it too.
+/// R14, sized so that a machine without limits survives it.
 #[test]
 fn bombs_are_bounded_and_the_session_goes_on() {
     let machine = Machine::new();
@@ -106,18 +106,18 @@ fn bombs_are_bounded_and_the_session_goes_on() {
     } else {
         assert!(probe.out.contains("not limited"), "what is not limited is said: {}", probe.out);
     }
-    // Memory: one process cannot have more than its limit.
+    // Memory: one process cannot exceed its limit.
     let ran = machine.run(&["run", "--approve", "all", "--continue", "run tail /dev/zero"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(failures(&machine).len(), 1, "{}", ran.out);
-    // Disk: one file cannot be larger than its limit.
+    // Disk: one file cannot exceed its limit.
     let ran = machine.run(&["run", "--approve", "all", "--continue", "run truncate -s 9G big"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert_eq!(failures(&machine).len(), 2, "{}", ran.out);
     assert_eq!(machine.run(&["run", "--continue", "say still here"]).out, "still here\n");
 }
 
-/// R15: signals stay in the call's own namespace. Where there is none, `doctor` says so.
+/// R15: signals stay in the call's namespace. Without one, `doctor` reports it.
 #[test]
 fn a_command_cannot_kill_loggia() {
     let machine = Machine::new();
@@ -138,7 +138,7 @@ fn a_command_cannot_kill_loggia() {
     }
 }
 
-/// R17: whatever a model asks for, it is answered, nothing runs, and nothing breaks.
+/// R17: every invalid request of a model gets an error, and nothing runs.
 #[test]
 fn nonsense_from_the_model_is_refused_to_the_model() {
     let machine = Machine::new();
@@ -183,7 +183,7 @@ steps = [
     assert_eq!(std::fs::read_dir(machine.work()).unwrap().count(), 0, "nothing was written");
 }
 
-/// A model that is busy is tried again, visibly, and what it then says is said once.
+/// A busy model is retried visibly, and its reply appears once.
 #[test]
 fn an_overloaded_model_is_tried_again() {
     let machine = Machine::new();
@@ -204,13 +204,13 @@ steps = [ { text = "half a " }, { cut = true } ]
     let ran = machine.run(&["run", "--model", &model, "no key"]);
     assert_eq!(ran.code, 1);
     assert_eq!(ran.err.matches("the key was refused").count(), 1, "{}", ran.err);
-    // Something was said already: saying it again would be worse than failing.
+    // After partial output, a retry would repeat it, so the turn fails.
     let ran = machine.run(&["run", "--model", &model, "cut"]);
     assert_eq!((ran.code, ran.out.as_str()), (1, "half a \n"), "{}", ran.err);
     assert!(ran.err.contains("cut off"), "{}", ran.err);
 }
 
-/// R34: a panic in a turn fails that turn and nothing else.
+/// R34: a panic in a turn fails only that turn.
 #[test]
 fn a_turn_that_panics_fails_and_the_next_one_works() {
     let machine = Machine::new();
@@ -226,7 +226,7 @@ fn a_turn_that_panics_fails_and_the_next_one_works() {
     assert_eq!(shape(&log).matches("turn_ended(failed)").count(), 1);
 }
 
-/// A37: nothing secret of Loggia's own environment reaches a command, by any way.
+/// A37: no secret of Loggia's environment reaches a command.
 #[test]
 fn a_command_sees_no_secret_of_the_environment() {
     let machine = Machine::new();

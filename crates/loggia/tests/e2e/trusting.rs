@@ -1,4 +1,4 @@
-//! Whether a directory is trusted, asked by the real binary in a terminal, and nowhere else.
+//! The trust question of the real binary, which appears in a terminal only.
 
 use insta::assert_snapshot;
 
@@ -7,11 +7,11 @@ use crate::screen::Screen;
 use crate::served::Served;
 
 const QUESTION: &str = "Do you trust this directory?";
-/// Shown once keys count.
+/// Shown once the dialog accepts keys.
 const ARMED: &str = "↑↓ Enter choose";
 const READY: &str = "what shall I do?";
 
-/// A project that would have a say: a mode, a hook, a command, and something that counts anyway.
+/// A project with a mode, a hook, a command, and a restriction that applies anyway.
 fn project() -> Machine {
     let machine = Machine::new();
     let text = "mode = \"edits\"\n\n[hooks]\nprompt_submit = [\"/bin/true\", \"--fast\"]\n\n\
@@ -34,7 +34,7 @@ fn it_is_asked_with_all_that_it_would_turn_on() {
     screen.types("/greet Ann\r").sees("\n\nhello Ann").types("\x04").sees("code 0").is_restored();
     let shown = screen.shown();
     assert!(shown.starts_with("before\n") && !shown.contains("not trusted"), "{shown}");
-    // Once and for all, for exactly this directory.
+    // Permanently, for exactly this directory.
     let listed = machine.run(&["trust", "--list"]).out;
     assert_eq!(listed.lines().count(), 1, "{listed}");
     open(&machine, &[]).sees(READY).types("\x04").sees("code 0");
@@ -84,7 +84,7 @@ fn what_was_typed_before_does_not_answer_it() {
     screen.types("n").sees(READY).types("\x04").sees("code 0");
 }
 
-/// Nobody sits in front of these, or somebody who sees a session that runs elsewhere.
+/// Commands without a terminal, and attached terminals.
 #[test]
 fn nobody_else_is_asked() {
     let machine = project();
@@ -94,7 +94,7 @@ fn nobody_else_is_asked() {
     screen.sees("in a terminal").sees("code 0");
     assert!(!screen.shown().contains(QUESTION), "{}", screen.shown());
 
-    // Without anything to agree to, and with something that cannot be understood.
+    // Without anything to trust, and with an invalid file.
     for text in ["[limits]\ncalls = 5\n", "mode = \"edits\"\nmodell = \"x\"\n"] {
         let machine = Machine::new();
         machine.write(".loggia/config.toml", text);

@@ -1,11 +1,11 @@
-//! `loggia` in a terminal: the session on the screen, shared or not, and the terminal afterwards.
+//! `loggia` in a terminal: the session, shared or not, and the restored terminal.
 
 use nix::sys::signal::Signal;
 
 use crate::driver::Machine;
 use crate::screen::Screen;
 
-/// Shown once keys count.
+/// Shown once the dialog accepts keys.
 const ARMED: &str = "e change it first";
 
 #[test]
@@ -16,7 +16,7 @@ fn a_first_prompt_is_answered_and_a_write_is_allowed_with_a_key() {
     screen.sees("Allow Loggia to write a.txt?").sees("hi").sees(ARMED).types("y");
     screen.sees("wrote a.txt").sees_no("Allow once");
     assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
-    // What was on the screen before is still there, and what is done stands below it.
+    // Earlier output is still visible, and the result is below it.
     let shown = screen.shown();
     assert!(shown.starts_with("before\n"), "{shown}");
     assert!(!screen.mouse_is_on(), "the pointer belongs to the terminal again");
@@ -27,7 +27,7 @@ fn a_first_prompt_is_answered_and_a_write_is_allowed_with_a_key() {
     assert!(shown.contains(&format!("`loggia --session {session}`")), "{shown}");
 }
 
-/// The keys are there before the question is: none of them answers it.
+/// The keys arrive before the question: none of them answers it.
 #[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let machine = Machine::new();
@@ -41,7 +41,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
     screen.types("\x03").types("\x03\x03").sees("code 0");
 }
 
-/// What is typed as a message while a question is open is one, and sent.
+/// A message typed while a question is open is sent as a message.
 #[test]
 fn a_sentence_does_not_answer() {
     let machine = Machine::new();
@@ -52,7 +52,7 @@ fn a_sentence_does_not_answer() {
     }
     screen.sees("› say y").sees("you are writing").types("\r").sees("queued: say y");
     assert_eq!(machine.read("a.txt"), None);
-    // Nor where it begins with what would be an answer.
+    // Also if it starts with an answer key.
     for sentence in ["yes please", "no, not yet", "explain it"] {
         screen.sees(ARMED).types(sentence).sees(&format!("› {sentence}")).types("\x03");
     }
@@ -60,14 +60,15 @@ fn a_sentence_does_not_answer() {
     screen.sees(ARMED).types("n").sees("\n\ny").types("/quit\r").sees("code 0").is_restored();
 }
 
-/// A session that another process has open stays there, and this screen stays here.
+/// A session that is open in another process cannot be resumed, and this terminal stays in its
+/// session.
 #[test]
 fn a_session_that_is_open_elsewhere_is_not_gone_on_in() {
     let machine = Machine::new();
     assert_eq!(machine.run(&["run", "say the other one"]).code, 0);
     let other = machine.sessions().remove(0);
     let mut there = Screen::open(&machine, &["--session", &other]);
-    // What was typed on another screen of the same person was typed by them.
+    // Text typed in another terminal of the same person.
     there.sees("the other one").sees("what shall I do?");
     assert!(there.shown().contains("› say the other one"), "{}", there.shown());
     let mut here = Screen::open(&machine, &[]);
@@ -89,7 +90,7 @@ fn an_edited_proposal_is_what_runs() {
     assert!(ran.contains("echo one and two"), "{ran}");
 }
 
-/// A program that writes this into the file it is given, if the terminal is as programs expect it.
+/// An editor that writes this text, if the terminal is in its normal mode.
 fn editor(machine: &Machine, text: &str) -> String {
     let path = machine.home().with_file_name("editor.sh");
     let script = format!("#!/bin/sh\nstty -a | grep -q ' icanon' && echo {text} > \"$1\"\n");
@@ -108,7 +109,7 @@ fn an_editor_of_ones_own_writes_the_prompt() {
     screen.types("\x04").sees("code 0").is_restored();
 }
 
-/// Where the screen is was asked again, and the terminal's answer was heard.
+/// The position was queried again, and the reply was read.
 #[test]
 fn the_pointer_answers_also_after_an_editor_was_there() {
     let machine = Machine::new();
@@ -166,8 +167,8 @@ fn a_key_that_comes_together_with_a_resize_is_read() {
     screen.types("\x04").sees("code 0").is_restored();
 }
 
-/// The dialog is higher than the window becomes: when there is room again, nothing of the old one
-/// is left, and what was printed is still there.
+/// The dialog is higher than the resized window: after it grows, no old row is left, and printed
+/// lines are intact.
 #[test]
 fn a_window_smaller_than_the_dialog_leaves_no_old_rows() {
     let machine = Machine::new();
@@ -200,7 +201,7 @@ fn the_full_transcript_opens_and_closes() {
     screen.types("\x14").sees("/ search");
     assert!(screen.is_alternate());
     screen.types("/need\r").sees("/need  n next").types("q").types("q").sees("what shall I do?");
-    // With the wheel through a long output, and back.
+    // Scrolls a long output with the wheel, and back.
     screen.types("!seq 100 400\r").sees("✓ run seq").types("\x14").sees("/ search").types("z");
     assert!(screen.mouse_is_on());
     screen.sees("  400").types(&"\x1b[<64;5;5M".repeat(9)).sees_no("  400").sees("  370");
@@ -230,7 +231,7 @@ fn the_terminal_is_restored_after_a_signal() {
         screen.sees("what shall I do?").types("write a.txt: x\r").sees(ARMED);
         assert!(screen.mouse_is_on());
         screen.signal(signal).sees(code).is_restored();
-        // From the other screen as well.
+        // Also from the alternate screen.
         let mut screen = Screen::open(&machine, &["--continue", "--fullscreen"]);
         screen.sees(ARMED);
         assert!(screen.is_alternate());
@@ -238,7 +239,7 @@ fn the_terminal_is_restored_after_a_signal() {
     }
 }
 
-/// The answer as it was written, into the clipboard of whatever terminal it is, over SSH as well.
+/// Copies the answer as written, by an escape sequence that works over SSH.
 #[test]
 fn the_last_answer_is_copied() {
     let machine = Machine::new();
@@ -247,7 +248,7 @@ fn the_last_answer_is_copied() {
     screen.types("/copy\r").gets(b"\x1b]52;c;aGVsbG8=").types("\x04").sees("code 0");
 }
 
-/// Inside of tmux: asked, answered, made smaller and larger, and left.
+/// Inside tmux: question, answer, resizes, exit.
 #[test]
 fn it_works_inside_of_tmux() {
     let machine = Machine::new();
@@ -261,8 +262,7 @@ fn it_works_inside_of_tmux() {
     assert_eq!(machine.read("a.txt").as_deref(), Some("hi\n"));
 }
 
-/// The terminal is a program's, and the program is gone at once: nobody restores anything, and
-/// nobody is left behind.
+/// The terminal's program dies: no process is left behind.
 #[test]
 fn the_process_ends_with_its_terminal() {
     let machine = Machine::new();
@@ -288,7 +288,7 @@ fn suspended_and_back() {
     screen.types("!").sees("› a draft!").types("\x03\x03\x03").sees("code 0").is_restored();
 }
 
-/// Waits for what no screen shows.
+/// Waits for something that no screen shows.
 fn until(otherwise: &str, fits: impl Fn() -> bool) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while !fits() {
@@ -313,7 +313,7 @@ fn no_color_means_none() {
     }
 }
 
-/// A19: nothing that a model or a tool writes is obeyed by the terminal.
+/// A19: no control sequence of a model or tool reaches the terminal.
 #[test]
 fn escape_sequences_in_output_do_not_reach_the_terminal() {
     let machine = Machine::new();
@@ -322,7 +322,7 @@ fn escape_sequences_in_output_do_not_reach_the_terminal() {
     screen.sees("what shall I do?").types(&format!("run printf '{nasty}'\r")).sees("done");
     screen.sees_no("working").types("\x04").sees("code 0").is_restored();
     let bytes = String::from_utf8_lossy(&screen.bytes).into_owned();
-    // The one question that the screen itself asks.
+    // The one query that the interface sends.
     let bytes = bytes.replacen("\x1b]11;?\x1b\\", "", 1);
     assert!(!bytes.contains("\x1b]"), "{bytes:?}");
 }
@@ -335,7 +335,7 @@ fn without_a_terminal_nothing_is_opened() {
     assert!(ran.err.contains("no terminal"), "{}", ran.err);
 }
 
-/// A message that begins with the letter of an answer marks nothing, and Enter alone answers nothing.
+/// A message that starts with an answer key marks nothing, and Enter alone answers nothing.
 #[test]
 fn a_message_at_a_question_marks_no_answer() {
     let machine = Machine::new();
@@ -344,7 +344,7 @@ fn a_message_at_a_question_marks_no_answer() {
     screen.types("always say why").sees("you are writing").types("\r").sees("queued: always say");
     screen.sees(ARMED).types("\r").sees("Enter alone answers nothing: y, a, p, n");
     assert_eq!(machine.read("a.txt"), None);
-    // An arrow marks one, and a word takes the mark away.
+    // An arrow marks an answer, and typing clears the mark.
     screen.types("\x1b[B").types("hm").sees("you are writing").types("\x15").sees(ARMED);
     screen.types("n").sees_no("Allow once");
     assert_eq!(machine.read("a.txt"), None);

@@ -1,4 +1,4 @@
-//! Questions that nobody answers: the policy of the configuration does, for everybody, and for good.
+//! Unanswered questions: the configured timeout policy answers them.
 
 use loggia_core::{ChoiceId, Envelope, Event, Origin};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::served::{Served, asked, confirmation, short, text_message};
 
 const WISH: &str = "write hello.txt: hi";
 
-/// Every answer in the only session there is: what, and by whom.
+/// All answers in the only session: choice and origin.
 fn answers(machine: &Machine) -> Vec<(ChoiceId, Origin)> {
     let answer = |envelope: &Envelope| match &envelope.event {
         Event::ApprovalAnswered { choice, .. } => Some((choice.clone(), envelope.origin.clone())),
@@ -54,7 +54,7 @@ async fn by_a_client_that_says_nothing_and_then_too_much() {
     assert_eq!(answers(&machine), by_time_out());
 }
 
-/// Reads a task to its end, whether it has come already or not; its last state.
+/// Reads a task to its end; its states.
 async fn over(served: &Served, task: &Value) -> Vec<String> {
     let params = json!({ "id": task });
     let body =
@@ -65,7 +65,7 @@ async fn over(served: &Served, task: &Value) -> Vec<String> {
     frames.chain([short(&known)]).collect()
 }
 
-/// The clock goes on while nobody runs: whoever starts next gives the answer, once.
+/// The timeout continues while no process runs: the next start gives the answer, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_server_was_killed_the_next_one_answers() {
     let machine = Machine::new();
@@ -84,7 +84,7 @@ async fn when_the_server_was_killed_the_next_one_answers() {
     assert_eq!(answers(&machine), by_time_out());
 }
 
-/// Nobody is there to be asked: that is said at once, and the question stays.
+/// Without a terminal the run ends at once, and the question stays open.
 #[test]
 fn without_a_terminal_a_run_does_not_wait_for_it() {
     let machine = Machine::new();

@@ -1,4 +1,5 @@
-//! A12, A13: Loggia's own directories are nobody's workspace, and not for tools, wherever they lie.
+//! A12, A13: Loggia's own directories cannot be a workspace and are closed to tools, wherever they
+//! are.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use crate::driver::{Machine, Ran};
 use crate::oauth::register;
 use crate::served::{EXTENSION, Served, text_message};
 
-/// What holds the workspace and Loggia's own directories, as a user's home does.
+/// The parent of the workspace and Loggia's directories, like a user's home.
 fn above(machine: &Machine) -> PathBuf {
     machine.home().parent().unwrap().canonicalize().unwrap()
 }
@@ -47,7 +48,7 @@ fn a_home_is_worked_in_without_loggias_own_files() {
     let kept = std::fs::read_to_string(machine.home().join("config/config.toml")).unwrap();
     assert_eq!(kept, setting);
     assert!(!machine.home().join("state/new.txt").exists());
-    // Everything else is as in any workspace; what configures a shell asks nobody here, so it is refused.
+    // Everything else works as usual; shell configuration needs an approval, so it is refused here.
     assert_eq!(run("write notes.txt: x").code, 0);
     assert!(above(&machine).join("notes.txt").exists());
     run("write .zshenv: x");
@@ -117,7 +118,7 @@ async fn a_client_does_not_get_at_the_copy_of_another() {
     assert!(failed.to_string().contains("is git's own"), "{failed}");
 }
 
-/// Tokens, keys and credentials, whoever names them and under whatever name they can be reached.
+/// Tokens, keys and credentials are closed under every path and name.
 #[tokio::test(flavor = "multi_thread")]
 async fn secrets_below_a_root_are_not_for_tools() {
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -156,7 +157,7 @@ async fn secrets_below_a_root_are_not_for_tools() {
     assert!(said.contains("secrets/tokens"), "{said}");
 }
 
-/// Certificates are renewed by turning a link: the key that it leads to by now is closed, too.
+/// Certificates are renewed by replacing a link: its new target is closed too.
 #[tokio::test]
 async fn a_secret_that_was_replaced_through_a_link_is_closed() {
     use std::os::unix::fs::{PermissionsExt, symlink};

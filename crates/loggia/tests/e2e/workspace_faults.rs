@@ -1,4 +1,4 @@
-//! R25, A17, A26: the workspace changes under the agent's feet, by accident or on purpose.
+//! R25, A17, A26: the workspace changes during a call, by accident or on purpose.
 
 use loggia_core::{CallOutcome, Event};
 
@@ -15,7 +15,7 @@ fn last_failure(machine: &Machine) -> loggia_core::CallFailure {
     failed.expect("a call has failed")
 }
 
-/// Asks to edit `dir/a.txt`, lets `meddle` change the world, approves, and returns the failure.
+/// Asks to edit `dir/a.txt`, lets `meddle` change the workspace, approves, and returns the failure.
 fn meddled(meddle: impl FnOnce(&Machine)) -> (Machine, loggia_core::CallFailure) {
     let machine = Machine::new();
     machine.write("dir/a.txt", "one\n");
@@ -79,7 +79,7 @@ fn a_replaced_workspace_is_not_written_to() {
     assert_eq!(std::fs::read_to_string(moved).unwrap(), "one\n");
 }
 
-/// Deleted while the question is open: the call fails, and the session goes on when it is back.
+/// Deleted while the question is open: the call fails, and the session continues when it is back.
 #[test]
 fn a_deleted_workspace_fails_the_call_and_not_the_session() {
     let machine = Machine::new();
@@ -108,8 +108,8 @@ fn a_workspace_deleted_by_a_command_is_said_clearly() {
     assert!(!work.exists());
 }
 
-/// A workspace on a file system of its own, which `meddle` may remount or take away while the
-/// question is open. Needs root, as mounting does.
+/// A workspace on its own file system, which `meddle` may remount or unmount while the question is
+/// open. Needs root.
 fn mounted(meddle: &[&str]) -> (Machine, loggia_core::CallFailure) {
     let machine = Machine::new();
     let work = machine.work().to_str().unwrap().to_owned();
@@ -143,7 +143,7 @@ fn an_unmounted_workspace_is_not_written_to() {
     assert_eq!(failure.kind, "workspace_gone", "{failure:?}");
 }
 
-/// A26 (1) and (3): links, magic links and devices do not lead out.
+/// A26 (1) and (3): links, magic links and devices do not lead outside.
 #[test]
 fn nothing_outside_the_workspace_is_read_or_written() {
     let machine = Machine::new();

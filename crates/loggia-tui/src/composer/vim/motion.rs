@@ -1,5 +1,5 @@
-//! Where a motion leads: pure functions of a text and a place in it. Words are runs of letters and
-//! digits, or of signs; an empty line is a word, too.
+//! Targets of motions: pure functions of a text and a position. Words are runs of letters and
+//! digits, or of symbols; an empty line is also a word.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub fn line_start(text: &str, at: usize) -> usize {
     before(text, at).rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// The place of the newline, or the end of the text.
+/// The position of the line break, or the end of the text.
 pub fn line_end(text: &str, at: usize) -> usize {
     at + after(text, at).find('\n').unwrap_or(after(text, at).len())
 }
@@ -50,13 +50,13 @@ pub fn left(text: &str, at: usize) -> usize {
     at - line.graphemes(true).next_back().map_or(0, str::len)
 }
 
-/// One sign to the right; the end of the line may be reached.
+/// One character to the right, at most to the end of the line.
 pub fn right(text: &str, at: usize) -> usize {
     let line = text.get(at..line_end(text, at)).unwrap_or_default();
     at + line.graphemes(true).next().map_or(0, str::len)
 }
 
-/// The last place of a line on which a cursor can stand.
+/// The last cursor position of a line.
 pub fn last_sign(text: &str, at: usize) -> usize {
     left(text, line_end(text, at))
 }
@@ -96,7 +96,7 @@ pub fn word_before(text: &str, at: usize) -> usize {
     found
 }
 
-/// The last sign of this word or, from there, of the next.
+/// The last character of this word or, from there, of the next.
 pub fn word_end(text: &str, at: usize) -> usize {
     let mut graphemes = after(text, at).grapheme_indices(true).skip(1).peekable();
     while graphemes.next_if(|(_, grapheme)| class(grapheme) == Class::Blank).is_some() {}
@@ -115,13 +115,13 @@ fn line_number(text: &str, number: usize) -> usize {
     newlines.last().map_or(0, |(at, _)| at + 1)
 }
 
-/// Where the cursor goes; None where the action is no motion within the text.
+/// The target of a motion; None if the action is not a motion within the text.
 pub fn target(text: &str, at: usize, action: Action, count: Option<usize>) -> Option<usize> {
     let repeat = |step: fn(&str, usize) -> usize| {
         let steps = count.unwrap_or(1);
         (0..steps).try_fold(at, |at, _| {
             let next = step(text, at);
-            // Nothing moves any more: further steps would not either.
+            // At the edge further steps change nothing.
             if next == at { Err(at) } else { Ok(next) }
         })
     };
@@ -140,21 +140,21 @@ pub fn target(text: &str, at: usize, action: Action, count: Option<usize>) -> Op
     })
 }
 
-/// What an operator works on.
+/// The range of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     pub range: Range<usize>,
-    /// Whole lines; the range is without the last newline.
+    /// Whole lines; the range excludes the last line break.
     pub lines: bool,
 }
 
-/// From the line of one place to the line of another.
+/// From the line of one position to the line of another.
 pub fn lines(text: &str, one: usize, other: usize) -> Span {
     let range = line_start(text, one.min(other))..line_end(text, one.max(other));
     Span { range, lines: true }
 }
 
-/// This line and `more` before or after it.
+/// This line and `more` lines before or after it.
 pub fn lines_beside(text: &str, at: usize, more: usize, down: bool) -> Span {
     let mut other = at;
     for _ in 0..more {
@@ -166,8 +166,7 @@ pub fn lines_beside(text: &str, at: usize, more: usize, down: bool) -> Span {
     lines(text, at, other)
 }
 
-/// What an operator with a motion works on. `changes`: a word that is changed keeps the blank behind
-/// it.
+/// The range of an operator with a motion. `changes`: changing a word keeps the blank after it.
 pub fn span(
     text: &str,
     at: usize,
@@ -183,7 +182,7 @@ pub fn span(
     let to = target(text, at, action, count)?;
     let range = match action {
         Action::Top | Action::Bottom => return Some(lines(text, at, to)),
-        // Whole signs: the one it ends on is part of it.
+        // Includes the last character.
         Action::WordEnd => at..right(text, to),
         Action::NextWord => at..within_line(text, at, to),
         _ => at.min(to)..at.max(to),
@@ -191,7 +190,7 @@ pub fn span(
     Some(Span { range, lines: false })
 }
 
-/// The last word of a line ends with the line, not with the next one's first word.
+/// The last word of a line ends with the line.
 fn within_line(text: &str, at: usize, to: usize) -> usize {
     let between = text.get(at..to).unwrap_or_default();
     let words = between.trim_end().len();

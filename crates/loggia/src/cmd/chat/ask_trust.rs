@@ -1,6 +1,6 @@
-//! Whether a directory is trusted, asked once on the screen before there is a session.
+//! Asks once whether a directory is trusted, before a session starts.
 //!
-//! Only in a terminal that is somebody's own: `run`, `serve`, `attach` and pipes never get here.
+//! Only in an interactive terminal: `run`, `serve`, `attach` and pipes never ask.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use crate::config::{Flags, KeptBack, PROJECT_FILE, ThemeChoice};
 use crate::exit::Usage;
 use crate::style::one_line;
 
-/// Asks if there is something to ask about. Some: the person has left instead.
+/// Asks if the directory has something to trust. Some: the person left instead.
 pub async fn ask_trust(app: &App) -> anyhow::Result<Option<Exit>> {
     let Some((text, choice)) = to_be_asked(app) else { return Ok(None) };
     let question = Beforehand {
@@ -33,8 +33,8 @@ pub async fn ask_trust(app: &App) -> anyhow::Result<Option<Exit>> {
     Ok(None)
 }
 
-/// None where nothing would change, where somebody has said so before, and where what is wrong is
-/// reported when the configuration is loaded.
+/// The question. None if trust would change nothing, the directory was already decided on, or the
+/// configuration has errors that are reported when it is loaded.
 fn to_be_asked(app: &App) -> Option<(String, ThemeChoice)> {
     let trust = Trust::new(&app.paths);
     if trust.is_trusted(&app.workspace).ok()? || trust.is_refused(&app.workspace).ok()? {
@@ -50,7 +50,8 @@ fn to_be_asked(app: &App) -> Option<(String, ThemeChoice)> {
     Some((listed(&directory, &settings, &commands), loaded.config.theme))
 }
 
-/// Everything by name, and settings with what they say: nobody agrees to what was not shown.
+/// Lists all settings with their values and all commands, so that the person sees what trust
+/// enables.
 fn listed(directory: &str, settings: &[KeptBack], commands: &[String]) -> String {
     let mut text = format!("{}\n", one_line(directory));
     if !settings.is_empty() {

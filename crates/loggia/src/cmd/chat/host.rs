@@ -1,4 +1,4 @@
-//! What the screen asks of this machine: files, what was written before, other sessions, an editor.
+//! Implements the terminal interface's [`Host`]: files, history, other sessions, the editor.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -20,59 +20,59 @@ use super::share::{Want, Wish};
 use crate::compose::App;
 use crate::style::printable;
 
-/// Sessions in the picker.
+/// Maximum number of sessions in the picker.
 const SESSIONS: usize = 50;
-/// Events at the end of a session that its preview is made from.
+/// Number of last events that a preview is built from.
 const PREVIEWED: u64 = 60;
-/// The file of prompts is cut to its end when it is larger.
+/// Above this size, the older half of the history file is dropped.
 const HISTORY: u64 = 4 * 1024 * 1024;
-/// A longer prompt is not worth keeping.
+/// Longer prompts are not added to the history.
 const REMEMBERED: usize = 64 * 1024;
 
-/// Where nobody has said which: the first of these that is there.
+/// Default editors, in order of preference.
 const EDITORS: [&str; 2] = ["vi", "nano"];
 
 pub struct ChatHost {
     workspace: PathBuf,
     here: String,
     history: PathBuf,
-    /// None where the session runs elsewhere: then there are no others to go on in.
+    /// None for a remote session, which cannot switch to another one.
     sessions: Option<Sessions>,
     me: Option<watch::Receiver<Origin>>,
     commands: Commands,
     share: watch::Receiver<ShareFacts>,
-    /// None where the session runs elsewhere.
+    /// None for a remote session.
     wish: Option<mpsc::Sender<Wish>>,
     editor: Option<String>,
     present: watch::Receiver<Vec<Present>>,
     trouble: watch::Receiver<String>,
 }
 
-/// Sessions of this machine, and what opens them.
+/// The local sessions.
 #[derive(Clone)]
 pub struct Sessions {
     pub store: Arc<SqliteStore>,
     pub hub: Arc<Hub>,
 }
 
-/// Where commands from files are known from.
+/// The source of custom commands.
 pub enum Commands {
     Here(Arc<CommandFiles>),
     Elsewhere(watch::Receiver<CustomCommands>),
 }
 
-/// What is known of the others, and of the way to the session.
+/// Connection state and other clients.
 pub struct Around {
-    /// Where this screen's own name may change.
+    /// This client's identity, if it can change.
     pub me: Option<watch::Receiver<Origin>>,
     pub share: watch::Receiver<ShareFacts>,
     pub present: watch::Receiver<Vec<Present>>,
     pub trouble: watch::Receiver<String>,
-    /// Who can put the session on the wire; None where it runs elsewhere.
+    /// Requests to share the session; None for a remote session.
     pub wish: Option<mpsc::Sender<Wish>>,
 }
 
-/// The list of who is connected as the screen wants it: without this very screen.
+/// The other connected clients, without this one.
 pub fn others(
     mut origins: watch::Receiver<Vec<Origin>>,
     me: Option<watch::Receiver<Origin>>,
@@ -95,7 +95,7 @@ pub fn others(
     receiver
 }
 
-/// A client by the name that somebody gave it; where its connection comes from is left out.
+/// A client's display name, without its connection number.
 fn present(origin: &Origin) -> Present {
     let client = origin.client.as_str();
     let client = client.rsplit_once('@').map_or(client, |(name, _)| name);
@@ -104,7 +104,7 @@ fn present(origin: &Origin) -> Present {
     Present { surface: origin.surface, name }
 }
 
-/// One prompt in the file.
+/// One prompt in the history file.
 #[derive(Serialize, Deserialize)]
 struct Written {
     workspace: String,
@@ -146,7 +146,7 @@ impl ChatHost {
         let line = serde_json::to_string(&written)?;
         let mut file =
             OpenOptions::new().create(true).append(true).mode(0o600).open(&self.history)?;
-        // One write a line: two terminals may share the file.
+        // One write per line, because several terminals may append to the file.
         file.write_all(format!("{line}\n").as_bytes())
     }
 
@@ -174,7 +174,7 @@ impl ChatHost {
 }
 
 impl ChatHost {
-    /// One wish at a time.
+    /// Sends a sharing request and waits for the result.
     async fn wish_for(&self, want: Want) -> Result<ShareFacts, String> {
         let Some(wish) = &self.wish else {
             return Err("a session is shared where it runs".to_owned());
@@ -216,14 +216,14 @@ impl Host for ChatHost {
     }
 
     fn history(&self) -> Vec<String> {
-        // No file yet, or one that cannot be read: there is nothing to go back to.
+        // A missing or unreadable file is an empty history.
         let written = self.lines().unwrap_or_default();
         let here = written.into_iter().filter(|written| written.workspace == self.here);
         here.map(|written| written.text).collect()
     }
 
     fn remember(&self, text: &str) {
-        // As in a shell: a line that begins with a space is not kept.
+        // As in a shell, a line that starts with a space is not saved.
         if text.starts_with(' ') || text.len() > REMEMBERED {
             return;
         }
@@ -324,7 +324,7 @@ impl Host for ChatHost {
     }
 }
 
-/// The last things said in a session. What cannot be read is shown as nothing.
+/// The last lines of a session. Empty if they cannot be read.
 async fn end_of(store: &SqliteStore, session: &SessionId, head: Seq) -> Vec<String> {
     let after = Seq(head.0.saturating_sub(PREVIEWED));
     let events = store.read(session, after, 256).await.unwrap_or_default();

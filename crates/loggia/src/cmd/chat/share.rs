@@ -1,5 +1,5 @@
-//! The session of a screen on the wire: from the start with `--a2a-port`, or when the person who
-//! sits at the screen says so. Nobody else can: the wish comes from the screen and not by a protocol.
+//! Shares the session of a terminal interface: from the start with `--a2a-port`, or on request of
+//! the person at the terminal. No protocol can request it.
 
 use std::convert::Infallible;
 
@@ -16,22 +16,22 @@ use crate::cmd::pair;
 use crate::cmd::serve::{self, Serving, Setup, ShareArgs};
 use crate::compose::App;
 
-/// What the person at the screen wants, and where the answer goes.
+/// A sharing request of the terminal interface and its reply channel.
 pub struct Wish {
     pub want: Want,
     pub answer: oneshot::Sender<Result<ShareFacts, String>>,
 }
 
 pub enum Want {
-    /// To be reached on a port.
+    /// Share on a port.
     Port(u16),
-    /// Not to be reached any more.
+    /// Stop sharing.
     Off,
-    /// A one-time code, for these scopes.
+    /// Create a one-time code with these scopes.
     Code(String),
 }
 
-/// What the server is made of, and the server while there is one.
+/// The configuration of the server, and the server while it runs.
 pub struct Sharing<'a> {
     pub setup: &'a Setup,
     pub args: &'a ShareArgs,
@@ -50,7 +50,7 @@ impl Sharing<'_> {
         let roots = vec![self.app.workspace.clone()];
         let tell = |news: &str| tracing::warn!("{news}");
         let serving = self.setup.serving(bound, shape, roots, self.args, self.app, tell).await?;
-        // Whoever comes sees who sits here, and whoever sits here sees the others.
+        // Clients see the terminal in the list of connected clients, and the terminal sees them.
         let place = serving.presence().join(&self.origin);
         let me = watch::channel(self.origin.clone()).1;
         let mut others = host::others(serving.presence().watch(), Some(me));
@@ -69,7 +69,7 @@ impl Sharing<'_> {
         Ok(())
     }
 
-    /// Does what the screen wishes, for as long as there is one.
+    /// Handles sharing requests for as long as the terminal interface runs.
     pub async fn grant(&mut self, wishes: &mut mpsc::Receiver<Wish>) -> Infallible {
         while let Some(Wish { want, answer }) = wishes.recv().await {
             let done = match want {
@@ -77,13 +77,13 @@ impl Sharing<'_> {
                 Want::Off => self.close().await,
                 Want::Code(scopes) => self.invite(&scopes).await,
             };
-            // The screen may be gone meanwhile.
+            // The terminal interface may be closed already.
             let _ = answer.send(done.map_err(|error| format!("{error:#}")));
         }
         std::future::pending().await
     }
 
-    /// What is shown is in no log and in no watch: the code is for whoever looks at the screen now.
+    /// The code is returned only to the terminal. It is not put in the log or the watch.
     async fn invite(&self, scopes: &str) -> anyhow::Result<ShareFacts> {
         let facts = self.facts.borrow().clone();
         let Some(url) = facts.code.clone().filter(|_| self.serving.is_some()) else {
@@ -111,13 +111,13 @@ impl Sharing<'_> {
         if self.serving.is_none() {
             anyhow::bail!("this session is not shared");
         }
-        // Before they are gone, so that they can read it.
+        // Before the clients are disconnected, so that they can read it.
         self.say("This session is not shared any more.".to_owned()).await;
         self.stop().await;
         Ok(ShareFacts::default())
     }
 
-    /// Everybody sees it, and the log keeps it.
+    /// Adds a notice to the log, which all clients see.
     async fn say(&self, text: String) {
         let notice = Command::Notice { level: Level::Info, text };
         if let Err(error) = self.handle.submit(notice, self.origin.clone()).await {

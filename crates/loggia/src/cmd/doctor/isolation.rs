@@ -1,4 +1,4 @@
-//! What holds a command back here: tried with the guard that every command runs under.
+//! Tests the isolation of commands with the guard that they run under.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub struct Isolation {
     pub sandbox: Value,
 }
 
-/// Nothing limits files or network yet; processes, memory and environment are.
+/// Processes, memory and environment are limited; files and network are not.
 const LEVEL: u8 = 1;
 
 pub async fn find(programs: &Programs) -> Isolation {
@@ -75,7 +75,7 @@ pub fn guarded(probe: Probe) -> Vec<Check> {
     vec![tree, view, count, memory]
 }
 
-/// Says what is not there. A sandbox that is only installed protects nobody.
+/// Reports missing isolation. An installed but unused sandbox protects nothing.
 pub fn sandboxed(bubblewrap: Option<&str>, landlock: Option<bool>) -> Check {
     let bubblewrap = match bubblewrap {
         Some(version) => format!("{version} is installed"),
@@ -98,7 +98,7 @@ async fn version_of_bubblewrap(programs: &Programs) -> Option<String> {
     programs.ask(&path, &["--version"]).await.ok()
 }
 
-/// From the kernel's list of security modules, where that can be read.
+/// Reads the kernel's list of security modules, if possible.
 fn has_landlock() -> Option<bool> {
     let modules = std::fs::read_to_string("/sys/kernel/security/lsm").ok()?;
     Some(modules.trim().split(',').any(|module| module == "landlock"))

@@ -1,4 +1,4 @@
-//! Programs that Loggia starts: found on `PATH`, and tried.
+//! Tests the external programs: searched on `PATH` and started.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use tokio::process::Command;
 use super::Check;
 use crate::config::Environment;
 
-/// A program that has not answered by then is not usable.
+/// Timeout of a test.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where programs are, and the environment they get: the one that commands get, too.
+/// The search path, and the environment that commands get.
 pub struct Programs {
     path: OsString,
     variables: Vec<(OsString, OsString)>,
@@ -26,7 +26,7 @@ impl Programs {
         Self { path, variables: environment.child_environment(pass) }
     }
 
-    /// Only full paths count: `.` on `PATH` would find a program of the project's choosing.
+    /// Ignores relative entries: `.` on `PATH` would find a program in the project.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         std::env::split_paths(&self.path)
             .filter(|directory| directory.is_absolute())
@@ -34,7 +34,7 @@ impl Programs {
             .find(|path| path.is_file() && access(path, Access::EXEC_OK).is_ok())
     }
 
-    /// The first line that a program prints when it succeeds, or why there is none.
+    /// Runs a program. Returns its first output line, or why it failed.
     pub async fn ask(&self, program: &Path, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(program);
         command
@@ -74,7 +74,7 @@ pub async fn git(programs: &Programs) -> Check {
 }
 
 pub async fn shell(programs: &Programs, configured: Option<&Path>) -> Check {
-    // What `run_shell_command` takes: the configured one, else bash, else sh.
+    // The same choice as `run_shell_command`: the configured shell, else bash, else sh.
     let shell = configured.map(Path::to_owned).or_else(|| programs.find("bash"));
     let shell = shell.unwrap_or_else(|| PathBuf::from("/bin/sh"));
     let shown = shell.display();

@@ -1,4 +1,4 @@
-//! Where sessions are kept: the database, the room it has, and who may look into it.
+//! Tests the storage: database, free space, permissions.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -97,9 +97,9 @@ pub enum Place {
     Elsewhere,
 }
 
-/// The kernel's magic numbers, from `linux/magic.h` and the file systems' own headers.
+/// Magic numbers of file systems, from `linux/magic.h` and their own headers.
 pub fn kind(magic: u64) -> Option<(&'static str, Place)> {
-    // Some are negative where the field is 32 bits wide and signed.
+    // The field may be a signed 32-bit number.
     Some(match magic & 0xffff_ffff {
         0xef53 => ("ext2/3/4", Place::Here),
         0x5846_5342 => ("xfs", Place::Here),

@@ -1,4 +1,4 @@
-//! Asking a person on the terminal: the question in full, a line of answer, an editor for changes.
+//! Asks approval questions on the terminal, with an editor for changes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -16,7 +16,7 @@ use crate::cmd::by_hand::is_call;
 use crate::compose::App;
 use crate::style::{Style, printable};
 
-/// One question that nobody has answered yet.
+/// An unanswered question.
 pub struct Pending {
     pub approval: ApprovalId,
     pub call: CallId,
@@ -30,21 +30,22 @@ pub struct Answer {
     pub edit: Option<Edit>,
 }
 
-/// The person's terminal, which need not be standard input: a prompt may come through a pipe.
+/// The controlling terminal. It may differ from standard input, which can be a pipe.
 pub struct Terminal {
     style: Style,
     editor: Option<String>,
     tty: File,
-    /// Asks the reading thread for one line. One request is out at a time, so one slot is enough.
+    /// Requests one line from the reader thread. At most one request is pending.
     request: SyncSender<()>,
     lines: mpsc::Receiver<(Instant, Option<String>)>,
     waiting: bool,
-    /// When the question on the screen was shown: a line that was read before answers nothing.
+    /// When the question was shown. Lines read before do not answer it.
     shown: Instant,
 }
 
 impl Terminal {
-    /// None where no person would see a question. A command can make a terminal of its own.
+    /// None if no person would see a question. A command can create a terminal, so its ancestry is
+    /// checked too.
     pub fn open(app: &App) -> Option<Self> {
         if !std::io::stderr().is_terminal() || is_call() {
             return None;
@@ -53,8 +54,8 @@ impl Terminal {
         let reader = tty.try_clone().ok()?;
         let (request, requests) = sync_channel::<()>(1);
         let (sender, lines) = mpsc::channel(1);
-        // A thread of its own: a read from a terminal cannot be cancelled. It reads only when
-        // asked, so that an editor started in between has the terminal for itself.
+        // A thread, because reading a terminal cannot be cancelled. It reads on request only, so
+        // that an editor can use the terminal in between.
         std::thread::spawn(move || {
             let mut reader = BufReader::new(reader);
             while requests.recv().is_ok() {
@@ -79,7 +80,7 @@ impl Terminal {
         })
     }
 
-    /// Shows a question whole. What was typed before it appeared does not answer it.
+    /// Shows the whole question and discards earlier input.
     pub fn show(&mut self, pending: &Pending) -> anyhow::Result<()> {
         let mut out = std::io::stderr().lock();
         writeln!(
@@ -107,7 +108,7 @@ impl Terminal {
             Details::Generic { text } => writeln!(out, "  {}", printable(text))?,
         }
         drop(out);
-        // A terminal that cannot be flushed is not one; reading from it will say so.
+        // Ignored: reading from a broken terminal reports the error.
         let _ = tcflush(&self.tty, FlushArg::TCIFLUSH);
         self.shown = Instant::now();
         self.ask(pending)
@@ -143,7 +144,7 @@ impl Terminal {
         Ok(out.flush()?)
     }
 
-    /// What a typed line means, or None if it means nothing here.
+    /// Parses an answer; None if it is not valid here.
     pub fn understand(&self, line: &str, pending: &Pending) -> anyhow::Result<Option<Answer>> {
         let line = line.trim();
         if let Details::Question { options, .. } = &pending.details {
@@ -175,7 +176,7 @@ impl Terminal {
         Ok(offered.map(|choice| Answer { choice: choice.id.clone(), edit: None }))
     }
 
-    /// The person's own version, from their editor. None if they left it as it was.
+    /// Opens the proposal in the editor. None if it was not changed.
     fn edit(&self, details: &Details) -> anyhow::Result<Option<Edit>> {
         let (Some(editor), Some((name, text))) = (&self.editor, editable(details)) else {
             return Ok(None);
@@ -193,7 +194,7 @@ impl Terminal {
     }
 }
 
-/// The next line the person types. Waits for ever where there is no terminal.
+/// The next line of input. Pending forever without a terminal.
 pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
     let Some(terminal) = terminal else { return std::future::pending().await };
     loop {
@@ -205,7 +206,7 @@ pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
         }
         let (read_at, line) = terminal.lines.recv().await?;
         terminal.waiting = false;
-        // Typed for the question before, which is gone: it says nothing about this one.
+        // The line was typed for an earlier question.
         if line.is_none() || read_at >= terminal.shown {
             return line;
         }
@@ -232,7 +233,7 @@ fn long(choice: &ChoiceId) -> Option<&'static str> {
     }
 }
 
-/// What an editor would open, under which name.
+/// The file name and text to edit.
 fn editable(details: &Details) -> Option<(String, &str)> {
     match details {
         Details::Execute { command, .. } => Some(("command.sh".into(), command)),
@@ -244,8 +245,7 @@ fn editable(details: &Details) -> Option<(String, &str)> {
     }
 }
 
-/// The text as the person left it in their editor; None if they left it as it was. `run` starts the
-/// editor and waits for it.
+/// Edits a text. None if it was not changed. `run` starts the editor and waits for it.
 pub fn edit_text(
     editor: &str,
     name: &str,
@@ -263,13 +263,12 @@ pub fn edit_text(
         Ok((status, std::fs::read_to_string(&path)?))
     };
     let edited = edit();
-    // The directory holds only what was just read.
     let _ = std::fs::remove_dir_all(&directory);
     let (status, changed) = edited?;
     Ok((status.success() && changed != text).then_some(changed))
 }
 
-/// A directory that nobody else can enter or guess.
+/// A private directory with a random name.
 fn tempdir() -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt;
     let path = std::env::temp_dir().join(format!("loggia-{}", uuid::Uuid::now_v7()));

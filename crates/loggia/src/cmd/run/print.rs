@@ -1,4 +1,4 @@
-//! How `loggia run` shows a turn: as text, as one object, or as one object a line.
+//! Prints a turn as text, one JSON object, or one JSON object per line.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::cli::OutputFormat;
 use crate::style::{Style, json_line, printable, say};
 
-/// What a call is about, remembered while it is open.
+/// An open call.
 pub struct Shown {
     pub tool: String,
     pub title: String,
@@ -41,9 +41,9 @@ pub struct Printer {
     open: HashMap<CallId, Shown>,
     /// The text so far did not end with a newline.
     mid_line: bool,
-    /// All that the agent said, each message on lines of its own.
+    /// The agent's whole text, each message on its own lines.
     text: String,
-    /// The message that the last text belongs to.
+    /// The message of the last text.
     speaking: Option<MessageId>,
     calls: Vec<Value>,
     usage: Usage,
@@ -158,7 +158,7 @@ impl Printer {
         self.text.push_str(text);
         if self.format == OutputFormat::Text {
             let mut out = std::io::stdout().lock();
-            // A pipe gets the words as they are; a terminal must not obey them.
+            // A pipe gets the raw text; a terminal gets it escaped.
             let shown = if self.to_terminal { printable(text) } else { text.to_owned() };
             out.write_all(shown.as_bytes())?;
             out.flush()?;
@@ -167,7 +167,7 @@ impl Printer {
         Ok(())
     }
 
-    /// A line about what the agent does, beside what it says.
+    /// Prints a line about an action to stderr.
     fn aside(&mut self, line: &str) -> anyhow::Result<()> {
         if self.quiet {
             return Ok(());
@@ -223,7 +223,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Ends a line of the agent's words before something else is printed.
+    /// Ends an unfinished text line before other output.
     pub fn line_end(&mut self) -> anyhow::Result<()> {
         if std::mem::take(&mut self.mid_line) {
             writeln!(std::io::stdout().lock())?;

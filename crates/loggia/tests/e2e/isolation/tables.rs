@@ -1,17 +1,17 @@
-//! Every route of the server with what a stranger tries there; every request names somebody else's
-//! ids as `{task}` and `{context}`.
+//! Every route with the requests of a stranger, which use the owner's ids as `{task}` and
+//! `{context}`.
 
-/// What a stranger tries on a route.
+/// The requests of a stranger on a route.
 pub enum Probe {
-    /// The same for everybody, and nothing of anybody's session in it.
+    /// Identical for all clients, without session data.
     Public,
-    /// Every method of JSON-RPC.
+    /// Every JSON-RPC method.
     Rpc,
     /// The methods, and following a session, on both subprotocols.
     Socket,
     /// Every method of this gRPC service: method, message.
     Grpc(&'static [(&'static str, &'static str)]),
-    /// gRPC that knows no session.
+    /// gRPC methods without sessions.
     About,
     /// Requests: method, path, body.
     Requests(&'static [Tried]),
@@ -19,7 +19,7 @@ pub enum Probe {
 
 pub type Tried = (&'static str, &'static str, &'static str);
 
-/// Whatever no other route has: HTTP+JSON of both versions.
+/// All paths without another route: HTTP+JSON of both versions.
 pub const FALLBACK: &str = "(fallback)";
 
 const GET_TASK: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"id":"{task}"}}"#;
@@ -28,7 +28,7 @@ const RESUBSCRIBE: &str =
     r#"{"jsonrpc":"2.0","id":7,"method":"tasks/resubscribe","params":{"id":"{task}"}}"#;
 const CALLBACK: &str =
     r#"{"jsonrpc":"2.0","id":7,"method":"tasks/pushNotification/get","params":{"id":"{task}"}}"#;
-/// Opens a task of the stranger's own under that name, twice the same.
+/// Opens a task of the stranger under that name, twice.
 const SEND: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tasks/send","params":{"id":"{task}","message":{"role":"user","parts":[{"text":"say x"}]}}}"#;
 
 pub const ROUTES: &[(&str, Probe)] = &[
@@ -158,7 +158,7 @@ pub const ROUTES: &[(&str, Probe)] = &[
     ("/grpc.reflection.v1alpha.ServerReflection/{method}", Probe::About),
 ];
 
-/// Every method of both versions, as HTTP+JSON writes it.
+/// Every method of both versions in HTTP+JSON.
 pub const HTTP_JSON: &[Tried] = &[
     (
         "POST",
