@@ -25,7 +25,7 @@ use ratatui::layout::Rect;
 
 #[path = "shared/clock.rs"]
 mod clock;
-use clock::{HEADING, Moment, Time, micros, print};
+use clock::{BothClocks, HEADING, Time, micros, print};
 
 const SHORT: usize = 1_000;
 const LONG: usize = 100_000;
@@ -44,7 +44,7 @@ fn main() {
     if !wants("frames") && !wants("pieces") {
         return;
     }
-    let started = Moment::now();
+    let started = BothClocks::now();
     highlight::warm();
     println!("grammars loaded and warm in {:.0} ms", started.elapsed().cpu.as_secs_f64() * 1e3);
     println!("{HEADING}");
@@ -111,7 +111,7 @@ fn pieces(lines: usize) {
     while count < lines {
         let piece = text.next().unwrap_or_default();
         count += piece.matches('\n').count();
-        let started = Moment::now();
+        let started = BothClocks::now();
         markdown.push(&piece);
         let tail = markdown.tail();
         let time = started.elapsed();
@@ -206,7 +206,7 @@ impl Stage {
 
     fn draw(&mut self, frame: usize) -> Time {
         let scene = scene(&self.cells, &self.theme, frame / 4);
-        let started = Moment::now();
+        let started = BothClocks::now();
         self.pager.draw(&scene, self.buffer.area, &mut self.buffer);
         started.elapsed()
     }

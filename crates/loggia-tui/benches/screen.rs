@@ -16,14 +16,14 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use loggia_core::{Envelope, Event, Millis, Origin, Seq, Surface};
 use loggia_tui::app::{Model, Msg, Start, update};
-use loggia_tui::moment::Moment;
-use loggia_tui::picture::Picture;
+use loggia_tui::renderer::Renderer;
 use loggia_tui::theme::{Background, Depth, Theme};
+use loggia_tui::uptime::Uptime;
 use std::sync::Arc;
 
 #[path = "shared/clock.rs"]
 mod clock;
-use clock::{HEADING, Moment as Both, Time, micros, print};
+use clock::{BothClocks, HEADING, Time, micros, print};
 
 /// Events between two frames: a thousand a second at sixty frames.
 const EVENTS: usize = 17;
@@ -35,7 +35,7 @@ const OPENING: usize = 20;
 
 struct Stage {
     model: Model,
-    picture: Picture,
+    picture: Renderer,
     seq: u64,
     now: u64,
     pieces: usize,
@@ -58,7 +58,7 @@ fn compare(name: &str, pictures: usize, full: bool, step: impl Fn(&mut Stage, us
     for number in 0..OPENING + pictures {
         for (stage, times) in stages.iter_mut().zip(&mut times) {
             stage.now += 16;
-            let began = Both::now();
+            let began = BothClocks::now();
             step(stage, number);
             let time = began.elapsed();
             if number >= OPENING {
@@ -92,7 +92,7 @@ impl Stage {
             asks_background: false,
             vim: false,
         };
-        let picture = Picture::new(SIZE, Some(0), true);
+        let picture = Renderer::new(SIZE, Some(0), true);
         let mut stage = Self { model: Model::new(start), picture, seq: 0, now: 0, pieces: 0 };
         stage.event(Event::TurnStarted { turn: "u".into(), prompt: "p".into(), task: "t".into() });
         for _ in 0..lines / 2 {
@@ -106,7 +106,7 @@ impl Stage {
         self.seq += 1;
         let origin = Origin::agent();
         let envelope = Envelope { seq: Seq(self.seq), at: Millis(0), origin, event };
-        update(&mut self.model, Msg::Event(Arc::new(envelope)), Moment(self.now));
+        update(&mut self.model, Msg::Event(Arc::new(envelope)), Uptime(self.now));
     }
 
     /// Adds a piece to a message of about forty.
@@ -117,8 +117,8 @@ impl Stage {
     }
 
     fn draw(&mut self) {
-        let painted = self.picture.draw(&mut self.model, Moment(self.now));
-        update(&mut self.model, Msg::Drawn(painted.shown), Moment(self.now));
+        let painted = self.picture.draw(&mut self.model, Uptime(self.now));
+        update(&mut self.model, Msg::Drawn(painted.shown), Uptime(self.now));
     }
 
     /// Applies the events since the last frame and draws the next one.
@@ -133,7 +133,7 @@ impl Stage {
     fn keystroke(&mut self, number: usize) {
         let letter = if number % 60 == 59 { KeyCode::Backspace } else { KeyCode::Char('x') };
         let event = KeyEvent::new(letter, KeyModifiers::NONE);
-        update(&mut self.model, Msg::Key(event), Moment(self.now));
+        update(&mut self.model, Msg::Key(event), Uptime(self.now));
         self.frame(number);
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "it panics on purpose")]
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -10,13 +11,13 @@ use loggia_session::LocalClient;
 use loggia_testkit::client::{create, memory_hub};
 use loggia_testkit::{Act, ScriptAgent};
 use loggia_tui::theme::Theme;
-use loggia_tui::{Enough, Host, Present, Preview, ShareFacts, Start};
+use loggia_tui::{ConnectedClient, Host, Preview, ShareFacts, Start};
 use tokio::sync::watch;
 
-struct Clumsy(watch::Sender<Vec<Present>>);
+struct Clumsy(watch::Sender<Vec<ConnectedClient>>);
 
 impl Host for Clumsy {
-    fn files(&self, _found: &mut dyn FnMut(String) -> Enough) {}
+    fn files(&self, _found: &mut dyn FnMut(String) -> ControlFlow<()>) {}
 
     fn commands(&self) -> CustomCommands {
         CustomCommands::default()
@@ -55,7 +56,7 @@ impl Host for Clumsy {
         Box::pin(async { Err("not here".to_owned()) })
     }
 
-    fn presence(&self) -> watch::Receiver<Vec<Present>> {
+    fn presence(&self) -> watch::Receiver<Vec<ConnectedClient>> {
         self.0.subscribe()
     }
 

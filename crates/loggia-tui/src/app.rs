@@ -18,17 +18,17 @@ use crate::composer::Composer;
 use crate::composer::history::History;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
-use crate::full::Full;
-use crate::guard::{Closed, Line};
+use crate::full::FullTranscript;
+use crate::guard::{ComposerState, DismissedDialog};
 use crate::highlight::Highlighter;
-use crate::host::{Present, Preview, ShareFacts};
-use crate::moment::Moment;
-use crate::myself::Myself;
+use crate::host::{ConnectedClient, Preview, ShareFacts};
 use crate::overlay::Overlay;
+use crate::own_origins::OwnOrigins;
 use crate::pager::Scene;
-use crate::printed::Printed;
-use crate::questions::{Questions, Settled};
+use crate::questions::{Questions, ResolvedQuestion};
+use crate::scrollback::Scrollback;
 use crate::theme::{Background, Theme};
+use crate::uptime::Uptime;
 
 /// How long a remark is shown, in milliseconds.
 const REMARK: u64 = 6_000;
@@ -63,29 +63,29 @@ pub struct Start {
 }
 
 pub struct Model {
-    pub me: Myself,
+    pub me: OwnOrigins,
     pub theme: Theme,
     pub prices: Prices,
     pub transcript: Transcript,
     pub facts: Facts,
     pub questions: Questions,
-    pub printed: Printed,
+    pub scrollback: Scrollback,
     pub composer: Composer,
     pub dialog: Option<Dialog>,
     /// The dialog that another client closed just now.
-    closed: Option<Closed>,
+    closed: Option<DismissedDialog>,
     pub overlay: Option<Overlay>,
-    pub full: Option<Full>,
-    pub remark: Option<(String, Moment)>,
-    pub present: Vec<Present>,
+    pub full: Option<FullTranscript>,
+    pub remark: Option<(String, Uptime)>,
+    pub present: Vec<ConnectedClient>,
     /// The connection problem; empty while connected.
     pub trouble: String,
     pub size: (u16, u16),
     head: Seq,
     opened: Millis,
     focused: bool,
-    leaving: Option<Moment>,
-    /// Answers submitted here that are not yet in the log.
+    leaving: Option<Uptime>,
+    /// ReplyFilter submitted here that are not yet in the log.
     answering: Vec<ApprovalId>,
     /// Prompts returned to the composer, by the id under which they were submitted.
     returned: Vec<(PromptId, String)>,
@@ -102,7 +102,7 @@ pub enum Msg {
     /// Time has passed.
     Tick,
     /// A frame was drawn.
-    Drawn(Shown),
+    Drawn(FrameInfo),
     Files {
         query: String,
         found: Vec<String>,
@@ -111,7 +111,7 @@ pub enum Msg {
     Sessions(Result<Vec<Preview>, String>),
     Share(ShareFacts),
     Shared(Result<ShareFacts, String>),
-    Present(Vec<Present>),
+    Present(Vec<ConnectedClient>),
     Trouble(String),
     /// This client's identity has changed.
     Me(Origin),
@@ -136,7 +136,7 @@ pub enum Msg {
 
 /// The parts of a drawn frame that keys and clicks depend on.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Shown {
+pub struct FrameInfo {
     /// The drawn question, and whether the end of its text was visible.
     pub question: Option<(ApprovalId, bool)>,
     /// Screen rows of the dialog's answers.
@@ -216,18 +216,18 @@ impl Model {
             composer.toggle_vim();
         }
         Self {
-            me: Myself::new(start.me),
+            me: OwnOrigins::new(start.me),
             theme: start.theme,
             prices: start.prices,
             transcript: Transcript::default(),
             facts: Facts::default(),
             questions: Questions::default(),
-            printed: Printed::default(),
+            scrollback: Scrollback::default(),
             composer,
             dialog: None,
             closed: None,
             overlay: None,
-            full: start.fullscreen.then(Full::beside_composer),
+            full: start.fullscreen.then(FullTranscript::beside_composer),
             remark: None,
             present: Vec::new(),
             trouble: String::new(),
@@ -242,13 +242,13 @@ impl Model {
     }
 
     /// The running time of the turn in milliseconds.
-    pub fn elapsed(&self, now: Moment) -> Option<u64> {
+    pub fn elapsed(&self, now: Uptime) -> Option<u64> {
         let started = self.facts.turn?;
         u64::try_from(self.wall(now).0.saturating_sub(started.0)).ok().or(Some(0))
     }
 
     /// The timeout action for the oldest question, and the milliseconds left.
-    pub fn left(&self, now: Moment) -> Option<(OnTimeout, u64)> {
+    pub fn left(&self, now: Uptime) -> Option<(OnTimeout, u64)> {
         let timeout = self.facts.settings.as_ref()?.timeout?;
         let patience = i64::try_from(timeout.duration()?.as_millis()).ok()?;
         let due = self.questions.first()?.asked.0.saturating_add(patience);
@@ -257,17 +257,17 @@ impl Model {
     }
 
     /// Wall-clock time.
-    pub fn wall(&self, now: Moment) -> Millis {
+    pub fn wall(&self, now: Uptime) -> Millis {
         Millis(self.opened.0.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX)))
     }
 
     /// The frame number of spinners.
-    pub fn frame(&self, now: Moment) -> usize {
+    pub fn frame(&self, now: Uptime) -> usize {
         usize::try_from(now.0 / SPIN).unwrap_or(0)
     }
 
     /// The input of the cell renderer.
-    pub fn scene(&self, now: Moment) -> Scene<'_> {
+    pub fn scene(&self, now: Uptime) -> Scene<'_> {
         Scene {
             cells: self.transcript.cells(),
             theme: &self.theme,
@@ -283,7 +283,7 @@ impl Model {
         self.facts.head < self.head
     }
 
-    pub fn leaving(&self, now: Moment) -> bool {
+    pub fn leaving(&self, now: Uptime) -> bool {
         self.leaving.is_some_and(|since| now.since(since) < LEAVING)
     }
 
@@ -293,7 +293,7 @@ impl Model {
     }
 
     /// The next time at which the screen changes without input; None if it does not.
-    pub fn next_move(&self, now: Moment) -> Option<Moment> {
+    pub fn next_move(&self, now: Uptime) -> Option<Uptime> {
         // The spinner.
         let turning = (self.facts.running() && self.dialog.is_none()).then(|| now.plus(SPIN));
         // The clock in the status line.
@@ -307,8 +307,8 @@ impl Model {
     /// Runs `work` on the full transcript.
     pub fn with_full<T>(
         &mut self,
-        now: Moment,
-        work: impl FnOnce(&mut Full, &Scene<'_>) -> T,
+        now: Uptime,
+        work: impl FnOnce(&mut FullTranscript, &Scene<'_>) -> T,
     ) -> Option<T> {
         let mut full = self.full.take()?;
         let result = work(&mut full, &self.scene(now));
@@ -323,23 +323,23 @@ impl Model {
     }
 
     /// The composer's state while a question is open.
-    fn line(&self) -> Line {
+    fn line(&self) -> ComposerState {
         if let Some(full) = self.full.as_ref().filter(|full| full.has_keys()) {
-            return if full.is_searching() { Line::Open } else { Line::Empty };
+            return if full.is_searching() { ComposerState::Open } else { ComposerState::Empty };
         }
         let composer = &self.composer;
         if composer.history.search.is_some() {
-            return Line::Open;
+            return ComposerState::Open;
         }
         let inserting = composer.vim.as_ref().is_some_and(|vim| !vim.is_normal());
         match composer.editor.is_empty() {
-            true => Line::Empty,
-            false if composer.popup.is_some() || inserting => Line::Open,
-            false => Line::Written,
+            true => ComposerState::Empty,
+            false if composer.popup.is_some() || inserting => ComposerState::Open,
+            false => ComposerState::Draft,
         }
     }
 
-    fn remark(&mut self, text: impl Into<String>, now: Moment) {
+    fn remark(&mut self, text: impl Into<String>, now: Uptime) {
         self.remark = Some((text.into(), now.plus(REMARK)));
     }
 
@@ -359,7 +359,7 @@ impl Model {
     }
 }
 
-pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
+pub fn update(model: &mut Model, msg: Msg, now: Uptime) -> Vec<Effect> {
     // Expire first, so that a remark disappears even during continuous activity.
     expire(model, now);
     let mut effects = due(model, now);
@@ -368,110 +368,64 @@ pub fn update(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
 }
 
 /// Handles a pending letter whose waiting time is over.
-fn due(model: &mut Model, now: Moment) -> Vec<Effect> {
+fn due(model: &mut Model, now: Uptime) -> Vec<Effect> {
     let reaction = model.dialog.as_mut().and_then(|dialog| dialog.due(now));
     reaction.and_then(|reaction| react(model, reaction, now)).unwrap_or_default()
 }
 
-fn react_to(model: &mut Model, msg: Msg, now: Moment) -> Vec<Effect> {
+fn react_to(model: &mut Model, msg: Msg, now: Uptime) -> Vec<Effect> {
     match msg {
-        Msg::Key(event) if event.kind == KeyEventKind::Release => Vec::new(),
-        Msg::Key(event) => keys::key(model, &event, now),
-        Msg::Paste(text) => keys::paste(model, &text, now),
-        Msg::Mouse(event) => mouse(model, event, now),
-        Msg::Resize(width, height) => {
-            model.size = (width, height);
-            Vec::new()
-        }
-        Msg::Focus(focused) => {
-            model.focused = focused;
-            Vec::new()
-        }
-        Msg::Event(envelope) => event(model, &envelope, now),
-        Msg::Tick => Vec::new(),
-        Msg::Drawn(shown) => {
-            drawn(model, shown, now);
-            Vec::new()
-        }
-        Msg::Files { query, found } => {
-            model.composer.files_found(&query, found);
-            Vec::new()
-        }
-        Msg::Commands(custom) => {
-            commands(model, custom, now);
-            Vec::new()
-        }
-        Msg::Sessions(Ok(previews)) => {
-            model.overlay = Some(Overlay::resume(previews));
-            Vec::new()
-        }
-        Msg::Sessions(Err(error)) => {
-            model.remark(error, now);
-            Vec::new()
-        }
-        Msg::Shared(Err(error)) => {
-            model.remark(error, now);
-            Vec::new()
-        }
+        Msg::Key(event) if event.kind == KeyEventKind::Release => {}
+        Msg::Key(event) => return keys::key(model, &event, now),
+        Msg::Paste(text) => return keys::paste(model, &text, now),
+        Msg::Mouse(event) => return mouse(model, event, now),
+        Msg::Resize(width, height) => model.size = (width, height),
+        Msg::Focus(focused) => model.focused = focused,
+        Msg::Event(envelope) => return event(model, &envelope, now),
+        Msg::Tick => {}
+        Msg::Drawn(shown) => drawn(model, shown, now),
+        Msg::Files { query, found } => model.composer.files_found(&query, found),
+        Msg::Commands(custom) => commands(model, custom, now),
+        Msg::Sessions(Ok(previews)) => model.overlay = Some(Overlay::resume(previews)),
+        Msg::Sessions(Err(why)) | Msg::Shared(Err(why)) => model.remark(why, now),
+        Msg::Reached { result: Err(why), .. } => model.remark(why, now),
+        Msg::Reached { session, .. } => return vec![Effect::Leave(Exit::Resume(session))],
         Msg::Shared(Ok(facts)) if facts.urls.is_empty() => {
-            model.remark("this session is not shared any more", now);
-            Vec::new()
+            model.remark("this session is no longer shared", now);
         }
-        Msg::Share(facts) | Msg::Shared(Ok(facts)) => {
-            model.overlay = Some(Overlay::share(facts));
-            Vec::new()
-        }
-        Msg::Present(present) => {
-            presence(model, present, now);
-            Vec::new()
-        }
-        Msg::Trouble(trouble) => {
-            sending::trouble(model, trouble);
-            Vec::new()
-        }
+        Msg::Share(facts) | Msg::Shared(Ok(facts)) => model.overlay = Some(Overlay::share(facts)),
+        Msg::Present(present) => presence(model, present, now),
+        Msg::Trouble(trouble) => sending::trouble(model, trouble),
         Msg::Me(origin) => {
-            model.me.becomes(origin);
-            model.full.iter_mut().for_each(Full::invalidate);
-            Vec::new()
+            model.me.set_current(origin);
+            model.full.iter_mut().for_each(FullTranscript::invalidate);
         }
         Msg::Model(Ok(name)) => {
             let settings = model.facts.settings.clone();
             let changed = settings.map(|settings| Settings { model: name, ..settings });
-            changed.map(Effect::Configure).into_iter().collect()
+            return changed.map(Effect::Configure).into_iter().collect();
         }
         Msg::Model(Err(text)) => {
-            let now_is = model.facts.settings.as_ref().map_or("", |settings| &settings.model.0);
-            model.remark(format!("the model is `{now_is}`; {text}"), now);
-            Vec::new()
-        }
-        Msg::Reached { session, result: Ok(()) } => vec![Effect::Leave(Exit::Resume(session))],
-        Msg::Reached { result: Err(why), .. } => {
-            model.remark(why, now);
-            Vec::new()
+            let current = model.facts.settings.as_ref().map_or("", |settings| &settings.model.0);
+            model.remark(format!("the model is `{current}`; {text}"), now);
         }
         Msg::Background(background) => {
             model.theme = Theme::new(model.theme.depth, background);
-            model.full.iter_mut().for_each(Full::invalidate);
-            Vec::new()
+            model.full.iter_mut().for_each(FullTranscript::invalidate);
         }
-        Msg::Edited { what, result } => {
-            edited(model, what, result, now);
-            Vec::new()
-        }
-        Msg::Submitted { what, result } => {
-            sending::submitted(model, what, result, now);
-            Vec::new()
-        }
+        Msg::Edited { what, result } => edited(model, what, result, now),
+        Msg::Submitted { what, result } => sending::submitted(model, what, result, now),
     }
+    Vec::new()
 }
 
-fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
+fn event(model: &mut Model, envelope: &Envelope, now: Uptime) -> Vec<Effect> {
     let replayed = envelope.seq <= model.head;
     model.transcript.apply(envelope);
     model.facts.apply(envelope);
     let settled = model.questions.apply(envelope);
     if envelope.seq == model.head {
-        model.printed.skip_history(&model.transcript);
+        model.scrollback.skip_history(&model.transcript);
     }
     if let Event::PromptAccepted { prompt, .. } = &envelope.event {
         sending::arrived(model, prompt, now);
@@ -487,7 +441,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
         let next = first.cloned().map(Dialog::new);
         let before = std::mem::replace(&mut model.dialog, next);
         if let (Some(dialog), Some(notice)) = (before, notice)
-            && let Some(closed) = Closed::new(dialog, notice, now)
+            && let Some(closed) = DismissedDialog::new(dialog, notice, now)
         {
             model.closed = Some(closed);
         }
@@ -498,7 +452,7 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
         && model.asked_here()
     {
         // The session lists only its own commands.
-        model.remark(format!("this screen also has {}", crate::command::of_this_screen()), now);
+        model.remark(format!("this terminal also has {}", crate::command::of_this_screen()), now);
     }
     let asked = matches!(envelope.event, Event::ApprovalAsked { .. });
     let over = matches!(envelope.event, Event::TurnEnded { .. });
@@ -507,7 +461,12 @@ fn event(model: &mut Model, envelope: &Envelope, now: Moment) -> Vec<Effect> {
 }
 
 /// Reports who answered. Returns the notice if another client closed the question.
-fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) -> Option<String> {
+fn settle(
+    model: &mut Model,
+    settled: &ResolvedQuestion,
+    replayed: bool,
+    now: Uptime,
+) -> Option<String> {
     let ours = model.answering.iter().position(|known| *known == settled.approval);
     if let Some(index) = ours {
         model.answering.remove(index);
@@ -526,7 +485,7 @@ fn settle(model: &mut Model, settled: &Settled, replayed: bool, now: Moment) -> 
     Some(notice)
 }
 
-fn expire(model: &mut Model, now: Moment) {
+fn expire(model: &mut Model, now: Uptime) {
     if model.remark.as_ref().is_some_and(|(_, until)| *until <= now) {
         model.remark = None;
     }
@@ -535,7 +494,7 @@ fn expire(model: &mut Model, now: Moment) {
     }
 }
 
-fn drawn(model: &mut Model, shown: Shown, now: Moment) {
+fn drawn(model: &mut Model, shown: FrameInfo, now: Uptime) {
     if let Some(closed) = &mut model.closed {
         closed.was_drawn_over(now);
     }
@@ -551,7 +510,7 @@ fn drawn(model: &mut Model, shown: Shown, now: Moment) {
 }
 
 /// Reports each invalid command file once.
-fn commands(model: &mut Model, custom: CustomCommands, now: Moment) {
+fn commands(model: &mut Model, custom: CustomCommands, now: Uptime) {
     let known = &model.composer.custom.notes;
     if let Some(note) = custom.notes.iter().find(|note| !known.contains(note)) {
         let note = crate::safe::one_line(note);
@@ -563,12 +522,12 @@ fn commands(model: &mut Model, custom: CustomCommands, now: Moment) {
     model.composer.commands_found(custom);
 }
 
-fn presence(model: &mut Model, present: Vec<Present>, now: Moment) {
-    let named = |clients: &[Present]| {
+fn presence(model: &mut Model, present: Vec<ConnectedClient>, now: Uptime) {
+    let named = |clients: &[ConnectedClient]| {
         let names = clients.iter().map(|one| crate::safe::one_line(&one.name));
         names.collect::<Vec<_>>().join(", ")
     };
-    let missing = |from: &[Present], to: &[Present]| -> Vec<Present> {
+    let missing = |from: &[ConnectedClient], to: &[ConnectedClient]| -> Vec<ConnectedClient> {
         from.iter().filter(|one| !to.contains(one)).cloned().collect()
     };
     let (came, left) = (missing(&present, &model.present), missing(&model.present, &present));
@@ -580,19 +539,19 @@ fn presence(model: &mut Model, present: Vec<Present>, now: Moment) {
     model.present = present;
 }
 
-fn edited(model: &mut Model, what: Edited, result: Result<Option<String>, String>, now: Moment) {
+fn edited(model: &mut Model, what: Edited, result: Result<Option<String>, String>, now: Uptime) {
     match (what, result) {
         (_, Err(error)) => model.remark(error, now),
         (_, Ok(None)) => model.remark("nothing was changed", now),
         (Edited::Composer, Ok(Some(text))) => model.composer.editor.replace(text.trim_end()),
         (Edited::Proposal(approval), Ok(Some(text))) => match &mut model.dialog {
             Some(dialog) if dialog.question.approval == approval => dialog.edited_outside(&text),
-            _ => model.remark("the question was answered meanwhile", now),
+            _ => model.remark("the question was already answered", now),
         },
     }
 }
 
-fn mouse(model: &mut Model, event: MouseEvent, now: Moment) -> Vec<Effect> {
+fn mouse(model: &mut Model, event: MouseEvent, now: Uptime) -> Vec<Effect> {
     let rows = match event.kind {
         MouseEventKind::ScrollUp => -3,
         MouseEventKind::ScrollDown => 3,
@@ -611,7 +570,7 @@ fn mouse(model: &mut Model, event: MouseEvent, now: Moment) -> Vec<Effect> {
     Vec::new()
 }
 
-fn click(model: &mut Model, row: u16, now: Moment) -> Vec<Effect> {
+fn click(model: &mut Model, row: u16, now: Uptime) -> Vec<Effect> {
     let Some(dialog) = &mut model.dialog else { return Vec::new() };
     let hit = dialog.answer_rows.iter().find(|(at, _)| *at == row).map(|(_, index)| *index);
     match hit {
@@ -624,7 +583,7 @@ fn click(model: &mut Model, row: u16, now: Moment) -> Vec<Effect> {
 }
 
 /// Applies the dialog's reaction; None if the key is not for the dialog.
-fn react(model: &mut Model, reaction: Reaction, now: Moment) -> Option<Vec<Effect>> {
+fn react(model: &mut Model, reaction: Reaction, now: Uptime) -> Option<Vec<Effect>> {
     let dialog = model.dialog.as_ref()?;
     let approval = dialog.question.approval.clone();
     match reaction {

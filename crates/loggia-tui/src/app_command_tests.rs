@@ -10,7 +10,7 @@ fn is_beside(effect: &Effect) -> bool {
 #[test]
 fn commands_of_this_screen_are_done_here_and_others_are_sent() {
     let settings = |mode| {
-        let settings = Desk::new().model.facts.settings.unwrap();
+        let settings = Harness::new().model.facts.settings.unwrap();
         Effect::Configure(Settings { mode, ..settings })
     };
     let cases = [
@@ -37,7 +37,7 @@ fn commands_of_this_screen_are_done_here_and_others_are_sent() {
         ("/usr/bin/x is a path\n", Some(Effect::Prompt("/usr/bin/x is a path".into()))),
     ];
     for (typed, wanted) in cases {
-        let effects = Desk::new().types(typed);
+        let effects = Harness::new().types(typed);
         let done: Vec<Effect> = effects.into_iter().filter(|effect| !is_beside(effect)).collect();
         assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
     }
@@ -48,13 +48,13 @@ fn a_command_that_was_meant_otherwise_is_explained_here() {
     for (typed, said) in [
         ("/mode\n", "the mode is `ask`: /mode ask, edits, plan or all"),
         ("/mode bogus\n", "there is no mode `bogus`: /mode ask, edits, plan or all"),
-        ("/quit now\n", "`/quit` stands alone: `now` is too much"),
-        ("/VIM on\n", "`/vim` stands alone: `on` is too much"),
+        ("/quit now\n", "`/quit` takes no argument, but got `now`"),
+        ("/VIM on\n", "`/vim` takes no argument, but got `on`"),
     ] {
-        let mut desk = Desk::new();
-        let effects = desk.types(typed);
+        let mut harness = Harness::new();
+        let effects = harness.types(typed);
         assert!(effects.iter().all(is_beside), "{typed}: {effects:?}");
-        assert_eq!(desk.remark(), said, "{typed}");
+        assert_eq!(harness.remark(), said, "{typed}");
     }
 }
 
@@ -67,10 +67,10 @@ fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() 
     };
     // A mistake of another client is explained on its own screen.
     for (origin, here) in [(me(), true), (Origin::new(Surface::A2a, "phone"), false)] {
-        let mut desk = Desk::new();
-        desk.turn_for(origin, "/modle edits");
+        let mut harness = Harness::new();
+        harness.turn_for(origin, "/modle edits");
         let outcome = loggia_core::TurnOutcome::failed(error.to_string());
-        desk.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
-        assert_eq!(desk.remark().contains("/quit, /mode, /model"), here, "{}", desk.remark());
+        harness.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
+        assert_eq!(harness.remark().contains("/quit, /mode, /model"), here, "{}", harness.remark());
     }
 }

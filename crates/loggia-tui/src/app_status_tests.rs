@@ -4,10 +4,10 @@ use super::*;
 
 #[test]
 fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
-    let mut desk = Desk::new();
-    desk.model.size = (100, 20);
-    desk.turn("go");
-    let status = |desk: &mut Desk| desk.draw().lines.last().unwrap().to_string();
+    let mut harness = Harness::new();
+    harness.model.size = (100, 20);
+    harness.turn("go");
+    let status = |harness: &mut Harness| harness.draw().lines.last().unwrap().to_string();
     let usage = |tokens, window| Event::UsageReported {
         turn: "u".into(),
         model: ModelName("offline".into()),
@@ -18,30 +18,30 @@ fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
         },
         window,
     };
-    assert!(!status(&mut desk).contains("context"));
-    desk.event(Origin::agent(), usage(33_000, None));
+    assert!(!status(&mut harness).contains("context"));
+    harness.event(Origin::agent(), usage(33_000, None));
     assert!(
-        status(&mut desk).contains("· context 34k · 33k in, 1.0k out"),
+        status(&mut harness).contains("· context 34k · 33k in, 1.0k out"),
         "{}",
-        status(&mut desk)
+        status(&mut harness)
     );
-    desk.event(Origin::agent(), usage(49_000, Some(200_000)));
-    assert!(status(&mut desk).contains("· context 50k of 200k (25%) · 82k in"));
+    harness.event(Origin::agent(), usage(49_000, Some(200_000)));
+    assert!(status(&mut harness).contains("· context 50k of 200k (25%) · 82k in"));
     // The window of another model is unknown at first.
-    let settings = desk.model.facts.settings.clone().unwrap();
+    let settings = harness.model.facts.settings.clone().unwrap();
     let model = ModelName("scripted:x.toml".into());
-    desk.event(me(), Event::SettingsChanged { settings: Settings { model, ..settings } });
-    assert!(status(&mut desk).contains("· context 50k · 82k in"), "{}", status(&mut desk));
-    let upto = Seq(desk.seq);
-    desk.event(
+    harness.event(me(), Event::SettingsChanged { settings: Settings { model, ..settings } });
+    assert!(status(&mut harness).contains("· context 50k · 82k in"), "{}", status(&mut harness));
+    let upto = Seq(harness.seq);
+    harness.event(
         Origin::agent(),
         Event::ContextCompacted { upto, summary: "short".into(), automatic: false },
     );
-    assert!(!status(&mut desk).contains("context"), "{}", status(&mut desk));
+    assert!(!status(&mut harness).contains("context"), "{}", status(&mut harness));
     // Extreme values from a log.
-    desk.event(Origin::agent(), usage(u64::MAX, Some(1)));
-    desk.event(Origin::agent(), usage(u64::MAX, Some(u64::MAX)));
-    assert!(status(&mut desk).contains("(100%)"), "{}", status(&mut desk));
+    harness.event(Origin::agent(), usage(u64::MAX, Some(1)));
+    harness.event(Origin::agent(), usage(u64::MAX, Some(u64::MAX)));
+    assert!(status(&mut harness).contains("(100%)"), "{}", status(&mut harness));
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn the_status_says_what_it_cost_where_every_price_is_known() {
     let rate = |text| loggia_core::Rate::parse(text).unwrap();
     let price =
         loggia_core::Price { input: rate("3.00"), output: rate("15.00"), cached_input: None };
-    let mut desk = Desk::new();
-    desk.model.size = (100, 20);
-    desk.turn("go");
-    let status = |desk: &mut Desk| desk.draw().lines.last().unwrap().to_string();
+    let mut harness = Harness::new();
+    harness.model.size = (100, 20);
+    harness.turn("go");
+    let status = |harness: &mut Harness| harness.draw().lines.last().unwrap().to_string();
     let usage = |model: &str| Event::UsageReported {
         turn: "u".into(),
         model: ModelName(model.into()),
@@ -63,15 +63,23 @@ fn the_status_says_what_it_cost_where_every_price_is_known() {
         },
         window: None,
     };
-    desk.event(Origin::agent(), usage("large"));
-    assert!(status(&mut desk).ends_with("· 33k in, 1.0k out · ? help"), "{}", status(&mut desk));
-    desk.model.prices.currency = "USD".into();
-    desk.model.prices.models.insert("large".into(), price);
+    harness.event(Origin::agent(), usage("large"));
+    assert!(
+        status(&mut harness).ends_with("· 33k in, 1.0k out · ? help"),
+        "{}",
+        status(&mut harness)
+    );
+    harness.model.prices.currency = "USD".into();
+    harness.model.prices.models.insert("large".into(), price);
     let shown = "· 33k in, 1.0k out · 0.1140 USD · ? help";
-    assert!(status(&mut desk).ends_with(shown), "{}", status(&mut desk));
+    assert!(status(&mut harness).ends_with(shown), "{}", status(&mut harness));
     // Unknown costs are not shown.
-    desk.event(Origin::agent(), usage("other"));
-    assert!(status(&mut desk).ends_with("· 66k in, 2.0k out · ? help"), "{}", status(&mut desk));
+    harness.event(Origin::agent(), usage("other"));
+    assert!(
+        status(&mut harness).ends_with("· 66k in, 2.0k out · ? help"),
+        "{}",
+        status(&mut harness)
+    );
 }
 
 /// A question shows its remaining time by the log's clock, and nothing without a timeout.
@@ -88,26 +96,26 @@ fn a_question_says_what_becomes_of_it_and_when() {
         (within(OnTimeout::Deny), 301, "? waiting for an answer · 5m 01s · refused in 0s"),
     ];
     for (timeout, passed, wanted) in cases {
-        let mut desk = Desk::new();
-        desk.model.size = (100, 20);
-        let settings = desk.model.facts.settings.clone().unwrap();
-        desk.event(me(), Event::SettingsChanged { settings: Settings { timeout, ..settings } });
-        desk.turn("go");
-        desk.ask("one");
-        desk.now += passed * 1_000;
-        let shown: Vec<String> = desk.draw().lines.iter().map(ToString::to_string).collect();
+        let mut harness = Harness::new();
+        harness.model.size = (100, 20);
+        let settings = harness.model.facts.settings.clone().unwrap();
+        harness.event(me(), Event::SettingsChanged { settings: Settings { timeout, ..settings } });
+        harness.turn("go");
+        harness.ask("one");
+        harness.now += passed * 1_000;
+        let shown: Vec<String> = harness.draw().lines.iter().map(ToString::to_string).collect();
         assert!(shown.iter().any(|line| line == wanted), "{wanted}: {shown:#?}");
         // The clock runs without input.
-        assert!(desk.model.next_move(Moment(desk.now)) <= Some(Moment(desk.now + 1_000)));
+        assert!(harness.model.next_move(Uptime(harness.now)) <= Some(Uptime(harness.now + 1_000)));
     }
 }
 
 #[test]
 fn who_is_too_late_is_told_that_time_was_up() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.ask("one");
-    desk.answered(Origin::timeout(), "one", "cancel");
-    assert_eq!(desk.remark(), "refused by the time-out: run one");
-    assert!(desk.model.dialog.is_none());
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.ask("one");
+    harness.answered(Origin::timeout(), "one", "cancel");
+    assert_eq!(harness.remark(), "refused by the time-out: run one");
+    assert!(harness.model.dialog.is_none());
 }

@@ -39,20 +39,20 @@ fn other() -> Origin {
 }
 
 /// A model, a growing log and a clock.
-struct Desk {
+struct Harness {
     model: Model,
     seq: u64,
     now: u64,
 }
 
-impl Desk {
+impl Harness {
     fn new() -> Self {
         Self::with_history(0)
     }
 
     fn with_history(head: u64) -> Self {
-        let mut desk = Self { model: Model::new(start(head)), seq: 0, now: 1_000 };
-        desk.event(
+        let mut harness = Self { model: Model::new(start(head)), seq: 0, now: 1_000 };
+        harness.event(
             me(),
             Event::SessionOpened {
                 workspace: loggia_core::Workspace::Local { path: "/w".into() },
@@ -68,11 +68,11 @@ impl Desk {
                 agent: loggia_core::AgentName("loggia".into()),
             },
         );
-        desk
+        harness
     }
 
     fn send(&mut self, msg: Msg) -> Vec<Effect> {
-        update(&mut self.model, msg, Moment(self.now))
+        update(&mut self.model, msg, Uptime(self.now))
     }
 
     fn event(&mut self, origin: Origin, event: Event) -> Vec<Effect> {
@@ -182,7 +182,7 @@ impl Desk {
     }
 
     fn draw(&mut self) -> crate::view::Frame {
-        let frame = crate::view::inline(&mut self.model, Moment(self.now));
+        let frame = crate::view::inline(&mut self.model, Uptime(self.now));
         self.send(Msg::Drawn(frame.shown(Some(0))));
         frame
     }
@@ -201,105 +201,105 @@ fn answer(effects: &[Effect]) -> Option<(&str, &str)> {
 
 #[test]
 fn a_prompt_is_sent_and_remembered() {
-    let effects = Desk::new().types("write a.txt: hi\n");
+    let effects = Harness::new().types("write a.txt: hi\n");
     let text = "write a.txt: hi".to_owned();
     assert_eq!(effects, [Effect::Remember(text.clone()), Effect::Prompt(text)]);
 }
 
 #[test]
 fn esc_interrupts_a_turn_and_nothing_else() {
-    let mut desk = Desk::new();
-    assert_eq!(desk.press(KeyCode::Esc), []);
-    desk.turn("go");
-    desk.types("/mo");
-    assert_eq!(desk.press(KeyCode::Esc), [], "closes the list first");
-    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+    let mut harness = Harness::new();
+    assert_eq!(harness.press(KeyCode::Esc), []);
+    harness.turn("go");
+    harness.types("/mo");
+    assert_eq!(harness.press(KeyCode::Esc), [], "closes the list first");
+    assert_eq!(harness.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
 }
 
 #[test]
 fn ctrl_c_clears_interrupts_and_leaves_when_pressed_twice() {
-    let mut desk = Desk::new();
-    desk.types("draft");
-    assert_eq!(desk.ctrl('c'), []);
-    assert!(desk.model.composer.editor.is_empty());
-    assert_eq!(desk.ctrl('c'), []);
-    assert_eq!(desk.ctrl('c'), [Effect::Leave(Exit::Asked)]);
+    let mut harness = Harness::new();
+    harness.types("draft");
+    assert_eq!(harness.ctrl('c'), []);
+    assert!(harness.model.composer.editor.is_empty());
+    assert_eq!(harness.ctrl('c'), []);
+    assert_eq!(harness.ctrl('c'), [Effect::Leave(Exit::Asked)]);
     // After the time, or after another key, it starts again.
-    let mut desk = Desk::new();
-    desk.ctrl('c');
-    desk.now += LEAVING;
-    assert_eq!(desk.ctrl('c'), []);
-    desk.types("x");
-    desk.ctrl('c');
-    assert_eq!(desk.ctrl('c'), []);
-    let mut desk = Desk::new();
-    desk.turn("go");
-    assert_eq!(desk.ctrl('c'), [Effect::Cancel(Cancel::Turn)]);
-    assert_eq!(desk.ctrl('c'), [Effect::Leave(Exit::Asked)]);
+    let mut harness = Harness::new();
+    harness.ctrl('c');
+    harness.now += LEAVING;
+    assert_eq!(harness.ctrl('c'), []);
+    harness.types("x");
+    harness.ctrl('c');
+    assert_eq!(harness.ctrl('c'), []);
+    let mut harness = Harness::new();
+    harness.turn("go");
+    assert_eq!(harness.ctrl('c'), [Effect::Cancel(Cancel::Turn)]);
+    assert_eq!(harness.ctrl('c'), [Effect::Leave(Exit::Asked)]);
 }
 
 #[test]
 fn ctrl_d_leaves_only_an_empty_line() {
-    let mut desk = Desk::new();
-    desk.types("x");
-    assert_eq!(desk.ctrl('d'), []);
-    desk.ctrl('c');
-    assert_eq!(desk.ctrl('d'), [Effect::Leave(Exit::Asked)]);
+    let mut harness = Harness::new();
+    harness.types("x");
+    assert_eq!(harness.ctrl('d'), []);
+    harness.ctrl('c');
+    assert_eq!(harness.ctrl('d'), [Effect::Leave(Exit::Asked)]);
 }
 
 #[test]
 fn shift_tab_goes_round_the_modes_but_never_to_all() {
-    let mut desk = Desk::new();
+    let mut harness = Harness::new();
     for wanted in [Mode::Edits, Mode::Plan, Mode::Ask] {
-        let effects = desk.press(KeyCode::BackTab);
+        let effects = harness.press(KeyCode::BackTab);
         let [Effect::Configure(settings)] = effects.as_slice() else { panic!("{effects:?}") };
         assert_eq!(settings.mode, wanted);
         let settings = settings.clone();
-        desk.event(me(), Event::SettingsChanged { settings });
+        harness.event(me(), Event::SettingsChanged { settings });
     }
 }
 
 #[test]
 fn a_question_is_answered_once_by_a_key_that_came_after_it() {
-    let mut desk = Desk::new();
-    desk.turn("go");
+    let mut harness = Harness::new();
+    harness.turn("go");
     // Keys before and during its appearance are text.
-    desk.types("yes");
-    desk.ask("ls");
-    assert_eq!(answer(&desk.types("y")), None, "not on the screen yet");
-    desk.draw();
-    assert_eq!(answer(&desk.types("y\n")), None, "on the screen for no time at all");
-    assert_eq!(desk.model.composer.editor.text(), "", "the line was sent as a prompt");
-    desk.look();
-    desk.now += crate::guard::GUARD;
-    assert_eq!(answer(&desk.types("y")), Some(("ls", "proceed_once")));
-    assert_eq!(desk.types("yyn"), [], "one answer to one question");
-    desk.answered(me(), "ls", "proceed_once");
-    assert_eq!(desk.model.dialog, None);
-    assert_eq!(desk.remark(), "", "one knows what one has answered");
+    harness.types("yes");
+    harness.ask("ls");
+    assert_eq!(answer(&harness.types("y")), None, "not on the screen yet");
+    harness.draw();
+    assert_eq!(answer(&harness.types("y\n")), None, "on the screen for no time at all");
+    assert_eq!(harness.model.composer.editor.text(), "", "the line was sent as a prompt");
+    harness.look();
+    harness.now += crate::guard::GUARD;
+    assert_eq!(answer(&harness.types("y")), Some(("ls", "proceed_once")));
+    assert_eq!(harness.types("yyn"), [], "one answer to one question");
+    harness.answered(me(), "ls", "proceed_once");
+    assert_eq!(harness.model.dialog, None);
+    assert_eq!(harness.remark(), "", "one knows what one has answered");
 }
 
 #[test]
 fn an_answer_carries_the_digest_of_what_was_shown() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.ask("ls");
-    desk.look();
-    let effects = desk.types("n");
-    let shown = desk.model.questions.first().unwrap().details.digest();
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.ask("ls");
+    harness.look();
+    let effects = harness.types("n");
+    let shown = harness.model.questions.first().unwrap().details.digest();
     assert!(matches!(effects.as_slice(), [Effect::Answer { digest, .. }] if *digest == shown));
 }
 
 #[test]
 fn a_dialog_closes_when_anybody_answers_and_says_who() {
     for (choice, said) in [("proceed_once", "approved"), ("cancel", "refused")] {
-        let mut desk = Desk::new();
-        desk.turn("go");
-        desk.ask("ls");
-        desk.look();
-        desk.answered(other(), "ls", choice);
-        assert_eq!(desk.model.dialog, None);
-        assert_eq!(desk.remark(), format!("{said} by A2A:phone: run ls"));
+        let mut harness = Harness::new();
+        harness.turn("go");
+        harness.ask("ls");
+        harness.look();
+        harness.answered(other(), "ls", choice);
+        assert_eq!(harness.model.dialog, None);
+        assert_eq!(harness.remark(), format!("{said} by A2A:phone: run ls"));
     }
 }
 
@@ -325,26 +325,26 @@ fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
         ("answered there too soon", Some(0), KeyCode::Char('y'), "y"),
     ];
     for (how, at, key, wanted) in TABLE {
-        let mut desk = Desk::new();
-        desk.turn("go");
-        desk.ask("ls");
+        let mut harness = Harness::new();
+        harness.turn("go");
+        harness.ask("ls");
         match how.ends_with("too soon") {
-            true => drop(desk.draw()),
-            false => desk.look(),
+            true => drop(harness.draw()),
+            false => harness.look(),
         }
         let by = if how.contains("there") { other() } else { me() };
         match how.starts_with("answered") {
-            true => desk.answered(by, "ls", "proceed_once"),
-            false => desk.cancelled(by, "ls"),
+            true => harness.answered(by, "ls", "proceed_once"),
+            false => harness.cancelled(by, "ls"),
         }
         if let Some(at) = at {
-            desk.draw();
-            desk.now += at;
+            harness.draw();
+            harness.now += at;
         }
-        desk.model.remark = None;
-        assert_eq!(desk.press(*key), [], "{how} {at:?} {key:?}");
-        assert_eq!(desk.model.composer.editor.text(), *wanted, "{how} {at:?} {key:?}");
-        let told = desk.remark().contains("by A2A:phone");
+        harness.model.remark = None;
+        assert_eq!(harness.press(*key), [], "{how} {at:?} {key:?}");
+        assert_eq!(harness.model.composer.editor.text(), *wanted, "{how} {at:?} {key:?}");
+        let told = harness.remark().contains("by A2A:phone");
         let swallowed = wanted.is_empty() && *key != KeyCode::Backspace;
         assert_eq!(told, swallowed, "{how} {at:?} {key:?}");
     }
@@ -353,215 +353,215 @@ fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
 /// Esc would have interrupted the turn, and Enter would have sent the draft.
 #[test]
 fn a_swallowed_key_interrupts_and_sends_nothing() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.types("draft");
-    desk.ask("ls");
-    desk.look();
-    desk.press(KeyCode::Up);
-    desk.answered(other(), "ls", "proceed_once");
-    desk.draw();
-    assert_eq!(desk.press(KeyCode::Esc), []);
-    assert_eq!(desk.press(KeyCode::Enter), []);
-    assert_eq!(desk.model.composer.editor.text(), "draft");
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.types("draft");
+    harness.ask("ls");
+    harness.look();
+    harness.press(KeyCode::Up);
+    harness.answered(other(), "ls", "proceed_once");
+    harness.draw();
+    assert_eq!(harness.press(KeyCode::Esc), []);
+    assert_eq!(harness.press(KeyCode::Enter), []);
+    assert_eq!(harness.model.composer.editor.text(), "draft");
     // The first other key ends it early.
-    desk.types("sy");
-    assert_eq!(desk.model.composer.editor.text(), "draftsy");
-    assert!(!desk.press(KeyCode::Enter).is_empty());
+    harness.types("sy");
+    assert_eq!(harness.model.composer.editor.text(), "draftsy");
+    assert!(!harness.press(KeyCode::Enter).is_empty());
 }
 
 /// The next question opens at once: a key for the previous one neither answers it nor becomes text.
 #[test]
 fn a_swallowed_key_does_not_reach_the_next_question() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.ask("one");
-    desk.ask("two");
-    desk.look();
-    desk.answered(other(), "one", "proceed_once");
-    desk.draw();
-    desk.now += crate::guard::GUARD;
-    assert_eq!(desk.types("y"), []);
-    assert_eq!(desk.model.composer.editor.text(), "");
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.ask("one");
+    harness.ask("two");
+    harness.look();
+    harness.answered(other(), "one", "proceed_once");
+    harness.draw();
+    harness.now += crate::guard::GUARD;
+    assert_eq!(harness.types("y"), []);
+    assert_eq!(harness.model.composer.editor.text(), "");
     // The key restarts the guard time of the next question.
-    desk.now += crate::guard::GUARD - 1;
-    assert_eq!(answer(&desk.types("y")), None);
-    desk.press(KeyCode::Backspace);
-    desk.now += crate::guard::GUARD;
-    assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
+    harness.now += crate::guard::GUARD - 1;
+    assert_eq!(answer(&harness.types("y")), None);
+    harness.press(KeyCode::Backspace);
+    harness.now += crate::guard::GUARD;
+    assert_eq!(answer(&harness.types("n")), Some(("two", "cancel")));
 }
 
 #[test]
 fn whoever_comes_second_is_told_by_whom() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    let approval = desk.ask("ls");
-    desk.look();
-    desk.types("y");
+    let mut harness = Harness::new();
+    harness.turn("go");
+    let approval = harness.ask("ls");
+    harness.look();
+    harness.types("y");
     let by = other();
     let refusal = Refusal::AlreadyAnswered { choice: "cancel".into(), by, at: Millis(0) };
     let result = Err(SubmitError::Refused(refusal));
-    desk.send(Msg::Submitted { what: Submitted::Answer(approval), result });
-    assert_eq!(desk.remark(), "already answered: cancel by A2A:phone");
+    harness.send(Msg::Submitted { what: Submitted::Answer(approval), result });
+    assert_eq!(harness.remark(), "already answered: cancel by A2A:phone");
 }
 
 /// With Vim keys, the first Esc leaves insert mode and the second interrupts the turn.
 #[test]
 fn with_vims_keys_the_second_esc_interrupts() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.types("/vim\n");
-    assert_eq!(desk.remark(), "keys are Vim's: Esc for normal mode");
-    let status = |desk: &mut Desk| {
-        let frame = desk.draw();
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.types("/vim\n");
+    assert_eq!(harness.remark(), "Vim keys on: Esc for normal mode");
+    let status = |harness: &mut Harness| {
+        let frame = harness.draw();
         frame.lines.last().unwrap().to_string()
     };
-    desk.types("one two");
-    assert!(status(&mut desk).starts_with("INSERT · ask"), "{}", status(&mut desk));
-    assert_eq!(desk.press(KeyCode::Esc), []);
-    assert!(status(&mut desk).starts_with("NORMAL · ask"), "{}", status(&mut desk));
-    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
-    desk.types("0dw");
-    assert_eq!(desk.model.composer.editor.text(), "two");
-    let sent = desk.types("\n");
+    harness.types("one two");
+    assert!(status(&mut harness).starts_with("INSERT · ask"), "{}", status(&mut harness));
+    assert_eq!(harness.press(KeyCode::Esc), []);
+    assert!(status(&mut harness).starts_with("NORMAL · ask"), "{}", status(&mut harness));
+    assert_eq!(harness.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+    harness.types("0dw");
+    assert_eq!(harness.model.composer.editor.text(), "two");
+    let sent = harness.types("\n");
     assert!(sent.contains(&Effect::Prompt("two".into())), "{sent:?}");
-    desk.types("/vim\n");
-    assert_eq!(desk.model.composer.vim, None);
+    harness.types("/vim\n");
+    assert_eq!(harness.model.composer.vim, None);
 }
 
 #[test]
 fn questions_come_one_after_the_other_and_each_is_guarded() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.ask("one");
-    desk.ask("two");
-    desk.look();
-    assert_eq!(answer(&desk.types("y")), Some(("one", "proceed_once")));
-    desk.answered(me(), "one", "proceed_once");
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.ask("one");
+    harness.ask("two");
+    harness.look();
+    assert_eq!(answer(&harness.types("y")), Some(("one", "proceed_once")));
+    harness.answered(me(), "one", "proceed_once");
     // The same key again, meant for the first question, does not answer the second.
-    desk.draw();
-    assert_eq!(answer(&desk.types("y")), None);
-    desk.press(KeyCode::Backspace);
-    desk.now += crate::guard::GUARD;
-    assert_eq!(answer(&desk.types("n")), Some(("two", "cancel")));
+    harness.draw();
+    assert_eq!(answer(&harness.types("y")), None);
+    harness.press(KeyCode::Backspace);
+    harness.now += crate::guard::GUARD;
+    assert_eq!(answer(&harness.types("n")), Some(("two", "cancel")));
 }
 
 #[test]
 fn a_replayed_question_is_on_the_screen_and_replayed_answers_are_not_news() {
-    let mut desk = Desk::with_history(8);
-    desk.turn("go");
-    desk.ask("old");
-    desk.answered(other(), "old", "proceed_once");
-    assert_eq!(desk.model.dialog, None);
-    desk.ask("open");
-    assert_eq!(desk.remark(), "");
-    assert!(desk.model.dialog.is_some(), "{:?}", desk.model.facts.head);
+    let mut harness = Harness::with_history(8);
+    harness.turn("go");
+    harness.ask("old");
+    harness.answered(other(), "old", "proceed_once");
+    assert_eq!(harness.model.dialog, None);
+    harness.ask("open");
+    assert_eq!(harness.remark(), "");
+    assert!(harness.model.dialog.is_some(), "{:?}", harness.model.facts.head);
 }
 
 #[test]
 fn the_terminal_rings_when_nobody_looks() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.send(Msg::Focus(false));
-    desk.ask("ls");
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.send(Msg::Focus(false));
+    harness.ask("ls");
     let over = Event::TurnEnded { turn: "u".into(), outcome: loggia_core::TurnOutcome::Completed };
-    assert_eq!(desk.event(Origin::agent(), over.clone()), [Effect::Bell]);
-    desk.send(Msg::Focus(true));
-    assert_eq!(desk.event(Origin::agent(), over), []);
+    assert_eq!(harness.event(Origin::agent(), over.clone()), [Effect::Bell]);
+    harness.send(Msg::Focus(true));
+    assert_eq!(harness.event(Origin::agent(), over), []);
 }
 
 #[test]
 fn a_prompt_that_was_refused_comes_back() {
-    let mut desk = Desk::new();
-    desk.types("one\n");
+    let mut harness = Harness::new();
+    harness.types("one\n");
     let result = Err(SubmitError::Refused(Refusal::QueueFull {
         queued: 32,
         bound: loggia_core::QueueBound::Prompts,
     }));
     let what = Submitted::Prompt { prompt: "p".into(), text: "one".into() };
-    desk.send(Msg::Submitted { what, result });
-    assert_eq!(desk.model.composer.editor.text(), "one");
-    assert!(desk.remark().contains("32 prompts are waiting"), "{}", desk.remark());
+    harness.send(Msg::Submitted { what, result });
+    assert_eq!(harness.model.composer.editor.text(), "one");
+    assert!(harness.remark().contains("32 prompts are waiting"), "{}", harness.remark());
 }
 
 #[test]
 fn the_last_queued_prompt_of_ours_can_be_taken_back() {
-    let mut desk = Desk::new();
-    desk.turn("go");
+    let mut harness = Harness::new();
+    harness.turn("go");
     for (origin, text) in [(me(), "mine"), (other(), "theirs")] {
         let content = Content::text(text).into();
         let accepted =
             Event::PromptAccepted { prompt: text.into(), task: "t".into(), content, shell: false };
-        desk.event(origin, accepted);
+        harness.event(origin, accepted);
     }
-    let effects = desk.key(KeyCode::Up, KeyModifiers::ALT);
+    let effects = harness.key(KeyCode::Up, KeyModifiers::ALT);
     assert_eq!(effects, [Effect::Cancel(Cancel::Prompt("mine".into()))]);
-    assert_eq!(desk.model.composer.editor.text(), "mine");
+    assert_eq!(harness.model.composer.editor.text(), "mine");
 }
 
 /// Interrupting reports the queued prompts, which run next, and how to remove them.
 #[test]
 fn whoever_interrupts_is_told_of_the_queue() {
-    let mut desk = Desk::new();
-    desk.turn("go");
+    let mut harness = Harness::new();
+    harness.turn("go");
     let content = Content::text("mine").into();
     let accepted =
         Event::PromptAccepted { prompt: "mine".into(), task: "t".into(), content, shell: false };
-    desk.event(me(), accepted);
-    assert_eq!(desk.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
-    assert!(desk.remark().starts_with("1 prompt of yours waits"), "{}", desk.remark());
+    harness.event(me(), accepted);
+    assert_eq!(harness.press(KeyCode::Esc), [Effect::Cancel(Cancel::Turn)]);
+    assert!(harness.remark().starts_with("1 prompt queued"), "{}", harness.remark());
     // A remark disappears after its time even during activity.
-    desk.now += REMARK;
-    desk.event(Origin::agent(), Event::Unknown);
-    assert_eq!(desk.remark(), "");
+    harness.now += REMARK;
+    harness.event(Origin::agent(), Event::Unknown);
+    assert_eq!(harness.remark(), "");
 }
 
 #[test]
 fn joins_and_leaves_are_noted() {
-    let mut desk = Desk::new();
-    let phone = Present { surface: Surface::A2a, name: "phone".into() };
-    desk.send(Msg::Present(vec![phone]));
-    assert_eq!(desk.remark(), "phone joined");
-    desk.send(Msg::Present(Vec::new()));
-    assert_eq!(desk.remark(), "phone left");
-    desk.now += REMARK;
-    desk.send(Msg::Tick);
-    assert_eq!(desk.remark(), "");
+    let mut harness = Harness::new();
+    let phone = ConnectedClient { surface: Surface::A2a, name: "phone".into() };
+    harness.send(Msg::Present(vec![phone]));
+    assert_eq!(harness.remark(), "phone joined");
+    harness.send(Msg::Present(Vec::new()));
+    assert_eq!(harness.remark(), "phone left");
+    harness.now += REMARK;
+    harness.send(Msg::Tick);
+    assert_eq!(harness.remark(), "");
 }
 
 #[test]
 fn trouble_on_the_way_is_in_the_last_line_until_it_is_over() {
-    let mut desk = Desk::new();
-    let line = |desk: &Desk| {
-        let line = crate::status::line(&desk.model, 30, Moment(desk.now));
+    let mut harness = Harness::new();
+    let line = |harness: &Harness| {
+        let line = crate::status::line(&harness.model, 30, Uptime(harness.now));
         line.spans.iter().map(|span| span.content.as_ref()).collect::<String>()
     };
-    let calm = line(&desk);
-    desk.send(Msg::Trouble("connection lost (\u{1b}[2Jclosed), trying again".into()));
-    let shown = line(&desk);
+    let calm = line(&harness);
+    harness.send(Msg::Trouble("connection lost (\u{1b}[2Jclosed), trying again".into()));
+    let shown = line(&harness);
     assert!(shown.starts_with("connection lost (") && !shown.contains('\u{1b}'), "{shown}");
     assert!(crate::wrap::width(&shown) <= 30, "{shown}");
-    desk.send(Msg::Trouble(String::new()));
-    assert_eq!(line(&desk), calm);
+    harness.send(Msg::Trouble(String::new()));
+    assert_eq!(line(&harness), calm);
 }
 
 #[test]
 fn nothing_moves_when_nothing_happens() {
-    let mut desk = Desk::new();
-    assert_eq!(desk.model.next_move(Moment(desk.now)), None);
-    desk.turn("go");
-    assert!(desk.model.next_move(Moment(desk.now)).is_some());
+    let mut harness = Harness::new();
+    assert_eq!(harness.model.next_move(Uptime(harness.now)), None);
+    harness.turn("go");
+    assert!(harness.model.next_move(Uptime(harness.now)).is_some());
     let over = Event::TurnEnded { turn: "u".into(), outcome: loggia_core::TurnOutcome::Completed };
-    desk.event(Origin::agent(), over);
-    assert_eq!(desk.model.next_move(Moment(desk.now)), None);
+    harness.event(Origin::agent(), over);
+    assert_eq!(harness.model.next_move(Uptime(harness.now)), None);
 }
 
 #[test]
 fn an_answer_can_be_clicked() {
-    let mut desk = Desk::new();
-    desk.turn("go");
-    desk.ask("ls");
-    let frame = desk.draw();
+    let mut harness = Harness::new();
+    harness.turn("go");
+    harness.ask("ls");
+    let frame = harness.draw();
     let shown: Vec<String> = frame.lines.iter().map(ToString::to_string).collect();
     let row = shown.iter().position(|line| line.contains("Refuse")).unwrap();
     let click = MouseEvent {
@@ -570,67 +570,68 @@ fn an_answer_can_be_clicked() {
         row: u16::try_from(row).unwrap(),
         modifiers: KeyModifiers::NONE,
     };
-    assert_eq!(desk.send(Msg::Mouse(click)), [], "too early");
-    desk.now += crate::guard::GUARD;
-    assert_eq!(answer(&desk.send(Msg::Mouse(click))), Some(("ls", "cancel")));
+    assert_eq!(harness.send(Msg::Mouse(click)), [], "too early");
+    harness.now += crate::guard::GUARD;
+    assert_eq!(answer(&harness.send(Msg::Mouse(click))), Some(("ls", "cancel")));
 }
 
 /// The wheel scrolls the topmost part: help, question or transcript.
 #[test]
 fn the_wheel_scrolls_what_is_in_front() {
-    let mut desk = Desk::new();
+    let mut harness = Harness::new();
     for number in 0..40 {
         let text = format!("line {number}");
-        desk.event(Origin::system(), Event::NoticeRaised { level: loggia_core::Level::Info, text });
+        harness
+            .event(Origin::system(), Event::NoticeRaised { level: loggia_core::Level::Info, text });
     }
-    desk.ctrl('t');
-    let wheel = |desk: &mut Desk, kind| {
+    harness.ctrl('t');
+    let wheel = |harness: &mut Harness, kind| {
         let event = MouseEvent { kind, column: 1, row: 1, modifiers: KeyModifiers::NONE };
-        assert_eq!(desk.send(Msg::Mouse(event)), []);
-        let (buffer, _) = crate::view::fullscreen(&mut desk.model, Moment(desk.now));
+        assert_eq!(harness.send(Msg::Mouse(event)), []);
+        let (buffer, _) = crate::view::fullscreen(&mut harness.model, Uptime(harness.now));
         let row = |row: u16| (0..60).map(|column| buffer[(column, row)].symbol()).collect();
         (0..20).map(row).collect::<Vec<String>>()
     };
     let shows = |rows: &[String], text: &str| rows.iter().any(|row| row.contains(text));
-    let end = wheel(&mut desk, MouseEventKind::ScrollDown);
+    let end = wheel(&mut harness, MouseEventKind::ScrollDown);
     assert!(shows(&end, "line 39"), "{end:#?}");
-    let up = wheel(&mut desk, MouseEventKind::ScrollUp);
+    let up = wheel(&mut harness, MouseEventKind::ScrollUp);
     assert!(shows(&up, "line 36") && !shows(&up, "line 37"), "{up:#?}");
-    assert_eq!(wheel(&mut desk, MouseEventKind::ScrollDown), end);
+    assert_eq!(wheel(&mut harness, MouseEventKind::ScrollDown), end);
 
-    desk.types("/nowhere\n");
-    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    harness.types("/nowhere\n");
+    let searched = wheel(&mut harness, MouseEventKind::ScrollDown);
     assert!(shows(&searched, "/nowhere  not found"), "{searched:#?}");
     let (level, text) = (loggia_core::Level::Info, "out of nowhere".to_owned());
-    desk.event(Origin::system(), Event::NoticeRaised { level, text });
-    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    harness.event(Origin::system(), Event::NoticeRaised { level, text });
+    let searched = wheel(&mut harness, MouseEventKind::ScrollDown);
     assert!(shows(&searched, "/nowhere  n next"), "{searched:#?}");
-    desk.press(KeyCode::Esc);
-    desk.types("/line 3\n");
-    let searched = wheel(&mut desk, MouseEventKind::ScrollDown);
+    harness.press(KeyCode::Esc);
+    harness.types("/line 3\n");
+    let searched = wheel(&mut harness, MouseEventKind::ScrollDown);
     assert!(shows(&searched, "/line 3  n next"), "{searched:#?}");
-    desk.press(KeyCode::Esc);
+    harness.press(KeyCode::Esc);
 
-    desk.press(KeyCode::F(1));
-    let help = wheel(&mut desk, MouseEventKind::ScrollUp);
+    harness.press(KeyCode::F(1));
+    let help = wheel(&mut harness, MouseEventKind::ScrollUp);
     assert!(shows(&help, "Everywhere"), "{help:#?}");
     assert!(shows(&help, "any other key closes"), "{help:#?}");
-    let down = wheel(&mut desk, MouseEventKind::ScrollDown);
+    let down = wheel(&mut harness, MouseEventKind::ScrollDown);
     assert!(!shows(&down, "Everywhere") && down != help, "{down:#?}");
 }
 
 #[test]
 fn the_cursor_is_there_again_after_the_transcript() {
-    let mut desk = Desk::new();
-    let mut picture = crate::picture::Picture::new((60, 20), Some(0), true);
+    let mut harness = Harness::new();
+    let mut picture = crate::renderer::Renderer::new((60, 20), Some(0), true);
     let some = |number| std::num::NonZero::new(number).unwrap();
     let mut parser = vt100::Parser::new(some(20), some(60), 0);
     for (key, hidden) in [('x', false), ('t', true), ('q', false), ('t', true), ('t', false)] {
         match key {
-            't' => desk.ctrl('t'),
-            key => desk.press(KeyCode::Char(key)),
+            't' => harness.ctrl('t'),
+            key => harness.press(KeyCode::Char(key)),
         };
-        let painted = picture.draw(&mut desk.model, Moment(desk.now));
+        let painted = picture.draw(&mut harness.model, Uptime(harness.now));
         parser.process(&painted.bytes);
         assert_eq!(parser.screen().hide_cursor(), hidden, "after {key}");
     }
@@ -640,22 +641,22 @@ fn the_cursor_is_there_again_after_the_transcript() {
 fn every_size_has_a_picture() {
     for width in 1..30 {
         for height in 1..12 {
-            let mut desk = Desk::new();
-            desk.model.size = (width, height);
-            desk.turn("go");
-            desk.types("/m");
+            let mut harness = Harness::new();
+            harness.model.size = (width, height);
+            harness.turn("go");
+            harness.types("/m");
             for step in 0..3 {
                 match step {
                     0 => {}
-                    1 => drop(desk.ask("ls")),
-                    _ => desk.model.overlay = Some(Overlay::help(&Default::default())),
+                    1 => drop(harness.ask("ls")),
+                    _ => harness.model.overlay = Some(Overlay::help(&Default::default())),
                 }
-                let frame = desk.draw();
+                let frame = harness.draw();
                 assert!(frame.lines.len() <= usize::from(height), "{width}x{height} {step}");
-                desk.model.full = Some(Full::default());
-                let full = crate::view::fullscreen(&mut desk.model, Moment(desk.now));
+                harness.model.full = Some(FullTranscript::default());
+                let full = crate::view::fullscreen(&mut harness.model, Uptime(harness.now));
                 assert!(full.1.lines.len() <= usize::from(height), "{width}x{height} {step}");
-                desk.model.full = None;
+                harness.model.full = None;
             }
         }
     }

@@ -18,7 +18,7 @@ const LONGEST: usize = 64;
 
 /// The result of a key.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum KeyOrReply {
     /// Pressed keys; empty while they may be part of a reply.
     Keys(Vec<KeyEvent>),
     Background(Background),
@@ -26,7 +26,7 @@ pub enum Heard {
 
 /// Filters all keys.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct ReplyFilter {
     /// Keys that may be part of a reply, and their text.
     held: Vec<KeyEvent>,
     said: String,
@@ -36,26 +36,30 @@ pub struct Answers {
     ending: bool,
 }
 
-impl Answers {
-    pub fn hear(&mut self, key: KeyEvent) -> Heard {
+impl ReplyFilter {
+    pub fn hear(&mut self, key: KeyEvent) -> KeyOrReply {
         let after_escape =
             std::mem::replace(&mut self.after_escape, key.code == KeyCode::Esc && plain(&key));
         if std::mem::take(&mut self.ending) && is(&key, '\\', KeyModifiers::NONE) {
-            return Heard::Keys(Vec::new());
+            return KeyOrReply::Keys(Vec::new());
         }
         if self.held.is_empty() {
             let begins = is(&key, ']', KeyModifiers::ALT)
                 || (after_escape && is(&key, ']', KeyModifiers::NONE));
             if !begins {
-                return Heard::Keys(vec![key]);
+                return KeyOrReply::Keys(vec![key]);
             }
             self.held.push(key);
-            return Heard::Keys(Vec::new());
+            return KeyOrReply::Keys(Vec::new());
         }
         self.held.push(key);
         if let Some(letter) = keymap::letter(&key) {
             self.said.push(letter);
-            return if self.may_be_answer() { Heard::Keys(Vec::new()) } else { self.give_back() };
+            return if self.may_be_answer() {
+                KeyOrReply::Keys(Vec::new())
+            } else {
+                self.give_back()
+            };
         }
         let ends = is(&key, '\\', KeyModifiers::ALT) || is(&key, 'g', KeyModifiers::CONTROL);
         self.ending = self.after_escape;
@@ -64,15 +68,15 @@ impl Answers {
         }
         self.held.clear();
         match colour(&std::mem::take(&mut self.said)) {
-            Some(background) => Heard::Background(background),
+            Some(background) => KeyOrReply::Background(background),
             // A reply without a colour.
-            None => Heard::Keys(Vec::new()),
+            None => KeyOrReply::Keys(Vec::new()),
         }
     }
 
-    fn give_back(&mut self) -> Heard {
+    fn give_back(&mut self) -> KeyOrReply {
         (self.ending, self.said) = (false, String::new());
-        Heard::Keys(std::mem::take(&mut self.held))
+        KeyOrReply::Keys(std::mem::take(&mut self.held))
     }
 
     fn may_be_answer(&self) -> bool {

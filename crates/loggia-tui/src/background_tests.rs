@@ -29,11 +29,11 @@ fn answer(text: &str, whole: bool, bell: bool) -> Vec<KeyEvent> {
 /// The recognized backgrounds and the remaining keys.
 fn hear(keys: &[KeyEvent]) -> (Vec<Background>, Vec<KeyEvent>) {
     let (mut said, mut left) = (Vec::new(), Vec::new());
-    let mut answers = Answers::default();
+    let mut answers = ReplyFilter::default();
     for one in keys {
         match answers.hear(*one) {
-            Heard::Keys(keys) => left.extend(keys),
-            Heard::Background(background) => said.push(background),
+            KeyOrReply::Keys(keys) => left.extend(keys),
+            KeyOrReply::Background(background) => said.push(background),
         }
     }
     (said, left)

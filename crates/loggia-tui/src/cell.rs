@@ -14,7 +14,7 @@ use ratatui::text::{Line, Span};
 
 use crate::highlight::Highlighter;
 use crate::markdown;
-use crate::myself::Myself;
+use crate::own_origins::OwnOrigins;
 use crate::safe::one_line;
 use crate::theme::Theme;
 use crate::wrap::{Break, Margin, cut, wrap};
@@ -40,7 +40,7 @@ pub struct CellContext<'a> {
     /// Frame number of the spinner.
     pub frame: usize,
     /// The viewing client: its own prompts and answers show no name.
-    pub own: Option<&'a Myself>,
+    pub own: Option<&'a OwnOrigins>,
     /// The key that shows the full contents, if the cell cannot be expanded in place.
     pub whole: Option<&'static str>,
 }

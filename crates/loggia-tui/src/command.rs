@@ -75,22 +75,22 @@ fn built_in() -> Vec<SlashCommand> {
         local("help", "the keys and commands", Local::Help),
         SlashCommand {
             values: Values::Free("[PORT|code|off]".into()),
-            ..local("share", "how others reach this session", Local::Share)
+            ..local("share", "share this session", Local::Share)
         },
-        local("resume", "go on in another session", Local::Resume),
+        local("resume", "resume another session", Local::Resume),
         local("transcript", "the whole transcript, to scroll and search", Local::Transcript),
         local("copy", "copy the last answer", Local::Copy),
-        local("vim", "Vim's keys for the line you write, on and off", Local::Vim),
+        local("vim", "turn Vim keys on or off", Local::Vim),
         local("quit", "leave; the session is kept", Local::Quit),
     ];
     let modes = ["ask", "edits", "plan", "all"].map(str::to_owned).to_vec();
     all.push(SlashCommand {
         values: Values::Fixed(modes),
-        ..local("mode", "what passes without a question", Local::Mode)
+        ..local("mode", "the approval mode", Local::Mode)
     });
     all.push(SlashCommand {
         values: Values::Free("NAME".into()),
-        ..local("model", "the model that answers", Local::Model)
+        ..local("model", "the model", Local::Model)
     });
     all.extend(of_the_session());
     all

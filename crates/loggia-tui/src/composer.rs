@@ -36,7 +36,7 @@ pub struct Composer {
 
 /// The result of a key in the composer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Written {
+pub enum KeyResult {
     Nothing,
     /// The composer does not use the key.
     Unknown,
@@ -52,9 +52,9 @@ pub enum Written {
 }
 
 impl Composer {
-    pub fn paste(&mut self, text: &str) -> Written {
+    pub fn paste(&mut self, text: &str) -> KeyResult {
         if self.editor.raw().len() + text.len() > PROMPT_LIMIT {
-            return Written::TooLong;
+            return KeyResult::TooLong;
         }
         let large = text.len() > FOLD_BYTES || text.lines().count() > FOLD_LINES;
         if !large || !self.editor.insert_chip(text) {
@@ -67,7 +67,7 @@ impl Composer {
         self.look_for_completion()
     }
 
-    pub fn key(&mut self, event: &KeyEvent, action: Option<Action>) -> Written {
+    pub fn key(&mut self, event: &KeyEvent, action: Option<Action>) -> KeyResult {
         let written = match self.vim_key(event, action) {
             Some(written) => written,
             None => self.plain_key(event, action),
@@ -75,7 +75,7 @@ impl Composer {
         if let Some(vim) = &mut self.vim {
             match written {
                 // The next prompt starts in insert mode.
-                Written::Submit(_) | Written::Shell(_) => vim.insert(&mut self.editor),
+                KeyResult::Submit(_) | KeyResult::Shell(_) => vim.insert(&mut self.editor),
                 _ => vim.settle(&mut self.editor),
             }
         }
@@ -83,11 +83,11 @@ impl Composer {
     }
 
     /// Handles a Vim key; None if the key has its usual meaning.
-    fn vim_key(&mut self, event: &KeyEvent, action: Option<Action>) -> Option<Written> {
+    fn vim_key(&mut self, event: &KeyEvent, action: Option<Action>) -> Option<KeyResult> {
         let vim = self.vim.as_mut().filter(|_| self.history.search.is_none())?;
         if action == Some(Action::Interrupt) {
             self.popup = None;
-            return vim.escape(&mut self.editor).then_some(Written::Nothing);
+            return vim.escape(&mut self.editor).then_some(KeyResult::Nothing);
         }
         if !vim.is_normal() {
             return None;
@@ -97,7 +97,7 @@ impl Composer {
             Done::Elsewhere => return None,
             Done::Row { down, times } => (0..times.min(ROWS)).for_each(|_| self.go_row(down)),
         }
-        Some(Written::Nothing)
+        Some(KeyResult::Nothing)
     }
 
     /// Turns Vim keys on or off.
@@ -126,13 +126,13 @@ impl Composer {
         }
     }
 
-    fn plain_key(&mut self, event: &KeyEvent, action: Option<Action>) -> Written {
+    fn plain_key(&mut self, event: &KeyEvent, action: Option<Action>) -> KeyResult {
         if let Some(search) = &mut self.history.search {
             return match (keymap::letter(event), action) {
                 (Some(letter), _) => {
                     search.query.push(letter);
                     self.history.search_again();
-                    Written::Nothing
+                    KeyResult::Nothing
                 }
                 (None, action) => self.key_while_searching(action),
             };
@@ -149,30 +149,30 @@ impl Composer {
             Some(Action::Submit) => self.submit(),
             Some(Action::Newline) => {
                 self.editor.insert("\n");
-                Written::Nothing
+                KeyResult::Nothing
             }
             Some(Action::Complete) => self.look_for_completion(),
-            Some(Action::EditOutside) => Written::EditOutside(self.editor.text()),
+            Some(Action::EditOutside) => KeyResult::EditOutside(self.editor.text()),
             Some(Action::SearchHistory) => {
                 self.history.start_search();
-                Written::Nothing
+                KeyResult::Nothing
             }
             Some(Action::Older) => {
                 self.go_row(false);
-                Written::Nothing
+                KeyResult::Nothing
             }
             Some(Action::Newer) => {
                 self.go_row(true);
-                Written::Nothing
+                KeyResult::Nothing
             }
             Some(action) if crate::dialog::edit(&mut self.editor, action) => {
                 self.look_for_completion()
             }
-            _ => Written::Unknown,
+            _ => KeyResult::Unknown,
         }
     }
 
-    fn key_while_searching(&mut self, action: Option<Action>) -> Written {
+    fn key_while_searching(&mut self, action: Option<Action>) -> KeyResult {
         match action {
             Some(Action::SearchHistory | Action::Older) => self.history.search_older(),
             Some(Action::DeleteLeft) => {
@@ -188,13 +188,13 @@ impl Composer {
                 }
                 self.history.search = None;
             }
-            _ => return Written::Unknown,
+            _ => return KeyResult::Unknown,
         }
-        Written::Nothing
+        KeyResult::Nothing
     }
 
     /// Handles a key in the popup; None if the popup does not use it.
-    fn key_in_popup(&mut self, action: Option<Action>) -> Option<Written> {
+    fn key_in_popup(&mut self, action: Option<Action>) -> Option<KeyResult> {
         let popup = self.popup.as_mut()?;
         match action? {
             Action::Older => popup.go(false),
@@ -213,36 +213,36 @@ impl Composer {
             }
             _ => return None,
         }
-        Some(Written::Nothing)
+        Some(KeyResult::Nothing)
     }
 
     fn typed(&self, start: usize) -> &str {
         self.editor.raw().get(start..self.editor.cursor()).unwrap_or_default()
     }
 
-    fn submit(&mut self) -> Written {
+    fn submit(&mut self) -> KeyResult {
         let text = self.editor.text();
         // A trailing backslash inserts a line break, for terminals without Shift-Enter.
         if self.editor.raw().ends_with('\\') && self.editor.cursor() == self.editor.raw().len() {
             self.editor.delete(crate::editor::Motion::Left);
             self.editor.insert("\n");
-            return Written::Nothing;
+            return KeyResult::Nothing;
         }
         if text.trim().is_empty() {
-            return Written::Nothing;
+            return KeyResult::Nothing;
         }
         if text.len() > PROMPT_LIMIT {
-            return Written::TooLong;
+            return KeyResult::TooLong;
         }
         let line = self.is_shell().then(|| text.strip_prefix(SHELL_PREFIX)).flatten();
         let line = line.map(|line| line.trim().to_owned());
         if line.as_deref() == Some("") {
-            return Written::Nothing;
+            return KeyResult::Nothing;
         }
         self.editor = Editor::default();
         self.popup = None;
         self.history.add(&text);
-        line.map_or(Written::Submit(text), Written::Shell)
+        line.map_or(KeyResult::Submit(text), KeyResult::Shell)
     }
 
     /// Whether the text is a shell command. A mark inside a folded paste does not count, because it
@@ -258,13 +258,13 @@ impl Composer {
         self.editor.replace(&joined);
     }
 
-    pub fn look_for_completion(&mut self) -> Written {
+    pub fn look_for_completion(&mut self) -> KeyResult {
         match completion::trigger(self.editor.raw(), self.editor.cursor()) {
             Some(Trigger::Command { start, typed }) => {
                 let fresh =
                     !typed.contains(' ') && !self.popup.as_ref().is_some_and(Popup::is_command);
                 self.popup = completion::commands(start, &typed, &self.custom.commands);
-                if fresh { Written::LoadCommands } else { Written::Nothing }
+                if fresh { KeyResult::LoadCommands } else { KeyResult::Nothing }
             }
             Some(Trigger::File { start, typed }) => {
                 // Keep the old list until the new one arrives, to avoid flicker.
@@ -272,11 +272,11 @@ impl Composer {
                 if !keeps {
                     self.popup = None;
                 }
-                Written::FindFiles(typed)
+                KeyResult::FindFiles(typed)
             }
             None => {
                 self.popup = None;
-                Written::Nothing
+                KeyResult::Nothing
             }
         }
     }

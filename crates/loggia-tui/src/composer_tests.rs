@@ -1,19 +1,19 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::*;
-use crate::keymap::Place;
+use crate::keymap::KeyContext;
 
-fn press(composer: &mut Composer, code: KeyCode, modifiers: KeyModifiers) -> Written {
+fn press(composer: &mut Composer, code: KeyCode, modifiers: KeyModifiers) -> KeyResult {
     let event = KeyEvent::new(code, modifiers);
-    composer.key(&event, keymap::action(Place::Composer, &event))
+    composer.key(&event, keymap::action(KeyContext::Composer, &event))
 }
 
-fn types(composer: &mut Composer, text: &str) -> Written {
+fn types(composer: &mut Composer, text: &str) -> KeyResult {
     let keys = text.chars().map(|letter| {
         let code = if letter == '\n' { KeyCode::Enter } else { KeyCode::Char(letter) };
         press(composer, code, KeyModifiers::NONE)
     });
-    keys.last().unwrap_or(Written::Nothing)
+    keys.last().unwrap_or(KeyResult::Nothing)
 }
 
 fn open() -> Composer {
@@ -23,10 +23,10 @@ fn open() -> Composer {
 #[test]
 fn enter_sends_and_empties() {
     let mut composer = open();
-    assert_eq!(types(&mut composer, "  \n"), Written::Nothing);
-    assert_eq!(types(&mut composer, "hi\n"), Written::Submit("  hi".into()));
+    assert_eq!(types(&mut composer, "  \n"), KeyResult::Nothing);
+    assert_eq!(types(&mut composer, "hi\n"), KeyResult::Submit("  hi".into()));
     assert!(composer.editor.is_empty());
-    assert_eq!(press(&mut composer, KeyCode::Up, KeyModifiers::NONE), Written::Nothing);
+    assert_eq!(press(&mut composer, KeyCode::Up, KeyModifiers::NONE), KeyResult::Nothing);
     assert_eq!(composer.editor.text(), "  hi");
 }
 
@@ -40,10 +40,10 @@ fn a_new_line_in_every_way_a_terminal_can_say_it() {
         let mut composer = open();
         types(&mut composer, "a");
         press(&mut composer, code, modifiers);
-        assert_eq!(types(&mut composer, "b\n"), Written::Submit("a\nb".into()), "{code:?}");
+        assert_eq!(types(&mut composer, "b\n"), KeyResult::Submit("a\nb".into()), "{code:?}");
     }
     let mut composer = open();
-    assert_eq!(types(&mut composer, "a\\\nb\n"), Written::Submit("a\nb".into()));
+    assert_eq!(types(&mut composer, "a\\\nb\n"), KeyResult::Submit("a\nb".into()));
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn a_large_paste_is_folded_and_sent_whole() {
     composer.paste(small);
     composer.paste(&large);
     assert_eq!(composer.editor.layout(40).rows, ["two", "lines[pasted 100 lines]"]);
-    assert_eq!(types(&mut composer, "\n"), Written::Submit(format!("{small}{large}")));
-    assert_eq!(composer.paste(&"x".repeat(PROMPT_LIMIT + 1)), Written::TooLong);
+    assert_eq!(types(&mut composer, "\n"), KeyResult::Submit(format!("{small}{large}")));
+    assert_eq!(composer.paste(&"x".repeat(PROMPT_LIMIT + 1)), KeyResult::TooLong);
 }
 
 #[test]
@@ -71,20 +71,20 @@ fn commands_are_offered_completed_and_sent() {
     assert_eq!(composer.editor.text(), "/mode ");
     assert_eq!(offered(&composer), ["/mode ask", "/mode edits", "/mode plan", "/mode all"]);
     press(&mut composer, KeyCode::Down, KeyModifiers::NONE);
-    assert_eq!(press(&mut composer, KeyCode::Enter, KeyModifiers::NONE), Written::Nothing);
-    assert_eq!(types(&mut composer, "\n"), Written::Submit("/mode edits".into()));
+    assert_eq!(press(&mut composer, KeyCode::Enter, KeyModifiers::NONE), KeyResult::Nothing);
+    assert_eq!(types(&mut composer, "\n"), KeyResult::Submit("/mode edits".into()));
     // A complete command is submitted at once.
-    assert_eq!(types(&mut composer, "/quit\n"), Written::Submit("/quit".into()));
+    assert_eq!(types(&mut composer, "/quit\n"), KeyResult::Submit("/quit".into()));
     // Esc closes the popup, then Enter submits the text.
     types(&mut composer, "/mo");
     press(&mut composer, KeyCode::Esc, KeyModifiers::NONE);
-    assert_eq!(types(&mut composer, "\n"), Written::Submit("/mo".into()));
+    assert_eq!(types(&mut composer, "\n"), KeyResult::Submit("/mo".into()));
 }
 
 #[test]
 fn files_are_asked_for_and_the_newest_question_counts() {
     let mut composer = open();
-    assert_eq!(types(&mut composer, "see @ma"), Written::FindFiles("ma".into()));
+    assert_eq!(types(&mut composer, "see @ma"), KeyResult::FindFiles("ma".into()));
     composer.files_found("m", vec!["old.rs".into()]);
     assert_eq!(composer.popup, None);
     composer.files_found("ma", vec!["src/main.rs".into(), "Makefile".into()]);
@@ -99,8 +99,8 @@ fn a_search_finds_what_was_written_and_takes_it() {
     press(&mut composer, KeyCode::Char('r'), KeyModifiers::CONTROL);
     types(&mut composer, "carg");
     assert_eq!(composer.history.found(), Some("run cargo test"));
-    assert_eq!(types(&mut composer, "\n"), Written::Nothing);
-    assert_eq!(types(&mut composer, "\n"), Written::Submit("run cargo test".into()));
+    assert_eq!(types(&mut composer, "\n"), KeyResult::Nothing);
+    assert_eq!(types(&mut composer, "\n"), KeyResult::Submit("run cargo test".into()));
 }
 
 #[test]

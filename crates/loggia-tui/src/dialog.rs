@@ -17,14 +17,14 @@ use ratatui::text::{Line, Span};
 
 use self::mark::Mark;
 use crate::editor::{Editor, Motion};
-use crate::guard::{Arming, Held, Line as Below, Meant};
+use crate::guard::{Arming, ComposerState, Meant, PendingLetter};
 use crate::highlight::Highlighter;
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{self, Action, KeyContext};
 use crate::lines::{details, wrapped};
-use crate::moment::Moment;
 use crate::questions::OpenQuestion;
 use crate::safe;
 use crate::theme::{Background, Theme};
+use crate::uptime::Uptime;
 
 /// Marks the dialog's rows.
 const MARK: &str = "▌ ";
@@ -38,13 +38,13 @@ pub struct Dialog {
     scroll: usize,
     arming: Arming,
     /// What the composer contains, and whether the person moved up from it with an arrow.
-    line: Below,
+    line: ComposerState,
     taken: bool,
     seen_end: bool,
-    held: Option<Held>,
+    held: Option<PendingLetter>,
     editing: Option<Editor>,
     /// A trust question, which is not about a tool call.
-    beforehand: bool,
+    for_trust: bool,
     /// The rendered body, with the width, colours and background that it was rendered for.
     body: Option<((u16, bool, Background), Vec<Line<'static>>)>,
     /// Visible rows of the body in the last frame.
@@ -87,12 +87,12 @@ impl Dialog {
             mark: Mark::default(),
             scroll: 0,
             arming: Arming::default(),
-            line: Below::default(),
+            line: ComposerState::default(),
             taken: false,
             seen_end: false,
             held: None,
             editing: asks_words.then(Editor::default),
-            beforehand: false,
+            for_trust: false,
             body: None,
             page: 1,
             answer_rows: Vec::new(),
@@ -100,8 +100,8 @@ impl Dialog {
     }
 
     /// A question whose title is its heading. Enter rejects unless another answer is marked.
-    pub fn beforehand(question: OpenQuestion) -> Self {
-        let mut dialog = Self { beforehand: true, ..Self::new(question) };
+    pub fn for_trust(question: OpenQuestion) -> Self {
+        let mut dialog = Self { for_trust: true, ..Self::new(question) };
         dialog.mark = Mark::starting_at(dialog.position(ChoiceId::CANCEL));
         dialog
     }
@@ -114,14 +114,14 @@ impl Dialog {
         self.mark.clear();
     }
 
-    pub fn is_armed(&self, now: Moment) -> bool {
+    pub fn is_armed(&self, now: Uptime) -> bool {
         self.arming.is_armed(now)
     }
 
     /// The next time at which the dialog changes without input.
-    pub fn next_move(&self, now: Moment) -> Option<Moment> {
+    pub fn next_move(&self, now: Uptime) -> Option<Uptime> {
         let armed = self.arming.armed_from().filter(|at| *at > now);
-        armed.into_iter().chain(self.held.as_ref().map(Held::alone_from)).min()
+        armed.into_iter().chain(self.held.as_ref().map(PendingLetter::alone_from)).min()
     }
 
     /// Whether a letter is pending.
@@ -130,7 +130,7 @@ impl Dialog {
     }
 
     /// The reaction to a pending letter whose waiting time is over.
-    pub fn due(&mut self, now: Moment) -> Option<Reaction> {
+    pub fn due(&mut self, now: Uptime) -> Option<Reaction> {
         let held = self.held.take_if(|held| held.is_alone(now))?;
         self.do_meant(held.meant)
     }
@@ -145,18 +145,18 @@ impl Dialog {
 
     /// The pending letters, which turned out to be the start of a word.
     pub fn take_word(&mut self) -> String {
-        self.held.take().map(Held::into_text).unwrap_or_default()
+        self.held.take().map(PendingLetter::into_text).unwrap_or_default()
     }
 
     /// A key was pressed that was not for the dialog.
-    pub fn was_typed(&mut self, now: Moment) {
+    pub fn was_typed(&mut self, now: Uptime) {
         self.arming.was_typed(now);
         self.mark.clear();
     }
 
     /// Sets what the composer contains.
-    pub fn line_is(&mut self, line: Below) {
-        self.taken &= line != Below::Empty;
+    pub fn line_is(&mut self, line: ComposerState) {
+        self.taken &= line != ComposerState::Empty;
         self.line = line;
         if self.line_has_keys() {
             self.mark.clear();
@@ -165,11 +165,11 @@ impl Dialog {
 
     /// Whether letters go to the composer.
     pub fn line_has_keys(&self) -> bool {
-        self.line != Below::Empty && !self.taken
+        self.line != ComposerState::Empty && !self.taken
     }
 
     /// The dialog was drawn; `end_shown` tells whether the end of its text was visible.
-    pub fn was_drawn(&mut self, now: Moment, end_shown: bool) {
+    pub fn was_drawn(&mut self, now: Uptime, end_shown: bool) {
         self.arming.was_drawn(now);
         self.seen_end |= end_shown;
     }
@@ -209,7 +209,7 @@ impl Dialog {
         self.question.choices.iter().position(|choice| choice.id.0 == id)
     }
 
-    pub fn key(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
+    pub fn key(&mut self, event: &KeyEvent, now: Uptime) -> Reaction {
         let reaction = match (self.is_armed(now), self.arming.is_seen(now)) {
             (true, _) => self.key_when_armed(event, now),
             // An arrow may move from the composer to the visible question at once; answers need the
@@ -229,7 +229,7 @@ impl Dialog {
         reaction
     }
 
-    pub fn key_when_armed(&mut self, event: &KeyEvent, now: Moment) -> Reaction {
+    pub fn key_when_armed(&mut self, event: &KeyEvent, now: Uptime) -> Reaction {
         let letter = keymap::letter(event);
         match (self.line_has_keys(), self.editing.is_some(), letter) {
             (true, _, _) => self.key_beside_line(event),
@@ -240,12 +240,12 @@ impl Dialog {
     }
 
     /// A letter is an answer only if it stands alone, because words start with every letter.
-    fn letter_while_choosing(&mut self, letter: char, event: &KeyEvent, now: Moment) -> Reaction {
+    fn letter_while_choosing(&mut self, letter: char, event: &KeyEvent, now: Uptime) -> Reaction {
         let repeats = self.held.as_ref().is_some_and(|held| held.repeats(letter));
         if self.held.is_some() && !repeats {
             return Reaction::Elsewhere;
         }
-        let meant = match (self.choice_for(letter), keymap::action(Place::Dialog, event)) {
+        let meant = match (self.choice_for(letter), keymap::action(KeyContext::Dialog, event)) {
             (Some(index), _) => Meant::Answer(index),
             (None, Some(Action::EditProposal)) => Meant::Edit,
             (None, Some(_)) if self.key_while_choosing(event) == Reaction::Nothing => Meant::Done,
@@ -253,7 +253,7 @@ impl Dialog {
         };
         match &mut self.held {
             Some(held) => held.again(letter, now),
-            None => self.held = Some(Held::new(letter, now, meant)),
+            None => self.held = Some(PendingLetter::new(letter, now, meant)),
         }
         Reaction::Nothing
     }
@@ -261,15 +261,15 @@ impl Dialog {
     /// Whether a key moves from the composer to the answers.
     fn goes_up(&self, event: &KeyEvent) -> bool {
         let arrow = matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty();
-        arrow && self.line == Below::Written && !self.taken
+        arrow && self.line == ComposerState::Draft && !self.taken
     }
 
     /// Keys that are not used for typing; others go to the composer.
     fn key_beside_line(&mut self, event: &KeyEvent) -> Reaction {
-        match (event.code, keymap::action(Place::Dialog, event)) {
+        match (event.code, keymap::action(KeyContext::Dialog, event)) {
             (KeyCode::PageUp, _) => self.scroll_by(-page(self.page)),
             (KeyCode::PageDown, _) => self.scroll_by(page(self.page)),
-            _ if self.line == Below::Open => Reaction::Elsewhere,
+            _ if self.line == ComposerState::Open => Reaction::Elsewhere,
             _ if self.goes_up(event) => {
                 self.taken = true;
                 Reaction::Nothing
@@ -283,7 +283,7 @@ impl Dialog {
     }
 
     fn key_while_choosing(&mut self, event: &KeyEvent) -> Reaction {
-        let action = keymap::action(Place::Dialog, event);
+        let action = keymap::action(KeyContext::Dialog, event);
         if keymap::letter(event).is_none()
             && let Some(held) = self.held.take_if(|held| held.meant != Meant::Done)
             && action == Some(Action::Confirm)
@@ -319,7 +319,7 @@ impl Dialog {
             self.mark.clear();
             return Reaction::Nothing;
         }
-        match keymap::action(Place::Composer, event) {
+        match keymap::action(KeyContext::Composer, event) {
             Some(Action::Submit) if words => return self.confirm(),
             Some(Action::Older) if words => return self.mark_up(),
             Some(Action::Newer) if words => return self.mark_down(),
@@ -377,19 +377,17 @@ impl Dialog {
         match self.marked() {
             Some(index) => self.choose(index),
             None if self.asks_words() => {
-                Reaction::Hint("type your answer, or mark one with ↑↓; Esc refuses".into())
+                Reaction::Hint("type your answer, or choose one with ↑↓; Esc rejects".into())
             }
             None => {
                 let keys = self.keys_shown().join(", ");
-                Reaction::Hint(
-                    format!("Enter alone answers nothing: {keys}, or ↑↓ and Enter").into(),
-                )
+                Reaction::Hint(format!("press a key to answer: {keys}, or ↑↓ and Enter").into())
             }
         }
     }
 
     /// Gives the clicked answer once the dialog accepts keys.
-    pub fn click(&mut self, index: usize, now: Moment) -> Reaction {
+    pub fn click(&mut self, index: usize, now: Uptime) -> Reaction {
         match self.is_armed(now) {
             true => self.choose(index),
             false => Reaction::Nothing,
@@ -400,7 +398,7 @@ impl Dialog {
         let Some(choice) = self.question.choices.get(index) else { return Reaction::Nothing };
         let id = choice.id.clone();
         if allows(&id) && !self.seen_end {
-            return Reaction::Hint("scroll to the end of it first: PgDn".into());
+            return Reaction::Hint("scroll to the end first: PgDn".into());
         }
         if id.0 == ChoiceId::ANSWER {
             let text = self.editing.as_ref().map(Editor::text).unwrap_or_default();
@@ -419,7 +417,7 @@ impl Dialog {
                 self.mark.clear();
                 Reaction::Nothing
             }
-            None => Reaction::Hint("this can only be allowed or refused as it is".into()),
+            None => Reaction::Hint("this cannot be edited".into()),
         }
     }
 
@@ -430,7 +428,7 @@ impl Dialog {
                 let text = text.unwrap_or_else(|| shown.to_owned());
                 Reaction::EditOutside { name: name.to_owned(), text }
             }
-            None => Reaction::Hint("this can only be allowed or refused as it is".into()),
+            None => Reaction::Hint("this cannot be edited".into()),
         }
     }
 
@@ -459,7 +457,7 @@ impl Dialog {
 
     /// Draws the dialog in at most `height` rows. Its first column never contains text of a tool or
     /// a model.
-    pub fn draw(&mut self, width: u16, height: usize, theme: &Theme, now: Moment) -> Drawn {
+    pub fn draw(&mut self, width: u16, height: usize, theme: &Theme, now: Uptime) -> Drawn {
         let inner = width.saturating_sub(2).max(1);
         let body = self.body_lines(inner, theme);
         let bold = Style::new().add_modifier(Modifier::BOLD);
@@ -491,7 +489,7 @@ impl Dialog {
             let left = body.len() - end;
             let text = match left {
                 0 => format!("— the end, {} lines —", body.len()),
-                left => format!("… {left} more lines: PgDn; allowed only when seen to the end"),
+                left => format!("… {left} more lines: PgDn; scroll to the end to allow it"),
             };
             drawn.lines.push(Line::from(Span::styled(text, bold)));
         }
@@ -509,7 +507,7 @@ impl Dialog {
 
     /// Adds the mark in the first column and a full-width heading, which text of a model or tool
     /// cannot imitate.
-    fn framed(&self, lines: Vec<Line<'static>>, width: u16, now: Moment) -> Vec<Line<'static>> {
+    fn framed(&self, lines: Vec<Line<'static>>, width: u16, now: Uptime) -> Vec<Line<'static>> {
         let plain = Style::new();
         let bold = plain.add_modifier(Modifier::BOLD);
         let mark = if self.is_armed(now) { bold } else { plain.add_modifier(Modifier::DIM) };
@@ -530,7 +528,7 @@ impl Dialog {
 
     fn heading(&self) -> String {
         match (&self.question.details, self.is_editing()) {
-            _ if self.beforehand => self.question.title.clone(),
+            _ if self.for_trust => self.question.title.clone(),
             (Details::Question { .. }, _) => "Loggia asks you".to_owned(),
             (_, true) => format!("Your version of: {}", self.question.title),
             (_, false) => format!("Allow Loggia to {}?", self.question.title),
@@ -571,7 +569,7 @@ impl Dialog {
         (row < page && !self.line_has_keys()).then_some((layout.cursor.0, u16::try_from(row).ok()?))
     }
 
-    fn answer_lines(&self, width: u16, now: Moment) -> Vec<(Option<usize>, Line<'static>)> {
+    fn answer_lines(&self, width: u16, now: Uptime) -> Vec<(Option<usize>, Line<'static>)> {
         if self.is_editing() && !self.asks_words() {
             let how = match self.is_command() {
                 true => "Enter runs it · Esc back · Ctrl-G in your editor",
@@ -603,8 +601,8 @@ impl Dialog {
             }
         }
         let last = match (armed, editable(&self.question.details).is_some()) {
-            (false, _) => "one moment, then keys count",
-            (true, _) if beside && self.line == Below::Open => {
+            (false, _) => "wait a moment",
+            (true, _) if beside && self.line == ComposerState::Open => {
                 "you are writing: finish or clear it (Ctrl-C), then answer"
             }
             (true, _) if beside => "you are writing: ↑↓ to the answers · Esc refuses",
@@ -631,7 +629,7 @@ impl Dialog {
     }
 
     /// A single row with the keys, for small screens.
-    fn short_answers(&self, now: Moment) -> Line<'static> {
+    fn short_answers(&self, now: Uptime) -> Line<'static> {
         let keys = self.keys_shown();
         let dim = Style::new().add_modifier(Modifier::DIM);
         match self.is_armed(now) {

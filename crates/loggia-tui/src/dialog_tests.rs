@@ -28,14 +28,14 @@ fn press(code: KeyCode) -> KeyEvent {
 
 /// Types a letter and lets its waiting time pass.
 fn letter(dialog: &mut Dialog, letter: char, now: u64) -> Reaction {
-    let reaction = dialog.key(&press(KeyCode::Char(letter)), Moment(now));
-    assert_eq!(dialog.due(Moment(now + ALONE - 1)), None);
-    dialog.due(Moment(now + ALONE)).unwrap_or(reaction)
+    let reaction = dialog.key(&press(KeyCode::Char(letter)), Uptime(now));
+    assert_eq!(dialog.due(Uptime(now + ALONE - 1)), None);
+    dialog.due(Uptime(now + ALONE)).unwrap_or(reaction)
 }
 
 fn draw(dialog: &mut Dialog, height: usize, now: u64) -> Drawn {
-    let drawn = dialog.draw(40, height, &Theme::default(), Moment(now));
-    dialog.was_drawn(Moment(now), drawn.end_shown);
+    let drawn = dialog.draw(40, height, &Theme::default(), Uptime(now));
+    dialog.was_drawn(Uptime(now), drawn.end_shown);
     drawn
 }
 
@@ -80,11 +80,11 @@ fn answers_have_letters_numbers_and_a_mark() {
     }
     let mut dialog = command("ls");
     draw(&mut dialog, 20, 0);
-    dialog.key(&press(KeyCode::Down), Moment(GUARD));
-    assert_eq!(dialog.key(&press(KeyCode::Enter), Moment(GUARD)), answered("proceed_once"));
-    dialog.key(&press(KeyCode::Down), Moment(GUARD));
-    assert_eq!(dialog.key(&press(KeyCode::Enter), Moment(GUARD)), answered("proceed_always"));
-    assert_eq!(dialog.key(&press(KeyCode::Esc), Moment(GUARD)), answered("cancel"));
+    dialog.key(&press(KeyCode::Down), Uptime(GUARD));
+    assert_eq!(dialog.key(&press(KeyCode::Enter), Uptime(GUARD)), answered("proceed_once"));
+    dialog.key(&press(KeyCode::Down), Uptime(GUARD));
+    assert_eq!(dialog.key(&press(KeyCode::Enter), Uptime(GUARD)), answered("proceed_always"));
+    assert_eq!(dialog.key(&press(KeyCode::Esc), Uptime(GUARD)), answered("cancel"));
     assert_eq!(letter(&mut dialog, '9', GUARD), Reaction::Elsewhere);
 }
 
@@ -114,9 +114,9 @@ fn a_letter_answers_where_it_stands_alone() {
     for (first, second, wanted) in cases {
         let mut dialog = command("ls");
         draw(&mut dialog, 20, 0);
-        let at = Moment(GUARD + ALONE - 1);
-        assert_eq!(dialog.key(&press(Char(first)), Moment(GUARD)), Reaction::Nothing);
-        assert_eq!(dialog.next_move(Moment(GUARD)), Some(Moment(GUARD + ALONE)), "{first}");
+        let at = Uptime(GUARD + ALONE - 1);
+        assert_eq!(dialog.key(&press(Char(first)), Uptime(GUARD)), Reaction::Nothing);
+        assert_eq!(dialog.next_move(Uptime(GUARD)), Some(Uptime(GUARD + ALONE)), "{first}");
         assert_eq!(dialog.due(at), None);
         let reaction = dialog.key(&press(second), at);
         let word = match reaction {
@@ -124,7 +124,7 @@ fn a_letter_answers_where_it_stands_alone() {
             _ => String::new(),
         };
         assert_eq!((reaction, word), wanted, "{first} {second}");
-        let later = dialog.due(Moment(10 * GUARD));
+        let later = dialog.due(Uptime(10 * GUARD));
         let held = (first, second) == ('y', Char('y'));
         assert_eq!(later, held.then(|| answered("proceed_once")), "{first} {second}");
         assert_eq!(dialog.is_editing(), (first, second) == ('e', Enter));
@@ -143,11 +143,11 @@ fn a_long_command_is_allowed_only_when_seen_to_its_end() {
     for key in ['y', '1'] {
         assert!(matches!(letter(&mut dialog, key, GUARD), Reaction::Hint(_)), "{key}");
     }
-    assert!(matches!(dialog.key(&press(KeyCode::Enter), Moment(GUARD)), Reaction::Hint(_)));
+    assert!(matches!(dialog.key(&press(KeyCode::Enter), Uptime(GUARD)), Reaction::Hint(_)));
     let click = drawn.answers.first().map(|(_, index)| *index).unwrap_or_default();
-    assert!(matches!(dialog.click(click, Moment(GUARD)), Reaction::Hint(_)));
+    assert!(matches!(dialog.click(click, Uptime(GUARD)), Reaction::Hint(_)));
     for _ in 0..40 {
-        dialog.key(&press(KeyCode::PageDown), Moment(GUARD));
+        dialog.key(&press(KeyCode::PageDown), Uptime(GUARD));
         draw(&mut dialog, 12, GUARD);
     }
     let shown = text(&draw(&mut dialog, 12, GUARD)).join("\n");
@@ -167,14 +167,14 @@ fn the_proposal_can_be_changed_in_place() {
     // Letters are now text.
     letter(&mut dialog, 'y', GUARD);
     let edit = Edit::Command { command: "rm ay".into() };
-    let sent = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
+    let sent = dialog.key(&press(KeyCode::Enter), Uptime(GUARD));
     assert_eq!(sent, Reaction::Answer("proceed_once".into(), Some(edit)));
 
     let diff = FileDiff::between("src/a.txt", "/w/src/a.txt", None, "one\n");
     let mut dialog = Dialog::new(question(Details::Edit(diff)));
     draw(&mut dialog, 20, 0);
     let outside =
-        dialog.key(&KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL), Moment(GUARD));
+        dialog.key(&KeyEvent::new(KeyCode::Char('g'), KeyModifiers::CONTROL), Uptime(GUARD));
     let wanted = Reaction::EditOutside { name: "a.txt".into(), text: "one\n".into() };
     assert_eq!(outside, wanted);
     // The edited text is shown again.
@@ -182,7 +182,7 @@ fn the_proposal_can_be_changed_in_place() {
     assert!(text(&draw(&mut dialog, 20, GUARD)).contains(&"▌ two".to_owned()));
     let done = KeyEvent::new(KeyCode::Char('d'), KeyModifiers::CONTROL);
     let edit = Edit::File { content: "two\n".into() };
-    let sent = dialog.key(&done, Moment(GUARD));
+    let sent = dialog.key(&done, Uptime(GUARD));
     assert_eq!(sent, Reaction::Answer("proceed_once".into(), Some(edit)));
 }
 
@@ -196,15 +196,15 @@ fn a_question_is_answered_in_words_or_by_an_option() {
         shown.contains("▌ · red") && shown.contains("▌ Esc ") && !shown.contains("▌ n "),
         "{shown}"
     );
-    let enter = |dialog: &mut Dialog| dialog.key(&press(KeyCode::Enter), Moment(GUARD));
+    let enter = |dialog: &mut Dialog| dialog.key(&press(KeyCode::Enter), Uptime(GUARD));
     assert!(matches!(enter(&mut dialog), Reaction::Hint(_)), "nothing is marked");
-    dialog.key(&press(KeyCode::Down), Moment(GUARD));
+    dialog.key(&press(KeyCode::Down), Uptime(GUARD));
     assert_eq!(enter(&mut dialog), answered("option_1"));
     "yes".chars().for_each(|key| drop(letter(&mut dialog, key, GUARD)));
     let words = Edit::Text { text: "yes".into() };
-    let sent = dialog.key(&press(KeyCode::Enter), Moment(GUARD));
+    let sent = dialog.key(&press(KeyCode::Enter), Uptime(GUARD));
     assert_eq!(sent, Reaction::Answer("answer".into(), Some(words)));
-    assert_eq!(dialog.key(&press(KeyCode::Esc), Moment(GUARD)), answered("cancel"));
+    assert_eq!(dialog.key(&press(KeyCode::Esc), Uptime(GUARD)), answered("cancel"));
 }
 
 /// Whatever a tool writes, the first column belongs to the dialog and no control sequence takes
@@ -227,7 +227,7 @@ fn every_size_has_a_dialog() {
     for width in 1..50 {
         for height in 1..20 {
             let mut dialog = command("ls -la && echo 漢字 👩‍💻");
-            let drawn = dialog.draw(width, height, &Theme::default(), Moment(0));
+            let drawn = dialog.draw(width, height, &Theme::default(), Uptime(0));
             assert!(drawn.lines.len() <= height, "{width}x{height}");
         }
     }
@@ -239,7 +239,7 @@ fn a_narrow_dialog_says_what_it_is_about() {
     let mut dialog = command("ls");
     dialog.question.title = "run the tests of the parser".into();
     let lines = text(&Drawn {
-        lines: dialog.draw(22, 7, &Theme::default(), Moment(0)).lines,
+        lines: dialog.draw(22, 7, &Theme::default(), Uptime(0)).lines,
         ..Drawn::default()
     });
     let joined = lines.iter().map(|line| line.trim_start_matches("▌ ")).collect::<Vec<_>>();

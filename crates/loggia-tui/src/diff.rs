@@ -14,7 +14,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::safe::printable;
 
-pub use draw::Look;
+pub use draw::DiffOptions;
 
 /// Unchanged lines shown around a change.
 const AROUND: usize = 3;
@@ -46,11 +46,11 @@ pub struct Diff {
 struct Hunk {
     /// Number of unchanged lines between the previous hunk and this one.
     folded: usize,
-    rows: Vec<Row>,
+    rows: Vec<DiffRow>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Row {
+struct DiffRow {
     side: Side,
     /// Line numbers before and after, from 1. A number that does not apply to a row is that of the
     /// next line.
@@ -130,7 +130,7 @@ impl Diff {
 impl Hunk {
     fn add(&mut self, operation: &DiffOp, before: &[&str], after: &[&str], returns: bool) {
         let (tag, old, new) = operation.as_tag_tuple();
-        let row = |side, old: usize, new: usize, line: &str| Row {
+        let row = |side, old: usize, new: usize, line: &str| DiffRow {
             side,
             old: old + 1,
             new: new + 1,
@@ -148,9 +148,9 @@ impl Hunk {
         }
         let (old_start, new_start) = (old.start, new.start);
         let removed = old.map(|at| row(Side::Removed, at, new_start, &line(before, at)));
-        let mut removed: Vec<Row> = removed.collect();
+        let mut removed: Vec<DiffRow> = removed.collect();
         let added = new.map(|at| row(Side::Added, old_start, at, &line(after, at)));
-        let mut added: Vec<Row> = added.collect();
+        let mut added: Vec<DiffRow> = added.collect();
         for (old, new) in removed.iter_mut().zip(&mut added) {
             (old.words, new.words) = words(&old.text, &new.text);
         }

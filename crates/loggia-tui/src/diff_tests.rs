@@ -13,7 +13,7 @@ fn diff(old: Option<&str>, new: &str) -> Diff {
 
 fn plain(diff: &Diff, width: usize) -> Vec<String> {
     let theme = Theme::plain();
-    let look = Look { width, theme: &theme, highlighter: Highlighter::waiting() };
+    let look = DiffOptions { width, theme: &theme, highlighter: Highlighter::waiting() };
     diff.lines(&look).iter().map(|line| line.to_string().trim_end().to_owned()).collect()
 }
 
@@ -28,7 +28,7 @@ fn a_changed_line() {
     assert_eq!(plain(&diff, 40)[1], "2 -     old();");
     assert_eq!(plain(&diff, 20)[1], "-     old();");
     let theme = Theme::plain();
-    let look = Look { width: 80, theme: &theme, highlighter: Highlighter::waiting() };
+    let look = DiffOptions { width: 80, theme: &theme, highlighter: Highlighter::waiting() };
     assert_eq!(diff.header(&look).to_string(), "src/main.rs +1 −1");
 }
 
@@ -37,7 +37,7 @@ fn a_new_file_and_an_emptied_one() {
     let new = diff(None, "a\nb");
     assert_eq!(plain(&new, 80), ["  1 + a", "  2 + b", "      \\ no line break at the end",]);
     let theme = Theme::plain();
-    let look = Look { width: 80, theme: &theme, highlighter: Highlighter::waiting() };
+    let look = DiffOptions { width: 80, theme: &theme, highlighter: Highlighter::waiting() };
     assert_eq!(new.header(&look).to_string(), "src/main.rs +2 −0 new file");
     assert_eq!(plain(&diff(Some("a\n"), ""), 80), ["1   - a"]);
     assert_eq!(plain(&diff(Some("a\n"), "a\n"), 80), ["no change"]);
@@ -65,7 +65,7 @@ fn side_by_side_where_there_is_room() {
 #[test]
 fn changed_words_are_marked() {
     let theme = Theme::new(Depth::Indexed, Background::Dark);
-    let look = Look { width: 80, theme: &theme, highlighter: Highlighter::waiting() };
+    let look = DiffOptions { width: 80, theme: &theme, highlighter: Highlighter::waiting() };
     let diff = diff(Some("let total = count + 1;\n"), "let total = count + 20;\n");
     let lines = diff.lines(&look);
     let marked = |line: &ratatui::text::Line<'static>, style: ratatui::style::Style| -> String {
@@ -102,7 +102,7 @@ proptest! {
     #[test]
     fn every_line_fits_and_is_safe(old in prop::option::of(nasty()), new in nasty(), width in 1usize..160) {
         let theme = Theme::default();
-        let look = Look { width, theme: &theme, highlighter: Highlighter::waiting() };
+        let look = DiffOptions { width, theme: &theme, highlighter: Highlighter::waiting() };
         let diff = diff(old.as_deref(), &new);
         let lines = diff.lines(&look);
         for line in lines.iter().chain([&diff.header(&look)]) {
@@ -118,7 +118,7 @@ proptest! {
     ) {
         let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
         let diff = diff(Some(&text(&old)), &text(&new));
-        let rows: Vec<&Row> = diff.hunks.iter().flat_map(|hunk| &hunk.rows).collect();
+        let rows: Vec<&DiffRow> = diff.hunks.iter().flat_map(|hunk| &hunk.rows).collect();
         let (mut old_left, mut new_left) = (old.clone(), new.clone());
         for row in rows.iter().rev() {
             if row.side != Side::Added {

@@ -10,10 +10,10 @@ use loggia_session::{SessionClient, SessionHandle, StoreError, SubmitError};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::app::{self, Edited, Effect, Exit, Model, Msg, Start, Submitted};
+use crate::app::{self, Effect, Exit, Model, Msg, Start, Submitted};
 use crate::files::FileFinder;
-use crate::host::{Host, Present};
-use crate::moment::Moment;
+use crate::host::{ConnectedClient, Host};
+use crate::uptime::Uptime;
 
 /// Maximum number of commands in flight; more fail as busy.
 const UNSENT: usize = 64;
@@ -28,23 +28,12 @@ pub struct Engine {
     sender: mpsc::Sender<Msg>,
     commands: mpsc::Sender<(Submitted, Command)>,
     files: Option<FileFinder>,
-    present: watch::Receiver<Vec<Present>>,
+    present: watch::Receiver<Vec<ConnectedClient>>,
     trouble: watch::Receiver<String>,
     /// None if this client's identity cannot change.
     me: Option<watch::Receiver<Origin>>,
     /// Aborted with the engine.
     tasks: JoinSet<()>,
-}
-
-/// Effects that need the terminal.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Wish {
-    EditOutside { what: Edited, name: String, text: String },
-    Copy(String),
-    Bell,
-    Suspend,
-    Redraw,
-    Leave(Exit),
 }
 
 impl Engine {
@@ -99,18 +88,13 @@ impl Engine {
         }
     }
 
-    pub fn update(&mut self, msg: Msg, now: Moment) -> Vec<Wish> {
+    /// Handles a message. Returns the effects that need the terminal.
+    pub fn update(&mut self, msg: Msg, now: Uptime) -> Vec<Effect> {
         let effects = app::update(&mut self.model, msg, now);
-        let mut wishes = Vec::new();
-        for effect in effects {
-            if let Some(wish) = self.perform(effect, now) {
-                wishes.push(wish);
-            }
-        }
-        wishes
+        effects.into_iter().filter_map(|effect| self.perform(effect, now)).collect()
     }
 
-    fn perform(&mut self, effect: Effect, now: Moment) -> Option<Wish> {
+    fn perform(&mut self, effect: Effect, now: Uptime) -> Option<Effect> {
         match effect {
             Effect::Prompt(text) => {
                 let prompt = SessionHandle::fresh_prompt();
@@ -140,66 +124,54 @@ impl Engine {
                 let start = || FileFinder::start(self.host.clone(), self.sender.clone());
                 self.files.get_or_insert_with(start).ask(&query);
             }
-            Effect::LoadCommands => {
-                let (host, sender) = (self.host.clone(), self.sender.clone());
-                self.tasks.spawn(async move {
-                    let listed = tokio::task::spawn_blocking(move || host.commands()).await;
-                    if let Ok(listed) = listed {
-                        let _ = sender.send(Msg::Commands(listed)).await;
-                    }
-                });
-            }
+            Effect::LoadCommands => self.ask(|host| async move {
+                let listed = tokio::task::spawn_blocking(move || host.commands()).await;
+                Msg::Commands(listed.unwrap_or_default())
+            }),
             Effect::LoadSessions => {
-                let (host, sender) = (self.host.clone(), self.sender.clone());
-                self.tasks.spawn(async move {
-                    // Sending fails only after the interface has closed.
-                    let _ = sender.send(Msg::Sessions(host.sessions().await)).await;
-                });
+                self.ask(|host| async move { Msg::Sessions(host.sessions().await) });
             }
-            Effect::CheckModel(name) => {
-                let (host, sender) = (self.host.clone(), self.sender.clone());
-                self.tasks.spawn(async move {
-                    let checked = tokio::task::spawn_blocking(move || host.model(&name)).await;
-                    let result = checked.unwrap_or_else(|error| Err(error.to_string()));
-                    let _ = sender.send(Msg::Model(result)).await;
-                });
-            }
-            Effect::Reach(session) => {
-                let (host, sender) = (self.host.clone(), self.sender.clone());
-                self.tasks.spawn(async move {
-                    let result = host.reach(&session).await;
-                    let _ = sender.send(Msg::Reached { session, result }).await;
-                });
-            }
+            Effect::CheckModel(name) => self.ask(|host| async move {
+                let checked = tokio::task::spawn_blocking(move || host.model(&name)).await;
+                Msg::Model(checked.unwrap_or_else(|error| Err(error.to_string())))
+            }),
+            Effect::Reach(session) => self.ask(|host| async move {
+                let result = host.reach(&session).await;
+                Msg::Reached { session, result }
+            }),
             Effect::LoadShare => {
                 let share = Msg::Share(self.host.share());
                 app::update(&mut self.model, share, now);
             }
             Effect::ShareOn(port) => {
-                let (host, sender) = (self.host.clone(), self.sender.clone());
-                self.tasks.spawn(async move {
-                    let _ = sender.send(Msg::Shared(host.share_on(port).await)).await;
-                });
+                self.ask(move |host| async move { Msg::Shared(host.share_on(port).await) });
             }
             Effect::Invite(scopes) => {
-                let (host, sender) = (self.host.clone(), self.sender.clone());
-                self.tasks.spawn(async move {
-                    let _ = sender.send(Msg::Shared(host.invite(&scopes).await)).await;
-                });
+                self.ask(|host| async move { Msg::Shared(host.invite(&scopes).await) });
             }
-            Effect::EditOutside { what, name, text } => {
-                return Some(Wish::EditOutside { what, name, text });
-            }
-            Effect::Copy(text) => return Some(Wish::Copy(text)),
-            Effect::Bell => return Some(Wish::Bell),
-            Effect::Suspend => return Some(Wish::Suspend),
-            Effect::Redraw => return Some(Wish::Redraw),
-            Effect::Leave(exit) => return Some(Wish::Leave(exit)),
+            Effect::EditOutside { .. }
+            | Effect::Copy(_)
+            | Effect::Bell
+            | Effect::Suspend
+            | Effect::Redraw
+            | Effect::Leave(_) => return Some(effect),
         }
         None
     }
 
-    fn send(&mut self, what: Submitted, command: Command, now: Moment) {
+    /// Asks the host in a task, whose result arrives as a message.
+    fn ask<F>(&mut self, work: impl FnOnce(Arc<dyn Host>) -> F)
+    where
+        F: Future<Output = Msg> + Send + 'static,
+    {
+        let (work, sender) = (work(self.host.clone()), self.sender.clone());
+        self.tasks.spawn(async move {
+            // Sending fails only after the interface has closed.
+            let _ = sender.send(work.await).await;
+        });
+    }
+
+    fn send(&mut self, what: Submitted, command: Command, now: Uptime) {
         if let Err(error) = self.commands.try_send((what, command)) {
             let (what, _) = error.into_inner();
             let busy = Msg::Submitted { what, result: Err(SubmitError::Busy) };

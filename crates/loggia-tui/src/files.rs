@@ -1,6 +1,7 @@
 //! Fuzzy file search while the workspace is being walked. One thread walks and one matches; both
 //! block when idle.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
@@ -12,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::app::Msg;
 use crate::composer::completion::FILES;
-use crate::host::{Enough, Host};
+use crate::host::Host;
 
 /// Maximum number of files.
 const LIMIT: u32 = 200_000;
@@ -40,7 +41,7 @@ impl FileFinder {
                         *column = path.as_str().into();
                     }
                 });
-                if count < LIMIT { Enough::More } else { Enough::Stop }
+                if count < LIMIT { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             });
             done.store(true, Ordering::Release);
         });

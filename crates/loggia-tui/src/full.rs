@@ -4,12 +4,12 @@ use crossterm::event::KeyEvent;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{self, Action, KeyContext};
 use crate::lines::first;
 use crate::pager::{Pager, Scene};
 
 #[derive(Default)]
-pub struct Full {
+pub struct FullTranscript {
     pager: Pager,
     /// The search text while it is being typed.
     searching: Option<String>,
@@ -23,7 +23,7 @@ pub struct Full {
     focused: bool,
 }
 
-impl Full {
+impl FullTranscript {
     pub fn beside_composer() -> Self {
         Self { beside: true, ..Self::default() }
     }
@@ -74,7 +74,7 @@ impl Full {
             self.key_while_searching(event, scene);
             return true;
         }
-        match keymap::action(Place::Transcript, event) {
+        match keymap::action(KeyContext::Transcript, event) {
             Some(Action::ScrollUp) => self.pager.scroll_up(scene, 1),
             Some(Action::ScrollDown) => self.pager.scroll_down(scene, 1),
             Some(Action::PageUp) => self.pager.page_up(scene),
@@ -114,7 +114,7 @@ impl Full {
 
     fn key_while_searching(&mut self, event: &KeyEvent, scene: &Scene<'_>) {
         let Some(query) = &mut self.searching else { return };
-        match (keymap::letter(event), keymap::action(Place::Composer, event)) {
+        match (keymap::letter(event), keymap::action(KeyContext::Composer, event)) {
             (Some(letter), _) => query.push(letter),
             (None, Some(Action::DeleteLeft)) => drop(query.pop()),
             (None, Some(Action::Submit)) => {

@@ -8,7 +8,7 @@
 use crossterm::event::KeyEvent;
 
 use crate::dialog::{Dialog, Reaction};
-use crate::moment::Moment;
+use crate::uptime::Uptime;
 
 /// Milliseconds without typing before a key can answer.
 pub const GUARD: u64 = 400;
@@ -21,42 +21,42 @@ pub const AFTER: u64 = 500;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Arming {
     /// When the question was first drawn.
-    drawn: Option<Moment>,
+    drawn: Option<Uptime>,
     /// When a key was last pressed that did not count.
-    typed: Option<Moment>,
+    typed: Option<Uptime>,
 }
 
 impl Arming {
-    pub fn is_armed(&self, now: Moment) -> bool {
+    pub fn is_armed(&self, now: Uptime) -> bool {
         self.armed_from().is_some_and(|from| now >= from)
     }
 
     /// Whether the question has been visible long enough, regardless of typing.
-    pub fn is_seen(&self, now: Moment) -> bool {
+    pub fn is_seen(&self, now: Uptime) -> bool {
         self.drawn.is_some_and(|drawn| now >= drawn.plus(GUARD))
     }
 
     /// When keys will count if no other key is pressed.
-    pub fn armed_from(&self) -> Option<Moment> {
+    pub fn armed_from(&self) -> Option<Uptime> {
         let drawn = self.drawn?;
         Some(drawn.max(self.typed.unwrap_or(drawn)).plus(GUARD))
     }
 
-    pub fn was_drawn(&mut self, now: Moment) {
+    pub fn was_drawn(&mut self, now: Uptime) {
         self.drawn.get_or_insert(now);
     }
 
-    pub fn was_typed(&mut self, now: Moment) {
+    pub fn was_typed(&mut self, now: Uptime) {
         self.typed = Some(now);
     }
 }
 
 /// A letter that may answer a question or start a word.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Held {
+pub struct PendingLetter {
     /// The letter, repeated if its key was held down.
     text: String,
-    since: Moment,
+    since: Uptime,
     pub meant: Meant,
 }
 
@@ -69,8 +69,8 @@ pub enum Meant {
     Done,
 }
 
-impl Held {
-    pub fn new(letter: char, now: Moment, meant: Meant) -> Self {
+impl PendingLetter {
+    pub fn new(letter: char, now: Uptime, meant: Meant) -> Self {
         Self { text: letter.into(), since: now, meant }
     }
 
@@ -79,18 +79,18 @@ impl Held {
         self.text.starts_with(letter)
     }
 
-    pub fn again(&mut self, letter: char, now: Moment) {
+    pub fn again(&mut self, letter: char, now: Uptime) {
         self.text.push(letter);
         if self.meant == Meant::Done {
             self.since = now;
         }
     }
 
-    pub fn alone_from(&self) -> Moment {
+    pub fn alone_from(&self) -> Uptime {
         self.since.plus(ALONE)
     }
 
-    pub fn is_alone(&self, now: Moment) -> bool {
+    pub fn is_alone(&self, now: Uptime) -> bool {
         now >= self.alone_from()
     }
 
@@ -101,11 +101,11 @@ impl Held {
 
 /// The composer's state while a question is open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Line {
+pub enum ComposerState {
     #[default]
     Empty,
     /// Text: letters, Enter and editing keys belong to the composer, `↑↓` and Esc to the question.
-    Written,
+    Draft,
     /// A popup or search is open, or Esc has a meaning in the composer: all keys except paging
     /// belong to it.
     Open,
@@ -113,36 +113,36 @@ pub enum Line {
 
 /// A question that accepted keys when another client closed it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Closed {
+pub struct DismissedDialog {
     dialog: Dialog,
     /// Who closed it.
     pub notice: String,
     /// When the first frame without it was drawn.
-    gone: Option<Moment>,
+    gone: Option<Uptime>,
 }
 
-impl Closed {
+impl DismissedDialog {
     /// None if the question did not accept keys yet: then they already went to the composer.
-    pub fn new(dialog: Dialog, notice: String, now: Moment) -> Option<Self> {
+    pub fn new(dialog: Dialog, notice: String, now: Uptime) -> Option<Self> {
         dialog.is_armed(now).then_some(Self { dialog, notice, gone: None })
     }
 
     /// A frame without the question was drawn.
-    pub fn was_drawn_over(&mut self, now: Moment) {
+    pub fn was_drawn_over(&mut self, now: Uptime) {
         self.gone.get_or_insert(now);
     }
 
     /// Whether the question would have used the key. The first other key shows that the person saw
     /// it close.
-    pub fn takes(&mut self, event: &KeyEvent, now: Moment) -> bool {
+    pub fn takes(&mut self, event: &KeyEvent, now: Uptime) -> bool {
         !self.is_over(now) && self.dialog.key_when_armed(event, now) != Reaction::Elsewhere
     }
 
-    pub fn takes_paste(&self, now: Moment) -> bool {
+    pub fn takes_paste(&self, now: Uptime) -> bool {
         !self.is_over(now) && self.dialog.is_editing()
     }
 
-    fn is_over(&self, now: Moment) -> bool {
+    fn is_over(&self, now: Uptime) -> bool {
         self.gone.is_some_and(|gone| now.since(gone) >= AFTER)
     }
 }

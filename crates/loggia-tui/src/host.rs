@@ -1,6 +1,8 @@
 //! The services that the terminal interface needs from the binary: files, history, other sessions,
 //! sharing.
 
+use std::ops::ControlFlow;
+
 use futures::future::BoxFuture;
 use loggia_core::{CustomCommands, ModelName, Origin, SessionId, Surface};
 use tokio::sync::watch;
@@ -8,7 +10,7 @@ use tokio::sync::watch;
 pub trait Host: Send + Sync {
     /// Relative workspace paths for completion, until `found` breaks. Called on its own thread; may
     /// take long.
-    fn files(&self, found: &mut dyn FnMut(String) -> Enough);
+    fn files(&self, found: &mut dyn FnMut(String) -> ControlFlow<()>);
 
     /// The custom commands. Called on its own thread.
     fn commands(&self) -> CustomCommands;
@@ -45,7 +47,7 @@ pub trait Host: Send + Sync {
     fn invite<'a>(&'a self, scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>>;
 
     /// The connected clients.
-    fn presence(&self) -> watch::Receiver<Vec<Present>>;
+    fn presence(&self) -> watch::Receiver<Vec<ConnectedClient>>;
 
     /// The connection problem; empty while connected.
     fn trouble(&self) -> watch::Receiver<String>;
@@ -53,12 +55,6 @@ pub trait Host: Send + Sync {
     /// Opens a text in the external editor, which uses the terminal meanwhile. None if it was not
     /// changed.
     fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String>;
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Enough {
-    More,
-    Stop,
 }
 
 /// A session in the picker.
@@ -77,7 +73,7 @@ pub struct Preview {
 
 /// A connected client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Present {
+pub struct ConnectedClient {
     pub surface: Surface,
     pub name: String,
 }

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Where a key is pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum KeyContext {
     Anywhere,
     Composer,
     /// The composer in Vim's normal mode.
@@ -13,14 +13,14 @@ pub enum Place {
     Transcript,
 }
 
-impl Place {
+impl KeyContext {
     pub fn title(self) -> &'static str {
         match self {
-            Place::Anywhere => "Everywhere",
-            Place::Composer => "While you write",
-            Place::Normal => "While you write, with `tui.keys = \"vim\"`, in normal mode",
-            Place::Dialog => "When you are asked",
-            Place::Transcript => "In the full transcript",
+            KeyContext::Anywhere => "Everywhere",
+            KeyContext::Composer => "While you write",
+            KeyContext::Normal => "While you write, with `tui.keys = \"vim\"`, in normal mode",
+            KeyContext::Dialog => "When you are asked",
+            KeyContext::Transcript => "In the full transcript",
         }
     }
 }
@@ -98,7 +98,7 @@ pub enum Action {
 }
 
 pub struct Binding {
-    pub place: Place,
+    pub place: KeyContext,
     pub action: Action,
     pub keys: &'static [Key],
     pub help: &'static str,
@@ -130,42 +130,47 @@ const fn control(code: KeyCode) -> Key {
     Key { code, modifiers: KeyModifiers::CONTROL }
 }
 
-const fn bind(place: Place, action: Action, keys: &'static [Key], help: &'static str) -> Binding {
+const fn bind(
+    place: KeyContext,
+    action: Action,
+    keys: &'static [Key],
+    help: &'static str,
+) -> Binding {
     Binding { place, action, keys, help }
 }
 
 use Action as A;
 use KeyCode as K;
-use Place as P;
+use KeyContext as P;
 
 pub const BINDINGS: &[Binding] = &[
     bind(P::Anywhere, A::Interrupt, &[plain(K::Esc)], "interrupt the turn, or close what is open"),
     bind(P::Anywhere, A::Leave, &[ctrl('c')], "clear the line; interrupt; twice to leave"),
-    bind(P::Anywhere, A::LeaveIfEmpty, &[ctrl('d')], "leave, when nothing is written"),
+    bind(P::Anywhere, A::LeaveIfEmpty, &[ctrl('d')], "leave, if the line is empty"),
     bind(P::Anywhere, A::Suspend, &[ctrl('z')], "suspend; `fg` comes back"),
     bind(P::Anywhere, A::Transcript, &[ctrl('t')], "the full transcript, and back"),
-    bind(P::Anywhere, A::NextMode, &[plain(K::BackTab)], "what passes without a question"),
+    bind(P::Anywhere, A::NextMode, &[plain(K::BackTab)], "switch the approval mode"),
     bind(P::Anywhere, A::Help, &[plain(K::F(1))], "this help"),
     bind(P::Anywhere, A::Redraw, &[ctrl('l')], "draw again"),
     bind(
         P::Composer,
         A::Submit,
         &[plain(K::Enter)],
-        "send, queued while a turn runs; a line behind `!` runs in the shell",
+        "send, or queue while a turn runs; a line after `!` runs in the shell",
     ),
     bind(
         P::Composer,
         A::Newline,
         &[shift(K::Enter), alt(K::Enter), ctrl('j')],
-        "a new line; `\\` and Enter as well",
+        "a new line; also `\\` and Enter",
     ),
     bind(P::Composer, A::Complete, &[plain(K::Tab)], "complete `/command` or `@file`"),
-    bind(P::Composer, A::EditOutside, &[ctrl('g')], "write in your editor"),
-    bind(P::Composer, A::SearchHistory, &[ctrl('r')], "search what you wrote before"),
+    bind(P::Composer, A::EditOutside, &[ctrl('g')], "write in your external editor"),
+    bind(P::Composer, A::SearchHistory, &[ctrl('r')], "search the prompt history"),
     bind(P::Composer, A::Older, &[plain(K::Up), ctrl('p')], "a row up, or an older prompt"),
     bind(P::Composer, A::Newer, &[plain(K::Down), ctrl('n')], "a row down, or a newer prompt"),
     bind(P::Composer, A::TakeBack, &[alt(K::Up)], "take back the last queued prompt"),
-    bind(P::Composer, A::TakeBackAll, &[ctrl('x')], "take back all queued prompts of yours"),
+    bind(P::Composer, A::TakeBackAll, &[ctrl('x')], "take back all your queued prompts"),
     bind(P::Composer, A::Left, &[plain(K::Left), ctrl('b')], "left"),
     bind(P::Composer, A::Right, &[plain(K::Right), ctrl('f')], "right"),
     bind(
@@ -199,33 +204,53 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Normal, A::Older, &[plain(K::Char('k'))], "a row up, or an older prompt"),
     bind(P::Normal, A::Right, &[plain(K::Char('l')), plain(K::Char(' '))], "right"),
     bind(P::Normal, A::NextWord, &[plain(K::Char('w'))], "to the next word"),
-    bind(P::Normal, A::WordLeft, &[plain(K::Char('b'))], "to the word before"),
+    bind(P::Normal, A::WordLeft, &[plain(K::Char('b'))], "to the previous word"),
     bind(P::Normal, A::WordEnd, &[plain(K::Char('e'))], "to the end of the word"),
     bind(P::Normal, A::LineStart, &[plain(K::Char('0'))], "to the start of the line"),
-    bind(P::Normal, A::FirstSign, &[plain(K::Char('^'))], "to the first sign of the line"),
+    bind(P::Normal, A::FirstSign, &[plain(K::Char('^'))], "to the first character of the line"),
     bind(P::Normal, A::LineEnd, &[plain(K::Char('$'))], "to the end of the line"),
-    bind(P::Normal, A::Top, &[plain(K::Char('g'))], "twice: to the first line, or by its number"),
-    bind(P::Normal, A::Bottom, &[shift(K::Char('G'))], "to the last line, or by its number"),
-    bind(P::Normal, A::DeleteRight, &[plain(K::Char('x'))], "cut the sign"),
+    bind(
+        P::Normal,
+        A::Top,
+        &[plain(K::Char('g'))],
+        "twice: to the first line, or to a line number",
+    ),
+    bind(P::Normal, A::Bottom, &[shift(K::Char('G'))], "to the last line, or to a line number"),
+    bind(P::Normal, A::DeleteRight, &[plain(K::Char('x'))], "cut the character"),
     bind(P::Normal, A::Cut, &[plain(K::Char('d'))], "cut: with a motion, or twice for the line"),
     bind(P::Normal, A::DeleteToEnd, &[shift(K::Char('D'))], "cut to the end of the line"),
     bind(P::Normal, A::Change, &[plain(K::Char('c'))], "cut and write: with a motion, or twice"),
     bind(P::Normal, A::ChangeToEnd, &[shift(K::Char('C'))], "cut to the end of the line and write"),
     bind(P::Normal, A::CopyText, &[plain(K::Char('y'))], "copy: with a motion, or twice"),
-    bind(P::Normal, A::Put, &[plain(K::Char('p'))], "insert what was cut or copied, behind"),
-    bind(P::Normal, A::PutBefore, &[shift(K::Char('P'))], "insert what was cut or copied, before"),
+    bind(
+        P::Normal,
+        A::Put,
+        &[plain(K::Char('p'))],
+        "insert what was cut or copied, after the cursor",
+    ),
+    bind(
+        P::Normal,
+        A::PutBefore,
+        &[shift(K::Char('P'))],
+        "insert what was cut or copied, before the cursor",
+    ),
     bind(P::Normal, A::Undo, &[plain(K::Char('u'))], "undo"),
     bind(P::Normal, A::InsertHere, &[plain(K::Char('i'))], "write here; Esc comes back"),
-    bind(P::Normal, A::InsertAfter, &[plain(K::Char('a'))], "write behind the sign"),
+    bind(P::Normal, A::InsertAfter, &[plain(K::Char('a'))], "write after the character"),
     bind(P::Normal, A::InsertAtStart, &[shift(K::Char('I'))], "write at the start of the line"),
     bind(P::Normal, A::InsertAtEnd, &[shift(K::Char('A'))], "write at the end of the line"),
     bind(P::Normal, A::LineBelow, &[plain(K::Char('o'))], "write on a new line below"),
     bind(P::Normal, A::LineAbove, &[shift(K::Char('O'))], "write on a new line above"),
-    bind(P::Dialog, A::ChooseUp, &[plain(K::Up), plain(K::Left)], "the answer before"),
-    bind(P::Dialog, A::ChooseDown, &[plain(K::Down), plain(K::Right), plain(K::Tab)], "the next"),
+    bind(P::Dialog, A::ChooseUp, &[plain(K::Up), plain(K::Left)], "the previous answer"),
+    bind(
+        P::Dialog,
+        A::ChooseDown,
+        &[plain(K::Down), plain(K::Right), plain(K::Tab)],
+        "the next answer",
+    ),
     bind(P::Dialog, A::Confirm, &[plain(K::Enter)], "give the marked answer"),
-    bind(P::Dialog, A::EditProposal, &[plain(K::Char('e'))], "change it before it is done"),
-    bind(P::Dialog, A::EditOutside, &[ctrl('g')], "change it in your editor"),
+    bind(P::Dialog, A::EditProposal, &[plain(K::Char('e'))], "edit it before it runs"),
+    bind(P::Dialog, A::EditOutside, &[ctrl('g')], "edit it in your external editor"),
     bind(P::Dialog, A::ScrollUp, &[plain(K::Char('k'))], "scroll up"),
     bind(P::Dialog, A::ScrollDown, &[plain(K::Char('j'))], "scroll down"),
     bind(P::Dialog, A::PageUp, &[plain(K::PageUp), ctrl('b')], "a page up"),
@@ -250,21 +275,21 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Transcript, A::Bottom, &[plain(K::End), shift(K::Char('G'))], "to the end"),
     bind(P::Transcript, A::Search, &[plain(K::Char('/'))], "search"),
     bind(P::Transcript, A::NextMatch, &[plain(K::Char('n'))], "the next match"),
-    bind(P::Transcript, A::PreviousMatch, &[shift(K::Char('N'))], "the match before"),
+    bind(P::Transcript, A::PreviousMatch, &[shift(K::Char('N'))], "the previous match"),
     bind(P::Transcript, A::NextCell, &[plain(K::Tab)], "mark the next cell"),
-    bind(P::Transcript, A::PreviousCell, &[plain(K::BackTab)], "mark the cell before"),
-    bind(P::Transcript, A::Fold, &[plain(K::Enter)], "fold or unfold what is marked"),
+    bind(P::Transcript, A::PreviousCell, &[plain(K::BackTab)], "mark the previous cell"),
+    bind(P::Transcript, A::Fold, &[plain(K::Enter)], "fold or unfold the marked cell"),
     bind(P::Transcript, A::FoldAll, &[plain(K::Char('z'))], "fold or unfold all"),
     bind(P::Transcript, A::Close, &[plain(K::Char('q')), plain(K::Esc)], "back"),
 ];
 
 /// The action of a key in a context, which takes precedence over the global one.
-pub fn action(place: Place, event: &KeyEvent) -> Option<Action> {
-    own_action(place, event).or_else(|| own_action(Place::Anywhere, event))
+pub fn action(place: KeyContext, event: &KeyEvent) -> Option<Action> {
+    own_action(place, event).or_else(|| own_action(KeyContext::Anywhere, event))
 }
 
 /// The action of a key in a context, without global ones.
-pub fn own_action(place: Place, event: &KeyEvent) -> Option<Action> {
+pub fn own_action(place: KeyContext, event: &KeyEvent) -> Option<Action> {
     let pressed = normal(event);
     let bound = |binding: &&Binding| binding.place == place && binding.keys.contains(&pressed);
     BINDINGS.iter().find(bound).map(|binding| binding.action)
@@ -345,8 +370,13 @@ pub fn name(key: &Key) -> String {
 /// The help: context headings, then keys and descriptions.
 pub fn help() -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    let places =
-        [Place::Anywhere, Place::Composer, Place::Dialog, Place::Transcript, Place::Normal];
+    let places = [
+        KeyContext::Anywhere,
+        KeyContext::Composer,
+        KeyContext::Dialog,
+        KeyContext::Transcript,
+        KeyContext::Normal,
+    ];
     for place in places {
         lines.push((place.title().to_owned(), String::new()));
         for binding in BINDINGS.iter().filter(|binding| binding.place == place) {
@@ -379,15 +409,15 @@ mod tests {
     fn keys_are_found_however_a_terminal_sends_them() {
         let event = |code, modifiers| KeyEvent::new(code, modifiers);
         let cases = [
-            (Place::Composer, event(K::Char('C'), KeyModifiers::CONTROL), Some(A::Leave)),
-            (Place::Composer, event(K::BackTab, KeyModifiers::SHIFT), Some(A::NextMode)),
-            (Place::Composer, event(K::Tab, KeyModifiers::SHIFT), Some(A::NextMode)),
-            (Place::Transcript, event(K::Char('G'), KeyModifiers::NONE), Some(A::Bottom)),
-            (Place::Transcript, event(K::Char('/'), KeyModifiers::SHIFT), Some(A::Search)),
-            (Place::Transcript, event(K::Esc, KeyModifiers::NONE), Some(A::Close)),
-            (Place::Composer, event(K::Esc, KeyModifiers::NONE), Some(A::Interrupt)),
-            (Place::Composer, event(K::Char('7'), KeyModifiers::CONTROL), Some(A::Undo)),
-            (Place::Composer, event(K::Char('x'), KeyModifiers::NONE), None),
+            (KeyContext::Composer, event(K::Char('C'), KeyModifiers::CONTROL), Some(A::Leave)),
+            (KeyContext::Composer, event(K::BackTab, KeyModifiers::SHIFT), Some(A::NextMode)),
+            (KeyContext::Composer, event(K::Tab, KeyModifiers::SHIFT), Some(A::NextMode)),
+            (KeyContext::Transcript, event(K::Char('G'), KeyModifiers::NONE), Some(A::Bottom)),
+            (KeyContext::Transcript, event(K::Char('/'), KeyModifiers::SHIFT), Some(A::Search)),
+            (KeyContext::Transcript, event(K::Esc, KeyModifiers::NONE), Some(A::Close)),
+            (KeyContext::Composer, event(K::Esc, KeyModifiers::NONE), Some(A::Interrupt)),
+            (KeyContext::Composer, event(K::Char('7'), KeyModifiers::CONTROL), Some(A::Undo)),
+            (KeyContext::Composer, event(K::Char('x'), KeyModifiers::NONE), None),
         ];
         for (place, event, wanted) in cases {
             assert_eq!(action(place, &event), wanted, "{event:?}");

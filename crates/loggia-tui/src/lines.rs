@@ -4,7 +4,7 @@ use loggia_core::Details;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use crate::diff::{Diff, Look};
+use crate::diff::{Diff, DiffOptions};
 use crate::highlight::Highlighter;
 use crate::safe;
 use crate::theme::Theme;
@@ -50,7 +50,7 @@ pub fn details(details: &Details, width: u16, theme: &Theme) -> Vec<Line<'static
         Details::Edit(change) => {
             let diff = Diff::of(change);
             let highlighter = Highlighter::when_ready();
-            let look = Look { width: usize::from(width), theme, highlighter };
+            let look = DiffOptions { width: usize::from(width), theme, highlighter };
             let mut lines = vec![diff.header(&look)];
             match diff.is_whole() {
                 true => lines.extend(diff.lines(&look)),

@@ -8,7 +8,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::host::{Invitation, Preview, ShareFacts};
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{self, Action, KeyContext};
 use crate::lines::{first, wrapped};
 use crate::wrap::width as columns;
 use crate::{command, safe};
@@ -30,7 +30,7 @@ enum What {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Chosen {
+pub enum OverlayAction {
     Stay,
     Close,
     Resume(SessionId),
@@ -55,19 +55,19 @@ impl Overlay {
         Self { what: What::Resume { previews, filter: String::new(), selected: 0 }, scroll: 0 }
     }
 
-    pub fn key(&mut self, event: &KeyEvent) -> Chosen {
+    pub fn key(&mut self, event: &KeyEvent) -> OverlayAction {
         if let What::Resume { .. } = self.what {
             return self.key_in_picker(event);
         }
-        match keymap::action(Place::Transcript, event) {
+        match keymap::action(KeyContext::Transcript, event) {
             Some(Action::ScrollUp) => self.scroll = self.scroll.saturating_sub(1),
             Some(Action::ScrollDown) => self.scroll += 1,
             Some(Action::PageUp) => self.scroll = self.scroll.saturating_sub(10),
             Some(Action::PageDown) => self.scroll += 10,
             Some(Action::Top) => self.scroll = 0,
-            _ => return Chosen::Close,
+            _ => return OverlayAction::Close,
         }
-        Chosen::Stay
+        OverlayAction::Stay
     }
 
     /// Scrolls; the limit is applied when it is drawn.
@@ -75,16 +75,18 @@ impl Overlay {
         self.scroll = self.scroll.saturating_add_signed(rows);
     }
 
-    fn key_in_picker(&mut self, event: &KeyEvent) -> Chosen {
+    fn key_in_picker(&mut self, event: &KeyEvent) -> OverlayAction {
         let fitting: Vec<SessionId> =
             self.fitting().iter().map(|preview| preview.session.clone()).collect();
-        let What::Resume { filter, selected, .. } = &mut self.what else { return Chosen::Close };
+        let What::Resume { filter, selected, .. } = &mut self.what else {
+            return OverlayAction::Close;
+        };
         if let Some(letter) = keymap::letter(event) {
             filter.push(letter);
             *selected = 0;
-            return Chosen::Stay;
+            return OverlayAction::Stay;
         }
-        match keymap::action(Place::Composer, event) {
+        match keymap::action(KeyContext::Composer, event) {
             Some(Action::Older) => *selected = selected.saturating_sub(1),
             Some(Action::Newer) => *selected = (*selected + 1).min(fitting.len().saturating_sub(1)),
             Some(Action::DeleteLeft) => {
@@ -93,12 +95,12 @@ impl Overlay {
             }
             Some(Action::Submit) => {
                 let chosen = fitting.get(*selected).cloned();
-                return chosen.map_or(Chosen::Stay, Chosen::Resume);
+                return chosen.map_or(OverlayAction::Stay, OverlayAction::Resume);
             }
-            Some(Action::Interrupt | Action::LeaveIfEmpty) => return Chosen::Close,
+            Some(Action::Interrupt | Action::LeaveIfEmpty) => return OverlayAction::Close,
             _ => {}
         }
-        Chosen::Stay
+        OverlayAction::Stay
     }
 
     fn fitting(&self) -> Vec<&Preview> {
@@ -134,7 +136,7 @@ impl Overlay {
     fn picker(&self, width: u16, height: usize) -> Vec<Line<'static>> {
         let What::Resume { filter, selected, .. } = &self.what else { return Vec::new() };
         let fitting = self.fitting();
-        let mut lines = vec![heading(&format!("Go on in: {}", safe::one_line(filter)))];
+        let mut lines = vec![heading(&format!("Resume session: {}", safe::one_line(filter)))];
         if fitting.is_empty() {
             lines.push(Line::from("  no such session"));
             return lines;
@@ -159,7 +161,7 @@ impl Overlay {
                 lines.push(first(&text, width, dim));
             }
         }
-        lines.push(hint("↑↓ Enter go on · type to search · Esc back"));
+        lines.push(hint("↑↓ Enter resume · type to search · Esc back"));
         lines
     }
 }
@@ -191,7 +193,7 @@ fn help(custom: &CustomCommands, width: u16) -> Vec<Line<'static>> {
         lines.extend(wrapped(&format!("{what}{gap}{about}"), width, Style::new()));
     }
     if !custom.notes.is_empty() {
-        lines.push(heading("Files that are not used"));
+        lines.push(heading("Ignored command files"));
     }
     for note in &custom.notes {
         lines.extend(wrapped(&format!("  {}", safe::one_line(note)), width, Style::new()));
@@ -212,7 +214,7 @@ fn share(facts: &ShareFacts, width: u16, height: usize) -> Vec<Line<'static>> {
         Some(invitation) => lines = invited(invitation, width),
         None => {
             let token = facts.token.as_deref();
-            let token = token.unwrap_or("No token is needed by programs of yours here.");
+            let token = token.unwrap_or("Your own programs on this machine need no token.");
             let urls = facts.urls.iter().chain(&facts.attach).map(String::as_str);
             for text in urls.chain([token]) {
                 lines.extend(wrapped(&safe::one_line(text), width, Style::new()));

@@ -5,10 +5,10 @@
 //! again, and the height of an unseen cell is estimated until it is seen or measured in idle time
 //! ([`Pager::measure`]). This module does not handle keys, the terminal or the log.
 
+mod cell_lines;
 mod heights;
 mod moves;
 mod search;
-mod shown;
 
 use std::collections::BTreeSet;
 
@@ -19,11 +19,11 @@ use ratatui::text::Line;
 
 use crate::cell::{self, CellContext};
 use crate::highlight::Highlighter;
-use crate::myself::Myself;
+use crate::own_origins::OwnOrigins;
 use crate::theme::Theme;
+use cell_lines::CellLines;
 use heights::Heights;
 use search::Query;
-use shown::Shown;
 
 /// Maximum number of cells whose lines are cached.
 const MOST_KEPT: usize = 256;
@@ -37,12 +37,12 @@ pub struct Scene<'a> {
     pub now: Millis,
     /// Frame number of the spinner.
     pub frame: usize,
-    pub own: Option<&'a Myself>,
+    pub own: Option<&'a OwnOrigins>,
 }
 
 /// A line of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-struct Place {
+struct CellLine {
     cell: usize,
     line: usize,
 }
@@ -57,7 +57,7 @@ pub struct Position {
 
 #[derive(Default)]
 struct Entry {
-    shown: Option<Shown>,
+    shown: Option<CellLines>,
     /// The cell's fingerprint at the last check, if it is not final.
     fingerprint: u64,
     /// The layout number of the cached lines and height.
@@ -69,8 +69,8 @@ struct Entry {
 struct Search {
     query: Option<Query>,
     /// The position when the search began.
-    origin: Place,
-    hit: Option<Place>,
+    origin: CellLine,
+    hit: Option<CellLine>,
 }
 
 pub struct Pager {
@@ -84,7 +84,7 @@ pub struct Pager {
     live: Vec<usize>,
     /// Cells with cached lines.
     kept: BTreeSet<usize>,
-    top: Place,
+    top: CellLine,
     /// The height of the top cell before the layout changed.
     top_height: Option<usize>,
     follows: bool,
@@ -112,7 +112,7 @@ impl Pager {
             heights: Heights::default(),
             live: Vec::new(),
             kept: BTreeSet::new(),
-            top: Place::default(),
+            top: CellLine::default(),
             top_height: None,
             follows: true,
             focus: None,
@@ -140,7 +140,7 @@ impl Pager {
         let mut y = area.top();
         while y < area.bottom() && place.cell < scene.cells.len() {
             if place.line >= self.ensure(place.cell, scene) {
-                place = Place { cell: place.cell + 1, line: 0 };
+                place = CellLine { cell: place.cell + 1, line: 0 };
                 continue;
             }
             self.draw_line(place, scene, Rect { y, height: 1, ..area }, buffer);
@@ -150,7 +150,7 @@ impl Pager {
         self.forget(self.top.cell, place.cell);
     }
 
-    fn draw_line(&self, place: Place, scene: &Scene<'_>, row: Rect, buffer: &mut Buffer) {
+    fn draw_line(&self, place: CellLine, scene: &Scene<'_>, row: Rect, buffer: &mut Buffer) {
         let Some(line) = self.line(place, scene) else { return };
         buffer.set_line(row.x, row.y, line, row.width);
         if let Some(query) = &self.search.query {
@@ -183,7 +183,7 @@ impl Pager {
         let last = scene.cells.len().saturating_sub(1);
         for index in std::mem::take(&mut self.live) {
             let Some(cell) = scene.cells.get(index) else { continue };
-            let fingerprint = shown::fingerprint(cell, scene.now, scene.frame);
+            let fingerprint = cell_lines::fingerprint(cell, scene.now, scene.frame);
             self.refresh(index, cell, fingerprint, scene);
             if !cell::is_final(cell, index == last) {
                 self.live.push(index);
@@ -196,9 +196,9 @@ impl Pager {
             }
             let expanded = cell::starts_expanded(&cell.body);
             let fingerprint =
-                if is_final { 0 } else { shown::fingerprint(cell, scene.now, scene.frame) };
+                if is_final { 0 } else { cell_lines::fingerprint(cell, scene.now, scene.frame) };
             self.entries.push(Entry { shown: None, fingerprint, layout: 0, expanded });
-            self.heights.push(shown::estimate(cell, self.width));
+            self.heights.push(cell_lines::estimate(cell, self.width));
         }
     }
 
@@ -216,7 +216,7 @@ impl Pager {
         let kept = entry.layout == layout
             && entry.shown.as_mut().is_some_and(|shown| shown.grow(cell, &context));
         if kept {
-            let lines = entry.shown.as_ref().map_or(0, Shown::len);
+            let lines = entry.shown.as_ref().map_or(0, CellLines::len);
             self.heights.set(index, if lines == 0 { 0 } else { lines + lead });
         } else {
             entry.shown = None;
@@ -234,7 +234,7 @@ impl Pager {
             return 0;
         };
         if entry.layout != layout || entry.shown.is_none() {
-            let shown = Shown::new(cell, &context(scene, width, entry.expanded));
+            let shown = CellLines::new(cell, &context(scene, width, entry.expanded));
             let lines = shown.len();
             entry.shown = Some(shown);
             entry.layout = layout;
@@ -257,7 +257,7 @@ impl Pager {
     }
 
     /// A line of a rendered cell; None for the empty one before it.
-    fn line(&self, place: Place, scene: &Scene<'_>) -> Option<&Line<'static>> {
+    fn line(&self, place: CellLine, scene: &Scene<'_>) -> Option<&Line<'static>> {
         let line = place.line.checked_sub(self.lead(place.cell, scene))?;
         self.entries.get(place.cell)?.shown.as_ref()?.line(line)
     }
@@ -274,7 +274,7 @@ impl Pager {
     }
 
     /// Whether everything from this position fits the screen.
-    fn is_at_end(&mut self, place: Place, scene: &Scene<'_>) -> bool {
+    fn is_at_end(&mut self, place: CellLine, scene: &Scene<'_>) -> bool {
         let mut room = self.height + place.line;
         for cell in place.cell..scene.cells.len() {
             match room.checked_sub(self.ensure(cell, scene)) {
@@ -286,16 +286,16 @@ impl Pager {
     }
 
     /// The top position that shows the last line at the bottom.
-    fn bottom(&mut self, scene: &Scene<'_>) -> Place {
+    fn bottom(&mut self, scene: &Scene<'_>) -> CellLine {
         let mut room = self.height;
         for cell in (0..scene.cells.len()).rev() {
             let height = self.ensure(cell, scene);
             if height >= room {
-                return Place { cell, line: height - room };
+                return CellLine { cell, line: height - room };
             }
             room -= height;
         }
-        Place::default()
+        CellLine::default()
     }
 
     /// Drops the cached lines of cells far from the screen.

@@ -20,7 +20,7 @@ pub struct OpenQuestion {
 
 /// How a question was closed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settled {
+pub struct ResolvedQuestion {
     pub approval: ApprovalId,
     pub title: String,
     /// None: withdrawn because its turn ended.
@@ -45,7 +45,7 @@ impl Questions {
         self.open.first()
     }
 
-    pub fn apply(&mut self, envelope: &Envelope) -> Option<Settled> {
+    pub fn apply(&mut self, envelope: &Envelope) -> Option<ResolvedQuestion> {
         match &envelope.event {
             Event::CallProposed { call, tool, title, details, .. } => {
                 let shown = (tool.clone(), title.clone(), details.clone());
@@ -83,10 +83,10 @@ impl Questions {
         gone: impl Fn(&OpenQuestion) -> bool,
         answer: Option<ChoiceId>,
         by: &Origin,
-    ) -> Option<Settled> {
+    ) -> Option<ResolvedQuestion> {
         let index = self.open.iter().position(gone)?;
         let question = self.open.remove(index);
         let OpenQuestion { approval, title, .. } = question;
-        Some(Settled { approval, title, answer, by: by.clone() })
+        Some(ResolvedQuestion { approval, title, answer, by: by.clone() })
     }
 }

@@ -10,14 +10,14 @@ use loggia_session::SessionClient;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{Exit, Msg, Start};
-use crate::background::{self, Answers, Heard};
-use crate::engine::{Engine, Wish};
+use crate::app::{Effect, Exit, Msg, Start};
+use crate::background::{self, KeyOrReply, ReplyFilter};
+use crate::engine::Engine;
 use crate::host::Host;
 use crate::input::Input;
-use crate::moment::Moment;
-use crate::picture::Picture;
+use crate::renderer::Renderer;
 use crate::tty::{self, Tty};
+use crate::uptime::Uptime;
 use crate::view;
 
 /// Minimum time between two frames.
@@ -29,7 +29,7 @@ const STOPPING: Duration = Duration::from_millis(500);
 
 #[derive(Debug, thiserror::Error)]
 pub enum TuiError {
-    #[error("the terminal does not work as one: {0}")]
+    #[error("terminal I/O failed: {0}")]
     Terminal(#[from] io::Error),
 }
 
@@ -47,10 +47,10 @@ pub async fn run(
     let row = tty::cursor_row()?;
     let mut runner = Runner {
         tty,
-        picture: Picture::new(size, row, reflows),
+        picture: Renderer::new(size, row, reflows),
         engine: Engine::new(client, host, start),
         input: Some(Input::start()),
-        answers: Answers::default(),
+        answers: ReplyFilter::default(),
         asks,
         began: Instant::now(),
         drawn: None,
@@ -63,12 +63,12 @@ pub async fn run(
 
 struct Runner {
     tty: Tty,
-    picture: Picture,
+    picture: Renderer,
     engine: Engine,
     /// None while another program reads the terminal.
     input: Option<Input>,
     /// Filters terminal replies out of the keys, and whether to query the terminal.
-    answers: Answers,
+    answers: ReplyFilter,
     asks: bool,
     began: Instant,
     drawn: Option<Instant>,
@@ -120,12 +120,12 @@ impl Runner {
                 () = sleep => vec![Msg::Tick],
             };
             // Use the time at which a key was read.
-            let now = read.map_or_else(|| self.now(), |at| self.moment(at));
+            let now = read.map_or_else(|| self.now(), |at| self.uptime(at));
             for msg in msgs {
                 self.dirty = true;
                 self.urgent |= matches!(msg, Msg::Key(_) | Msg::Paste(_) | Msg::Mouse(_));
-                for wish in self.engine.update(msg, now) {
-                    if let Some(exit) = self.grant(wish).await? {
+                for effect in self.engine.update(msg, now) {
+                    if let Some(exit) = self.perform(effect).await? {
                         return Ok(exit);
                     }
                 }
@@ -133,13 +133,13 @@ impl Runner {
         }
     }
 
-    fn now(&self) -> Moment {
-        self.moment(Instant::now())
+    fn now(&self) -> Uptime {
+        self.uptime(Instant::now())
     }
 
-    fn moment(&self, at: Instant) -> Moment {
+    fn uptime(&self, at: Instant) -> Uptime {
         let since = at.saturating_duration_since(self.began);
-        Moment(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        Uptime(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// When the next frame may be drawn.
@@ -160,8 +160,8 @@ impl Runner {
     fn read(&mut self, event: Event) -> Vec<Msg> {
         let msg = match event {
             Event::Key(key) => match self.answers.hear(key) {
-                Heard::Keys(keys) => return keys.into_iter().map(Msg::Key).collect(),
-                Heard::Background(background) => Msg::Background(background),
+                KeyOrReply::Keys(keys) => return keys.into_iter().map(Msg::Key).collect(),
+                KeyOrReply::Background(background) => Msg::Background(background),
             },
             Event::Paste(text) => Msg::Paste(text),
             Event::Mouse(mouse) => Msg::Mouse(mouse),
@@ -199,15 +199,13 @@ impl Runner {
         Ok(())
     }
 
-    async fn grant(&mut self, wish: Wish) -> Result<Option<Exit>, TuiError> {
-        match wish {
-            Wish::Leave(exit) => return Ok(Some(exit)),
-            Wish::Bell => self.tty.write(b"\x07")?,
-            Wish::Copy(text) => {
-                execute_copy(&text)?;
-            }
-            Wish::Redraw => self.picture.forget(),
-            Wish::Suspend => {
+    async fn perform(&mut self, effect: Effect) -> Result<Option<Exit>, TuiError> {
+        match effect {
+            Effect::Leave(exit) => return Ok(Some(exit)),
+            Effect::Bell => self.tty.write(b"\x07")?,
+            Effect::Copy(text) => execute_copy(&text)?,
+            Effect::Redraw => self.picture.forget(),
+            Effect::Suspend => {
                 self.leave().await?;
                 // The signal may take effect a little later, so the terminal is not touched before
                 // SIGCONT. A process that cannot be resumed is not stopped at all.
@@ -216,7 +214,7 @@ impl Runner {
                 let _ = tokio::time::timeout(STOPPING, back.recv()).await;
                 self.come_back()?;
             }
-            Wish::EditOutside { what, name, text } => {
+            Effect::EditOutside { what, name, text } => {
                 self.leave().await?;
                 let host = self.engine.host().clone();
                 let edited = tokio::task::spawn_blocking(move || host.edit(&name, &text)).await;
@@ -225,6 +223,8 @@ impl Runner {
                 let now = self.now();
                 self.engine.update(Msg::Edited { what, result }, now);
             }
+            // The engine performs the others.
+            _ => {}
         }
         Ok(None)
     }

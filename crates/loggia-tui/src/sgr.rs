@@ -7,13 +7,13 @@ use ratatui::style::{Color, Modifier};
 
 /// The style that the terminal has now.
 #[derive(Default, PartialEq)]
-pub struct Written {
+pub struct CurrentStyle {
     fg: Color,
     bg: Color,
     modifier: Modifier,
 }
 
-impl Written {
+impl CurrentStyle {
     /// Switches to the style of a cell. Always resets first: styles are short, and switching
     /// attributes off one by one is error-prone.
     pub fn change(&mut self, cell: &Cell, out: &mut Vec<u8>) {
@@ -113,7 +113,7 @@ mod tests {
         for (style, wanted) in cases {
             let mut cell = Cell::EMPTY;
             cell.set_style(style);
-            let (mut out, mut written) = (Vec::new(), Written::default());
+            let (mut out, mut written) = (Vec::new(), CurrentStyle::default());
             written.change(&cell, &mut out);
             written.change(&cell, &mut out);
             assert_eq!(String::from_utf8(out).unwrap(), wanted);

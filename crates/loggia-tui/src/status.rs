@@ -6,14 +6,14 @@ use ratatui::text::{Line, Span};
 use crate::app::Model;
 use crate::cell::SPINNER;
 use crate::composer::vim::Vim;
-use crate::moment::{Moment, spoken};
 use crate::safe;
+use crate::uptime::{Uptime, format_duration};
 
 /// Maximum number of client names before a count.
 const NAMES: usize = 3;
 
 /// Parts in order of importance; those that do not fit are dropped from the end.
-pub fn line(model: &Model, width: u16, now: Moment) -> Line<'static> {
+pub fn line(model: &Model, width: u16, now: Uptime) -> Line<'static> {
     let dim = model.theme.dim;
     if model.leaving(now) {
         return Line::from(Span::styled("Ctrl-C again to leave", dim));
@@ -79,7 +79,7 @@ fn context(held: u64, window: Option<u64>) -> Option<String> {
 }
 
 /// The spinner and the running time; None while nothing runs.
-pub fn activity(model: &Model, now: Moment) -> Option<Line<'static>> {
+pub fn activity(model: &Model, now: Uptime) -> Option<Line<'static>> {
     let elapsed = model.elapsed(now)?;
     let turn = model.frame(now) % SPINNER.len();
     let dim = |text: String| Line::from(Span::styled(text, model.theme.dim));
@@ -88,14 +88,15 @@ pub fn activity(model: &Model, now: Moment) -> Option<Line<'static>> {
             return Some(dim(format!(
                 "{} working · {} · Esc interrupts",
                 SPINNER.get(turn)?,
-                spoken(elapsed)
+                format_duration(elapsed)
             )));
         }
-        1 => format!("? waiting for an answer · {}", spoken(elapsed)),
-        more => format!("? {more} questions are open · {}", spoken(elapsed)),
+        1 => format!("? waiting for an answer · {}", format_duration(elapsed)),
+        more => format!("? {more} questions are open · {}", format_duration(elapsed)),
     };
-    let left =
-        model.left(now).map(|(then, left)| format!(" · {} in {}", then.done(), spoken(left)));
+    let left = model
+        .left(now)
+        .map(|(then, left)| format!(" · {} in {}", then.done(), format_duration(left)));
     Some(dim(text + &left.unwrap_or_default()))
 }
 

@@ -97,7 +97,7 @@ impl Inline {
     fn print_row(&mut self, cells: &[Cell]) {
         self.out.extend_from_slice(b"\x1b[K");
         let used = cells.iter().rposition(|cell| *cell != Cell::EMPTY).map_or(0, |last| last + 1);
-        let mut style = sgr::Written::default();
+        let mut style = sgr::CurrentStyle::default();
         let mut skip = 0;
         for cell in cells.iter().take(used) {
             if skip > 0 {

@@ -7,12 +7,12 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::app::{Model, Shown};
+use crate::app::{FrameInfo, Model};
 use crate::cell::{self, CellContext};
 use crate::composer::completion::ROWS;
 use crate::dialog::Drawn;
 use crate::lines::{first, wrapped};
-use crate::moment::Moment;
+use crate::uptime::Uptime;
 use crate::wrap::width as columns;
 use crate::{safe, status};
 
@@ -46,10 +46,10 @@ impl Frame {
 
     /// The meaning of keys and clicks once the frame is at row `top`. Without a known row, clicks are
     /// ignored.
-    pub fn shown(&self, top: Option<u16>) -> Shown {
+    pub fn shown(&self, top: Option<u16>) -> FrameInfo {
         let row = |at: usize| Some(top?.saturating_add(u16::try_from(at).ok()?));
         let answers = self.answers.iter().filter_map(|(at, index)| Some((row(*at)?, *index)));
-        Shown { question: self.question.clone(), answers: answers.collect() }
+        FrameInfo { question: self.question.clone(), answers: answers.collect() }
     }
 
     fn push(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
@@ -58,16 +58,16 @@ impl Frame {
 }
 
 /// Newly finished lines for the scrollback.
-pub fn finished(model: &mut Model, now: Moment) -> Vec<Line<'static>> {
+pub fn finished(model: &mut Model, now: Uptime) -> Vec<Line<'static>> {
     if model.replaying() {
         return Vec::new();
     }
-    let skipped = model.printed.take_skipped().map(|cells| {
+    let skipped = model.scrollback.take_skipped().map(|cells| {
         let text = format!("… {cells} earlier cells: Ctrl-T shows them");
         first(&text, model.size.0, model.theme.dim)
     });
-    let before = model.printed.last().cloned();
-    let cells = model.printed.take(&model.transcript, model.facts.running());
+    let before = model.scrollback.last().cloned();
+    let cells = model.scrollback.take(&model.transcript, model.facts.running());
     let lines = cell_lines(model, &cells, before.as_ref(), now);
     skipped.into_iter().chain(lines).collect()
 }
@@ -77,7 +77,7 @@ fn cell_lines<'a>(
     model: &Model,
     cells: &'a [Cell],
     mut before: Option<&'a Cell>,
-    now: Moment,
+    now: Uptime,
 ) -> Vec<Line<'static>> {
     let scene = model.scene(now);
     let mut lines = Vec::new();
@@ -106,7 +106,7 @@ fn cell_lines<'a>(
 }
 
 /// The inline screen: live cells, question, composer.
-pub fn inline(model: &mut Model, now: Moment) -> Frame {
+pub fn inline(model: &mut Model, now: Uptime) -> Frame {
     let (width, height) = (model.size.0, usize::from(model.size.1));
     let mut below = panel(model, width, height, now);
     let room = height.saturating_sub(below.lines.len());
@@ -117,7 +117,7 @@ pub fn inline(model: &mut Model, now: Moment) -> Frame {
 }
 
 /// The alternate screen: the transcript, and the same panel below if it is needed.
-pub fn fullscreen(model: &mut Model, now: Moment) -> (Buffer, Frame) {
+pub fn fullscreen(model: &mut Model, now: Uptime) -> (Buffer, Frame) {
     let (width, height) = (model.size.0, usize::from(model.size.1));
     let with_panel = model.full.as_ref().is_some_and(|full| !full.has_keys())
         || model.dialog.is_some()
@@ -149,9 +149,9 @@ fn join(frame: &mut Frame, below: &mut Frame) {
 }
 
 /// The last live lines that fit.
-fn live_lines(model: &Model, room: usize, now: Moment) -> Vec<Line<'static>> {
-    let cells = model.printed.live(&model.transcript);
-    let mut lines = cell_lines(model, &cells, model.printed.last(), now);
+fn live_lines(model: &Model, room: usize, now: Uptime) -> Vec<Line<'static>> {
+    let cells = model.scrollback.live(&model.transcript);
+    let mut lines = cell_lines(model, &cells, model.scrollback.last(), now);
     let over = lines.len().saturating_sub(room);
     lines.drain(..over);
     lines
@@ -159,7 +159,7 @@ fn live_lines(model: &Model, room: usize, now: Moment) -> Vec<Line<'static>> {
 
 /// From the remark to the status line, in at most `height` rows. The composer keeps at least one
 /// row; a question gets the rest first.
-fn panel(model: &mut Model, width: u16, height: usize, now: Moment) -> Frame {
+fn panel(model: &mut Model, width: u16, height: usize, now: Uptime) -> Frame {
     let mut frame = Frame::default();
     if height == 0 {
         return frame;

@@ -10,14 +10,14 @@
 
 mod suite {
     mod cells;
-    mod desk;
     mod files;
     mod generate;
     mod golden;
+    mod harness;
     mod keys;
     mod laws;
-    mod look;
     mod pager;
     mod panic;
+    mod snapshot_text;
     mod storm;
 }

@@ -20,7 +20,7 @@ use crate::compose::App;
 use crate::config::Config;
 
 /// Interval of the cleanup while a server runs.
-const ROUND: Duration = Duration::from_secs(60 * 60);
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// An incomplete clone older than this is abandoned: no clone may take that long.
 const STALE: Duration = Duration::from_secs(48 * 60 * 60);
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -57,11 +57,11 @@ impl App {
 }
 
 /// Removes unused clones once an hour.
-pub async fn tend(store: Arc<dyn Store>, directory: PathBuf, keep: Keep) {
+pub async fn run_cleanup(store: Arc<dyn Store>, directory: PathBuf, keep: Keep) {
     loop {
-        tokio::time::sleep(ROUND).await;
+        tokio::time::sleep(INTERVAL).await;
         if let Err(error) = sweep(store.as_ref(), &directory, keep, STALE).await {
-            tracing::warn!(%error, "copies of repositories could not be looked at");
+            tracing::warn!(%error, "cannot clean up repository clones");
         }
     }
 }
@@ -83,13 +83,13 @@ pub async fn sweep(
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = Millis(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
-    let sessions: HashMap<PathBuf, Use> = store
+    let sessions: HashMap<PathBuf, SessionUse> = store
         .list(usize::MAX)
         .await?
         .into_iter()
         .map(|listed| {
             let summary = listed.summary;
-            (summary.workspace.into(), Use { busy: summary.busy, last: summary.updated })
+            (summary.workspace.into(), SessionUse { busy: summary.busy, last: summary.updated })
         })
         .collect();
     let remove = move || {
@@ -102,14 +102,14 @@ pub async fn sweep(
     Ok(tokio::task::spawn_blocking(remove).await.unwrap_or(0))
 }
 
-struct Use {
+struct SessionUse {
     busy: bool,
     last: Millis,
 }
 
 /// `left` is the age of an incomplete clone, None for a complete one.
 fn is_done(
-    session: Option<&Use>,
+    session: Option<&SessionUse>,
     left: Option<Duration>,
     keep: Keep,
     now: Millis,
@@ -155,7 +155,8 @@ mod tests {
     #[test]
     fn when_a_copy_is_done_with() {
         let now = Millis(100 * DAY as i64);
-        let used = |busy: bool, days: i64| Use { busy, last: Millis(now.0 - days * DAY as i64) };
+        let used =
+            |busy: bool, days: i64| SessionUse { busy, last: Millis(now.0 - days * DAY as i64) };
         let (idle, busy) = (used(false, 0), used(true, 99));
         let (young, old) = (Some(Duration::from_secs(1)), Some(STALE));
         let (always, never, week) = (Keep::Always, Keep::Never, Keep::Days(7));

@@ -2,7 +2,6 @@
 
 pub mod approvals;
 pub mod attach;
-mod by_hand;
 pub mod chat;
 pub mod clients;
 pub mod completions;
@@ -10,6 +9,7 @@ pub mod config;
 pub mod doctor;
 pub mod man;
 pub mod pair;
+mod require_person;
 pub mod run;
 pub mod serve;
 pub mod sessions;
@@ -61,7 +61,8 @@ async fn without_command(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
         };
         return chat::chat(args, app).await;
     }
-    let why = "there is no terminal to open a session in: see --help for what works without one";
+    let why =
+        "a terminal is needed to open a session: --help lists the commands that work without one";
     let port = cli.a2a_port.ok_or_else(|| Usage(why.into()))?;
     if cli.continue_last || cli.fullscreen || cli.name.is_some() {
         return Err(Usage("--continue, --name and --fullscreen need a terminal".into()).into());

@@ -9,12 +9,15 @@ use anyhow::Context;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
-use loggia_core::{Access, AgentName, Event, ModelName, Seq, SessionId, Settings, Workspace};
+use loggia_core::{
+    Access, AgentName, Command, Event, ModelName, Origin, Seq, Session, SessionId, Settings,
+    Workspace,
+};
 use loggia_server::auth::Clients;
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_server::state::CommandSource;
-use loggia_session::{Hub, Listed, NewSession, Store, StoreError};
+use loggia_session::{Hub, Listed, NewSession, SessionHandle, Store, StoreError};
 use loggia_store::SqliteStore;
 use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
@@ -28,7 +31,7 @@ use crate::style::{Style, say};
 const MOST_NAMED: usize = 8;
 
 /// These libraries log whole messages and headers at debug level, including secrets.
-const WORDY: [&str; 2] = ["tungstenite", "tokio_tungstenite"];
+const VERBOSE_TARGETS: [&str; 2] = ["tungstenite", "tokio_tungstenite"];
 
 /// The guard program is this binary. The path works even if the file was replaced since the start.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
@@ -88,11 +91,13 @@ impl App {
         let debug = debug.then_some("warn,loggia=debug");
         let Some(filter) = self.environment.get("LOGGIA_LOG").or(debug) else { return Ok(()) };
         // A more specific directive would override ours.
-        let is_wordy =
-            |directive: &&str| WORDY.iter().any(|target| directive.trim().starts_with(target));
-        let asked: Vec<&str> = filter.split(',').filter(|directive| !is_wordy(directive)).collect();
+        let is_verbose = |directive: &&str| {
+            VERBOSE_TARGETS.iter().any(|target| directive.trim().starts_with(target))
+        };
+        let asked: Vec<&str> =
+            filter.split(',').filter(|directive| !is_verbose(directive)).collect();
         let mut filter = tracing_subscriber::EnvFilter::new(asked.join(","));
-        for target in WORDY {
+        for target in VERBOSE_TARGETS {
             filter = filter.add_directive(format!("{target}=warn").parse()?);
         }
         // Drop lines that cannot be written. The default reports them on stderr and panics if
@@ -170,7 +175,8 @@ impl App {
         config: &Config,
         program: &str,
     ) -> anyhow::Result<Hub> {
-        let (tools, walls) = (self.tools(config), ReservedDirs::new(self.walls(config)?));
+        let (tools, walls) =
+            (self.tools(config), ReservedDirs::new(self.reserved_paths(config)?));
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .with_user_memory(self.paths.config.join("AGENTS.md"))
             .with_commands(self.commands.clone())
@@ -183,8 +189,8 @@ impl App {
     }
 
     /// Paths that neither tools nor clients may use.
-    pub fn walls(&self, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
-        Ok(crate::config::walls(&self.environment, &self.paths, config)?)
+    pub fn reserved_paths(&self, config: &Config) -> anyhow::Result<Vec<PathBuf>> {
+        Ok(crate::config::reserved_paths(&self.environment, &self.paths, config)?)
     }
 
     /// The custom commands, for the server.
@@ -215,12 +221,51 @@ impl App {
         })
     }
 
-    pub fn new_session(&self, settings: Settings) -> anyhow::Result<NewSession> {
+    fn new_session(&self, settings: Settings) -> anyhow::Result<NewSession> {
         Ok(NewSession {
             workspace: Workspace::Local { path: self.workspace_text()? },
             settings,
             agent: AgentName("loggia".into()),
         })
+    }
+
+    /// The session that the command line names: by text, or the last one of this workspace.
+    pub async fn wanted_session(
+        &self,
+        store: &SqliteStore,
+        text: Option<&str>,
+        last: bool,
+    ) -> anyhow::Result<Option<SessionId>> {
+        Ok(match text {
+            Some(text) => Some(find_session(store, text).await?),
+            None if last => Some(last_session(store, &self.workspace_text()?).await?),
+            None => None,
+        })
+    }
+
+    /// Opens a session with the current settings, or starts a new one.
+    pub async fn open_session(
+        &self,
+        hub: &Hub,
+        wanted: Option<&SessionId>,
+        settings: Settings,
+        origin: &Origin,
+    ) -> anyhow::Result<SessionHandle> {
+        let Some(id) = wanted else {
+            return Ok(hub.create(self.new_session(settings)?, origin.clone()).await?);
+        };
+        let handle = hub.open(id).await?;
+        let opened = |session: &Session| session.opened().map(|opened| opened.workspace.clone());
+        if let Some(workspace) = handle.inspect(opened).await?
+            && workspace.path() != self.workspace_text()?
+        {
+            let at = workspace.path();
+            let why =
+                format!("session {id} works in {at}: go there, or use `loggia -C {at} run …`");
+            return Err(Usage(why).into());
+        }
+        handle.submit(Command::Configure { settings }, origin.clone()).await?;
+        Ok(handle)
     }
 
     pub fn workspace_text(&self) -> anyhow::Result<String> {
@@ -264,7 +309,7 @@ fn command_files(paths: &Paths) -> CommandFiles {
     let trust = Trust::new(paths);
     CommandFiles::new(paths.config.join("commands"), move |workspace| {
         trust.is_trusted(workspace).unwrap_or_else(|error| {
-            tracing::warn!("whom to trust is not known: {error}");
+            tracing::warn!("cannot read the trust list: {error}");
             false
         })
     })
@@ -302,7 +347,7 @@ pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<Sessi
             let more = many.len().saturating_sub(MOST_NAMED);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let ids = ids.collect::<Vec<_>>().join(", ");
-            format!("more than one session fits `{text}`: {ids}{more}; give one of the ids")
+            format!("more than one session matches `{text}`: {ids}{more}; give one of the ids")
         }
     };
     Err(Usage(why).into())
@@ -324,7 +369,8 @@ pub async fn sessions_of(
         if let Some(Event::SessionOpened { workspace: logged, .. }) = opened
             && logged.path() == workspace
         {
-            let detail = format!("the list says a wrong directory of session {}", listed.session);
+            let detail =
+                format!("the list contains a wrong directory for session {}", listed.session);
             let file = store.path().display().to_string();
             damage.get_or_insert(StoreError::Damaged { file, detail });
         }
@@ -333,7 +379,7 @@ pub async fn sessions_of(
 }
 
 /// The newest session of a workspace.
-pub async fn last_session(store: &SqliteStore, workspace: &str) -> anyhow::Result<SessionId> {
+async fn last_session(store: &SqliteStore, workspace: &str) -> anyhow::Result<SessionId> {
     let (listed, damage) = sessions_of(store, workspace).await?;
     if let Some(damage) = damage {
         return Err(damage.into());

@@ -22,17 +22,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use loggia_agent::CompactAt;
 use loggia_core::{Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
 
 use clones::ClonesConfig;
-use document::{Entry, Mistake, MistakeKind};
+use document::{Entry, InvalidEntry, InvalidKind};
 use draft::Draft;
-use key::KEYS;
 use trust::Trust;
 
 pub use document::{PROJECT_FILE, project_settings};
 pub use environment::Environment;
 pub use error::ConfigError;
+pub use key::KEYS;
 pub use paths::Paths;
 
 use crate::style::one_line;
@@ -69,6 +70,31 @@ pub struct Config {
     /// Token prices.
     pub prices: Prices,
     pub theme: ThemeChoice,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            model: "offline".to_owned(),
+            mode: Mode::default(),
+            rules: Vec::new(),
+            limits: Limits::default(),
+            approvals: ApprovalsConfig::default(),
+            compact_at: CompactAt::default().percent,
+            server: ServerLimits::default(),
+            tls: TlsConfig::default(),
+            token_file: None,
+            clones: ClonesConfig::default(),
+            webhook_hosts: Vec::new(),
+            offers: Offers::default(),
+            pass_env: Vec::new(),
+            shell: None,
+            hooks: Hooks { prompt_submit: None, seconds: 30 },
+            keys: Keys::default(),
+            prices: Prices::default(),
+            theme: ThemeChoice::default(),
+        }
+    }
 }
 
 /// The timeout of approval questions.
@@ -211,12 +237,12 @@ pub struct Loaded {
     pub notices: Vec<String>,
     /// What the project file would set if it were trusted. None if part of the file is invalid,
     /// because then it cannot be trusted.
-    pub kept_back: Option<Vec<KeptBack>>,
+    pub untrusted: Option<Vec<UntrustedSetting>>,
 }
 
 /// A setting that takes effect only once its file is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptBack {
+pub struct UntrustedSetting {
     pub key: &'static str,
     pub line: usize,
     /// The value as written in the file, unsafe to print.
@@ -232,20 +258,20 @@ pub fn load(
     let mut draft = Draft::built_in();
     let user_file = user_file(environment, paths)?;
     for Entry { line, found, .. } in document::user_settings(&user_file.path, user_file.required)? {
-        let (key, setting) = found.map_err(|mistake| mistake.error)?;
-        draft.put(key, setting, Origin::File { path: user_file.path.clone(), line });
+        let (key, setting) = found.map_err(|invalid| invalid.error)?;
+        draft.put(key, &setting, Origin::File { path: user_file.path.clone(), line });
     }
     add_project(&mut draft, paths, workspace)?;
     add_environment(&mut draft, environment)?;
     add_flags(&mut draft, flags)?;
-    let Loaded { config, origins, mut notices, kept_back } = draft.finish();
-    notices.extend(exposed(&walls(environment, paths, &config)?, workspace));
-    Ok(Loaded { config, origins, notices, kept_back })
+    let Loaded { config, origins, mut notices, untrusted } = draft.finish();
+    notices.extend(exposed(&reserved_paths(environment, paths, &config)?, workspace));
+    Ok(Loaded { config, origins, notices, untrusted })
 }
 
 /// Loggia's own files and directories and the configured secret files, with links resolved. Tools
 /// and clients may not use them.
-pub fn walls(
+pub fn reserved_paths(
     environment: &Environment,
     paths: &Paths,
     config: &Config,
@@ -253,41 +279,42 @@ pub fn walls(
     let user_file = user_file(environment, paths)?.path;
     let own = [&paths.config, &paths.data, &paths.state, &user_file];
     let own = own.into_iter().chain(&config.clones.directory).map(PathBuf::as_path);
-    let mut walls: Vec<PathBuf> = own.map(paths::real).collect();
+    let mut reserved_paths: Vec<PathBuf> = own.map(paths::real).collect();
     let credentials = config.clones.credentials.iter().map(|(_, file)| file);
     for secret in credentials.chain(&config.tls.key).chain(&config.token_file) {
         // Relative paths are relative to the directory in which Loggia was started.
         let secret = std::path::absolute(secret).unwrap_or_else(|_| secret.clone());
-        walls.push(paths::real(&secret));
+        reserved_paths.push(paths::real(&secret));
         // For a link, also reserve the link itself, so that it cannot be replaced by another file.
         if let (Some(parent), Some(name)) = (secret.parent(), secret.file_name()) {
-            walls.push(paths::real(parent).join(name));
+            reserved_paths.push(paths::real(parent).join(name));
         }
     }
-    walls.sort();
-    walls.dedup();
-    Ok(walls)
+    reserved_paths.sort();
+    reserved_paths.dedup();
+    Ok(reserved_paths)
 }
 
 /// A warning if commands in a directory can reach Loggia's own files. Tools are kept out of them,
 /// commands are not.
-pub fn exposed(walls: &[PathBuf], directory: &Path) -> Option<String> {
+pub fn exposed(reserved_paths: &[PathBuf], directory: &Path) -> Option<String> {
     let shown = directory.display();
-    if let Some(wall) = walls.iter().find(|wall| directory.starts_with(wall)) {
-        let wall = wall.display();
+    if let Some(path) = reserved_paths.iter().find(|path| directory.starts_with(path)) {
+        let path = path.display();
         return Some(one_line(&format!(
-            "{shown} is inside of Loggia's own files in {wall}: no session can work there, take a \
-             project's directory instead."
+            "{shown} is inside Loggia's own directory {path}: sessions cannot work there, use a \
+             project directory instead."
         )));
     }
-    let is_inner =
-        |wall: &PathBuf| walls.iter().any(|other| wall != other && wall.starts_with(other));
-    let found = walls.iter().filter(|wall| wall.starts_with(directory) && !is_inner(wall));
-    let found: Vec<String> = found.map(|wall| wall.display().to_string()).collect();
+    let is_inner = |path: &PathBuf| {
+        reserved_paths.iter().any(|other| path != other && path.starts_with(other))
+    };
+    let found = reserved_paths.iter().filter(|path| path.starts_with(directory) && !is_inner(path));
+    let found: Vec<String> = found.map(|path| path.display().to_string()).collect();
     let names = (!found.is_empty()).then(|| found.join(", "))?;
     Some(one_line(&format!(
-        "Loggia's own files lie inside of {shown}, where sessions work: {names}. Tools stay out of \
-         them, but a command can reach them: a project's directory is safer."
+        "Loggia's own files are inside the workspace {shown}: {names}. Tools cannot use them, \
+         but commands can: a project directory is safer."
     )))
 }
 
@@ -321,16 +348,16 @@ fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(),
     for Entry { line, written, found } in entries {
         let origin = Origin::File { path: path.clone(), line };
         match found {
-            Ok((key, setting)) if trusted || draft.restricts(&setting) => {
-                draft.put(key, setting, origin);
+            Ok((key, setting)) if trusted || draft.restricts(key, &setting) => {
+                draft.put(key, &setting, origin);
             }
-            Ok((_, setting)) if draft.is_already(&setting) => {}
-            Ok((key, _)) => need_trust.push(KeptBack { key: key.name, line, written }),
-            Err(mistake) if trusted => return Err(mistake.error),
-            Err(Mistake { kind: MistakeKind::Unknown { name }, .. }) => {
+            Ok((key, setting)) if draft.is_already(key, &setting) => {}
+            Ok((key, _)) => need_trust.push(UntrustedSetting { key: key.name, line, written }),
+            Err(invalid) if trusted => return Err(invalid.error),
+            Err(InvalidEntry { kind: InvalidKind::Unknown { name }, .. }) => {
                 unknown_keys.push((name, origin));
             }
-            Err(Mistake { kind: MistakeKind::Value, error }) => wrong.push(error.to_string()),
+            Err(InvalidEntry { kind: InvalidKind::Value, error }) => wrong.push(error.to_string()),
         }
     }
     draft.note_untrusted(&path, need_trust, unknown_keys, wrong);
@@ -344,7 +371,7 @@ fn add_environment(draft: &mut Draft, environment: &Environment) -> Result<(), C
         let refuse = |reason: String| ConfigError::new(format!("{name}: {reason}"));
         let text = value.to_str().ok_or_else(|| refuse("it is not valid UTF-8".into()))?;
         for setting in key.read_text(text).map_err(refuse)? {
-            draft.put(key, setting, Origin::Variable(name.clone()));
+            draft.put(key, &setting, Origin::Variable(name.clone()));
         }
     }
     draft.note_misspelled(environment);
@@ -362,7 +389,7 @@ fn add_flags(draft: &mut Draft, flags: &Flags) -> Result<(), ConfigError> {
             .read_text(&value)
             .map_err(|reason| ConfigError::new(format!("{flag}: {reason}")))?;
         for setting in settings {
-            draft.put(key, setting, Origin::Flag(flag));
+            draft.put(key, &setting, Origin::Flag(flag));
         }
     }
     Ok(())

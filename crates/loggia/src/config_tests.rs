@@ -455,12 +455,12 @@ fn walls_are_real_paths() {
     let environment = Environment::from([]);
     let mut loaded = load(&environment, &paths, &root.join("work"), &Flags::default()).unwrap();
     loaded.config.clones.directory = Some(root.join("link/copies"));
-    let walls = walls(&environment, &paths, &loaded.config).unwrap();
+    let reserved_paths = reserved_paths(&environment, &paths, &loaded.config).unwrap();
     let wanted = ["dots/loggia.toml", "elsewhere/state", "real", "real/copies", "real/data/deep"];
-    assert_eq!(walls, wanted.map(|name| root.join(name)));
-    let said = exposed(&walls, &root.join("elsewhere")).unwrap();
+    assert_eq!(reserved_paths, wanted.map(|name| root.join(name)));
+    let said = exposed(&reserved_paths, &root.join("elsewhere")).unwrap();
     assert!(said.contains("elsewhere/state") && !said.contains("real"), "{said}");
-    assert_eq!(exposed(&walls, &root.join("work")), None);
+    assert_eq!(exposed(&reserved_paths, &root.join("work")), None);
 }
 
 #[test]
@@ -511,7 +511,6 @@ fn a_hook_is_taken_whole_and_not_from_an_untrusted_project() {
 /// Clones are a nested table, and a project cannot widen them.
 #[test]
 fn clones_are_a_table_of_the_servers() {
-    use super::clones::CloneLimit;
     use loggia_agent::clone::Keep;
     use loggia_core::repository::Scheme;
     let user = "[server]\nstreams = 9\n[server.clones]\nschemes = ['ssh']\nhosts = ['A.example:1']\n\
@@ -524,8 +523,8 @@ fn clones_are_a_table_of_the_servers() {
     assert_eq!(clones.sources.schemes, [Scheme::Https, Scheme::Ssh]);
     assert_eq!(clones.sources.hosts, ["a.example:1"]);
     assert_eq!(clones.credentials, [("a.example".to_owned(), "/k".into())]);
-    assert_eq!((clones.keep, clones.limit(CloneLimit::Files)), (Keep::Days(7), 3));
-    assert_eq!(clones.limit(CloneLimit::StallBytes), 1024);
+    assert_eq!((clones.keep, clones.limits.files), (Keep::Days(7), 3));
+    assert_eq!(clones.limits.stall_bytes, 1024);
     assert_eq!(clones.directory.as_deref(), Some(Path::new("/c")));
     assert_eq!(machine.origin("server.clones.schemes.ssh"), "ROOT/home/config/config.toml:4");
     let notice = &loaded.notices[0];

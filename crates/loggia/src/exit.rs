@@ -12,7 +12,7 @@ pub const REFUSED: u8 = 4;
 pub const INTERRUPTED: u8 = 130;
 pub const TERMINATED: u8 = 143;
 /// Standard output was closed, as by `loggia sessions list | head`.
-const UNREAD: u8 = 141;
+const OUTPUT_CLOSED: u8 = 141;
 
 /// A usage error.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub struct Usage(pub String);
 
 /// Reports a command-line error. Many agents take the prompt as their first argument, so a hint
 /// shows how to pass one here.
-pub fn misspelt(error: &clap::Error) -> ExitCode {
+pub fn report_usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind::{InvalidSubcommand, UnknownArgument};
     let is_plain = |word: std::ffi::OsString| {
         let word = word.to_string_lossy();
@@ -37,15 +37,15 @@ pub fn misspelt(error: &clap::Error) -> ExitCode {
         }
     };
     if matches!(error.kind(), InvalidSubcommand | UnknownArgument) {
-        eprintln!("\nA prompt is given as: loggia run \"what to do\"");
+        eprintln!("\nTo run a prompt: loggia run \"what to do\"");
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE))
 }
 
 /// Prints the error with a hint and chooses the exit code.
 pub fn explain(error: &anyhow::Error) -> ExitCode {
-    if is_unread(error) {
-        return ExitCode::from(UNREAD);
+    if is_output_closed(error) {
+        return ExitCode::from(OUTPUT_CLOSED);
     }
     let hint = store_error(error).and_then(hint);
     let hint = hint.map(|hint| format!("\n{}", crate::style::one_line(&hint)));
@@ -56,7 +56,7 @@ pub fn explain(error: &anyhow::Error) -> ExitCode {
 
 /// Whether standard output was closed. Errors of our own sockets and pipes are wrapped, so they do
 /// not match.
-fn is_unread(error: &anyhow::Error) -> bool {
+fn is_output_closed(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<std::io::Error>();
     cause.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return exit::misspelt(&error),
+        Err(error) => return exit::report_usage(&error),
     };
     match start(cli) {
         Ok(code) => code,

@@ -41,9 +41,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// An unconfirmed prompt is resent after an interruption shorter than this. After a longer one it
 /// is returned to the person.
-const RESEND: Duration = Duration::from_secs(10);
+const RESEND_WITHIN: Duration = Duration::from_secs(10);
 /// The server pings every 30 s, so a connection silent for this long is dead.
-const SILENCE: Duration = Duration::from_secs(75);
+const READ_TIMEOUT: Duration = Duration::from_secs(75);
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 type Reply = oneshot::Sender<Result<Ack, SubmitError>>;
@@ -65,12 +65,12 @@ pub struct Address {
 pub enum AttachError {
     #[error("{0} is no address: `loggia attach http://localhost:1234`")]
     Address(String),
-    #[error("nobody answers at {url}: {why}")]
+    #[error("cannot connect to {url}: {why}")]
     Unreachable { url: String, why: String },
     #[error("{url} refused ({status}): {hint}")]
     Refused { url: String, status: u16, hint: &'static str },
     /// The token endpoint refused.
-    #[error("not let in ({status}): {why}")]
+    #[error("access refused ({status}): {why}")]
     NotLetIn { status: u16, why: String },
     #[error("{0}")]
     Failed(String),
@@ -78,15 +78,15 @@ pub enum AttachError {
 
 impl Address {
     /// Refuses to send a token or code unencrypted over a network.
-    pub fn keeps_to_itself(&self, something: bool) -> Result<(), Usage> {
-        let (encrypted, rest) = place(self).map_err(|error| Usage(error.to_string()))?;
+    pub fn refuse_plaintext(&self, something: bool) -> Result<(), Usage> {
+        let (encrypted, rest) = parse_url(self).map_err(|error| Usage(error.to_string()))?;
         let host = rest.split('/').next().unwrap_or(rest);
         if !something || encrypted || is_this_machine(host) {
             return Ok(());
         }
         Err(Usage(format!(
-            "the token would go to {host} in the clear, and whoever reads it on the way can use it: \
-             attach to https://{host}, or come through `ssh -L`; --insecure sends it all the same"
+            "the token would be sent to {host} in the clear, where others can read it: attach to \
+             https://{host}, or use `ssh -L`; --insecure sends it anyway"
         )))
     }
 }
@@ -107,15 +107,18 @@ pub type Trouble = String;
 
 #[derive(Clone)]
 pub struct RemoteClient {
-    you: watch::Receiver<Origin>,
+    /// This client's identity in the session. It changes with every connection.
+    pub you: watch::Receiver<Origin>,
     /// The head of the log when this client connected.
     pub head: Seq,
     replica: Arc<Replica>,
     commands: mpsc::Sender<(Wish, Reply)>,
     reached: watch::Receiver<Seq>,
-    present: watch::Receiver<Vec<Origin>>,
-    trouble: watch::Receiver<Trouble>,
-    custom: watch::Receiver<CustomCommands>,
+    /// The connected clients.
+    pub present: watch::Receiver<Vec<Origin>>,
+    pub trouble: watch::Receiver<Trouble>,
+    /// The custom commands of the server when the connection was made.
+    pub custom: watch::Receiver<CustomCommands>,
 }
 
 /// The log received so far. The lock is held only to push or to copy pointers.
@@ -171,29 +174,10 @@ impl RemoteClient {
             wanted,
             pending: BTreeMap::new(),
             next: 1,
-            missed: None,
+            catch_up_to: None,
         };
         tokio::spawn(link.run(socket));
         Ok(Self { you, head, replica, commands, reached, present, trouble, custom })
-    }
-
-    /// This client's identity in the session. It changes with every connection.
-    pub fn you(&self) -> watch::Receiver<Origin> {
-        self.you.clone()
-    }
-
-    /// The connected clients.
-    pub fn present(&self) -> watch::Receiver<Vec<Origin>> {
-        self.present.clone()
-    }
-
-    /// The custom commands of the server when the connection was made.
-    pub fn custom(&self) -> watch::Receiver<CustomCommands> {
-        self.custom.clone()
-    }
-
-    pub fn trouble(&self) -> watch::Receiver<Trouble> {
-        self.trouble.clone()
     }
 }
 
@@ -201,7 +185,7 @@ impl SessionClient for RemoteClient {
     fn submit(&self, command: Command) -> BoxFuture<'_, Result<Ack, SubmitError>> {
         Box::pin(async move {
             let Some(wish) = Wish::of(command) else {
-                let why = "that can only be done where the session runs".to_owned();
+                let why = "this is only possible in the session's own process".to_owned();
                 return Err(SubmitError::Store(StoreError::Io(why)));
             };
             let (reply, answer) = oneshot::channel();
@@ -245,11 +229,11 @@ struct Link {
     next: u64,
     /// The head of the log after a reconnect. Until the replica has caught up, the screen may not
     /// show the current question.
-    missed: Option<Seq>,
+    catch_up_to: Option<Seq>,
 }
 
 /// Why a connection ended.
-enum Broken {
+enum Disconnected {
     /// All clients were dropped.
     Left,
     Lost(String),
@@ -259,20 +243,20 @@ impl Link {
     async fn run(mut self, mut socket: Socket) {
         loop {
             let why = match self.serve(&mut socket).await {
-                Broken::Left => {
+                Disconnected::Left => {
                     // The server notices either way.
                     let _ = socket.close(None).await;
                     return;
                 }
-                Broken::Lost(why) => why,
+                Disconnected::Lost(why) => why,
             };
             self.trouble.send_replace(format!("connection lost, trying again ({why})"));
             self.fail_pending(|wish| !matches!(wish, Wish::Prompt { .. }));
-            match self.again().await {
+            match self.reconnect().await {
                 Some(fresh) => socket = fresh,
                 None => return,
             }
-            self.clear_trouble_when_caught_up();
+            self.clear_trouble_once_current();
         }
     }
 
@@ -283,18 +267,19 @@ impl Link {
         self.pending = kept;
         let failed: BTreeMap<u64, (Wish, Reply)> = failed;
         for (wish, reply) in failed.into_values() {
-            fail(reply, unconfirmed(&wish));
+            let (what, end) = described(&wish);
+            fail(reply, format!("the connection was lost before {what} was confirmed{end}"));
         }
     }
 
-    fn clear_trouble_when_caught_up(&mut self) {
+    fn clear_trouble_once_current(&mut self) {
         let head = *self.head.borrow();
-        if self.missed.take_if(|missed| *missed <= head).is_some() {
+        if self.catch_up_to.take_if(|catch_up_to| *catch_up_to <= head).is_some() {
             self.trouble.send_replace(Trouble::new());
         }
     }
 
-    async fn serve(&mut self, socket: &mut Socket) -> Broken {
+    async fn serve(&mut self, socket: &mut Socket) -> Disconnected {
         // Only prompts are left here, after a short interruption. Their ids make a repetition
         // harmless.
         let unconfirmed: Vec<u64> = self.pending.keys().copied().collect();
@@ -306,7 +291,7 @@ impl Link {
         loop {
             tokio::select! {
                 wanted = self.wanted.recv() => {
-                    let Some(wanted) = wanted else { return Broken::Left };
+                    let Some(wanted) = wanted else { return Disconnected::Left };
                     let id = self.next;
                     self.next += 1;
                     self.pending.insert(id, wanted);
@@ -314,41 +299,41 @@ impl Link {
                         return broken;
                     }
                 }
-                message = tokio::time::timeout(SILENCE, socket.next()) => match message {
+                message = tokio::time::timeout(READ_TIMEOUT, socket.next()) => match message {
                     Ok(Some(Ok(Message::Text(text)))) => match serde_json::from_str(&text) {
                         // Not about a single command, so the state of all commands is unknown.
-                        Ok(Update::Failed { id: None, message }) => return Broken::Lost(message),
-                        Ok(update) => self.take(update),
-                        Err(error) => return Broken::Lost(format!("not understood: {error}")),
+                        Ok(Update::Failed { id: None, message }) => return Disconnected::Lost(message),
+                        Ok(update) => self.receive(update),
+                        Err(error) => return Disconnected::Lost(format!("not understood: {error}")),
                     },
                     Ok(Some(Ok(Message::Close(frame)))) => {
                         let reason = frame.map(|frame| frame.reason.to_string());
-                        return Broken::Lost(reason.unwrap_or_else(|| "closed".to_owned()));
+                        return Disconnected::Lost(reason.unwrap_or_else(|| "closed".to_owned()));
                     }
                     Ok(Some(Ok(_))) => {}
-                    Ok(Some(Err(error))) => return Broken::Lost(error.to_string()),
-                    Ok(None) => return Broken::Lost("closed".to_owned()),
-                    Err(_) => return Broken::Lost("silence".to_owned()),
+                    Ok(Some(Err(error))) => return Disconnected::Lost(error.to_string()),
+                    Ok(None) => return Disconnected::Lost("closed".to_owned()),
+                    Err(_) => return Disconnected::Lost("silence".to_owned()),
                 },
             }
         }
     }
 
-    async fn send(&self, socket: &mut Socket, id: u64) -> Result<(), Broken> {
+    async fn send(&self, socket: &mut Socket, id: u64) -> Result<(), Disconnected> {
         let Some((wish, _)) = self.pending.get(&id) else { return Ok(()) };
         let wanted = Wanted { id, wish: wish.clone() };
         let text = serde_json::to_string(&wanted).unwrap_or_default();
         let sent = socket.send(Message::Text(text.into())).await;
-        sent.map_err(|error| Broken::Lost(error.to_string()))
+        sent.map_err(|error| Disconnected::Lost(error.to_string()))
     }
 
-    fn take(&mut self, update: Update) {
+    fn receive(&mut self, update: Update) {
         match update {
             Update::Welcome { .. } | Update::Failed { id: None, .. } => {}
             Update::Event { envelope } => {
                 if let Some(seq) = self.replica.push(envelope) {
                     self.head.send_replace(seq);
-                    self.clear_trouble_when_caught_up();
+                    self.clear_trouble_once_current();
                 }
             }
             Update::Present { clients } => {
@@ -375,11 +360,11 @@ impl Link {
 
     /// Reconnects at the cursor and fails new commands meanwhile. None if all clients were dropped
     /// or another session is shared there.
-    async fn again(&mut self) -> Option<Socket> {
+    async fn reconnect(&mut self) -> Option<Socket> {
         let mut pause = FIRST_PAUSE;
         let broken = Instant::now();
         loop {
-            if broken.elapsed() > RESEND {
+            if broken.elapsed() > RESEND_WITHIN {
                 self.fail_pending(|_| true);
             }
             tokio::select! {
@@ -395,16 +380,16 @@ impl Link {
             };
             let trouble = match attempt {
                 Ok((socket, welcome)) if welcome.session == self.session => {
-                    if broken.elapsed() > RESEND {
+                    if broken.elapsed() > RESEND_WITHIN {
                         self.fail_pending(|_| true);
                     }
                     self.you.send_replace(welcome.you);
                     self.custom.send_replace(welcome.commands);
-                    self.missed = Some(welcome.head);
+                    self.catch_up_to = Some(welcome.head);
                     return Some(socket);
                 }
                 Ok((_, Welcome { session, .. })) => {
-                    let why = format!("another session is shared there now ({session})");
+                    let why = format!("the server now shares another session ({session})");
                     self.trouble.send_replace(why);
                     return None;
                 }
@@ -422,7 +407,7 @@ impl Link {
                     Ok(()) => continue,
                     // Revoked or expired. Retrying would count as a failed attempt.
                     Err(AttachError::NotLetIn { status: 400 | 401 | 403, why }) => {
-                        let why = format!("this device is no longer let in ({why})");
+                        let why = format!("this device no longer has access ({why})");
                         self.trouble.send_replace(why);
                         return None;
                     }
@@ -438,34 +423,22 @@ impl Link {
 /// Fails all commands while there is no connection, until all clients were dropped.
 async fn refuse(wanted: &mut mpsc::Receiver<(Wish, Reply)>) {
     while let Some((wish, reply)) = wanted.recv().await {
-        fail(reply, not_sent(&wish));
+        fail(reply, format!("not connected: {} was not sent", described(&wish).0));
     }
 }
 
-fn fail(reply: Reply, why: &str) {
+fn fail(reply: Reply, why: String) {
     // The receiver may be gone.
-    let _ = reply.send(Err(SubmitError::Store(StoreError::Io(why.to_owned()))));
+    let _ = reply.send(Err(SubmitError::Store(StoreError::Io(why))));
 }
 
-fn not_sent(wish: &Wish) -> &'static str {
+/// The command in a message, and the end of the message if it was not confirmed.
+fn described(wish: &Wish) -> (&'static str, &'static str) {
     match wish {
-        Wish::Prompt { .. } => "not connected: your prompt was not sent",
-        Wish::Shell { .. } => "not connected: your command was not sent",
-        Wish::Answer { .. } => "not connected: your answer was not sent",
-        Wish::Cancel { .. } => "not connected: nothing was cancelled",
-    }
-}
-
-fn unconfirmed(wish: &Wish) -> &'static str {
-    match wish {
-        Wish::Prompt { .. } => "the connection broke before your prompt was confirmed",
-        Wish::Shell { .. } => "the connection broke before your command was confirmed: it may run",
-        Wish::Answer { .. } => {
-            "the connection broke before your answer was confirmed: it is not sent again"
-        }
-        Wish::Cancel { .. } => {
-            "the connection broke before the cancellation was confirmed: it is not sent again"
-        }
+        Wish::Prompt { .. } => ("your prompt", ""),
+        Wish::Shell { .. } => ("your command", ": it may run"),
+        Wish::Answer { .. } => ("your answer", ": it is not sent again"),
+        Wish::Cancel { .. } => ("the cancellation", ": it is not sent again"),
     }
 }
 
@@ -481,7 +454,7 @@ async fn join(
 
 /// A plain connector, or TLS with the configured CA certificates.
 async fn connector(address: &Address) -> Result<Connector, AttachError> {
-    let (encrypted, _) = place(address)?;
+    let (encrypted, _) = parse_url(address)?;
     if !encrypted {
         return Ok(Connector::Plain);
     }
@@ -498,7 +471,7 @@ async fn open(address: &Address, connector: &Connector, after: Seq) -> Result<So
     headers.insert("sec-websocket-protocol", HeaderValue::from_static(SUBPROTOCOL));
     if let Some(token) = &address.token {
         let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
-            .map_err(|_| AttachError::Failed("the token holds characters it cannot".into()))?;
+            .map_err(|_| AttachError::Failed("the token contains invalid characters".into()))?;
         value.set_sensitive(true);
         headers.insert("authorization", value);
     }
@@ -508,11 +481,11 @@ async fn open(address: &Address, connector: &Connector, after: Seq) -> Result<So
         Err(tungstenite::Error::Http(response)) => {
             let status = response.status().as_u16();
             let hint = match status {
-                401 => "it wants a token: --token-file FILE, or --code with a one-time code",
+                401 => "it requires a token: --token-file FILE, or --code with a one-time code",
                 403 => "this user or token may not use it",
-                404 => "that is no Loggia, or an old one",
-                421 => "it does not go by this name: see --allowed-host",
-                503 => "too many are connected",
+                404 => "not a Loggia server, or an old version",
+                421 => "it does not accept this host name: see --allowed-host",
+                503 => "too many connections",
                 _ => "see its log",
             };
             Err(AttachError::Refused { url: address.url.clone(), status, hint })
@@ -535,7 +508,11 @@ async fn welcome(socket: &mut Socket) -> Result<Welcome, AttachError> {
         match tokio::time::timeout(Duration::from_secs(10), socket.next()).await {
             Ok(Some(Ok(Message::Text(text)))) => break text,
             Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => {}
-            _ => return Err(AttachError::Failed("it closed without a word".into())),
+            _ => {
+                return Err(AttachError::Failed(
+                    "the server closed the connection without a message".into(),
+                ));
+            }
         }
     };
     match serde_json::from_str(&first) {
@@ -543,13 +520,13 @@ async fn welcome(socket: &mut Socket) -> Result<Welcome, AttachError> {
             Ok(Welcome { session, you, head, commands })
         }
         Ok(Update::Failed { message, .. }) => Err(AttachError::Failed(message)),
-        Ok(_) | Err(_) => Err(AttachError::Failed("that is no Loggia, or an old one".into())),
+        Ok(_) | Err(_) => Err(AttachError::Failed("not a Loggia server, or an old version".into())),
     }
 }
 
 /// Splits an address such as `localhost:1234`, `http://…` or `ws://…`, with or without a path, into
 /// whether it is encrypted and the rest.
-fn place(address: &Address) -> Result<(bool, &str), AttachError> {
+fn parse_url(address: &Address) -> Result<(bool, &str), AttachError> {
     let url = address.url.trim();
     let (encrypted, rest) = match url.split_once("://") {
         Some(("http" | "ws", rest)) => (false, rest),
@@ -566,28 +543,13 @@ fn place(address: &Address) -> Result<(bool, &str), AttachError> {
 }
 
 fn endpoint(address: &Address, after: Seq) -> Result<String, AttachError> {
-    let (encrypted, rest) = place(address)?;
+    let (encrypted, rest) = parse_url(address)?;
     let scheme = if encrypted { "wss" } else { "ws" };
-    let mut url = format!("{scheme}://{rest}/ws?after={after}");
-    for (name, value) in [
-        ("session", address.session.as_ref().map(SessionId::as_str)),
-        ("name", address.name.as_deref()),
-    ] {
-        if let Some(value) = value {
-            url.push_str(&format!("&{name}={}", encoded(value)));
-        }
-    }
-    Ok(url)
-}
-
-/// A text as it may stand in an address.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    let letter = |byte: u8| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    text.bytes().map(letter).collect()
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("after", &after.to_string());
+    query.extend_pairs(address.session.as_ref().map(|session| ("session", session.as_str())));
+    query.extend_pairs(address.name.as_ref().map(|name| ("name", name)));
+    Ok(format!("{scheme}://{rest}/ws?{}", query.finish()))
 }
 
 #[cfg(test)]
@@ -602,7 +564,7 @@ mod tests {
 
     #[test]
     fn a_token_stays_on_this_machine_unless_it_is_encrypted() {
-        let kept = |url: &str| address(url).keeps_to_itself(true).map_err(|Usage(why)| why);
+        let kept = |url: &str| address(url).refuse_plaintext(true).map_err(|Usage(why)| why);
         let here = ["localhost:1", "http://LOCALHOST", "127.0.0.1:9", "ws://[::1]:1", "127.8.8.8"];
         for url in here.into_iter().chain(["https://box.example", "wss://10.0.0.1:4"]) {
             assert_eq!(kept(url), Ok(()), "{url}");
@@ -612,7 +574,7 @@ mod tests {
         for url in elsewhere.into_iter().chain(tricks) {
             let why = kept(url).unwrap_err();
             assert!(why.contains("in the clear") && why.contains("--insecure"), "{url}: {why}");
-            assert!(address(url).keeps_to_itself(false).is_ok(), "nothing to keep");
+            assert!(address(url).refuse_plaintext(false).is_ok(), "nothing to keep");
         }
     }
 

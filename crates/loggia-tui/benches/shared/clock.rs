@@ -7,7 +7,7 @@ pub const HEADING: &str =
     "µs, of the processor                              p50      p99      max   wall p50      p99";
 
 /// A point in time on both clocks.
-pub struct Moment {
+pub struct BothClocks {
     wall: Instant,
     cpu: Duration,
 }
@@ -18,7 +18,7 @@ pub struct Time {
     pub cpu: Duration,
 }
 
-impl Moment {
+impl BothClocks {
     pub fn now() -> Self {
         Self { wall: Instant::now(), cpu: cpu_time() }
     }

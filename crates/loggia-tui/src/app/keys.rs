@@ -7,15 +7,15 @@ use loggia_core::{Cancel, Mode};
 use super::sending::is_unsent;
 use super::{Edited, Effect, Exit, Model, react};
 use crate::command::{self, Local};
-use crate::composer::Written;
+use crate::composer::KeyResult;
 use crate::dialog::Reaction;
-use crate::full::Full;
-use crate::keymap::{self, Action, Place};
-use crate::moment::Moment;
-use crate::overlay::{Chosen, Overlay};
+use crate::full::FullTranscript;
+use crate::keymap::{self, Action, KeyContext};
+use crate::overlay::{Overlay, OverlayAction};
+use crate::uptime::Uptime;
 
-pub fn key(model: &mut Model, event: &KeyEvent, now: Moment) -> Vec<Effect> {
-    let general = keymap::action(Place::Anywhere, event);
+pub fn key(model: &mut Model, event: &KeyEvent, now: Uptime) -> Vec<Effect> {
+    let general = keymap::action(KeyContext::Anywhere, event);
     if general == Some(Action::Leave) {
         return leave(model, now);
     }
@@ -61,12 +61,13 @@ fn key_beside_dialog(
     model: &mut Model,
     event: &KeyEvent,
     general: Option<Action>,
-    now: Moment,
+    now: Uptime,
 ) -> Vec<Effect> {
-    if model.full.as_ref().is_some_and(Full::has_keys) {
+    if model.full.as_ref().is_some_and(FullTranscript::has_keys) {
         return key_in_transcript(model, event, general, now);
     }
-    if let (Some(_), Some(action)) = (&model.full, keymap::own_action(Place::Transcript, event))
+    if let (Some(_), Some(action)) =
+        (&model.full, keymap::own_action(KeyContext::Transcript, event))
         && matches!(event.code, KeyCode::PageUp | KeyCode::PageDown)
     {
         model.with_full(now, |full, scene| full.page(action == Action::PageDown, scene));
@@ -75,7 +76,7 @@ fn key_beside_dialog(
     if keymap::letter(event) == Some('?') && model.composer.editor.is_empty() {
         return help(model);
     }
-    let action = keymap::action(Place::Composer, event);
+    let action = keymap::action(KeyContext::Composer, event);
     if action == Some(Action::TakeBack) {
         return take_back(model, now);
     }
@@ -88,7 +89,7 @@ fn key_beside_dialog(
         return Vec::new();
     }
     match model.composer.key(event, action) {
-        Written::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action, now)),
+        KeyResult::Unknown => general.map_or_else(Vec::new, |action| anywhere(model, action, now)),
         written => write(model, written, now),
     }
 }
@@ -97,13 +98,13 @@ fn key_in_transcript(
     model: &mut Model,
     event: &KeyEvent,
     general: Option<Action>,
-    now: Moment,
+    now: Uptime,
 ) -> Vec<Effect> {
     let taken = model.with_full(now, |full, scene| full.key(event, scene));
     if taken == Some(true) {
         return Vec::new();
     }
-    let closes = keymap::action(Place::Transcript, event) == Some(Action::Close);
+    let closes = keymap::action(KeyContext::Transcript, event) == Some(Action::Close);
     match general {
         _ if closes => toggle_transcript(model),
         Some(action) => anywhere(model, action, now),
@@ -111,7 +112,7 @@ fn key_in_transcript(
     }
 }
 
-pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
+pub fn paste(model: &mut Model, text: &str, now: Uptime) -> Vec<Effect> {
     if let Some(closed) = model.closed.take_if(|closed| closed.takes_paste(now)) {
         model.remark(closed.notice, now);
         return Vec::new();
@@ -131,19 +132,19 @@ pub fn paste(model: &mut Model, text: &str, now: Moment) -> Vec<Effect> {
     write(model, written, now)
 }
 
-fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
+fn write(model: &mut Model, written: KeyResult, now: Uptime) -> Vec<Effect> {
     match written {
-        Written::Nothing | Written::Unknown => Vec::new(),
-        Written::FindFiles(query) => vec![Effect::FindFiles(query)],
-        Written::LoadCommands => vec![Effect::LoadCommands],
-        Written::EditOutside(text) => {
+        KeyResult::Nothing | KeyResult::Unknown => Vec::new(),
+        KeyResult::FindFiles(query) => vec![Effect::FindFiles(query)],
+        KeyResult::LoadCommands => vec![Effect::LoadCommands],
+        KeyResult::EditOutside(text) => {
             vec![Effect::EditOutside { what: Edited::Composer, name: "prompt.md".into(), text }]
         }
-        Written::TooLong => {
-            model.remark("that is too long for one prompt", now);
+        KeyResult::TooLong => {
+            model.remark("the prompt is too long", now);
             Vec::new()
         }
-        Written::Shell(line) => {
+        KeyResult::Shell(line) => {
             let typed = format!("{}{line}", loggia_core::SHELL_PREFIX);
             if is_unsent(model, "your command was not sent", now) {
                 model.composer.give_back(&typed);
@@ -151,8 +152,8 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
             }
             vec![Effect::Remember(typed), Effect::Shell(line)]
         }
-        Written::Submit(text) => {
-            model.full.iter_mut().for_each(Full::to_end);
+        KeyResult::Submit(text) => {
+            model.full.iter_mut().for_each(FullTranscript::to_end);
             let mut effects = vec![Effect::Remember(text.clone())];
             match command::local(&text) {
                 Some((local, argument)) => effects.extend(do_locally(model, local, argument, now)),
@@ -168,7 +169,7 @@ fn write(model: &mut Model, written: Written, now: Moment) -> Vec<Effect> {
 }
 
 /// Handles `/share`.
-fn share(model: &mut Model, argument: &str, now: Moment) -> Vec<Effect> {
+fn share(model: &mut Model, argument: &str, now: Uptime) -> Vec<Effect> {
     let (word, rest) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
     match (word, rest.trim(), argument.parse()) {
         ("", _, _) => vec![Effect::LoadShare],
@@ -176,60 +177,53 @@ fn share(model: &mut Model, argument: &str, now: Moment) -> Vec<Effect> {
         ("code", scopes, _) => vec![Effect::Invite(scopes.to_owned())],
         (_, _, Ok(port)) => vec![Effect::ShareOn(Some(port))],
         (_, _, Err(_)) => {
-            let how = "/share and a port, 0 for a free one, or /share code, or /share off";
+            let how = "usage: /share PORT (0 picks a free port), /share code or /share off";
             model.remark(how, now);
             Vec::new()
         }
     }
 }
 
-fn do_locally(model: &mut Model, local: Local, argument: &str, now: Moment) -> Vec<Effect> {
+fn do_locally(model: &mut Model, local: Local, argument: &str, now: Uptime) -> Vec<Effect> {
     if let Some(name) = command::alone(local).filter(|_| !argument.is_empty()) {
         let given = crate::safe::one_line(argument);
-        model.remark(format!("`/{name}` stands alone: `{given}` is too much"), now);
+        model.remark(format!("`/{name}` takes no argument, but got `{given}`"), now);
         return Vec::new();
     }
-    match local {
-        Local::Help => help(model),
-        Local::Share => share(model, argument, now),
-        Local::Resume => vec![Effect::LoadSessions],
-        Local::Transcript => toggle_transcript(model),
+    let remark = match local {
+        Local::Help => return help(model),
+        Local::Share => return share(model, argument, now),
+        Local::Resume => return vec![Effect::LoadSessions],
+        Local::Transcript => return toggle_transcript(model),
+        Local::Quit => return vec![Effect::Leave(Exit::Asked)],
+        // Only the host knows the models.
+        Local::Model => return vec![Effect::CheckModel(argument.to_owned())],
         Local::Copy => match model.last_answer().map(str::to_owned) {
             Some(text) => {
                 model.remark("copied, if your terminal allows it", now);
-                vec![Effect::Copy(text)]
+                return vec![Effect::Copy(text)];
             }
-            None => {
-                model.remark("there is no answer yet", now);
-                Vec::new()
-            }
+            None => "no answer yet".to_owned(),
         },
         Local::Vim => {
             model.composer.toggle_vim();
-            let said = match model.composer.vim {
-                Some(_) => "keys are Vim's: Esc for normal mode",
-                None => "keys are plain again",
-            };
-            model.remark(said, now);
-            Vec::new()
-        }
-        Local::Quit => vec![Effect::Leave(Exit::Asked)],
-        Local::Mode => match mode_named(argument) {
-            Some(mode) => set_mode(model, mode),
-            None => {
-                let mode =
-                    model.facts.settings.as_ref().map_or("", |settings| settings.mode.name());
-                let said = match argument {
-                    "" => format!("the mode is `{mode}`"),
-                    other => format!("there is no mode `{}`", crate::safe::one_line(other)),
-                };
-                model.remark(format!("{said}: /mode ask, edits, plan or all"), now);
-                Vec::new()
+            match model.composer.vim {
+                Some(_) => "Vim keys on: Esc for normal mode".to_owned(),
+                None => "Vim keys off".to_owned(),
             }
-        },
-        // Only the host knows the models.
-        Local::Model => vec![Effect::CheckModel(argument.to_owned())],
-    }
+        }
+        Local::Mode => {
+            let mode = model.facts.settings.as_ref().map_or("", |settings| settings.mode.name());
+            let found = match (mode_named(argument), argument) {
+                (Some(mode), _) => return set_mode(model, mode),
+                (None, "") => format!("the mode is `{mode}`"),
+                (None, other) => format!("there is no mode `{}`", crate::safe::one_line(other)),
+            };
+            format!("{found}: /mode ask, edits, plan or all")
+        }
+    };
+    model.remark(remark, now);
+    Vec::new()
 }
 
 fn help(model: &mut Model) -> Vec<Effect> {
@@ -259,7 +253,7 @@ fn next_mode(model: &Model) -> Vec<Effect> {
     set_mode(model, next)
 }
 
-fn anywhere(model: &mut Model, action: Action, now: Moment) -> Vec<Effect> {
+fn anywhere(model: &mut Model, action: Action, now: Uptime) -> Vec<Effect> {
     match action {
         Action::Interrupt if model.facts.running() => {
             if is_unsent(model, "nothing was interrupted", now) {
@@ -279,17 +273,17 @@ fn anywhere(model: &mut Model, action: Action, now: Moment) -> Vec<Effect> {
 }
 
 /// Reports queued prompts when a turn is interrupted, because they run next.
-fn note_queue(model: &mut Model, now: Moment) {
+fn note_queue(model: &mut Model, now: Uptime) {
     let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin)).count();
     if ours > 0 {
-        let waits = if ours == 1 { "prompt of yours waits" } else { "prompts of yours wait" };
-        let text = format!("{ours} {waits}, to run next: Alt-↑ takes back the last, Ctrl-X all");
+        let prompts = if ours == 1 { "prompt" } else { "prompts" };
+        let text = format!("{ours} {prompts} queued: Alt-↑ takes back the last, Ctrl-X all");
         model.remark(text, now);
     }
 }
 
 /// Ctrl-C clears the composer, then interrupts the turn, then quits if pressed twice.
-fn leave(model: &mut Model, now: Moment) -> Vec<Effect> {
+fn leave(model: &mut Model, now: Uptime) -> Vec<Effect> {
     // Drop a pending letter.
     model.dialog.iter_mut().for_each(|dialog| drop(dialog.take_word()));
     if model.leaving(now) {
@@ -315,17 +309,17 @@ fn leave(model: &mut Model, now: Moment) -> Vec<Effect> {
 
 fn toggle_transcript(model: &mut Model) -> Vec<Effect> {
     model.full = match model.full.take() {
-        None => Some(Full::default()),
+        None => Some(FullTranscript::default()),
         Some(full) => full.toggled(),
     };
     Vec::new()
 }
 
 /// Returns this person's last queued prompt to the composer.
-fn take_back(model: &mut Model, now: Moment) -> Vec<Effect> {
+fn take_back(model: &mut Model, now: Uptime) -> Vec<Effect> {
     let ours = model.facts.queued.iter().rev().find(|queued| model.me.is(&queued.origin));
     let Some(queued) = ours.cloned() else { return Vec::new() };
-    if is_unsent(model, "the prompt was not taken back", now) {
+    if is_unsent(model, "the prompt was not removed from the queue", now) {
         return Vec::new();
     }
     model.composer.give_back(&queued.text);
@@ -333,30 +327,30 @@ fn take_back(model: &mut Model, now: Moment) -> Vec<Effect> {
 }
 
 /// Removes all queued prompts of this person. They remain in the history.
-fn take_back_all(model: &mut Model, now: Moment) -> Vec<Effect> {
+fn take_back_all(model: &mut Model, now: Uptime) -> Vec<Effect> {
     let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin));
     let cancels: Vec<Effect> =
         ours.map(|queued| Effect::Cancel(Cancel::Prompt(queued.prompt.clone()))).collect();
-    if !cancels.is_empty() && is_unsent(model, "no prompt was taken back", now) {
+    if !cancels.is_empty() && is_unsent(model, "no prompt was removed from the queue", now) {
         return Vec::new();
     }
     let said = match cancels.len() {
-        0 => "no prompt of yours waits".to_owned(),
-        1 => "1 prompt was taken back: ↑ brings it again".to_owned(),
-        many => format!("{many} prompts were taken back: ↑ brings them again"),
+        0 => "you have no queued prompts".to_owned(),
+        1 => "1 prompt removed from the queue: ↑ recalls it".to_owned(),
+        many => format!("{many} prompts removed from the queue: ↑ recalls them"),
     };
     model.remark(said, now);
     cancels
 }
 
-fn close_overlay(model: &mut Model, chosen: Chosen) -> Vec<Effect> {
+fn close_overlay(model: &mut Model, chosen: OverlayAction) -> Vec<Effect> {
     match chosen {
-        Chosen::Stay => Vec::new(),
-        Chosen::Close => {
+        OverlayAction::Stay => Vec::new(),
+        OverlayAction::Close => {
             model.overlay = None;
             Vec::new()
         }
-        Chosen::Resume(session) => {
+        OverlayAction::Resume(session) => {
             model.overlay = None;
             vec![Effect::Reach(session)]
         }

@@ -5,13 +5,13 @@ use loggia_core::{PromptId, Refusal};
 use loggia_session::SubmitError;
 
 use super::{Model, Submitted};
-use crate::moment::Moment;
+use crate::uptime::Uptime;
 
 /// Maximum number of returned prompts that are recognized in the log.
 const RETURNED: usize = 64;
 
 /// Reports that something was not sent, if there is no connection.
-pub fn is_unsent(model: &mut Model, what: &str, now: Moment) -> bool {
+pub fn is_unsent(model: &mut Model, what: &str, now: Uptime) -> bool {
     let offline = !model.trouble.is_empty();
     if offline {
         model.remark(format!("not connected: {what}"), now);
@@ -29,7 +29,7 @@ pub fn trouble(model: &mut Model, trouble: String) {
     model.trouble = trouble;
 }
 
-pub fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitError>, now: Moment) {
+pub fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitError>, now: Uptime) {
     let Err(error) = result else { return };
     match what {
         Submitted::Prompt { prompt, text } => {
@@ -52,11 +52,11 @@ pub fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitEr
 
 /// The log contains a prompt. If it was returned to the composer because its confirmation was lost,
 /// it is removed there, unless it was changed.
-pub fn arrived(model: &mut Model, prompt: &PromptId, now: Moment) {
+pub fn arrived(model: &mut Model, prompt: &PromptId, now: Uptime) {
     let Some(index) = model.returned.iter().position(|(known, _)| known == prompt) else { return };
     let (_, text) = model.returned.remove(index);
     if model.composer.editor.text() == text {
         model.composer.editor.clear();
     }
-    model.remark("your prompt had arrived before the connection broke", now);
+    model.remark("your prompt had arrived before the connection was lost", now);
 }

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::{CellContext, Keep, MOST_LINES, elapsed};
-use crate::diff::{Diff, Look};
+use crate::diff::{Diff, DiffOptions};
 use crate::safe::{one_line, output};
 use crate::theme::Depth;
 use crate::wrap::{Break, Margin, cut, wrap};
@@ -32,7 +32,7 @@ pub fn call(call: &CallCell, context: &CellContext<'_>) -> Vec<Line<'static>> {
     lines.extend(about(call, context));
     if let Some(change) = &change {
         let width = context.width.saturating_sub(2).max(1);
-        let look = Look { width, theme: context.theme, highlighter: context.highlighter };
+        let look = DiffOptions { width, theme: context.theme, highlighter: context.highlighter };
         let changed = context.shortened(change.lines(&look), CHANGE, Keep::Start);
         lines.extend(indented(&changed, context));
     }

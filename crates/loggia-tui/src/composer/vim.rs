@@ -6,7 +6,7 @@ pub mod motion;
 use crossterm::event::KeyEvent;
 
 use crate::editor::Editor;
-use crate::keymap::{self, Action, Place};
+use crate::keymap::{self, Action, KeyContext};
 use motion::Span;
 
 /// Maximum count.
@@ -119,7 +119,7 @@ impl Vim {
             self.count = Some((self.count.unwrap_or(0) * 10 + digit).min(MOST));
             return Done::Taken;
         }
-        let Some(action) = keymap::own_action(Place::Normal, event) else {
+        let Some(action) = keymap::own_action(KeyContext::Normal, event) else {
             self.forget();
             // A letter without a binding is ignored.
             return if letter.is_some() { Done::Taken } else { Done::Elsewhere };

@@ -1,6 +1,6 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::super::{Composer, Written};
+use super::super::{Composer, KeyResult};
 use super::*;
 use crate::composer::history::History;
 
@@ -20,7 +20,7 @@ fn normal(marked: &str) -> Composer {
 
 /// Types keys: letters, `⎋` for Esc, `
 /// ` for Enter, `↵` for Shift-Enter.
-fn types(composer: &mut Composer, keys: &str) -> Vec<Written> {
+fn types(composer: &mut Composer, keys: &str) -> Vec<KeyResult> {
     let press = |composer: &mut Composer, letter| {
         let (code, held) = match letter {
             '⎋' => (KeyCode::Esc, KeyModifiers::NONE),
@@ -30,7 +30,7 @@ fn types(composer: &mut Composer, keys: &str) -> Vec<Written> {
             letter => (KeyCode::Char(letter), KeyModifiers::NONE),
         };
         let event = KeyEvent::new(code, held);
-        composer.key(&event, keymap::action(Place::Composer, &event))
+        composer.key(&event, keymap::action(KeyContext::Composer, &event))
     };
     keys.chars().map(|letter| press(composer, letter)).collect()
 }
@@ -186,7 +186,7 @@ fn history_is_at_the_edges() {
 fn what_is_sent_leaves_the_next_prompt_to_be_written() {
     let mut composer = normal("say h|i");
     let sent = types(&mut composer, "⏎");
-    assert_eq!(sent, [Written::Submit("say hi".into())]);
+    assert_eq!(sent, [KeyResult::Submit("say hi".into())]);
     assert_eq!(shown(&composer), ">|");
     types(&mut composer, "next⎋");
     assert_eq!(shown(&composer), "nex|t");
@@ -196,9 +196,9 @@ fn what_is_sent_leaves_the_next_prompt_to_be_written() {
 #[test]
 fn the_second_esc_is_not_taken() {
     let mut composer = normal("|");
-    assert_eq!(types(&mut composer, "ix⎋").last(), Some(&Written::Nothing));
-    assert_eq!(types(&mut composer, "⎋"), [Written::Unknown]);
-    assert_eq!(types(&mut composer, "2d⎋⎋").last(), Some(&Written::Unknown));
+    assert_eq!(types(&mut composer, "ix⎋").last(), Some(&KeyResult::Nothing));
+    assert_eq!(types(&mut composer, "⎋"), [KeyResult::Unknown]);
+    assert_eq!(types(&mut composer, "2d⎋⎋").last(), Some(&KeyResult::Unknown));
 }
 
 #[test]

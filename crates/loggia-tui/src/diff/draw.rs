@@ -5,7 +5,7 @@ use std::ops::Range;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::{Diff, Hunk, Row, Side};
+use super::{Diff, DiffRow, Hunk, Side};
 use crate::highlight::{Code, Highlighter};
 use crate::safe::one_line;
 use crate::theme::{Depth, Theme};
@@ -13,13 +13,13 @@ use crate::wrap::{Break, Margin, cut, spans_width, wrap};
 
 /// Minimum width for side by side.
 pub const SIDE_BY_SIDE: usize = 120;
-/// Below these widths, show one line number or none.
+/// ComposerState these widths, show one line number or none.
 const TWO_NUMBERS: usize = 60;
 const ONE_NUMBER: usize = 24;
 
 /// Drawing options.
 #[derive(Clone, Copy)]
-pub struct Look<'a> {
+pub struct DiffOptions<'a> {
     pub width: usize,
     pub theme: &'a Theme,
     pub highlighter: Highlighter,
@@ -27,7 +27,7 @@ pub struct Look<'a> {
 
 impl Diff {
     /// `path +1 −2`, on one line.
-    pub fn header(&self, look: &Look<'_>) -> Line<'static> {
+    pub fn header(&self, look: &DiffOptions<'_>) -> Line<'static> {
         let mut spans = vec![Span::styled(one_line(&self.path).into_owned(), look.theme.strong)];
         spans.push(Span::raw(" "));
         spans.extend(self.counts(look.theme));
@@ -51,7 +51,7 @@ impl Diff {
     }
 
     /// The changes, without the header.
-    pub fn lines(&self, look: &Look<'_>) -> Vec<Line<'static>> {
+    pub fn lines(&self, look: &DiffOptions<'_>) -> Vec<Line<'static>> {
         let pairs = look.width >= SIDE_BY_SIDE && self.added > 0 && self.removed > 0;
         let mut lines = Vec::new();
         for hunk in &self.hunks {
@@ -59,7 +59,7 @@ impl Diff {
                 let text = format!("⋯ {} unchanged {}", hunk.folded, plural(hunk.folded));
                 lines.push(cut(&[Span::styled(text, look.theme.dim)], look.width));
             }
-            let mut pen = Pen::new(self, look);
+            let mut pen = HunkPainter::new(self, look);
             match pairs {
                 true => pen.side_by_side(hunk, &mut lines),
                 false => hunk.rows.iter().for_each(|row| pen.unified(row, &mut lines)),
@@ -81,20 +81,20 @@ fn plural(count: usize) -> &'static str {
 }
 
 /// Draws one hunk. Highlighting starts at the hunk, without earlier lines.
-struct Pen<'a> {
-    look: &'a Look<'a>,
+struct HunkPainter<'a> {
+    look: &'a DiffOptions<'a>,
     digits: usize,
     old: Code,
     new: Code,
 }
 
-impl<'a> Pen<'a> {
-    fn new(diff: &Diff, look: &'a Look<'a>) -> Self {
+impl<'a> HunkPainter<'a> {
+    fn new(diff: &Diff, look: &'a DiffOptions<'a>) -> Self {
         let code = || look.highlighter.file(&diff.path, look.theme);
         Self { look, digits: diff.digits, old: code(), new: code() }
     }
 
-    fn unified(&mut self, row: &Row, lines: &mut Vec<Line<'static>>) {
+    fn unified(&mut self, row: &DiffRow, lines: &mut Vec<Line<'static>>) {
         let (width, digits) = (self.look.width, self.digits);
         let number = |number: usize, shown: bool| match shown {
             true => format!("{number:>digits$} "),
@@ -117,7 +117,7 @@ impl<'a> Pen<'a> {
     fn row(
         &self,
         numbers: &str,
-        row: &Row,
+        row: &DiffRow,
         spans: &[Span<'static>],
         width: usize,
     ) -> Vec<Line<'static>> {
@@ -138,7 +138,7 @@ impl<'a> Pen<'a> {
     }
 
     /// The text of a row: highlighted, tinted by its side, with changed words marked.
-    fn spans(&mut self, row: &Row) -> Vec<Span<'static>> {
+    fn spans(&mut self, row: &DiffRow) -> Vec<Span<'static>> {
         let theme = self.look.theme;
         let (code, behind, word) = match row.side {
             Side::Same => {
@@ -166,7 +166,8 @@ impl<'a> Pen<'a> {
                 rows = rows.get(1..).unwrap_or_default();
                 continue;
             }
-            let count = |rows: &[Row], side| rows.iter().take_while(|row| row.side == side).count();
+            let count =
+                |rows: &[DiffRow], side| rows.iter().take_while(|row| row.side == side).count();
             let (removed, rest) = rows.split_at(count(rows, Side::Removed));
             let (added, rest) = rest.split_at(count(rest, Side::Added));
             for at in 0..removed.len().max(added.len()) {
@@ -184,13 +185,13 @@ impl<'a> Pen<'a> {
 
     fn pair(
         &self,
-        left: Option<(&Row, &[Span<'static>])>,
-        right: Option<(&Row, &[Span<'static>])>,
+        left: Option<(&DiffRow, &[Span<'static>])>,
+        right: Option<(&DiffRow, &[Span<'static>])>,
         lines: &mut Vec<Line<'static>>,
     ) {
         let half = (self.look.width - 3) / 2;
         let digits = self.digits;
-        let column = |side: Option<(&Row, &[Span<'static>])>, is_left: bool| {
+        let column = |side: Option<(&DiffRow, &[Span<'static>])>, is_left: bool| {
             let Some((row, spans)) = side else { return Vec::new() };
             let number = if is_left { row.old } else { row.new };
             let mut lines = self.row(&format!("{number:>digits$} "), row, spans, half);

@@ -1,7 +1,7 @@
 //! Scrolling, folding and searching in the transcript. One method per action.
 
 use super::search::Query;
-use super::{Pager, Place, Scene};
+use super::{CellLine, Pager, Scene};
 
 impl Pager {
     pub fn scroll_up(&mut self, scene: &Scene<'_>, lines: usize) {
@@ -14,7 +14,7 @@ impl Pager {
                 break;
             };
             left -= self.top.line;
-            self.top = Place { cell: before, line: self.ensure(before, scene) };
+            self.top = CellLine { cell: before, line: self.ensure(before, scene) };
         }
         self.top.line -= left;
         self.follows = self.is_at_end(self.top, scene);
@@ -32,7 +32,7 @@ impl Pager {
                 break;
             }
             left -= here;
-            self.top = Place { cell: self.top.cell + 1, line: 0 };
+            self.top = CellLine { cell: self.top.cell + 1, line: 0 };
         }
         self.follows = self.is_at_end(self.top, scene);
     }
@@ -46,7 +46,7 @@ impl Pager {
     }
 
     pub fn to_top(&mut self) {
-        self.top = Place::default();
+        self.top = CellLine::default();
         self.follows = false;
     }
 
@@ -65,7 +65,7 @@ impl Pager {
                 return Some(place.cell);
             }
             left -= here;
-            place = Place { cell: place.cell + 1, line: 0 };
+            place = CellLine { cell: place.cell + 1, line: 0 };
         }
         None
     }
@@ -116,7 +116,7 @@ impl Pager {
         for cell in cells {
             if self.ensure(cell, scene) > 0 {
                 self.focus = Some(cell);
-                self.reveal(Place { cell, line: 0 }, scene);
+                self.reveal(CellLine { cell, line: 0 }, scene);
                 return;
             }
         }
@@ -156,7 +156,7 @@ impl Pager {
     /// The next match, wrapping at the end.
     pub fn search_next(&mut self, scene: &Scene<'_>) -> bool {
         self.sync(scene);
-        let from = self.search.hit.map(|hit| Place { line: hit.line + 1, ..hit });
+        let from = self.search.hit.map(|hit| CellLine { line: hit.line + 1, ..hit });
         self.find(scene, from.unwrap_or(self.top), true)
     }
 
@@ -172,7 +172,7 @@ impl Pager {
     }
 
     /// Finds the next or previous matching line, wrapping once.
-    fn find(&mut self, scene: &Scene<'_>, from: Place, forward: bool) -> bool {
+    fn find(&mut self, scene: &Scene<'_>, from: CellLine, forward: bool) -> bool {
         let Some(query) = self.search.query.clone() else { return false };
         let count = scene.cells.len();
         for step in 0..=count {
@@ -195,7 +195,7 @@ impl Pager {
             let mut lines = lines.into_iter().filter(|line| fits(*line));
             let found = if forward { lines.next() } else { lines.next_back() };
             if let Some(line) = found {
-                let hit = Place { cell, line };
+                let hit = CellLine { cell, line };
                 self.search.hit = Some(hit);
                 self.reveal(hit, scene);
                 return true;
@@ -222,13 +222,13 @@ impl Pager {
     fn lines_with(&mut self, cell: usize, query: &Query, scene: &Scene<'_>) -> Vec<usize> {
         let height = self.ensure(cell, scene);
         let has = |line: &usize| {
-            self.line(Place { cell, line: *line }, scene).is_some_and(|line| query.is_in(line))
+            self.line(CellLine { cell, line: *line }, scene).is_some_and(|line| query.is_in(line))
         };
         (0..height).filter(has).collect()
     }
 
     /// Scrolls to make a position visible.
-    fn reveal(&mut self, place: Place, scene: &Scene<'_>) {
+    fn reveal(&mut self, place: CellLine, scene: &Scene<'_>) {
         self.settle(scene);
         let end = self.after(self.top, self.height, scene);
         if self.top <= place && place < end {
@@ -245,15 +245,15 @@ impl Pager {
     }
 
     /// The position some lines further.
-    fn after(&mut self, place: Place, lines: usize, scene: &Scene<'_>) -> Place {
+    fn after(&mut self, place: CellLine, lines: usize, scene: &Scene<'_>) -> CellLine {
         let (mut place, mut left) = (place, lines);
         while place.cell < scene.cells.len() {
             let here = self.ensure(place.cell, scene).saturating_sub(place.line);
             if left < here {
-                return Place { line: place.line + left, ..place };
+                return CellLine { line: place.line + left, ..place };
             }
             left -= here;
-            place = Place { cell: place.cell + 1, line: 0 };
+            place = CellLine { cell: place.cell + 1, line: 0 };
         }
         place
     }

@@ -22,7 +22,7 @@ const LONGEST: usize = 256;
 
 pub fn read(text: &str, style: Style, colors: bool) -> Vec<Line<'static>> {
     let mut screen = Screen {
-        rows: vec![Row::default()],
+        rows: vec![OutputRow::default()],
         row: 0,
         column: 0,
         style,
@@ -35,9 +35,9 @@ pub fn read(text: &str, style: Style, colors: bool) -> Vec<Line<'static>> {
         let length = rest.find(is_control).unwrap_or(rest.len());
         let (run, after) = rest.split_at(length);
         screen.put(run);
-        rest = screen.obey(after);
+        rest = screen.apply_control(after);
     }
-    screen.rows.into_iter().map(Row::into_line).collect()
+    screen.rows.into_iter().map(OutputRow::into_line).collect()
 }
 
 fn is_control(character: char) -> bool {
@@ -45,7 +45,7 @@ fn is_control(character: char) -> bool {
 }
 
 struct Screen {
-    rows: Vec<Row>,
+    rows: Vec<OutputRow>,
     row: usize,
     column: usize,
     style: Style,
@@ -56,7 +56,7 @@ struct Screen {
 
 /// A line. Most are written once from left to right; one that is overwritten is split into columns.
 #[derive(Default)]
-struct Row {
+struct OutputRow {
     spans: Vec<Span<'static>>,
     width: usize,
     slots: Option<Vec<Slot>>,
@@ -86,14 +86,14 @@ impl Screen {
     }
 
     /// Applies a control character or sequence and returns the text after it.
-    fn obey<'a>(&mut self, text: &'a str) -> &'a str {
+    fn apply_control<'a>(&mut self, text: &'a str) -> &'a str {
         let mut rest = text.chars();
         match rest.next() {
             Some('\n') => {
                 self.row += 1;
                 self.column = 0;
                 if self.row == self.rows.len() {
-                    self.rows.push(Row::default());
+                    self.rows.push(OutputRow::default());
                 }
             }
             Some('\r') => self.column = 0,
@@ -151,7 +151,7 @@ impl Screen {
         }
         let number: usize = parameters.split(';').next().unwrap_or_default().parse().unwrap_or(0);
         let count = number.max(1);
-        let width = self.rows.get(self.row).map_or(0, Row::width);
+        let width = self.rows.get(self.row).map_or(0, OutputRow::width);
         match last {
             'A' | 'F' => self.row = self.row.saturating_sub(count),
             'B' | 'E' => self.row = self.row.saturating_add(count).min(self.rows.len() - 1),
@@ -184,7 +184,7 @@ fn after_string(text: &str) -> &str {
     rest.strip_prefix('\u{7}').or_else(|| rest.strip_prefix("\u{1b}\\")).unwrap_or(rest)
 }
 
-impl Row {
+impl OutputRow {
     fn width(&self) -> usize {
         self.slots.as_ref().map_or(self.width, Vec::len)
     }

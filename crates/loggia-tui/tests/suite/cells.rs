@@ -7,7 +7,7 @@ use loggia_core::{
 use loggia_tui::theme::{Background, Depth, Theme};
 
 use super::generate::{call, cell, from, shell, text};
-use super::look;
+use super::snapshot_text;
 
 fn here() -> Origin {
     Origin::new(Surface::Tui, "terminal-1")
@@ -25,7 +25,7 @@ fn prompt(origin: Origin, text: &str) -> Cell {
 /// Cells with titles, at a width.
 fn gallery(width: usize, expanded: bool, cells: &[(&str, Cell)]) -> String {
     let show = |(title, cell): &(&str, Cell)| {
-        format!("── {title}\n{}\n", look::cell(cell, width, expanded))
+        format!("── {title}\n{}\n", snapshot_text::cell(cell, width, expanded))
     };
     cells.iter().map(show).collect()
 }
@@ -95,13 +95,13 @@ fn started(live: &str) -> CallCell {
     CallCell {
         state: CallState::Started,
         live: live.to_owned(),
-        started: Some(Millis(look::NOW.0 - 65_000)),
+        started: Some(Millis(snapshot_text::NOW.0 - 65_000)),
         ..shell("cargo test")
     }
 }
 
 fn ended(outcome: CallOutcome, live: &str) -> CallCell {
-    let ended = Some(Millis(look::NOW.0 - 60_000));
+    let ended = Some(Millis(snapshot_text::NOW.0 - 60_000));
     CallCell { state: CallState::Ended, outcome: Some(outcome), ended, ..started(live) }
 }
 
@@ -310,7 +310,10 @@ fn colours_follow_the_meaning() {
     let code = text("Use `x`:\n\n```rust\n// sum\nlet x: u8 = f(1) + \"a\".len();\n```");
     let prompt = prompt(ada(), "hi");
     let show = |theme: &Theme, cells: &[&Cell]| -> String {
-        cells.iter().map(|cell| look::styled(&look::lines(cell, 60, true, theme)) + "\n").collect()
+        cells
+            .iter()
+            .map(|cell| snapshot_text::styled(&snapshot_text::lines(cell, 60, true, theme)) + "\n")
+            .collect()
     };
     let edit = call(edit(4));
     insta::assert_snapshot!("colours_sixteen", show(&sixteen, &[&prompt, &code, &edit]));

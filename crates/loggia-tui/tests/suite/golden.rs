@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use loggia_core::{Cell, Envelope, Transcript};
 
-use super::look::Screen;
+use super::snapshot_text::Screen;
 
 fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../loggia-core/tests/golden"))

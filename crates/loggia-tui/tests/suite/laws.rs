@@ -8,7 +8,7 @@ use loggia_tui::wrap::spans_width;
 use proptest::prelude::*;
 
 use super::generate::any_cell;
-use super::look::{Screen, lines};
+use super::snapshot_text::{Screen, lines};
 use super::storm::storm;
 
 /// A key in the transcript view, or an event.

@@ -4,7 +4,7 @@ use loggia_core::{CallState, Cell, CellBody};
 use ratatui::style::Modifier;
 
 use super::generate::{call, cell, shell, text};
-use super::look::Screen;
+use super::snapshot_text::Screen;
 
 /// One-line texts, `cell 1` to `cell n`, with an empty line between them.
 fn numbered(count: usize) -> Vec<Cell> {

@@ -7,19 +7,19 @@ use std::sync::Arc;
 use loggia_core::{Envelope, Event, Millis, Origin, Seq, SessionId, Surface, Workspace};
 use loggia_testkit::terminal::foreign_in_picture;
 use loggia_tui::app::{Effect, Model, Msg, update};
-use loggia_tui::moment::Moment;
-use loggia_tui::picture::Picture;
+use loggia_tui::renderer::Renderer;
 use loggia_tui::theme::{Background, Depth, Theme};
-use loggia_tui::{Invitation, Present, Preview, ShareFacts, Start, view};
+use loggia_tui::uptime::Uptime;
+use loggia_tui::{ConnectedClient, Invitation, Preview, ShareFacts, Start, view};
 
 // Named, because the fuzzer includes this file from another place.
-#[path = "dice.rs"]
-mod dice;
-use dice::Dice;
+#[path = "random.rs"]
+mod random;
+use random::RandomInput;
 
 struct Storm {
     model: Model,
-    picture: Picture,
+    picture: Renderer,
     parser: vt100::Parser,
     now: u64,
     seq: Seq,
@@ -32,36 +32,36 @@ fn some(number: u16) -> NonZero<u16> {
 }
 
 impl Storm {
-    fn new(dice: &mut Dice<'_>) -> Self {
-        let size = dice.size();
-        let depth = dice.one_of(&[Depth::None, Depth::Sixteen, Depth::Indexed]);
-        let background = dice.one_of(&[Background::Dark, Background::Light]);
-        let reflows = dice.below(2) == 0;
+    fn new(input: &mut RandomInput<'_>) -> Self {
+        let size = input.size();
+        let depth = input.one_of(&[Depth::None, Depth::Sixteen, Depth::Indexed]);
+        let background = input.one_of(&[Background::Dark, Background::Light]);
+        let reflows = input.below(2) == 0;
         let start = Start {
             me: Origin::new(Surface::Tui, "me"),
-            head: Seq(u64::from(dice.byte() % 8)),
+            head: Seq(u64::from(input.byte() % 8)),
             opened: Millis(0),
-            history: (0..dice.below(3)).map(|_| dice.text()).collect(),
-            fullscreen: dice.below(8) == 0,
+            history: (0..input.below(3)).map(|_| input.text()).collect(),
+            fullscreen: input.below(8) == 0,
             size,
             reflows,
             theme: Theme::new(depth, background),
             prices: loggia_core::Prices::default(),
             asks_background: false,
-            vim: dice.below(4) == 0,
+            vim: input.below(4) == 0,
         };
         let mut storm = Self {
             model: Model::new(start),
-            picture: Picture::new(size, Some(0), reflows),
+            picture: Renderer::new(size, Some(0), reflows),
             parser: vt100::Parser::new(some(size.1), some(size.0), 500),
             now: 0,
             seq: Seq::ZERO,
-            narrow: dice.narrow,
+            narrow: input.narrow,
             alternate: false,
         };
-        let workspace = Workspace::Local { path: dice.text() };
+        let workspace = Workspace::Local { path: input.text() };
         let agent = loggia_core::AgentName("agent".to_owned());
-        let opened = Event::SessionOpened { workspace, settings: dice.settings(), agent };
+        let opened = Event::SessionOpened { workspace, settings: input.settings(), agent };
         storm.event(Origin::system(), opened);
         storm
     }
@@ -73,23 +73,23 @@ impl Storm {
     }
 
     fn send(&mut self, msg: Msg) -> Vec<Effect> {
-        update(&mut self.model, msg, Moment(self.now))
+        update(&mut self.model, msg, Uptime(self.now))
     }
 
-    fn step(&mut self, dice: &mut Dice<'_>) {
-        let effects = match dice.below(20) {
+    fn step(&mut self, input: &mut RandomInput<'_>) {
+        let effects = match input.below(20) {
             0..=8 => {
-                let (origin, event) = (dice.origin(), dice.event());
+                let (origin, event) = (input.origin(), input.event());
                 self.event(origin, event);
                 Vec::new()
             }
-            9..=13 => self.send(Msg::Key(dice.key())),
-            14 => self.send(Msg::Paste(dice.text().repeat(1 + dice.below(4)))),
-            15 => self.send(Msg::Mouse(dice.mouse())),
+            9..=13 => self.send(Msg::Key(input.key())),
+            14 => self.send(Msg::Paste(input.text().repeat(1 + input.below(4)))),
+            15 => self.send(Msg::Mouse(input.mouse())),
             16 | 17 => {
                 // Several events between two frames are one change.
-                for _ in 0..=dice.below(4) {
-                    let (columns, rows) = dice.size();
+                for _ in 0..=input.below(4) {
+                    let (columns, rows) = input.size();
                     self.parser.screen_mut().set_size(some(rows), some(columns));
                     self.picture.resized();
                     self.send(Msg::Resize(columns, rows));
@@ -97,37 +97,37 @@ impl Storm {
                 Vec::new()
             }
             18 => {
-                self.now += 1 << dice.below(14);
+                self.now += 1 << input.below(14);
                 self.send(Msg::Tick)
             }
-            _ => match dice.below(3) {
-                0 => self.send(Msg::Trouble(dice.text())),
-                1 => self.send(Msg::Focus(dice.below(2) == 0)),
+            _ => match input.below(3) {
+                0 => self.send(Msg::Trouble(input.text())),
+                1 => self.send(Msg::Focus(input.below(2) == 0)),
                 _ => {
-                    let name = dice.text();
-                    self.send(Msg::Present(vec![Present { surface: Surface::A2a, name }]))
+                    let name = input.text();
+                    self.send(Msg::Present(vec![ConnectedClient { surface: Surface::A2a, name }]))
                 }
             },
         };
         for effect in effects {
-            self.perform(effect, dice);
+            self.perform(effect, input);
         }
     }
 
-    fn perform(&mut self, effect: Effect, dice: &mut Dice<'_>) {
+    fn perform(&mut self, effect: Effect, input: &mut RandomInput<'_>) {
         match effect {
             Effect::Redraw => self.picture.forget(),
             Effect::FindFiles(query) => {
-                let found = (0..dice.below(4)).map(|_| dice.text()).collect();
+                let found = (0..input.below(4)).map(|_| input.text()).collect();
                 drop(self.send(Msg::Files { query, found }));
             }
             Effect::LoadSessions => {
                 let preview = |_| Preview {
                     session: SessionId::from("s"),
-                    when: dice.text(),
-                    name: Some(dice.text()),
-                    title: dice.text(),
-                    lines: vec![dice.text(); 3],
+                    when: input.text(),
+                    name: Some(input.text()),
+                    title: input.text(),
+                    lines: vec![input.text(); 3],
                     here: true,
                 };
                 let previews = (0..3).map(preview).collect();
@@ -135,18 +135,18 @@ impl Storm {
             }
             Effect::LoadShare => {
                 let invitation =
-                    Invitation { code: dice.text(), terms: dice.text(), command: dice.text() };
+                    Invitation { code: input.text(), terms: input.text(), command: input.text() };
                 let facts = ShareFacts {
-                    urls: vec![dice.text()],
-                    attach: Some(dice.text()),
-                    code: Some(dice.text()),
+                    urls: vec![input.text()],
+                    attach: Some(input.text()),
+                    code: Some(input.text()),
                     token: None,
-                    invitation: dice.text().len().is_multiple_of(2).then_some(invitation),
+                    invitation: input.text().len().is_multiple_of(2).then_some(invitation),
                 };
                 drop(self.send(Msg::Share(facts)));
             }
             Effect::EditOutside { what, .. } => {
-                let result = Ok(Some(dice.text()));
+                let result = Ok(Some(input.text()));
                 drop(self.send(Msg::Edited { what, result }));
             }
             _ => {}
@@ -160,7 +160,7 @@ impl Storm {
             let change: &[u8] = if self.alternate { b"\x1b[?1049h" } else { b"\x1b[?1049l" };
             self.parser.process(change);
         }
-        let painted = self.picture.draw(&mut self.model, Moment(self.now));
+        let painted = self.picture.draw(&mut self.model, Uptime(self.now));
         assert_eq!(foreign_in_picture(&painted.bytes), None);
         self.parser.process(&painted.bytes);
         if self.narrow {
@@ -172,7 +172,7 @@ impl Storm {
     /// The terminal shows the intended screen, whatever was painted before.
     fn compare(&mut self, last: Option<u16>) {
         let (width, height) = self.model.size;
-        let now = Moment(self.now);
+        let now = Uptime(self.now);
         let hidden = self.parser.screen().hide_cursor();
         let (wanted, first) = match self.alternate {
             true => {
@@ -205,14 +205,14 @@ impl Storm {
 
 /// Runs the events encoded in the bytes.
 pub fn storm(bytes: &[u8]) {
-    let mut dice = Dice { rest: bytes, narrow: false };
-    dice.narrow = dice.below(2) == 0;
-    let mut storm = Storm::new(&mut dice);
+    let mut input = RandomInput { rest: bytes, narrow: false };
+    input.narrow = input.below(2) == 0;
+    let mut storm = Storm::new(&mut input);
     storm.draw();
-    while !dice.rest.is_empty() {
-        storm.step(&mut dice);
+    while !input.rest.is_empty() {
+        storm.step(&mut input);
         // Several events share a frame.
-        if dice.below(4) > 0 {
+        if input.below(4) > 0 {
             storm.draw();
         }
     }

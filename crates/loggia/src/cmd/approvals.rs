@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use loggia_session::hub;
 
-use super::by_hand::only_by_hand;
+use super::require_person::require_person;
 use crate::cli::ApprovalsCommand;
 use crate::compose::App;
 use crate::exit::Usage;
@@ -31,7 +31,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
             }
         }
         ApprovalsCommand::Revoke { rules: wanted } => {
-            only_by_hand("change what is always allowed")?;
+            require_person("change what is always allowed")?;
             for id in wanted {
                 let Some(rule) = rules.iter().find(|rule| rule.id.as_str() == id) else {
                     let why = format!(

@@ -13,9 +13,9 @@ use loggia_core::shell::quoted;
 use loggia_tui::ShareFacts;
 use tokio::sync::watch;
 
-use super::by_hand::only_by_hand;
 use super::chat;
-use super::chat::host::{self, Around, ChatHost, Commands};
+use super::chat::host::{self, ChatHost, Commands, Connection};
+use super::require_person::require_person;
 use crate::compose::App;
 use crate::config::Flags;
 use crate::exit::Usage;
@@ -57,16 +57,16 @@ pub struct AttachArgs {
 }
 
 pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
-    only_by_hand("attach to a session")?;
+    require_person("attach to a session")?;
     if !chat::is_possible(app) {
-        let why = "there is no terminal to show the session in";
+        let why = "a terminal is needed to show the session";
         return Err(Usage(why.into()).into());
     }
     let config = app.load_config(&Flags::default())?.config;
     // The QR code contains the code in the fragment of the URL.
     let (url, code) = match (args.url.split_once("#code="), args.code) {
         (Some(_), Some(_)) => {
-            let why = "there are two codes, one in the address: leave one out";
+            let why = "there are two codes, one of them in the address: pass only one";
             return Err(Usage(why.into()).into());
         }
         (Some((url, code)), None) => (url.to_owned(), Some(code.to_owned())),
@@ -81,12 +81,12 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         registered: None,
     };
     if !args.insecure {
-        address.keeps_to_itself(address.token.is_some() || code.is_some())?;
+        address.refuse_plaintext(address.token.is_some() || code.is_some())?;
     }
     let token = match (&args.token_file, &code) {
-        (Some(_), _) => "You gave a token; others may need one of their own.",
-        (None, Some(_)) => "You gave a one-time code; others need one of their own.",
-        (None, None) => "You needed no token; other users' clients may need one.",
+        (Some(_), _) => "You used a token; other clients may need their own.",
+        (None, Some(_)) => "You used a one-time code; other clients need their own.",
+        (None, None) => "You needed no token; clients of other users may need one.",
     };
     if let Some(code) = code {
         address.redeem(&code).await?;
@@ -101,19 +101,20 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
     };
     // Wait for the first list, so that clients already connected are not reported as new.
     let _ =
-        tokio::time::timeout(PRESENCE, client.present().wait_for(|here| !here.is_empty())).await;
-    let around = Around {
-        me: Some(client.you()),
+        tokio::time::timeout(PRESENCE, client.present.clone().wait_for(|here| !here.is_empty()))
+            .await;
+    let connection = Connection {
+        me: Some(client.you.clone()),
         share: watch::channel(share).1,
-        present: host::others(client.present(), Some(client.you())),
-        trouble: client.trouble(),
-        wish: None,
+        present: host::others(client.present.clone(), Some(client.you.clone())),
+        trouble: client.trouble.clone(),
+        requests: None,
     };
-    let commands = Commands::Elsewhere(client.custom());
-    let host = Arc::new(ChatHost::new(app, None, commands, around));
-    let look = chat::Look::new(args.fullscreen, &config);
-    let me = client.you().borrow().clone();
-    let start = chat::start(app, me, client.head, look, host.as_ref());
+    let commands = Commands::Elsewhere(client.custom.clone());
+    let host = Arc::new(ChatHost::new(app, None, commands, connection));
+    let display = chat::DisplaySettings::new(args.fullscreen, &config);
+    let me = client.you.borrow().clone();
+    let start = chat::start(app, me, client.head, display, host.as_ref());
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
     Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))
 }

@@ -8,19 +8,19 @@ use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use loggia_core::{Command, Millis, Origin, Prices, Seq, SessionId, SessionName, Surface};
+use loggia_core::{Command, Millis, Origin, Prices, Seq, SessionName, Surface};
 use loggia_server::serve::Bound;
 use loggia_session::{LocalClient, SessionHandle};
 use loggia_tui::theme::{Background, Depth, Theme};
 use loggia_tui::{Exit, ShareFacts, Start};
 
-use super::by_hand::only_by_hand;
+use super::require_person::require_person;
 use super::serve::{self, Setup, ShareArgs};
-use crate::compose::{self, App};
+use crate::compose::App;
 use crate::config::{Config, Keys, ThemeChoice};
 use crate::exit::{FAILED, TERMINATED, Usage};
 use crate::style;
-use host::{Around, ChatHost, Commands, Sessions};
+use host::{ChatHost, Commands, Connection, Sessions};
 use share::Sharing;
 use tokio::sync::{mpsc, watch};
 
@@ -41,7 +41,7 @@ pub fn is_possible(app: &App) -> bool {
 }
 
 pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
-    only_by_hand("open a session in a terminal")?;
+    require_person("open a session in a terminal")?;
     // Ask first: the answer decides whether the project's configuration applies.
     if let Some(exit) = ask_trust::ask_trust(app).await? {
         return Ok(exit_code(exit));
@@ -51,25 +51,20 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
         |config: &Config| args.port.map(|port| serve::bind(&args.share, port, config)).transpose();
     let mut bound = bind(&config)?;
     let setup = Setup::new(&args.share, config, app, "loggia").await?;
-    let mut wanted = match (&args.session, args.continue_last) {
-        (Some(text), _) => Some(compose::find_session(setup.store.as_ref(), text).await?),
-        (None, true) => {
-            let here = app.workspace_text()?;
-            Some(compose::last_session(setup.store.as_ref(), &here).await?)
-        }
-        (None, false) => None,
-    };
+    let (session, last) = (args.session.as_deref(), args.continue_last);
+    let mut wanted = app.wanted_session(&setup.store, session, last).await?;
     let origin = Origin::new(Surface::Tui, format!("tui-{}", std::process::id()).as_str());
     let mut last;
     let mut name = args.name;
     let exit = loop {
-        let handle = open(&setup, wanted.take(), &origin, app).await?;
+        let settings = app.settings(&setup.config, setup.store.as_ref()).await?;
+        let handle = app.open_session(&setup.hub, wanted.as_ref(), settings, &origin).await?;
         if let Some(name) = name.take() {
             handle.submit(Command::Name { name }, origin.clone()).await?;
         }
         last = handle.clone();
-        let shown = Shown { handle, origin: origin.clone(), fullscreen: args.fullscreen };
-        match shown.run(&setup, bound.take(), &args.share, app).await? {
+        let screen = ChatScreen { handle, origin: origin.clone(), fullscreen: args.fullscreen };
+        match screen.run(&setup, bound.take(), &args.share, app).await? {
             Exit::Resume(session) => {
                 wanted = Some(session);
                 bound = bind(&setup.config)?;
@@ -83,36 +78,20 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
     setup.hub.stop().await;
     if exit == Exit::Asked && turns > 0 {
         let session = style::one_line(session.as_str());
-        let go_on = format!("Go on with `loggia --continue`, or `loggia --session {session}`.");
+        let go_on = format!("Resume with `loggia --continue` or `loggia --session {session}`.");
         writeln!(std::io::stdout(), "{go_on}")?;
     }
     Ok(exit_code(exit))
 }
 
-async fn open(
-    setup: &Setup,
-    wanted: Option<SessionId>,
-    origin: &Origin,
-    app: &App,
-) -> anyhow::Result<SessionHandle> {
-    let settings = app.settings(&setup.config, setup.store.as_ref()).await?;
-    let Some(id) = wanted else {
-        return Ok(setup.hub.create(app.new_session(settings)?, origin.clone()).await?);
-    };
-    let handle = setup.hub.open(&id).await?;
-    super::run::same_workspace(&handle, app).await?;
-    handle.submit(Command::Configure { settings }, origin.clone()).await?;
-    Ok(handle)
-}
-
 /// One session in the terminal interface.
-struct Shown {
+struct ChatScreen {
     handle: SessionHandle,
     origin: Origin,
     fullscreen: bool,
 }
 
-impl Shown {
+impl ChatScreen {
     async fn run(
         self,
         setup: &Setup,
@@ -127,24 +106,25 @@ impl Shown {
             Sharing { setup, args, app, handle, origin, facts, present, serving: None };
         if let Some(bound) = bound {
             let told = format!("Loggia shares this session on {}", serve::addresses(&bound));
-            serve::note_name(&bound, args);
+            serve::warn_localhost_name(&bound, args);
             sharing.start(bound).await?;
             writeln!(std::io::stdout(), "{}", style::printable(&told))?;
         }
         // One request at a time: the person waits for the answer.
-        let (wish, mut wishes) = mpsc::channel(1);
+        let (requests, mut received) = mpsc::channel(1);
         let trouble = watch::channel(String::new()).1;
-        let around = Around { me: None, share, present: others, trouble, wish: Some(wish) };
+        let connection =
+            Connection { me: None, share, present: others, trouble, requests: Some(requests) };
         let commands = Commands::Here(app.commands.clone());
         let sessions = Sessions { store: setup.store.clone(), hub: setup.hub.clone() };
-        let host = Arc::new(ChatHost::new(app, Some(sessions), commands, around));
+        let host = Arc::new(ChatHost::new(app, Some(sessions), commands, connection));
         let (me, head) = (self.origin.clone(), self.handle.head());
-        let look = Look::new(self.fullscreen, &setup.config);
-        let start = start(app, me, head, look, host.as_ref());
+        let display = DisplaySettings::new(self.fullscreen, &setup.config);
+        let start = start(app, me, head, display, host.as_ref());
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = tokio::select! {
             exit = loggia_tui::run(client, host, start) => exit,
-            never = sharing.grant(&mut wishes) => match never {},
+            never = sharing.handle(&mut received) => match never {},
         };
         sharing.stop().await;
         exit.map_err(|error| Usage(error.to_string()).into())
@@ -152,36 +132,42 @@ impl Shown {
 }
 
 /// The user's display settings.
-pub(super) struct Look {
+pub(super) struct DisplaySettings {
     fullscreen: bool,
     keys: Keys,
     theme: ThemeChoice,
     prices: Prices,
 }
 
-impl Look {
+impl DisplaySettings {
     pub fn new(fullscreen: bool, config: &Config) -> Self {
         Self { fullscreen, keys: config.keys, theme: config.theme, prices: config.prices.clone() }
     }
 }
 
 /// Builds the initial state of the terminal interface.
-pub(super) fn start(app: &App, me: Origin, head: Seq, look: Look, host: &ChatHost) -> Start {
-    let theme = theme(app, look.theme);
+pub(super) fn start(
+    app: &App,
+    me: Origin,
+    head: Seq,
+    display: DisplaySettings,
+    host: &ChatHost,
+) -> Start {
+    let theme = theme(app, display.theme);
     Start {
         me,
         head,
         opened: now(),
         history: loggia_tui::Host::history(host),
-        fullscreen: look.fullscreen,
-        vim: look.keys == Keys::Vim,
+        fullscreen: display.fullscreen,
+        vim: display.keys == Keys::Vim,
         size: (80, 24),
         reflows: reflows(app),
         asks_background: theme.background == Background::Unknown
             && theme.depth != Depth::None
-            && may_be_asked(app),
+            && supports_queries(app),
         theme,
-        prices: look.prices,
+        prices: display.prices,
     }
 }
 
@@ -240,7 +226,7 @@ fn theme(app: &App, choice: ThemeChoice) -> Theme {
 }
 
 /// Some terminals print queries that they do not support. Those are not queried.
-fn may_be_asked(app: &App) -> bool {
+fn supports_queries(app: &App) -> bool {
     let term = app.environment.get("TERM").unwrap_or_default();
     let inside = app.environment.get("TMUX").is_some();
     let prints = ["linux", "vt", "eterm", "cons", "sun"].iter().any(|name| term.starts_with(name));

@@ -8,7 +8,7 @@ use loggia_core::Millis;
 use loggia_server::auth::{Client, ClientError, Clients, Grant, KeyError, Keys, OldTokens, Secret};
 use serde_json::json;
 
-use super::by_hand::only_by_hand;
+use super::require_person::require_person;
 use crate::cli::{Allow, ClientsCommand};
 use crate::compose::App;
 use crate::exit::Usage;
@@ -19,7 +19,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
     let clients = Clients::new(store.clone());
     match command {
         ClientsCommand::Add { name, scope, allow, json } => {
-            only_by_hand("register a client")?;
+            require_person("register a client")?;
             let scopes = scope.join(" ").parse().map_err(|error| Usage(format!("{error}")))?;
             let grant = match allow {
                 None => Grant::None,
@@ -30,27 +30,29 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
             show(&name, &secret, json)?;
         }
         ClientsCommand::Rotate { name, json } => {
-            only_by_hand("be given a client's secret")?;
+            require_person("be given a client's secret")?;
             let secret = clients.rotate(&name).await.map_err(explained)?;
             show(&name, &secret, json)?;
         }
         ClientsCommand::Revoke { name } => {
-            only_by_hand("revoke a client")?;
+            require_person("revoke a client")?;
             clients.revoke(&name).await.map_err(explained)?;
             let name = one_line(&name);
-            writeln!(std::io::stdout(), "revoked: {name}; its tokens are worth nothing any more")?;
+            writeln!(std::io::stdout(), "revoked: {name}; its tokens are no longer valid")?;
         }
         ClientsCommand::List { json } => list(&clients.list().await?, json)?,
         ClientsCommand::RotateKeys { at_once } => {
-            only_by_hand("exchange the keys that sign tokens")?;
+            require_person("exchange the keys that sign tokens")?;
             let old = if at_once { OldTokens::End } else { OldTokens::Stay };
             Keys::new(store).rotate(old).await.map_err(keys_explained)?;
             writeln!(
                 std::io::stdout(),
                 "{}",
                 match old {
-                    OldTokens::Stay => "a new key signs from now on; tokens live to their end",
-                    OldTokens::End => "a new key signs from now on; every older token has ended",
+                    OldTokens::Stay =>
+                        "new tokens are signed with a new key; existing tokens stay valid until they expire",
+                    OldTokens::End =>
+                        "new tokens are signed with a new key; existing tokens are invalid",
                 }
             )?;
         }

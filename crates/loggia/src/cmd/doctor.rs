@@ -131,7 +131,7 @@ fn text(checks: &[Check], style: &Style) -> String {
 
 fn configuration(notices: &[String]) -> Check {
     match notices {
-        [] => Check::works("configuration", "it can be read; `loggia config` shows it"),
+        [] => Check::works("configuration", "valid; `loggia config` shows it"),
         [notice] => Check::limited("configuration", notice, ""),
         [first, rest @ ..] => {
             let text = format!("{first} (and {} more: see `loggia config`)", rest.len());
@@ -169,7 +169,7 @@ fn copies(config: &Config, app: &App) -> Check {
             ),
         ),
         Err(error) => {
-            let text = format!("{} can not be read: {error}", directory.display());
+            let text = format!("{} cannot be read: {error}", directory.display());
             Check::limited("clones", text, "No session can work in a copy of a repository.")
         }
     }

@@ -1,6 +1,6 @@
 use loggia_agent::guard::Probe;
 
-use super::storage::{Place, kind, size};
+use super::storage::{StorageKind, kind, size};
 use super::*;
 
 fn environment(variables: &[(&str, &str)]) -> crate::config::Environment {
@@ -72,12 +72,12 @@ fn a_sandbox_that_is_not_used_is_not_praised() {
 #[test]
 fn file_systems_are_known_by_their_place() {
     let cases = [
-        (0xef53, Some(("ext2/3/4", Place::Here))),
-        (0x0102_1994, Some(("tmpfs", Place::Memory))),
-        (0x6969, Some(("NFS", Place::Elsewhere))),
-        (0xff53_4d42, Some(("SMB", Place::Elsewhere))),
+        (0xef53, Some(("ext2/3/4", StorageKind::Local))),
+        (0x0102_1994, Some(("tmpfs", StorageKind::Memory))),
+        (0x6969, Some(("NFS", StorageKind::Network))),
+        (0xff53_4d42, Some(("SMB", StorageKind::Network))),
         // The same magic number in a signed field of 32 bits.
-        (0xffff_ffff_ff53_4d42, Some(("SMB", Place::Elsewhere))),
+        (0xffff_ffff_ff53_4d42, Some(("SMB", StorageKind::Network))),
         (0x1234, None),
     ];
     for (magic, wanted) in cases {

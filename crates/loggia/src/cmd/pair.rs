@@ -10,7 +10,7 @@ use loggia_server::auth::{CODE_LIFE, Pairing, PairingError, Scopes};
 use loggia_tui::Invitation;
 use serde_json::json;
 
-use super::by_hand::only_by_hand;
+use super::require_person::require_person;
 use crate::compose::App;
 use crate::exit::Usage;
 use crate::style::{json_line, printable};
@@ -32,7 +32,7 @@ pub struct PairArgs {
 }
 
 pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
-    only_by_hand("let a device in")?;
+    require_person("let a device in")?;
     let scopes = scopes(&args.scope.join(" "))?;
     let now = Millis(jiff::Timestamp::now().as_millisecond());
     let pairing = Pairing::anywhere(app.open_store()?);
@@ -68,7 +68,7 @@ pub(super) fn scopes(text: &str) -> Result<Scopes, Usage> {
 /// The instructions for the other device.
 pub(super) fn invitation(url: &str, code: String, scopes: Scopes) -> Invitation {
     let minutes = CODE_LIFE.as_secs() / 60;
-    let terms = format!("It lets one device in, within {minutes} minutes, for: {scopes}.");
+    let terms = format!("It pairs one device within {minutes} minutes, for: {scopes}.");
     let command = format!("loggia attach {url} --code {code}");
     Invitation { code, terms, command }
 }

@@ -12,20 +12,20 @@ use std::process::ExitCode;
 use anyhow::Context;
 use futures::StreamExt;
 use loggia_core::{
-    Access, ApprovalId, CallId, ChoiceId, Command, Content, Details, Edit, Envelope, Event, Mode,
-    Origin, PromptId, Question, Refusal, Seq, Session, Surface, TurnId, TurnOutcome, Verdict,
+    Access, ApprovalId, CallId, ChoiceId, Content, Details, Edit, Envelope, Event, Mode, Origin,
+    PromptId, Question, Refusal, Seq, Session, Surface, TurnId, TurnOutcome, Verdict,
 };
 use loggia_session::{LocalClient, SessionClient, SessionHandle, SubmitError};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::by_hand::{GO_ON, only_by_hand};
+use super::require_person::{RESUME, require_person};
 use crate::cli::{Approve, RunArgs};
-use crate::compose::{self, App};
+use crate::compose::App;
 use crate::config::{self, Flags};
 use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, REFUSED, TERMINATED, Usage};
 use crate::style::{one_line, say};
 pub(super) use ask::edit_text;
-use ask::{Answer, Pending, Terminal};
+use ask::{Answer, PendingQuestion, Terminal};
 use print::Printer;
 
 /// Maximum size of a prompt.
@@ -34,7 +34,7 @@ const PROMPT_LIMIT: u64 = 1024 * 1024;
 pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     let resumes = args.session.is_some() || args.continue_last;
     if resumes {
-        only_by_hand(GO_ON)?;
+        require_person(RESUME)?;
     }
     let prompt = read_prompt(&args.prompt, resumes)?;
     let mode = args.approve.and_then(mode_of);
@@ -45,7 +45,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
         Some(config::Origin::Flag(_) | config::Origin::Variable(_))
     );
     if chosen && loaded.config.mode.freedom() > Mode::Ask.freedom() {
-        only_by_hand("choose what passes without a question")?;
+        require_person("choose what passes without a question")?;
     }
     loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)
         .map_err(|error| Usage(error.to_string()))?;
@@ -55,18 +55,8 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     settings.unattended |= args.approve == Some(Approve::None);
     let origin = Origin::new(Surface::Cli, format!("cli-{}", std::process::id()).as_str());
 
-    let handle = match (&args.session, args.continue_last) {
-        (Some(text), _) => hub.open(&compose::find_session(store.as_ref(), text).await?).await?,
-        (None, true) => {
-            let workspace = app.workspace_text()?;
-            hub.open(&compose::last_session(store.as_ref(), &workspace).await?).await?
-        }
-        (None, false) => hub.create(app.new_session(settings.clone())?, origin.clone()).await?,
-    };
-    if resumes {
-        same_workspace(&handle, app).await?;
-        handle.submit(Command::Configure { settings }, origin.clone()).await?;
-    }
+    let wanted = app.wanted_session(&store, args.session.as_deref(), args.continue_last).await?;
+    let handle = app.open_session(&hub, wanted.as_ref(), settings, &origin).await?;
     let watched = watch(&handle, prompt, origin, &args, app).await;
     // The log is already complete. This stops remaining work and releases the lease.
     hub.stop().await;
@@ -88,9 +78,9 @@ fn read_prompt(words: &[String], resumes: bool) -> anyhow::Result<Option<String>
     let text = words.join(" ");
     let text = match text.strip_suffix('-').map(str::trim_end) {
         Some("") => read_input()?,
-        Some(words) if text.ends_with(" -") => below(words, &read_input()?),
+        Some(words) if text.ends_with(" -") => with_input(words, &read_input()?),
         _ if text.is_empty() && !std::io::stdin().is_terminal() => read_input()?,
-        _ if is_piped() => below(&text, &read_input()?),
+        _ if is_piped() => with_input(&text, &read_input()?),
         _ => text,
     };
     if text.len() as u64 > PROMPT_LIMIT {
@@ -113,7 +103,7 @@ fn read_input() -> anyhow::Result<String> {
     Ok(read)
 }
 
-fn below(words: &str, piped: &str) -> String {
+fn with_input(words: &str, piped: &str) -> String {
     if piped.trim().is_empty() { words.to_owned() } else { format!("{words}\n\n{piped}") }
 }
 
@@ -122,13 +112,13 @@ fn below(words: &str, piped: &str) -> String {
 fn is_piped() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     use rustix::fs::FileType;
-    const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+    const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
     let input = std::io::stdin();
     let kind = rustix::fs::fstat(&input).map(|stat| FileType::from_raw_mode(stat.st_mode));
     if !matches!(kind, Ok(FileType::Fifo | FileType::RegularFile)) {
         return false;
     }
-    let ready = poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&PATIENCE));
+    let ready = poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&WAIT));
     if ready == Ok(0) {
         eprintln!(
             "loggia: standard input is silent and is not read: end the command with ` -` to wait for it"
@@ -137,22 +127,8 @@ fn is_piped() -> bool {
     matches!(ready, Ok(1..))
 }
 
-pub(super) async fn same_workspace(handle: &SessionHandle, app: &App) -> anyhow::Result<()> {
-    let at = handle
-        .inspect(|session| session.opened().map(|opened| opened.workspace.path().to_owned()))
-        .await?;
-    match at {
-        Some(at) if at != app.workspace_text()? => Err(Usage(format!(
-            "session {} works in {at}: go there, or use `loggia -C {at} run …`",
-            handle.id()
-        ))
-        .into()),
-        _ => Ok(()),
-    }
-}
-
 /// The state of the session when this client opened it.
-struct Found {
+struct InitialState {
     after: Seq,
     head: Seq,
     turn: Option<TurnId>,
@@ -160,7 +136,7 @@ struct Found {
     settled: Vec<ApprovalId>,
 }
 
-fn look(session: &Session) -> Found {
+fn initial_state(session: &Session) -> InitialState {
     let allowed = |call: &loggia_core::OpenCall| {
         let guest = session.turn().and_then(|turn| turn.guest.as_deref());
         let verdict = session.policy().judge(
@@ -183,7 +159,7 @@ fn look(session: &Session) -> Found {
         .open_approvals()
         .filter(|(call, _)| allowed(call))
         .map(|(_, approval)| approval.id.clone());
-    Found {
+    InitialState {
         after: session.turn().map_or(session.head(), |turn| Seq(turn.started.0.saturating_sub(1))),
         head: session.head(),
         turn: session.turn().map(|turn| turn.id.clone()),
@@ -198,7 +174,7 @@ async fn watch(
     args: &RunArgs,
     app: &App,
 ) -> anyhow::Result<ExitCode> {
-    let found = handle.inspect(look).await?;
+    let found = handle.inspect(initial_state).await?;
     if prompt.is_none() && found.turn.is_none() {
         return Err(Usage("this session has nothing left to do: give it a prompt".into()).into());
     }
@@ -240,7 +216,7 @@ struct Watch<'a> {
     prompt: Option<PromptId>,
     turn: Option<TurnId>,
     /// Unanswered questions, oldest first.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingQuestion>,
     /// The displayed question.
     shown: Option<ApprovalId>,
     running: HashSet<CallId>,
@@ -258,7 +234,7 @@ impl Watch<'_> {
         let mut terminate = signal(SignalKind::terminate())?;
         loop {
             self.refuse_all().await?;
-            if let Some(code) = self.nobody_to_ask()? {
+            if let Some(code) = self.end_without_terminal()? {
                 return Ok(code);
             }
             self.show_question()?;
@@ -298,7 +274,7 @@ impl Watch<'_> {
             }
             Event::ApprovalAsked { approval, call, choices, .. } => {
                 let Some(shown) = self.printer.call(call) else { return Ok(None) };
-                let pending = Pending {
+                let pending = PendingQuestion {
                     approval: approval.clone(),
                     call: call.clone(),
                     title: shown.title.clone(),
@@ -332,7 +308,7 @@ impl Watch<'_> {
         Ok(None)
     }
 
-    fn withdraw(&mut self, gone: impl Fn(&Pending) -> bool) {
+    fn withdraw(&mut self, gone: impl Fn(&PendingQuestion) -> bool) {
         self.pending.retain(|known| !gone(known));
         if !self.pending.iter().any(|known| Some(&known.approval) == self.shown.as_ref()) {
             self.shown = None;
@@ -341,7 +317,7 @@ impl Watch<'_> {
 
     /// Without a terminal: leaves an open question open and prints how to continue. Waits for
     /// running calls first.
-    fn nobody_to_ask(&mut self) -> anyhow::Result<Option<ExitCode>> {
+    fn end_without_terminal(&mut self) -> anyhow::Result<Option<ExitCode>> {
         let Some(first) = self.pending.front().filter(|_| self.cursor >= self.ask_from) else {
             return Ok(None);
         };
@@ -398,7 +374,7 @@ impl Watch<'_> {
         let (Some(first), Some(terminal)) = (self.pending.front(), &self.terminal) else {
             return Ok(());
         };
-        match terminal.understand(&line, first)? {
+        match terminal.parse_answer(&line, first)? {
             Some(Answer { choice, edit }) => {
                 let approval = first.approval.clone();
                 self.answer(approval, choice, edit).await

@@ -20,7 +20,7 @@ use loggia_server::serve::{
     self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped, Tls, TlsError, TlsFiles,
 };
 use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
-use loggia_session::{Hub, SessionHandle, StoreError, hub};
+use loggia_session::{Hub, StoreError, hub};
 use loggia_store::SqliteStore;
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, GrpcUrls, Skill};
@@ -28,11 +28,11 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
-use super::by_hand::only_by_hand;
+use super::require_person::require_person;
 use crate::cli::Pass;
 use crate::cli::port;
 use crate::clones;
-use crate::compose::{self, App};
+use crate::compose::App;
 use crate::config::{Config, Flags, Offers, ServerLimits, exposed};
 use crate::exit::Usage;
 use crate::style::{one_line, say, shown};
@@ -103,7 +103,7 @@ pub struct ShareArgs {
 
 /// Serves many sessions without a terminal.
 pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
-    only_by_hand("serve the sessions of this user")?;
+    require_person("serve the sessions of this user")?;
     let config = configured(&args.share, app)?;
     let bound = bind(&args.share, args.port, &config)?;
     let setup = Setup::new(&args.share, config, app, "loggia serve").await?;
@@ -113,16 +113,16 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
         let found = root.canonicalize();
         roots.push(found.map_err(|error| usage(format!("--root {}: {error}", root.display())))?);
     }
-    let walls = app.walls(&setup.config)?;
+    let reserved = app.reserved_paths(&setup.config)?;
     // The warning about the first root was printed when the configuration was loaded.
-    for notice in roots.iter().skip(1).filter_map(|root| exposed(&walls, root)) {
+    for notice in roots.iter().skip(1).filter_map(|root| exposed(&reserved, root)) {
         say(&notice);
     }
-    let told = [
+    let message = [
         format!("Loggia serves sessions on {}", addresses(&bound)),
         format!("New sessions work in {}", shown(&app.workspace)),
     ];
-    setup.run(bound, Shape::Many, roots, &args.share, app, told).await
+    setup.run(bound, Shape::Many, roots, &args.share, app, message).await
 }
 
 /// Shares one session without a terminal.
@@ -132,18 +132,21 @@ pub async fn share(
     session: Option<String>,
     app: &App,
 ) -> anyhow::Result<ExitCode> {
-    only_by_hand("share a session")?;
+    require_person("share a session")?;
     let config = configured(&args, app)?;
     let bound = bind(&args, port, &config)?;
     let setup = Setup::new(&args, config, app, "loggia").await?;
     // Keeping the handle prevents the session from being closed when idle.
-    let shared = setup.session(session, app).await?;
+    let wanted = app.wanted_session(&setup.store, session.as_deref(), false).await?;
+    let settings = app.settings(&setup.config, setup.store.as_ref()).await?;
+    let origin = Origin::new(Surface::Cli, "loggia");
+    let shared = app.open_session(&setup.hub, wanted.as_ref(), settings, &origin).await?;
     let id = shared.id().clone();
-    let told = [
+    let message = [
         format!("Loggia shares session {} on {}", one_line(id.as_str()), addresses(&bound)),
         format!("It works in {}", shown(&app.workspace)),
     ];
-    setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app, told).await
+    setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app, message).await
 }
 
 /// The configuration with the flags applied.
@@ -155,13 +158,13 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
         Pass::Plan => Mode::Plan,
     });
     let mut config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
-    let told = exposed(&app.walls(&config)?, &app.workspace);
+    let message = exposed(&app.reserved_paths(&config)?, &app.workspace);
     config.tls.certificate = args.tls_cert.clone().or(config.tls.certificate);
     config.tls.key = args.tls_key.clone().or(config.tls.key);
     config.token_file.clone_from(&args.token_file);
     // Also check the files named by flags.
-    let found = exposed(&app.walls(&config)?, &app.workspace);
-    if let Some(notice) = found.filter(|notice| told.as_ref() != Some(notice)) {
+    let found = exposed(&app.reserved_paths(&config)?, &app.workspace);
+    if let Some(notice) = found.filter(|notice| message.as_ref() != Some(notice)) {
         say(&notice);
     }
     loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
@@ -180,7 +183,7 @@ pub(super) fn bind(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Resu
 pub(super) fn listen(args: &ShareArgs, port: u16, config: &Config) -> anyhow::Result<Bound> {
     let address: ListenAddress = args.listen.parse().map_err(usage)?;
     if args.dev_credentials {
-        only_here(args, address)?;
+        refuse_public_credentials(args, address)?;
     }
     check_names(args)?;
     let tls = tls(config)?;
@@ -195,11 +198,10 @@ fn check_names(args: &ShareArgs) -> anyhow::Result<()> {
     }
     // Addresses without a scheme; some 0.3 clients need one.
     let has_port = |url: &str| HostPort::parse(url).is_some_and(|host| host.port.is_some());
-    if let Some(url) = args.grpc_url.as_deref().filter(|url| !has_port(url)) {
-        return Err(usage(format!("--grpc-url `{url}`: an address such as box.example:443")));
-    }
-    for (flag, url) in [("--grpc-url", &args.grpc_url), ("--grpc-url-0.3", &args.grpc_url_03)] {
-        let url = url.as_deref().filter(|url| url.contains(char::is_whitespace) || url.is_empty());
+    let is_text = |url: &str| !url.contains(char::is_whitespace) && !url.is_empty();
+    let v1 = args.grpc_url.as_deref().filter(|url| !has_port(url) || !is_text(url));
+    let v03 = args.grpc_url_03.as_deref().filter(|url| !is_text(url));
+    for (flag, url) in [("--grpc-url", v1), ("--grpc-url-0.3", v03)] {
         if let Some(url) = url {
             return Err(usage(format!("{flag} `{url}`: an address such as box.example:443")));
         }
@@ -219,13 +221,13 @@ fn check_public(url: &str) -> anyhow::Result<()> {
     // Do not print the URL: it may contain a password.
     if authority.contains('@') {
         return Err(usage(
-            "--public-url: the card is for everybody, so no user and no password in it; an address \
+            "--public-url: the agent card is public, so the URL must not contain a user or password; an address \
              such as https://box.example",
         ));
     }
     if url.contains(['?', '#']) {
         return Err(usage(format!(
-            "--public-url {url}: paths are put behind it, so no `?` and no `#` in it; an address such \
+            "--public-url {url}: paths are appended to it, so it must not contain `?` or `#`; an address such \
              as https://box.example/loggia"
         )));
     }
@@ -238,8 +240,7 @@ fn check_public(url: &str) -> anyhow::Result<()> {
 
 /// The certificate of the flags or the configuration. A certificate without its key is an error.
 fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
-    let (certificate, key) = (config.tls.certificate.clone(), config.tls.key.clone());
-    match (certificate, key) {
+    match (config.tls.certificate.clone(), config.tls.key.clone()) {
         (Some(certificate), Some(key)) => {
             Tls::load(TlsFiles { certificate, key }).map(Some).map_err(usage)
         }
@@ -250,7 +251,7 @@ fn tls(config: &Config) -> anyhow::Result<Option<Tls>> {
 }
 
 /// The sample secret is public, so it must not work for other machines.
-fn only_here(args: &ShareArgs, address: ListenAddress) -> anyhow::Result<()> {
+fn refuse_public_credentials(args: &ShareArgs, address: ListenAddress) -> anyhow::Result<()> {
     let named = args.allowed_hosts.iter().chain(&public_host(args)).any(|host| {
         let host = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
         !["localhost", "127.0.0.1", "[::1]"].contains(&host)
@@ -259,8 +260,8 @@ fn only_here(args: &ShareArgs, address: ListenAddress) -> anyhow::Result<()> {
         return Ok(());
     }
     Err(usage(
-        "--dev-credentials lets everybody in who can reach this server: listen on localhost, under \
-         no other name, or register a client with `loggia clients add`",
+        "--dev-credentials accepts a published secret: listen on localhost only, without another \
+         host name, or register a client with `loggia clients add`",
     ))
 }
 
@@ -300,11 +301,11 @@ fn own_name(bound: &Bound, args: &ShareArgs) -> HostPort {
 }
 
 /// Warns if the agent card would contain localhost although the server is reachable from elsewhere.
-pub(super) fn note_name(bound: &Bound, args: &ShareArgs) {
+pub(super) fn warn_localhost_name(bound: &Bound, args: &ShareArgs) {
     let everywhere = bound.addresses().iter().any(|address| address.ip().is_unspecified());
     if everywhere && args.public_url.is_none() && args.allowed_hosts.is_empty() {
         say(&format!(
-            "the card says localhost, where clients elsewhere do not come: name this server with \
+            "the agent card contains localhost, which other machines cannot reach: set \
              --public-url https://NAME:{}",
             bound.port()
         ));
@@ -340,7 +341,7 @@ impl Setup {
 
     pub async fn withdraw(&self) {
         if let Err(error) = self.oauth.withdraw().await {
-            tracing::warn!("the one-time code ends by itself: {error}");
+            tracing::warn!("cannot revoke the one-time code, which expires by itself: {error}");
         }
     }
 
@@ -369,22 +370,6 @@ impl Setup {
         opened.is_some_and(|opened| opened.principal.is_none() && opened.settings.timeout.is_none())
     }
 
-    async fn session(&self, wanted: Option<String>, app: &App) -> anyhow::Result<SessionHandle> {
-        let settings = app.settings(&self.config, self.store.as_ref()).await?;
-        let origin = Origin::new(Surface::Cli, "loggia");
-        let handle = match wanted {
-            Some(text) => {
-                let id = compose::find_session(self.store.as_ref(), &text).await?;
-                let handle = self.hub.open(&id).await?;
-                super::run::same_workspace(&handle, app).await?;
-                handle.submit(loggia_core::Command::Configure { settings }, origin).await?;
-                handle
-            }
-            None => self.hub.create(app.new_session(settings)?, origin).await?,
-        };
-        Ok(handle)
-    }
-
     async fn run(
         self,
         bound: Bound,
@@ -392,12 +377,12 @@ impl Setup {
         roots: Vec<PathBuf>,
         args: &ShareArgs,
         app: &App,
-        told: [String; 2],
+        message: [String; 2],
     ) -> anyhow::Result<ExitCode> {
-        note_name(&bound, args);
+        warn_localhost_name(&bound, args);
         let serving = self.serving(bound, shape, roots, args, app, say).await?;
         // Scripts wait for this line before they connect. A closed stdout does not stop the server.
-        let _ = writeln!(std::io::stdout(), "{}", told.join("\n"));
+        let _ = writeln!(std::io::stdout(), "{}", message.join("\n"));
         serving.until_signalled(&self.hub).await?;
         self.hub.stop().await;
         Ok(ExitCode::SUCCESS)
@@ -421,7 +406,7 @@ impl Setup {
             settings,
             workspace: app.workspace.clone(),
             roots,
-            walls: app.walls(&self.config)?,
+            walls: app.reserved_paths(&self.config)?,
             agent: AgentName("loggia".into()),
             tools: app.tool_facts(&self.config),
             auto_execute: args.allow_auto_execute,
@@ -443,7 +428,7 @@ impl Setup {
         let server = Arc::new(server.with_oauth(self.oauth.clone()));
         let (directory, keep) = (app.clones_directory(&self.config), self.config.clones.keep);
         clones::sweep(self.store.as_ref(), &directory, keep, Duration::ZERO).await?;
-        let tended = tokio::spawn(clones::tend(self.store.clone(), directory, keep));
+        let clone_cleanup = tokio::spawn(clones::run_cleanup(self.store.clone(), directory, keep));
         let resumed = tokio::spawn({
             let server = server.clone();
             async move { server.resume_push().await }
@@ -458,11 +443,19 @@ impl Setup {
             .thread_name("apart")
             .enable_all()
             .build()?;
-        let watched = bound.tls().cloned().map(|tls| tokio::spawn(watch(tls, tell)));
+        let certificate_watch = bound.tls().cloned().map(|tls| tokio::spawn(watch(tls, tell)));
         let routes = door.around(http::router(server.clone()));
         let serving = serve::serve(bound, routes, limits, shutdown.clone(), apart.handle().clone());
         let (listening, apart) = (tokio::spawn(serving), Some(apart));
-        Ok(Serving { server, apart, listening, resumed, tended, watched, shutdown })
+        Ok(Serving {
+            server,
+            apart,
+            listening,
+            resumed,
+            clone_cleanup,
+            certificate_watch,
+            shutdown,
+        })
     }
 }
 
@@ -476,7 +469,7 @@ async fn watch(tls: Tls, tell: fn(&str)) {
 }
 
 /// Completes one second after the shutdown signal, so that requests can finish.
-async fn patience(shutdown: &Shutdown) {
+async fn grace_period(shutdown: &Shutdown) {
     shutdown.graceful.cancelled().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
@@ -504,9 +497,9 @@ pub struct Serving {
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
     /// Cleans up repository clones; aborted on drop.
-    tended: JoinHandle<()>,
+    clone_cleanup: JoinHandle<()>,
     /// Watches the certificate files; aborted on drop.
-    watched: Option<JoinHandle<()>>,
+    certificate_watch: Option<JoinHandle<()>>,
     shutdown: Shutdown,
 }
 
@@ -522,7 +515,7 @@ impl Serving {
         let ending = async {
             tokio::select! {
                 stopped = &mut *listening => return stopped,
-                () = patience(&shutdown) => {}
+                () = grace_period(&shutdown) => {}
             }
             // Interrupt running turns, so that clients waiting for them get a result.
             hub.stop().await;
@@ -537,7 +530,7 @@ impl Serving {
             }
             error = stop_on_signals(shutdown.clone()) => error?,
         }
-        self.leave().await;
+        self.finish().await;
         Ok(())
     }
 
@@ -547,12 +540,12 @@ impl Serving {
         self.shutdown.now.cancel();
         // It can only fail by a panic, which is already reported.
         let _ = (&mut self.listening).await;
-        self.leave().await;
+        self.finish().await;
     }
 
-    async fn leave(mut self) {
+    async fn finish(mut self) {
         if let Ok(Err(error)) = (&mut self.resumed).await {
-            say(&format!("push notifications of an earlier run were not sent: {error}"));
+            say(&format!("push notifications of an earlier run could not be resumed: {error}"));
         }
         self.server.stop_push().await;
     }
@@ -560,9 +553,9 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        self.tended.abort();
-        if let Some(watched) = &self.watched {
-            watched.abort();
+        self.clone_cleanup.abort();
+        if let Some(certificate_watch) = &self.certificate_watch {
+            certificate_watch.abort();
         }
         if let Some(apart) = self.apart.take() {
             apart.shutdown_background();
@@ -593,8 +586,8 @@ fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
     let allowed_hosts = allowed_hosts.into_iter().chain(public_hosts(args)).collect();
     let origin = |text: &String| {
         read_origin(text).ok_or_else(|| {
-            let why = "one origin as browsers write it, such as https://console.example, without a \
-                       path, and not all of them";
+            let why = "one origin as sent by browsers, such as https://console.example, without a \
+                       path or wildcard";
             usage(format!("`{text}` is no origin: --allowed-origin takes {why}"))
         })
     };
@@ -641,7 +634,7 @@ async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<
     let oauth = Arc::new(made?);
     if args.require_token && args.token_file.is_none() && !oauth.has_clients().await? {
         eprintln!(
-            "loggia: nobody has a token yet: let a device in with `loggia pair`, register a client with \
+            "loggia: no client has a token yet: pair a device with `loggia pair`, register a client with \
              `loggia clients add NAME`, or name a --token-file"
         );
     }
@@ -650,7 +643,7 @@ async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<
 
 /// Shown wherever such a server prints a warning.
 pub(super) const DEV_CREDENTIALS: &str = "--dev-credentials: the published sample client \
-     a2a-claude-client-123 is let in; everything of your user on this machine can use it";
+     a2a-claude-client-123 is accepted; any process of your user on this machine can use it";
 
 fn authenticator(args: &ShareArgs, oauth: Arc<OAuth>) -> anyhow::Result<Authenticator> {
     let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
@@ -673,7 +666,10 @@ fn facts(bound: &Bound, args: &ShareArgs, offers: Offers, tools: Vec<Skill>) -> 
     let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     CardFacts {
         name: "Loggia".into(),
-        description: "A coding agent whose one live session is open on every side.".into(),
+        description:
+            "A coding agent you can share: one live session in several terminals, editors and \
+                      scripts."
+                .into(),
         version: env!("CARGO_PKG_VERSION").into(),
         grpc: grpc_urls(args, &public_url),
         public_url,

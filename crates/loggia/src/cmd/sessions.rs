@@ -8,14 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use loggia_core::{
-    CallOutcome, Cell, CellBody, Command, Details, Millis, Origin, SessionId, SessionName, Summary,
-    Surface, Transcript, TurnOutcome,
+    CallOutcome, Cell, CellBody, Command, Details, Envelope, Millis, Origin, SessionId,
+    SessionName, Summary, Surface, Transcript, TurnOutcome,
 };
 use loggia_session::{Hub, Store, StoreError, hub};
 use loggia_store::SqliteStore;
 use serde_json::json;
 
-use super::by_hand::only_by_hand;
+use super::require_person::require_person;
 use crate::cli::{ExportFormat, SessionsCommand};
 use crate::clones;
 use crate::compose::{self, App};
@@ -38,7 +38,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             return export(store.as_ref(), &id, format, output.as_deref()).await;
         }
         SessionsCommand::Rename { session, name } => {
-            only_by_hand("rename a session")?;
+            require_person("rename a session")?;
             let name = session_name(&name)?;
             let id = compose::find_session(store.as_ref(), &session).await?;
             let config = app.load_config(&Flags::default())?.config;
@@ -47,8 +47,8 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             // Opening the session would resume its unfinished work.
             if is_busy(hub.store().as_ref(), &id).await? {
                 let why = format!(
-                    "something is left to be done in {id}: go on in it (`loggia --session {id}`), \
-                     and call it something there (`/name`)"
+                    "session {id} has unfinished work: resume it (`loggia --session {id}`) and rename \
+                     it there (`/name`)"
                 );
                 return Err(Usage(why).into());
             }
@@ -57,10 +57,10 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             drop(handle);
             hub.stop().await;
             let (id, name) = (one_line(id.as_str()), one_line(&name.to_string()));
-            writeln!(std::io::stdout(), "{id} is called {name}")?;
+            writeln!(std::io::stdout(), "renamed {id} to {name}")?;
         }
         SessionsCommand::Delete { sessions } => {
-            only_by_hand("delete sessions")?;
+            require_person("delete sessions")?;
             let config = app.load_config(&Flags::default())?.config;
             let hub: Hub = app.hub(store, &config, "loggia sessions delete")?;
             for session in sessions {
@@ -134,9 +134,19 @@ async fn fold(
     id: &SessionId,
 ) -> anyhow::Result<(Transcript, Option<StoreError>)> {
     let mut transcript = Transcript::default();
-    match hub::fold(store, id, |envelope| transcript.apply(envelope)).await {
-        Ok(_) => Ok((transcript, None)),
-        Err(error @ StoreError::Corrupt { .. }) => Ok((transcript, Some(error))),
+    let damage = read(store, id, |envelope| transcript.apply(envelope)).await?;
+    Ok((transcript, damage))
+}
+
+/// Reads a log up to its end or to its damage, which is returned.
+async fn read(
+    store: &dyn Store,
+    id: &SessionId,
+    apply: impl FnMut(&Envelope) + Send,
+) -> anyhow::Result<Option<StoreError>> {
+    match hub::fold(store, id, apply).await {
+        Ok(_) => Ok(None),
+        Err(error @ StoreError::Corrupt { .. }) => Ok(Some(error)),
         Err(error) => Err(error.into()),
     }
 }
@@ -189,7 +199,7 @@ async fn export(
     format: ExportFormat,
     output: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
-    let mut damage = None;
+    let damage;
     let text = match format {
         ExportFormat::Markdown => {
             let (transcript, found) = fold(store, id).await?;
@@ -198,17 +208,13 @@ async fn export(
         }
         ExportFormat::Jsonl => {
             let mut lines = String::new();
-            let folded = hub::fold(store, id, |envelope| {
+            damage = read(store, id, |envelope| {
                 // An envelope was parsed from JSON, so serializing it cannot fail.
                 let line = serde_json::to_string(envelope).unwrap_or_default();
                 lines.push_str(&style::json_text(&line));
                 lines.push('\n');
-            });
-            match folded.await {
-                Ok(_) => {}
-                Err(error @ StoreError::Corrupt { .. }) => damage = Some(error),
-                Err(error) => return Err(error.into()),
-            }
+            })
+            .await?;
             lines
         }
     };

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
-use super::by_hand::only_by_hand;
+use super::require_person::require_person;
 use crate::compose::App;
-use crate::config::trust::{Said, Trust};
+use crate::config::trust::{Trust, TrustState};
 use crate::config::{PROJECT_FILE, project_settings};
 use crate::style::one_line;
 
@@ -36,7 +36,7 @@ pub async fn run(args: TrustArgs, app: &App) -> anyhow::Result<ExitCode> {
     let said = if args.list {
         listed(&trust.list()?, &trust.refused()?, &trust)
     } else {
-        only_by_hand("change which directories are trusted")?;
+        require_person("change which directories are trusted")?;
         let directory = match &args.directory {
             Some(directory) => app.workspace.join(directory),
             None => app.workspace.clone(),
@@ -61,9 +61,9 @@ fn listed(trusted: &[PathBuf], refused: &[PathBuf], trust: &Trust) -> String {
 fn revoke(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
     let shown = one_line(&directory.display().to_string());
     Ok(match trust.revoke(directory)? {
-        Said::Trusted => format!("{shown} is no longer trusted.\n"),
-        Said::Refused => format!("{shown} is not trusted, and asked about again.\n"),
-        Said::Nothing => bail!(
+        TrustState::Trusted => format!("{shown} is no longer trusted.\n"),
+        TrustState::Refused => format!("{shown} is not trusted; Loggia will ask about it again.\n"),
+        TrustState::Nothing => bail!(
             "{shown} is not trusted, so there is nothing to revoke: see `loggia trust --list`"
         ),
     })
@@ -73,16 +73,16 @@ fn revoke(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
 fn agree(trust: &Trust, directory: &Path) -> anyhow::Result<String> {
     let mut keys: Vec<(&str, usize)> = Vec::new();
     for entry in project_settings(directory)? {
-        let (key, _) = entry.found.map_err(|mistake| mistake.error)?;
+        let (key, _) = entry.found.map_err(|invalid| invalid.error)?;
         if keys.last().is_none_or(|(name, _)| *name != key.name) {
             keys.push((key.name, entry.line));
         }
     }
     let directory = trust.trust(directory)?;
     let shown = one_line(&directory.display().to_string());
-    let mut said = format!("{shown} is trusted from now on.\n");
+    let mut said = format!("{shown} is now trusted.\n");
     if keys.is_empty() {
-        let _ = writeln!(said, "It has no {PROJECT_FILE}; one that appears later will count.");
+        let _ = writeln!(said, "It has no {PROJECT_FILE}; one that is added later will apply.");
     } else {
         let _ = writeln!(said, "Its {PROJECT_FILE} sets:");
         for (name, line) in keys {

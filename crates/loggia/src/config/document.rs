@@ -32,31 +32,31 @@ pub struct Entry {
     pub line: usize,
     /// The value as written.
     pub written: String,
-    pub found: Result<(&'static Key, Setting), Mistake>,
+    pub found: Result<(&'static Key, Setting), InvalidEntry>,
 }
 
 /// An invalid entry: an error in a trusted file, ignored in an untrusted one.
 #[derive(Debug)]
-pub struct Mistake {
-    pub kind: MistakeKind,
+pub struct InvalidEntry {
+    pub kind: InvalidKind,
     pub error: ConfigError,
 }
 
 #[derive(Debug)]
-pub enum MistakeKind {
+pub enum InvalidKind {
     /// Unknown key.
     Unknown { name: String },
     /// Known key with an invalid value.
     Value,
 }
 
-impl From<ConfigError> for Mistake {
+impl From<ConfigError> for InvalidEntry {
     fn from(error: ConfigError) -> Self {
-        Self { kind: MistakeKind::Value, error }
+        Self { kind: InvalidKind::Value, error }
     }
 }
 
-impl Mistake {
+impl InvalidEntry {
     /// `table` contains the key; empty for top-level keys.
     fn unknown(name: String, table: &str, path: &Path, line: usize) -> Self {
         let own_name = name.strip_prefix(&format!("{table}.")).unwrap_or(&name);
@@ -65,7 +65,7 @@ impl Mistake {
             None => "docs/configuration.md lists the keys; remove it".to_owned(),
         };
         let error = ConfigError::at(path, line, format!("there is no key `{name}`; {next}"));
-        Self { kind: MistakeKind::Unknown { name }, error }
+        Self { kind: InvalidKind::Unknown { name }, error }
     }
 }
 
@@ -132,7 +132,7 @@ struct Rates {
 }
 
 /// The document being parsed: text for line numbers, path for errors.
-struct Reading<'a> {
+struct Parser<'a> {
     text: &'a str,
     path: &'a Path,
     entries: Vec<Entry>,
@@ -144,24 +144,24 @@ fn settings(text: &str, path: &Path) -> Result<Vec<Entry>, ConfigError> {
         let line = line_at(text.as_bytes(), offset);
         ConfigError::at(path, line, format!("this is not valid TOML: {}", error.message()))
     })?;
-    let mut reading = Reading { text, path, entries: Vec::new() };
+    let mut parser = Parser { text, path, entries: Vec::new() };
     for (name, value) in document.get_ref() {
-        let line = reading.line(name);
+        let line = parser.line(name);
         let name: &str = name.get_ref();
         match value.get_ref() {
-            DeValue::Table(table) if TABLES.contains(&name) => reading.table(name, table),
+            DeValue::Table(table) if TABLES.contains(&name) => parser.table(name, table),
             _ if TABLES.contains(&name) => {
-                let error = reading.wrong(line, name, "a table of keys", value);
-                reading.add(line, value.span(), Err(error.into()));
+                let error = parser.wrong(line, name, "a table of keys", value);
+                parser.add(line, value.span(), Err(error.into()));
             }
-            _ => reading.key(line, name, "", value),
+            _ => parser.key(line, name, "", value),
         }
     }
-    reading.entries.sort_by_key(|entry| entry.line);
-    Ok(reading.entries)
+    parser.entries.sort_by_key(|entry| entry.line);
+    Ok(parser.entries)
 }
 
-impl Reading<'_> {
+impl Parser<'_> {
     fn line<T>(&self, spanned: &Spanned<T>) -> usize {
         line_at(self.text.as_bytes(), spanned.span().start)
     }
@@ -174,7 +174,7 @@ impl Reading<'_> {
         &mut self,
         line: usize,
         span: std::ops::Range<usize>,
-        found: Result<(&'static Key, Setting), Mistake>,
+        found: Result<(&'static Key, Setting), InvalidEntry>,
     ) {
         self.entries.push(Entry { line, written: self.written(span), found });
     }
@@ -185,7 +185,8 @@ impl Reading<'_> {
             let full = format!("{table}.{}", name.get_ref());
             if let ("prices", DeValue::Table(rates)) = (table, value.get_ref()) {
                 let found = self.price(line, name.get_ref(), rates);
-                let found = found.map(|setting| (&key::PRICES, setting)).map_err(Mistake::from);
+                let found =
+                    found.map(|setting| (&key::PRICES, setting)).map_err(InvalidEntry::from);
                 self.add(line, value.span(), found);
                 continue;
             }
@@ -241,24 +242,34 @@ impl Reading<'_> {
     fn key(&mut self, line: usize, name: &str, table: &str, value: &Spanned<DeValue<'_>>) {
         let full = if table.is_empty() { name.to_owned() } else { format!("{table}.{name}") };
         let Some(key) = key::find(&full).filter(|_| !name.contains('.')) else {
-            let unknown = Mistake::unknown(shortened(&full), table, self.path, line);
+            let unknown = InvalidEntry::unknown(shortened(&full), table, self.path, line);
             return self.add(line, value.span(), Err(unknown));
         };
         // Each item of a list is a separate entry.
-        if let (Form::List(read), DeValue::Array(items)) = (key.form, value.get_ref()) {
+        if let (true, DeValue::Array(items)) = (key.is_list(), value.get_ref()) {
             for item in items {
                 let line = self.line(item);
-                let found = self
-                    .text(line, key, item)
-                    .and_then(|text| read(text).map_err(|reason| self.refuse(line, key, reason)));
-                let found = found.map(|setting| (key, setting)).map_err(Mistake::from);
-                self.add(line, item.span(), found);
+                let text = self.text(line, key, item).map(|text| Setting::Text(text.to_owned()));
+                self.checked(line, key, text, item);
             }
             return;
         }
-        let found = self.value(line, key, value);
-        let found = found.map(|setting| (key, setting)).map_err(Mistake::from);
-        self.add(line, value.span(), found);
+        let setting = self.value(line, key, value);
+        self.checked(line, key, setting, value);
+    }
+
+    fn checked(
+        &mut self,
+        line: usize,
+        key: &'static Key,
+        setting: Result<Setting, ConfigError>,
+        value: &Spanned<DeValue<'_>>,
+    ) {
+        let found = setting.and_then(|setting| {
+            key.check(&setting).map_err(|reason| self.refuse(line, key, reason))?;
+            Ok((key, setting))
+        });
+        self.add(line, value.span(), found.map_err(InvalidEntry::from));
     }
 
     fn value(
@@ -267,22 +278,23 @@ impl Reading<'_> {
         key: &'static Key,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<Setting, ConfigError> {
-        let refused = |reason: String| self.refuse(line, key, reason);
-        match (key.form, value.get_ref()) {
-            (Form::Text(read), DeValue::String(text)) => read(text).map_err(refused),
-            (Form::Number(limit), DeValue::Integer(number)) => {
-                let number = u64::from_str_radix(number.as_str(), number.radix())
-                    .map_err(|_| refused(key::not_a_number(limit)))?;
-                key::limited(limit, number).map_err(refused)
+        Ok(match (key.form, value.get_ref()) {
+            (Form::Text { .. } | Form::Path(..), DeValue::String(text)) => {
+                Setting::Text(text.to_string())
             }
-            (Form::Flag(offer), DeValue::Boolean(flag)) => Ok(Setting::Offer(offer, *flag)),
-            (Form::Program(read), DeValue::Array(items)) => {
+            (Form::Number(_, most), DeValue::Integer(number)) => {
+                let number = u64::from_str_radix(number.as_str(), number.radix());
+                Setting::Number(
+                    number.map_err(|_| self.refuse(line, key, key::not_a_number(most)))?,
+                )
+            }
+            (Form::Flag(_), DeValue::Boolean(flag)) => Setting::Flag(*flag),
+            (Form::Program, DeValue::Array(items)) => {
                 let word = |item| self.text(self.line(item), key, item).map(str::to_owned);
-                let words = items.iter().map(word).collect::<Result<Vec<_>, _>>()?;
-                read(words).map_err(refused)
+                Setting::Program(items.iter().map(word).collect::<Result<Vec<_>, _>>()?)
             }
-            (form, _) => Err(self.wrong(line, key.name, wanted(form), value)),
-        }
+            (form, _) => return Err(self.wrong(line, key.name, wanted(form), value)),
+        })
     }
 
     /// A text item of a list.
@@ -324,10 +336,12 @@ impl Reading<'_> {
 
 fn wanted(form: Form) -> &'static str {
     match form {
-        Form::Text(_) => "a text in quotes",
-        Form::List(_) => "a list such as [\"one\", \"two\"]",
-        Form::Program(_) => "a program and its arguments as a list of texts",
-        Form::Number(_) => "a whole number",
+        Form::Text { .. } | Form::Path(..) => "a text in quotes",
+        Form::List(..) | Form::Schemes | Form::Credentials | Form::Rules { .. } => {
+            "a list such as [\"one\", \"two\"]"
+        }
+        Form::Program => "a program and its arguments as a list of texts",
+        Form::Number(..) => "a whole number",
         Form::Flag(_) => "true or false",
         Form::Prices => "a table for each model",
     }

@@ -1,98 +1,83 @@
-//! Every key that can be configured: its name, what it holds and how its text is read.
+//! The table of configuration keys: the name of each, its form, and the field that it sets.
 //!
-//! What must not be here: files, layers, and which layer may say what.
+//! Files, the order of sources and trust are handled elsewhere.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use loggia_core::shell::CommandPattern;
-use loggia_core::{Mode, OnTimeout, Price, Seconds};
+use loggia_core::{Matcher, Mode, OnTimeout, Price, Rule, RuleId, Scope, Seconds};
+use serde_json::{Value, json};
 
-use super::clones::{self, CloneLimit, CloneSetting};
+use super::clones;
 use super::environment::may_be_passed;
 use super::error::shortened;
-use super::{Keys, ThemeChoice};
+use super::{Config, Keys, ThemeChoice};
 
-/// One thing said about one key. A list says several.
+/// One value for a key. Each item of a list is one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
-    Model(String),
-    Mode(Mode),
-    Timeout(Seconds),
-    OnTimeout(OnTimeout),
-    CompactAt(u8),
-    Rule { pattern: CommandPattern, allow: bool },
-    Limit(Limit, u64),
-    Offer(Offer, bool),
-    Shell(PathBuf),
-    PassEnvironment(String),
-    PromptHook(Vec<String>),
-    Keys(Keys),
-    Theme(ThemeChoice),
-    Clones(CloneSetting),
-    WebhookHost(String),
-    Tls(TlsPart, PathBuf),
-    Currency(String),
+    Text(String),
+    Number(u64),
+    Flag(bool),
+    Program(Vec<String>),
     Price { model: String, price: Price },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TlsPart {
-    Certificate,
-    Key,
-}
+type Field<T> = fn(&mut Config) -> &mut T;
+type Read<T> = fn(&str) -> Result<T, String>;
 
-/// What a server may leave out: neither its card nor its answers know it then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offer {
-    Streaming,
-    Push,
-    ExtendedCard,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    Replies,
-    Calls,
-    TextBytes,
-    TurnSeconds,
-    CallSeconds,
-    HookSeconds,
-    Connections,
-    Streams,
-    RemoteStreams,
-    StallSeconds,
-    IdleSeconds,
-    Clones(CloneLimit),
-}
-
-impl Limit {
-    fn most(self) -> u64 {
-        match self {
-            Limit::Replies | Limit::Calls => u64::from(u32::MAX),
-            Limit::TextBytes => 1 << 40,
-            Limit::TurnSeconds | Limit::CallSeconds => 366 * 24 * 60 * 60,
-            Limit::HookSeconds => 60 * 60,
-            Limit::Connections | Limit::Streams | Limit::RemoteStreams => 1 << 20,
-            Limit::StallSeconds | Limit::IdleSeconds => 24 * 60 * 60,
-            Limit::Clones(limit) => limit.most(),
-        }
-    }
-}
-
-type ReadText = fn(&str) -> Result<Setting, String>;
-type ReadWords = fn(Vec<String>) -> Result<Setting, String>;
-
+/// How a value is written, and where it is stored.
 #[derive(Debug, Clone, Copy)]
 pub enum Form {
-    Text(ReadText),
-    /// Each of the texts is a setting of its own.
-    List(ReadText),
-    /// A program and its arguments: one setting, which replaces an earlier one whole.
-    Program(ReadWords),
-    Number(Limit),
-    Flag(Offer),
+    Text {
+        set: fn(&mut Config, &str) -> Result<(), String>,
+        get: fn(&Config) -> Option<String>,
+    },
+    /// An absolute path, with an example for the error.
+    Path(Field<Option<PathBuf>>, &'static str),
+    Number(NumberField, u64),
+    Flag(Field<bool>),
+    /// A list of different texts.
+    List(Field<Vec<String>>, Read<String>),
+    /// URL schemes of repositories.
+    Schemes,
+    /// Files with credentials, by host.
+    Credentials,
+    /// Patterns of allowed or denied commands.
+    Rules {
+        allow: bool,
+    },
+    /// A program and its arguments, which replace an earlier one as a whole.
+    Program,
     /// A table for each model.
     Prices,
+}
+
+/// The field of a number, which is at least 1.
+#[derive(Debug, Clone, Copy)]
+pub enum NumberField {
+    Small(Field<u32>),
+    Large(Field<u64>),
+    Seconds(Field<Duration>),
+}
+
+impl NumberField {
+    fn get(self, config: &mut Config) -> u64 {
+        match self {
+            NumberField::Small(field) => u64::from(*field(config)),
+            NumberField::Large(field) => *field(config),
+            NumberField::Seconds(field) => field(config).as_secs(),
+        }
+    }
+
+    fn set(self, config: &mut Config, number: u64) {
+        match self {
+            NumberField::Small(field) => *field(config) = u32::try_from(number).unwrap_or(u32::MAX),
+            NumberField::Large(field) => *field(config) = number,
+            NumberField::Seconds(field) => *field(config) = Duration::from_secs(number),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -100,66 +85,98 @@ pub struct Key {
     /// The path of the key: `limits.replies`.
     pub name: &'static str,
     pub form: Form,
-    /// Commands hold every separator there is, so a variable cannot list them.
-    has_variable: bool,
+    /// For a text: whether the second configuration only restricts the first.
+    restricts: fn(&Config, &Config) -> bool,
 }
 
 const fn key(name: &'static str, form: Form) -> Key {
-    Key { name, form, has_variable: true }
+    Key { name, form, restricts: |_, _| false }
 }
 
+const fn number(name: &'static str, most: u64, field: Field<u64>) -> Key {
+    key(name, Form::Number(NumberField::Large(field), most))
+}
+
+const DAY: u64 = 24 * 60 * 60;
+const YEAR: u64 = 366 * DAY;
+const MANY: u64 = 1 << 20;
+const SMALL: u64 = u32::MAX as u64;
+
 pub const KEYS: &[Key] = &[
-    key("model", Form::Text(read_model)),
-    key("mode", Form::Text(read_mode)),
-    Key { name: "commands.allow", form: Form::List(read_allowed), has_variable: false },
-    Key { name: "commands.deny", form: Form::List(read_denied), has_variable: false },
-    key("approvals.timeout", Form::Text(read_timeout)),
-    key("approvals.on_timeout", Form::Text(read_on_timeout)),
-    key("context.compact_at", Form::Text(read_compact_at)),
-    key("limits.replies", Form::Number(Limit::Replies)),
-    key("limits.calls", Form::Number(Limit::Calls)),
-    key("limits.text_bytes", Form::Number(Limit::TextBytes)),
-    key("limits.turn_seconds", Form::Number(Limit::TurnSeconds)),
-    key("limits.call_seconds", Form::Number(Limit::CallSeconds)),
-    key("server.connections", Form::Number(Limit::Connections)),
-    key("server.streams", Form::Number(Limit::Streams)),
-    key("server.remote_streams", Form::Number(Limit::RemoteStreams)),
-    key("server.stall_seconds", Form::Number(Limit::StallSeconds)),
-    key("server.idle_seconds", Form::Number(Limit::IdleSeconds)),
-    key("server.tls_cert", Form::Text(|text| read_tls(TlsPart::Certificate, text))),
-    key("server.tls_key", Form::Text(|text| read_tls(TlsPart::Key, text))),
-    key("server.clones.directory", Form::Text(clones::read_directory)),
-    key("server.clones.schemes", Form::List(clones::read_scheme)),
-    key("server.clones.hosts", Form::List(clones::read_host)),
-    key("server.clones.private_hosts", Form::List(clones::read_private_host)),
-    key("server.clones.credentials", Form::List(clones::read_credentials)),
-    key("server.clones.ca_file", Form::Text(clones::read_ca_file)),
-    key("server.clones.keep", Form::Text(clones::read_keep)),
-    key("server.clones.count", Form::Number(Limit::Clones(CloneLimit::Count))),
-    key("server.clones.seconds", Form::Number(Limit::Clones(CloneLimit::Seconds))),
-    key("server.clones.bytes", Form::Number(Limit::Clones(CloneLimit::Bytes))),
-    key("server.clones.files", Form::Number(Limit::Clones(CloneLimit::Files))),
-    key("server.clones.total_bytes", Form::Number(Limit::Clones(CloneLimit::TotalBytes))),
-    key("server.clones.stall_seconds", Form::Number(Limit::Clones(CloneLimit::StallSeconds))),
-    key("server.clones.stall_bytes", Form::Number(Limit::Clones(CloneLimit::StallBytes))),
-    key("server.webhook_hosts", Form::List(read_webhook_host)),
-    key("server.streaming", Form::Flag(Offer::Streaming)),
-    key("server.push", Form::Flag(Offer::Push)),
-    key("server.extended_card", Form::Flag(Offer::ExtendedCard)),
-    key("shell.program", Form::Text(read_program)),
-    key("shell.pass_env", Form::List(read_variable)),
-    Key { name: "hooks.prompt_submit", form: Form::Program(read_hook), has_variable: false },
-    key("hooks.seconds", Form::Number(Limit::HookSeconds)),
-    key("tui.keys", Form::Text(read_keys)),
-    key("tui.theme", Form::Text(read_theme)),
-    key("prices.currency", Form::Text(read_currency)),
+    key("model", Form::Text { set: set_model, get: |config| Some(config.model.clone()) }),
+    Key {
+        restricts: |before, after| after.mode.freedom() < before.mode.freedom(),
+        ..key("mode", Form::Text { set: set_mode, get: |config| named(config.mode.name()) })
+    },
+    key("commands.allow", Form::Rules { allow: true }),
+    key("commands.deny", Form::Rules { allow: false }),
+    Key {
+        restricts: |before, after| {
+            before.approvals.timeout.is_none_or(|before| after.approvals.timeout < Some(before))
+        },
+        ..key("approvals.timeout", Form::Text { set: set_timeout, get: timeout })
+    },
+    Key {
+        restricts: |before, after| after.approvals.on_timeout > before.approvals.on_timeout,
+        ..key("approvals.on_timeout", Form::Text { set: set_on_timeout, get: on_timeout })
+    },
+    key("context.compact_at", Form::Text { set: set_compact_at, get: compact_at }),
+    key("limits.replies", Form::Number(NumberField::Small(|c| &mut c.limits.replies), SMALL)),
+    key("limits.calls", Form::Number(NumberField::Small(|c| &mut c.limits.calls), SMALL)),
+    number("limits.text_bytes", 1 << 40, |c| &mut c.limits.text_bytes),
+    number("limits.turn_seconds", YEAR, |c| &mut c.limits.turn_seconds),
+    number("limits.call_seconds", YEAR, |c| &mut c.limits.call_seconds),
+    number("server.connections", MANY, |c| &mut c.server.connections),
+    number("server.streams", MANY, |c| &mut c.server.streams),
+    number("server.remote_streams", MANY, |c| &mut c.server.remote_streams),
+    number("server.stall_seconds", DAY, |c| &mut c.server.stall_seconds),
+    number("server.idle_seconds", DAY, |c| &mut c.server.idle_seconds),
+    key("server.streaming", Form::Flag(|c| &mut c.offers.streaming)),
+    key("server.push", Form::Flag(|c| &mut c.offers.push)),
+    key("server.extended_card", Form::Flag(|c| &mut c.offers.extended_card)),
+    key("server.tls_cert", Form::Path(|c| &mut c.tls.certificate, "/etc/loggia/server.pem")),
+    key("server.tls_key", Form::Path(|c| &mut c.tls.key, "/etc/loggia/server.pem")),
+    key("server.clones.directory", Form::Path(|c| &mut c.clones.directory, "/srv/clones")),
+    key("server.clones.schemes", Form::Schemes),
+    key("server.clones.hosts", Form::List(|c| &mut c.clones.sources.hosts, clones::host)),
+    key(
+        "server.clones.private_hosts",
+        Form::List(|c| &mut c.clones.sources.private_hosts, clones::host),
+    ),
+    key("server.clones.credentials", Form::Credentials),
+    key("server.clones.ca_file", Form::Path(|c| &mut c.clones.ca_file, "/etc/loggia/ca.pem")),
+    key("server.clones.keep", Form::Text { set: clones::set_keep, get: clones::keep }),
+    number("server.clones.count", MANY, |c| &mut c.clones.limits.count),
+    key(
+        "server.clones.seconds",
+        Form::Number(NumberField::Seconds(|c| &mut c.clones.limits.time), DAY),
+    ),
+    number("server.clones.bytes", 1 << 50, |c| &mut c.clones.limits.bytes),
+    number("server.clones.files", 1 << 30, |c| &mut c.clones.limits.files),
+    number("server.clones.total_bytes", 1 << 50, |c| &mut c.clones.limits.total_bytes),
+    key(
+        "server.clones.stall_seconds",
+        Form::Number(NumberField::Seconds(|c| &mut c.clones.limits.stall_time), DAY),
+    ),
+    number(STALL_BYTES, 1 << 50, |c| &mut c.clones.limits.stall_bytes),
+    key("server.webhook_hosts", Form::List(|c| &mut c.webhook_hosts, webhook_host)),
+    key("shell.program", Form::Path(|c| &mut c.shell, "/bin/bash")),
+    key("shell.pass_env", Form::List(|c| &mut c.pass_env, variable)),
+    key("hooks.prompt_submit", Form::Program),
+    number("hooks.seconds", 60 * 60, |c| &mut c.hooks.seconds),
+    key("tui.keys", Form::Text { set: set_keys, get: |config| named(config.keys.name()) }),
+    key("prices.currency", Form::Text { set: set_currency, get: currency }),
     PRICES,
+    key("tui.theme", Form::Text { set: set_theme, get: |config| named(config.theme.name()) }),
 ];
 
-/// What stands in `[prices.NAME]`.
-pub const PRICES: Key = Key { name: "prices", form: Form::Prices, has_variable: false };
+/// The more a remote has to send, the less is allowed: a smaller number does not restrict.
+const STALL_BYTES: &str = "server.clones.stall_bytes";
 
-/// Variables that are no keys.
+/// The tables `[prices.NAME]`.
+pub const PRICES: Key = key("prices", Form::Prices);
+
+/// Environment variables that do not set a key.
 pub const OTHER_VARIABLES: &[&str] = &["LOGGIA_HOME", "LOGGIA_CONFIG", "LOGGIA_LOG"];
 
 pub fn find(name: &str) -> Option<&'static Key> {
@@ -167,10 +184,13 @@ pub fn find(name: &str) -> Option<&'static Key> {
 }
 
 impl Key {
-    /// `LOGGIA_LIMITS_REPLIES` for `limits.replies`.
+    /// `LOGGIA_LIMITS_REPLIES` for `limits.replies`. Commands may contain any separator, so a variable
+    /// cannot list them.
     pub fn variable(&self) -> Option<String> {
-        let name = || format!("LOGGIA_{}", self.name.replace('.', "_").to_ascii_uppercase());
-        self.has_variable.then(name)
+        match self.form {
+            Form::Rules { .. } | Form::Program | Form::Prices => None,
+            _ => Some(format!("LOGGIA_{}", self.name.replace('.', "_").to_ascii_uppercase())),
+        }
     }
 
     /// The name inside its table.
@@ -178,166 +198,366 @@ impl Key {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    /// Reads the text of a variable or flag; a list is separated by commas there.
+    /// Whether the key has exactly one value, which has an origin even if it is built in.
+    pub fn is_scalar(&self) -> bool {
+        use Form::{Flag, Number, Path, Text};
+        matches!(self.form, Text { .. } | Path(..) | Number(..) | Flag(_))
+    }
+
+    /// Whether the key has any number of texts as values.
+    pub fn is_list(&self) -> bool {
+        use Form::{Credentials, List, Rules, Schemes};
+        matches!(self.form, List(..) | Schemes | Credentials | Rules { .. })
+    }
+
+    /// Reads the text of a variable or flag. Items of a list are separated by commas.
     pub fn read_text(&self, text: &str) -> Result<Vec<Setting>, String> {
-        match self.form {
-            Form::Text(read) => Ok(vec![read(text)?]),
-            Form::List(read) => {
+        let settings = match self.form {
+            Form::Number(_, most) => {
+                let number = text.trim().parse().map_err(|_| not_a_number(most))?;
+                vec![Setting::Number(number)]
+            }
+            Form::Flag(_) => {
+                let flag = text.trim().parse().map_err(|_| "write `true` or `false`")?;
+                vec![Setting::Flag(flag)]
+            }
+            Form::List(..) | Form::Schemes | Form::Credentials | Form::Rules { .. } => {
                 let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                items.map(read).collect()
+                items.map(|item| Setting::Text(item.to_owned())).collect()
             }
-            Form::Program(read) => Ok(vec![read(vec![text.to_owned()])?]),
-            Form::Number(limit) => {
-                let number = text.trim().parse();
-                Ok(vec![limited(limit, number.map_err(|_| not_a_number(limit))?)?])
+            Form::Program => vec![Setting::Program(vec![text.to_owned()])],
+            Form::Text { .. } | Form::Path(..) => vec![Setting::Text(text.to_owned())],
+            Form::Prices => return Err("prices are written in a file".into()),
+        };
+        settings.iter().try_for_each(|setting| self.check(setting))?;
+        Ok(settings)
+    }
+
+    /// Whether the value is valid.
+    pub fn check(&self, setting: &Setting) -> Result<(), String> {
+        self.apply(&mut Config::default(), setting).map(drop)
+    }
+
+    /// Stores the value. Returns the name of its origin; None if a list contains it already.
+    pub fn apply(&self, config: &mut Config, setting: &Setting) -> Result<Option<String>, String> {
+        let element = |name: &str| Some(format!("{}.{name}", self.name));
+        match (self.form, setting) {
+            (Form::Text { set, .. }, Setting::Text(text)) => set(config, text)?,
+            (Form::Path(field, example), Setting::Text(text)) => {
+                *field(config) = Some(absolute_path(text, example)?);
             }
-            Form::Flag(offer) => match text.trim() {
-                "true" => Ok(vec![Setting::Offer(offer, true)]),
-                "false" => Ok(vec![Setting::Offer(offer, false)]),
-                _ => Err("write `true` or `false`".into()),
-            },
-            Form::Prices => Err("prices are written in a file".into()),
+            (Form::Number(field, most), Setting::Number(number)) => {
+                if !(1..=most).contains(number) {
+                    return Err(not_a_number(most));
+                }
+                field.set(config, *number);
+            }
+            (Form::Flag(field), Setting::Flag(flag)) => *field(config) = *flag,
+            (Form::List(field, read), Setting::Text(text)) => {
+                let item = read(text)?;
+                let list = field(config);
+                let is_new = !list.contains(&item);
+                if is_new {
+                    list.push(item.clone());
+                }
+                return Ok(element(&item).filter(|_| is_new));
+            }
+            (Form::Schemes, Setting::Text(text)) => {
+                let scheme = clones::scheme(text)?;
+                let schemes = &mut config.clones.sources.schemes;
+                if !schemes.contains(&scheme) {
+                    schemes.push(scheme);
+                }
+                return Ok(element(scheme.name()));
+            }
+            (Form::Credentials, Setting::Text(text)) => {
+                let (host, file) = clones::credentials(text)?;
+                let name = element(&host);
+                config.clones.credentials.retain(|(known, _)| *known != host);
+                config.clones.credentials.push((host, file));
+                return Ok(name);
+            }
+            (Form::Rules { allow }, Setting::Text(text)) => {
+                return Ok(Some(add_rule(&mut config.rules, pattern(text, allow)?, allow)));
+            }
+            (Form::Program, Setting::Program(words)) => {
+                config.hooks.prompt_submit = Some(program(words)?);
+            }
+            (Form::Prices, Setting::Price { model, price }) => {
+                config.prices.models.insert(model.clone(), price.clone());
+                return Ok(element(model));
+            }
+            (_, _) => return Err("this key has another kind of value".into()),
+        }
+        Ok(Some(self.name.to_owned()))
+    }
+
+    /// The values of this key, each with the name of its origin.
+    pub fn values(&self, config: &mut Config) -> Vec<(String, Value)> {
+        let element = |name: &str, value: Value| (format!("{}.{name}", self.name), value);
+        let single = match self.form {
+            Form::Text { get, .. } => get(config).map(Value::String),
+            Form::Path(field, _) => {
+                field(config).as_ref().map(|path| json!(path.to_string_lossy()))
+            }
+            Form::Number(field, _) => Some(json!(field.get(config))),
+            Form::Flag(field) => Some(json!(*field(config))),
+            Form::Program => config.hooks.prompt_submit.as_ref().map(|words| json!(words)),
+            Form::List(field, _) => {
+                return field(config).iter().map(|item| element(item, json!(item))).collect();
+            }
+            Form::Schemes => {
+                let names = config.clones.sources.schemes.iter().map(|scheme| scheme.name());
+                return names.map(|name| element(name, json!(name))).collect();
+            }
+            Form::Credentials => {
+                let shown =
+                    |host: &str, file: &PathBuf| json!(format!("{host}={}", file.display()));
+                let files = config.clones.credentials.iter();
+                return files.map(|(host, file)| element(host, shown(host, file))).collect();
+            }
+            Form::Rules { allow } => {
+                let rules = config.rules.iter().filter(|rule| rule.allow == allow);
+                return rules.filter_map(rule_value).collect();
+            }
+            Form::Prices => {
+                let models = config.prices.models.iter();
+                return models.map(|(model, price)| element(model, shown(model, price))).collect();
+            }
+        };
+        single.into_iter().map(|value| (self.name.to_owned(), value)).collect()
+    }
+
+    /// Whether the value only restricts the configuration.
+    ///
+    /// Neither this nor [`Key::is_already`] may copy a list: a project file can contain a hundred
+    /// thousand items.
+    pub fn restricts(&self, config: &mut Config, setting: &Setting) -> bool {
+        match (self.form, setting) {
+            (Form::Rules { allow }, _) => !allow,
+            (Form::Number(field, _), Setting::Number(number)) => {
+                self.name != STALL_BYTES && *number < field.get(config)
+            }
+            (Form::Flag(_), Setting::Flag(flag)) => !flag,
+            (Form::Text { .. }, _) => {
+                let changed = self.with(config, setting);
+                (self.restricts)(config, &changed)
+            }
+            (_, _) => false,
+        }
+    }
+
+    /// Whether the value changes nothing.
+    pub fn is_already(&self, config: &mut Config, setting: &Setting) -> bool {
+        match (self.form, setting) {
+            (Form::Text { get, .. }, _) => get(config) == get(&self.with(config, setting)),
+            (Form::Path(field, _), Setting::Text(text)) => {
+                field(config).as_ref().is_some_and(|path| path.as_os_str() == text.as_str())
+            }
+            (Form::Number(field, _), Setting::Number(number)) => *number == field.get(config),
+            (Form::Flag(field), Setting::Flag(flag)) => *flag == *field(config),
+            (Form::List(field, read), Setting::Text(text)) => {
+                read(text).is_ok_and(|item| field(config).contains(&item))
+            }
+            (Form::Schemes, Setting::Text(text)) => {
+                let schemes = &config.clones.sources.schemes;
+                clones::scheme(text).is_ok_and(|scheme| schemes.contains(&scheme))
+            }
+            (Form::Credentials, Setting::Text(text)) => {
+                let known = &config.clones.credentials;
+                clones::credentials(text).is_ok_and(|one| known.contains(&one))
+            }
+            (Form::Rules { allow }, Setting::Text(text)) => {
+                let matcher = pattern(text, allow).map(Matcher::Command);
+                let is_same =
+                    |rule: &Rule| rule.allow == allow && Ok(&rule.matcher) == matcher.as_ref();
+                config.rules.iter().any(is_same)
+            }
+            (Form::Program, Setting::Program(words)) => {
+                config.hooks.prompt_submit.as_ref() == Some(words)
+            }
+            (Form::Prices, Setting::Price { model, price }) => {
+                config.prices.models.get(model) == Some(price)
+            }
+            (_, _) => false,
+        }
+    }
+
+    /// A copy of the scalar settings with this value applied.
+    fn with(&self, config: &mut Config, setting: &Setting) -> Config {
+        let rules = std::mem::take(&mut config.rules);
+        let mut changed = config.clone();
+        config.rules = rules;
+        // An invalid value changes nothing.
+        let _ = self.apply(&mut changed, setting);
+        changed
+    }
+}
+
+fn add_rule(rules: &mut Vec<Rule>, pattern: CommandPattern, allow: bool) -> String {
+    let id = format!("config-{}", rules.len() + 1);
+    rules.push(Rule {
+        id: RuleId::new(id.as_str()),
+        matcher: Matcher::Command(pattern),
+        allow,
+        scope: Scope::Configured,
+        directory: None,
+        principal: None,
+    });
+    id
+}
+
+fn rule_value(rule: &Rule) -> Option<(String, Value)> {
+    let Matcher::Command(pattern) = &rule.matcher else { return None };
+    Some((rule.id.as_str().to_owned(), json!(pattern.to_string())))
+}
+
+fn shown(model: &str, price: &Price) -> Value {
+    let cached = price.cached_input.map(|rate| format!(", {rate} cached")).unwrap_or_default();
+    json!(format!("{model}: {} in, {} out{cached}", price.input, price.output))
+}
+
+pub fn not_a_number(most: u64) -> String {
+    format!("write a whole number from 1 to {most}")
+}
+
+fn named(name: &str) -> Option<String> {
+    Some(name.to_owned())
+}
+
+/// The choice with this name. `what` completes "there …".
+fn choice<T: Copy>(
+    all: &[T],
+    name: fn(T) -> &'static str,
+    text: &str,
+    what: &str,
+) -> Result<T, String> {
+    let found = all.iter().copied().find(|one| name(*one) == text.trim());
+    found.ok_or_else(|| {
+        let mut names: Vec<String> = all.iter().map(|one| format!("`{}`", name(*one))).collect();
+        let last = names.pop().unwrap_or_default();
+        let what = what.replace("{}", &shortened(text));
+        format!("there {what}: write {} or {last}", names.join(", "))
+    })
+}
+
+pub fn absolute_path(text: &str, example: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.is_absolute() && !text.contains(char::is_control) {
+        true => Ok(path),
+        false => {
+            let text = shortened(text);
+            Err(format!("`{text}` is not a full path: write one, such as `{example}`"))
         }
     }
 }
 
-pub fn limited(limit: Limit, number: u64) -> Result<Setting, String> {
-    if (1..=limit.most()).contains(&number) {
-        Ok(Setting::Limit(limit, number))
-    } else {
-        Err(not_a_number(limit))
-    }
-}
-
-pub fn not_a_number(limit: Limit) -> String {
-    format!("write a whole number from 1 to {}", limit.most())
-}
-
-fn read_model(text: &str) -> Result<Setting, String> {
+fn set_model(config: &mut Config, text: &str) -> Result<(), String> {
     match text.trim() {
-        "" => Err("write the name of a model, such as `offline`".into()),
-        name => Ok(Setting::Model(name.to_owned())),
+        "" => return Err("write the name of a model, such as `offline`".into()),
+        name => config.model = name.to_owned(),
     }
+    Ok(())
 }
 
-fn read_mode(text: &str) -> Result<Setting, String> {
-    let mode = [Mode::Ask, Mode::Edits, Mode::All, Mode::Plan]
-        .into_iter()
-        .find(|mode| mode.name() == text.trim())
-        .ok_or_else(|| {
-            let text = shortened(text);
-            format!("there is no mode `{text}`: write `ask`, `edits`, `all` or `plan`")
-        })?;
-    Ok(Setting::Mode(mode))
+fn set_mode(config: &mut Config, text: &str) -> Result<(), String> {
+    let all = [Mode::Ask, Mode::Edits, Mode::All, Mode::Plan];
+    config.mode = choice(&all, Mode::name, text, "is no mode `{}`")?;
+    Ok(())
 }
 
-/// At most a year, like the other lengths of time.
-const LONGEST_TIMEOUT: Seconds = Seconds(366 * 24 * 60 * 60);
-
-fn read_timeout(text: &str) -> Result<Setting, String> {
+fn set_timeout(config: &mut Config, text: &str) -> Result<(), String> {
+    const LONGEST: Seconds = Seconds(YEAR);
     let read = text.trim().parse().ok();
-    let read = read.filter(|read| (Seconds(1)..=LONGEST_TIMEOUT).contains(read));
-    read.map(Setting::Timeout).ok_or_else(|| {
+    let read = read.filter(|read| (Seconds(1)..=LONGEST).contains(read));
+    let read = read.ok_or_else(|| {
         let text = shortened(text);
         format!(
             "`{text}` is no length of time: write a number and one of s, m, h and d, such as `10m`, \
-             from `1s` to `{LONGEST_TIMEOUT}`"
+             from `1s` to `{LONGEST}`"
         )
-    })
+    })?;
+    config.approvals.timeout = Some(read);
+    Ok(())
 }
 
-fn read_on_timeout(text: &str) -> Result<Setting, String> {
-    let then = OnTimeout::ALL.into_iter().find(|then| then.name() == text.trim());
-    then.map(Setting::OnTimeout).ok_or_else(|| {
-        format!("there is no `{}`: write `wait`, `deny` or `cancel`", shortened(text))
-    })
+fn timeout(config: &Config) -> Option<String> {
+    config.approvals.timeout.map(|timeout| timeout.to_string())
 }
 
-fn read_compact_at(text: &str) -> Result<Setting, String> {
+fn set_on_timeout(config: &mut Config, text: &str) -> Result<(), String> {
+    config.approvals.on_timeout = choice(&OnTimeout::ALL, OnTimeout::name, text, "is no `{}`")?;
+    Ok(())
+}
+
+fn on_timeout(config: &Config) -> Option<String> {
+    named(config.approvals.on_timeout.name())
+}
+
+fn set_compact_at(config: &mut Config, text: &str) -> Result<(), String> {
     let number = match text.trim() {
         "off" => Some(0),
         text => text.strip_suffix('%').unwrap_or(text).parse().ok(),
     };
-    number.filter(|number| *number <= 100).map(Setting::CompactAt).ok_or_else(|| {
+    config.compact_at = number.filter(|number| *number <= 100).ok_or_else(|| {
         let text = shortened(text);
         format!("`{text}` is no share: write one from `1%` to `100%`, or `off`")
+    })?;
+    Ok(())
+}
+
+fn compact_at(config: &Config) -> Option<String> {
+    Some(match config.compact_at {
+        0 => "off".to_owned(),
+        percent => format!("{percent}%"),
     })
 }
 
-fn read_keys(text: &str) -> Result<Setting, String> {
-    let keys = Keys::ALL.into_iter().find(|keys| keys.name() == text.trim()).ok_or_else(|| {
-        format!("there are no `{}` keys: write `plain` or `vim`", shortened(text))
-    })?;
-    Ok(Setting::Keys(keys))
+fn set_keys(config: &mut Config, text: &str) -> Result<(), String> {
+    config.keys = choice(&Keys::ALL, Keys::name, text, "are no `{}` keys")?;
+    Ok(())
 }
 
-/// A sign or a word behind an amount.
-fn read_currency(text: &str) -> Result<Setting, String> {
+fn set_theme(config: &mut Config, text: &str) -> Result<(), String> {
+    config.theme = choice(&ThemeChoice::ALL, ThemeChoice::name, text, "is no theme `{}`")?;
+    Ok(())
+}
+
+/// A sign or short name that follows an amount.
+fn set_currency(config: &mut Config, text: &str) -> Result<(), String> {
     let text = text.trim();
     let plain = |letter: char| !letter.is_control() && !letter.is_ascii_digit();
-    match !text.is_empty() && text.chars().count() <= 8 && text.chars().all(plain) {
-        true => Ok(Setting::Currency(text.to_owned())),
-        false => Err("write the sign or the short name of a currency, such as `USD`".into()),
+    if text.is_empty() || text.chars().count() > 8 || !text.chars().all(plain) {
+        return Err("write the sign or the short name of a currency, such as `USD`".into());
     }
+    config.prices.currency = text.to_owned();
+    Ok(())
 }
 
-fn read_theme(text: &str) -> Result<Setting, String> {
-    let theme = ThemeChoice::ALL.into_iter().find(|theme| theme.name() == text.trim());
-    let theme = theme.ok_or_else(|| {
-        format!("there is no theme `{}`: write `auto`, `light` or `dark`", shortened(text))
-    })?;
-    Ok(Setting::Theme(theme))
+fn currency(config: &Config) -> Option<String> {
+    Some(config.prices.currency.clone()).filter(|currency| !currency.is_empty())
 }
 
-fn read_allowed(text: &str) -> Result<Setting, String> {
-    let pattern = loggia_shell::parse_pattern(text).map_err(|reason| {
-        format!(
-            "`{}` cannot be a rule: {reason}; write one plain command such as `git status`, or \
-             `cargo test *` for any further words",
-            shortened(text)
-        )
-    })?;
-    Ok(Setting::Rule { pattern, allow: true })
-}
-
-fn read_denied(text: &str) -> Result<Setting, String> {
-    let pattern = loggia_shell::parse_denied_pattern(text).map_err(|reason| {
-        format!(
-            "`{}` cannot be a rule: {reason}; write the words of one command, such as `sudo *`",
-            shortened(text)
-        )
-    })?;
-    Ok(Setting::Rule { pattern, allow: false })
-}
-
-fn read_program(text: &str) -> Result<Setting, String> {
-    let path = PathBuf::from(text);
-    if path.is_absolute() {
-        Ok(Setting::Shell(path))
-    } else {
-        let text = shortened(text);
-        Err(format!("`{text}` is not a full path: write one, such as `/bin/bash`"))
-    }
-}
-
-fn read_tls(part: TlsPart, text: &str) -> Result<Setting, String> {
-    let path = PathBuf::from(text);
-    match path.is_absolute() {
-        true => Ok(Setting::Tls(part, path)),
+fn pattern(text: &str, allow: bool) -> Result<CommandPattern, String> {
+    let (parsed, hint) = match allow {
+        true => (
+            loggia_shell::parse_pattern(text),
+            "write one plain command such as `git status`, or `cargo test *` for any further words",
+        ),
         false => {
-            let text = shortened(text);
-            Err(format!("`{text}` is not a full path: write one, such as `/etc/loggia/server.pem`"))
+            (loggia_shell::parse_denied_pattern(text), "write the words of one command, such as `sudo *`")
         }
-    }
+    };
+    parsed.map_err(|reason| format!("`{}` cannot be a rule: {reason}; {hint}", shortened(text)))
 }
 
-fn read_hook(words: Vec<String>) -> Result<Setting, String> {
+fn program(words: &[String]) -> Result<Vec<String>, String> {
     let Some(program) = words.first().filter(|program| !program.is_empty()) else {
         return Err(
             "write a program and its arguments, such as [\"/usr/bin/check\", \"-v\"]".into()
         );
     };
-    // From where it would be looked up depends on where Loggia works: a project could bring its own.
+    // A relative path depends on the current directory, so a project could supply the program.
     if program.contains('/') && !program.starts_with('/') {
         let program = shortened(program);
         return Err(format!("`{program}` is not a full path: write one, or a name on `PATH`"));
@@ -345,17 +565,17 @@ fn read_hook(words: Vec<String>) -> Result<Setting, String> {
     if words.iter().any(|word| word.contains('\0')) {
         return Err("a zero byte cannot be passed to a program; take it out".into());
     }
-    Ok(Setting::PromptHook(words))
+    Ok(words.to_vec())
 }
 
-/// A name or an address, whole: what stands in a URL, without brackets and port.
-fn read_webhook_host(text: &str) -> Result<Setting, String> {
+/// A host name or address without port, as in a URL but without brackets.
+fn webhook_host(text: &str) -> Result<String, String> {
     let host = text.to_ascii_lowercase();
     let name = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.';
     let is_name = !host.is_empty() && host.len() <= 253 && host.chars().all(name);
     match host.parse::<std::net::IpAddr>() {
-        Ok(address) => Ok(Setting::WebhookHost(address.to_string())),
-        Err(_) if is_name => Ok(Setting::WebhookHost(host)),
+        Ok(address) => Ok(address.to_string()),
+        Err(_) if is_name => Ok(host),
         Err(_) => {
             let text = shortened(text);
             Err(format!("`{text}` is no host: write a name or an address, such as `hooks.lan`"))
@@ -363,7 +583,7 @@ fn read_webhook_host(text: &str) -> Result<Setting, String> {
     }
 }
 
-fn read_variable(name: &str) -> Result<Setting, String> {
+fn variable(name: &str) -> Result<String, String> {
     let plain = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let starts_well = !name.starts_with(|first: char| first.is_ascii_digit());
     if name.is_empty() || !starts_well || !name.chars().all(plain) {
@@ -376,5 +596,5 @@ fn read_variable(name: &str) -> Result<Setting, String> {
              Loggia's own; take it off the list"
         ));
     }
-    Ok(Setting::PassEnvironment(name.to_owned()))
+    Ok(name.to_owned())
 }

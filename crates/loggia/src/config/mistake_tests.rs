@@ -173,7 +173,6 @@ fn mistakes_in_variables_name_the_variable() {
         assert!(refusal.starts_with(wanted), "{refusal}");
     }
     let machine = Machine::with_environment(&[("LOGGIA_MODEl", "x"), ("LOGGIA_TOKEN", "secret")]);
-    let wanted =
-        "The environment variable LOGGIA_MODEl means nothing to Loggia; did you mean LOGGIA_MODEL?";
+    let wanted = "The environment variable LOGGIA_MODEl is unknown; did you mean LOGGIA_MODEL?";
     assert_eq!(machine.notices(), [wanted]);
 }

@@ -23,7 +23,7 @@ pub struct Trust {
 
 /// A person's decision about a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
+pub enum TrustState {
     Nothing,
     Trusted,
     /// Do not ask again.
@@ -72,7 +72,7 @@ impl Trust {
 
     /// Returns the canonical path.
     pub fn trust(&self, directory: &Path) -> Result<PathBuf, ConfigError> {
-        let directory = nameable(directory)?;
+        let directory = listable(directory)?;
         self.change(|lists| {
             lists.refused.retain(|path| *path != directory);
             if !lists.trusted.contains(&directory) {
@@ -84,7 +84,7 @@ impl Trust {
 
     /// Stops Loggia from asking about the directory.
     pub fn refuse(&self, directory: &Path) -> Result<(), ConfigError> {
-        let directory = nameable(directory)?;
+        let directory = listable(directory)?;
         self.change(|lists| {
             lists.trusted.retain(|path| *path != directory);
             if !lists.refused.contains(&directory) {
@@ -94,20 +94,20 @@ impl Trust {
     }
 
     /// Removes the decision and returns it. The directory need not exist.
-    pub fn revoke(&self, directory: &Path) -> Result<Said, ConfigError> {
+    pub fn revoke(&self, directory: &Path) -> Result<TrustState, ConfigError> {
         let named =
             std::path::absolute(directory).map_err(|error| ConfigError::file(directory, error))?;
         let real = directory.canonicalize().unwrap_or_else(|_| named.clone());
-        let mut said = Said::Nothing;
+        let mut state = TrustState::Nothing;
         self.change(|Lists { trusted, refused }| {
-            let lists = [(refused, Said::Refused), (trusted, Said::Trusted)];
+            let lists = [(refused, TrustState::Refused), (trusted, TrustState::Trusted)];
             for (list, what) in lists {
                 let before = list.len();
                 list.retain(|path| *path != named && *path != real);
-                said = if list.len() < before { what } else { said };
+                state = if list.len() < before { what } else { state };
             }
         })?;
-        Ok(said)
+        Ok(state)
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>, ConfigError> {
@@ -124,8 +124,8 @@ impl Trust {
         let found = file.metadata().map_err(cannot)?;
         if !found.is_file() || found.mode() & 0o022 != 0 {
             return Err(refuse(
-                "others may write this list, so it cannot be believed; look through it, then run \
-                 chmod 600 on it"
+                "other users can write this list, so it is ignored; check it, then run chmod 600 on \
+                 it"
                     .into(),
             ));
         }
@@ -182,7 +182,7 @@ impl Trust {
 }
 
 /// The canonical path of a directory that the lists can contain.
-fn nameable(directory: &Path) -> Result<PathBuf, ConfigError> {
+fn listable(directory: &Path) -> Result<PathBuf, ConfigError> {
     let directory = directory
         .canonicalize()
         .map_err(|error| ConfigError::file(directory, format!("cannot be trusted: {error}")))?;
@@ -190,7 +190,7 @@ fn nameable(directory: &Path) -> Result<PathBuf, ConfigError> {
         return Err(ConfigError::file(&directory, "only a directory can be trusted"));
     }
     if directory.as_os_str().as_bytes().contains(&b'\n') {
-        return Err(ConfigError::file(&directory, "a name with a line break cannot be kept"));
+        return Err(ConfigError::file(&directory, "a name with a line break cannot be stored"));
     }
     Ok(directory)
 }

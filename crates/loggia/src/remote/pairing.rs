@@ -8,12 +8,12 @@ use reqwest::StatusCode;
 use serde::Deserialize;
 use tokio_tungstenite::Connector;
 
-use super::{Address, AttachError, connector, encoded, place};
+use super::{Address, AttachError, connector, parse_url};
 
 /// Timeout of the whole request.
-const TIME: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of a response.
-const ANSWER: usize = 16 * 1024;
+const MAX_RESPONSE: usize = 16 * 1024;
 
 /// The credentials of a paired device. No `Debug`, because they are secret.
 #[derive(Clone, Deserialize)]
@@ -61,12 +61,12 @@ impl Address {
     }
 
     async fn ask(&self, form: &[(&str, &str)]) -> Result<Token, AttachError> {
-        let (encrypted, rest) = place(self)?;
+        let (encrypted, rest) = parse_url(self)?;
         let scheme = if encrypted { "https" } else { "http" };
         let builder = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(TIME);
+            .timeout(TIMEOUT);
         let builder = match connector(self).await? {
             Connector::Rustls(config) => builder.tls_backend_preconfigured((*config).clone()),
             _ => builder.tls_certs_only(None),
@@ -75,19 +75,19 @@ impl Address {
             url: self.url.clone(),
             why: super::tls::explained(&error.without_url()),
         };
-        let fields = form.iter().map(|(name, value)| format!("{name}={}", encoded(value)));
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let request = builder
             .build()
             .map_err(failed)?
             .post(format!("{scheme}://{rest}/oauth/token"))
             .header("content-type", "application/x-www-form-urlencoded")
-            .body(fields.collect::<Vec<_>>().join("&"));
+            .body(body);
         let mut answer = request.send().await.map_err(failed)?;
         let (status, mut body) = (answer.status(), Vec::new());
         while let Some(piece) = answer.chunk().await.map_err(failed)? {
             body.extend_from_slice(&piece);
-            if body.len() > ANSWER {
-                return Err(AttachError::Failed("that is no Loggia".into()));
+            if body.len() > MAX_RESPONSE {
+                return Err(AttachError::Failed("not a Loggia server".into()));
             }
         }
         match (status, serde_json::from_slice(&body)) {
@@ -101,11 +101,13 @@ impl Address {
 fn refused(status: StatusCode, body: &[u8]) -> AttachError {
     let why = match serde_json::from_slice(body) {
         Ok(Refusal { error, error_description }) => match error.as_str() {
-            "unsupported_grant_type" => "that Loggia is older and knows no codes".to_owned(),
+            "unsupported_grant_type" => {
+                "the server is an older version without one-time codes".to_owned()
+            }
             _ if error_description.is_empty() => error,
             _ => error_description,
         },
-        Err(_) => "that is no Loggia, or an old one".to_owned(),
+        Err(_) => "not a Loggia server, or an old version".to_owned(),
     };
     AttachError::NotLetIn { status: status.as_u16(), why }
 }

@@ -76,7 +76,7 @@ fn explained_by(cause: Option<&Error>, error: impl std::fmt::Display) -> String 
              add it to the system's (SSL_CERT_FILE)"
         ),
         Some(Error::InvalidMessage(_)) => {
-            format!("it does not speak TLS there ({error}): try http://")
+            format!("the server does not use TLS ({error}): try http://")
         }
         _ => error.to_string(),
     }

@@ -216,7 +216,7 @@ fn a_command_does_not_answer_through_the_command_line() {
     let log = machine.log(&own.unwrap());
     let ended = log.iter().find(|envelope| matches!(envelope.event, Event::CallEnded { .. }));
     let ended = serde_json::to_string(ended.unwrap()).unwrap();
-    assert_eq!(ended.matches("in your own terminal").count(), tries.len(), "{ended}");
+    assert_eq!(ended.matches("use your own terminal").count(), tries.len(), "{ended}");
     assert_eq!(ended.matches("ended 1").count(), tries.len(), "{ended}");
     assert!(ended.contains("nested") && ended.contains("ended 0"), "{ended}");
     assert_eq!(machine.log(&session).len(), before, "nothing happened there");
@@ -279,7 +279,7 @@ fn a_command_is_known_by_its_parents() {
     let log = machine.sessions().iter().flat_map(|id| machine.log(id)).collect::<Vec<_>>();
     let ended = log.iter().find(|envelope| matches!(envelope.event, Event::CallEnded { .. }));
     let ended = serde_json::to_string(ended.unwrap()).unwrap();
-    assert_eq!(ended.matches("in your own terminal").count(), tries.len(), "{ended}\n{said}");
+    assert_eq!(ended.matches("use your own terminal").count(), tries.len(), "{ended}\n{said}");
     assert_eq!(ended.matches("ended 1\\n").count(), tries.len() + 1, "{ended}");
     // The question of its own session is not asked, and no rule is saved.
     assert!(ended.contains("asked 3") && ended.contains("no terminal to ask on"), "{ended}");

@@ -314,7 +314,7 @@ fn what_cannot_be_attached_to_is_said() {
     let machine = Machine::new();
     let port = free_port();
     let mut screen = attached(&machine, port, "laptop");
-    screen.sees(&format!("nobody answers at localhost:{port}")).sees("code 1");
+    screen.sees(&format!("cannot connect to localhost:{port}")).sees("code 1");
     let mut screen = Screen::open(&machine, &["attach", "ftp://x"]);
     screen.sees("is no address").sees("code 2");
     let ran = machine.run(&["attach", "localhost:1"]);

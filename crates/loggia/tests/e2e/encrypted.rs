@@ -104,7 +104,10 @@ fn a_server_listens_for_others_with_both_or_not_at_all() {
         (&[&wide, &tls], "needs authentication (--require-token)"),
         (&[&["--listen", "::"], &tls], "needs authentication (--require-token)"),
         (&[&wide, &tls, &["--token-file", &tokens]], "needs authentication (--require-token)"),
-        (&[&wide, &tls, &require, &["--dev-credentials"]], "--dev-credentials lets everybody in"),
+        (
+            &[&wide, &tls, &require, &["--dev-credentials"]],
+            "--dev-credentials accepts a published secret",
+        ),
         (&[&["--tls-cert", &cert]], "--tls-cert needs the certificate's key: --tls-key FILE"),
         (&[&["--tls-key", &key]], "--tls-key needs the key's certificate: --tls-cert FILE"),
         (&[&["--tls-cert", &none, "--tls-key", &key]], "none.pem cannot be read: No such file"),

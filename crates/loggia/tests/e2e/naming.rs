@@ -36,7 +36,12 @@ fn on_the_screen_and_found_by_it() {
 
     // In the picker, on the command line, in the list and in the export.
     let mut screen = Screen::open(&machine, &[]);
-    screen.sees(READY).types("say two\r").sees("\n\ntwo").types("/resume\r").sees("Go on in:");
+    screen
+        .sees(READY)
+        .types("say two\r")
+        .sees("\n\ntwo")
+        .types("/resume\r")
+        .sees("Resume session:");
     screen.types("lexer").sees("Lexer 2: say one").types("\r").sees("offline · Lexer 2 ·");
     screen.types("/quit\r").sees("code 0");
     let mut screen = Screen::open(&machine, &["--session", "lexer 2"]);
@@ -58,7 +63,7 @@ fn on_the_command_line() {
     let sessions = machine.sessions();
     let rename = |session: &str, name: &str| machine.run(&["sessions", "rename", session, name]);
     let done = rename(&sessions[0], "twin");
-    assert_eq!((done.code, done.out), (0, format!("{} is called twin\n", sessions[0])));
+    assert_eq!((done.code, done.out), (0, format!("renamed {} to twin\n", sessions[0])));
     assert_eq!(names(&machine, &sessions[0]), [(Surface::Cli, "twin".to_owned())]);
     // Repeating it changes nothing.
     assert_eq!(rename("twin", "twin").code, 0);

@@ -421,5 +421,5 @@ async fn cards_say_where_tokens_are_given() {
     let mut lonely = Served::start(&nobody, &["serve", "--port", "0", "--require-token"]);
     let mut said = BufReader::new(lonely.child.stderr.take().unwrap()).lines();
     let said = said.next().unwrap().unwrap();
-    assert!(said.contains("nobody has a token yet") && said.contains("loggia pair"), "{said}");
+    assert!(said.contains("no client has a token yet") && said.contains("loggia pair"), "{said}");
 }

@@ -47,7 +47,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     let (machine, phone) = (Machine::new(), Machine::new());
     let traced = [("LOGGIA_LOG", "trace")];
     let mut home = Screen::sized(&machine, &["--require-token"], &traced, SIZE);
-    home.sees("nobody has a token yet").sees(READY);
+    home.sees("no client has a token yet").sees(READY);
     home.types("/share code\r").sees("this session is not shared yet");
     home.types("/share 0\r").sees("Clients need a token: /share code").types("q");
     home.types("/share code admin\r").sees("a code gives no admin");
@@ -69,7 +69,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
 
     // A used code is invalid.
     let mut late = screen(attach(&code));
-    late.sees("code 1").sees("not let in (400): The code is wrong, used or over");
+    late.sees("code 1").sees("access refused (400): The code is wrong, used or over");
 
     // When the token becomes invalid, the device gets a new one with its secret.
     assert_eq!(machine.run(&["clients", "rotate-keys", "--at-once"]).code, 0);
@@ -81,7 +81,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     assert_eq!(client["scope"], "read prompt approve");
     assert!(client["until"].is_string(), "{client}");
     assert_eq!(machine.run(&["clients", "revoke", "phone"]).code, 0);
-    away.sees("this device is no longer let in").sees("code 1");
+    away.sees("this device no longer has access").sees("code 1");
     home.sees_no("with TUI:client:phone");
 
     // Stopping sharing invalidates the code.
@@ -220,7 +220,7 @@ fn the_command_line_makes_codes() {
     let ran = machine.run(&["pair", "https://box.example/"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let shape = Regex::new(
-        r"^code: (\S{4}-\S{4})\nIt lets one device in, within 5 minutes, for: read prompt approve.\nloggia attach https://box.example/ --code (\S+)\n$",
+        r"^code: (\S{4}-\S{4})\nIt pairs one device within 5 minutes, for: read prompt approve.\nloggia attach https://box.example/ --code (\S+)\n$",
     );
     let found = shape.unwrap().captures(&ran.out).unwrap_or_else(|| panic!("{}", ran.out));
     assert_eq!(found[1], found[2]);

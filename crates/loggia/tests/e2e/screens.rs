@@ -202,8 +202,8 @@ fn sessions_to_go_on_in() {
         assert_eq!(machine.run(&["run", prompt]).code, 0);
     }
     let mut screen = open(&machine, &[]);
-    screen.types("/resume\r").sees("Go on in:").types("second");
-    assert_snapshot!(screen.picture(&["Go on in: second", "say the second one", "!first"]));
+    screen.types("/resume\r").sees("Resume session:").types("second");
+    assert_snapshot!(screen.picture(&["Resume session: second", "say the second one", "!first"]));
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn attached_and_cut_off() {
         home.picture(&["\n\nfrom away", READY, "!working", "!joined"])
     );
     home.signal(nix::sys::signal::Signal::SIGKILL).sees("code 137");
-    assert_snapshot!("cut_off", away.picture(&["nobody answers", "trying again"]));
+    assert_snapshot!("cut_off", away.picture(&["cannot connect", "trying again"]));
 }
 
 /// The same question on a dark and a light background, and without colours.

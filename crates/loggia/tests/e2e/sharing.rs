@@ -57,5 +57,5 @@ async fn from_the_screen_and_by_nobody_else() {
             _ => None,
         })
         .collect();
-    assert_eq!(notices, ["This session is shared", "This session is not shared any more."]);
+    assert_eq!(notices, ["This session is shared", "This session is no longer shared."]);
 }

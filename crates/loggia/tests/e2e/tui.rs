@@ -72,7 +72,7 @@ fn a_session_that_is_open_elsewhere_is_not_gone_on_in() {
     there.sees("the other one").sees("what shall I do?");
     assert!(there.shown().contains("› say the other one"), "{}", there.shown());
     let mut here = Screen::open(&machine, &[]);
-    here.sees("what shall I do?").types("/resume\r").sees("Go on in:").types("\r");
+    here.sees("what shall I do?").types("/resume\r").sees("Resume session:").types("\r");
     here.sees("is in use by process").sees("loggia attach").types("say still here\r");
     here.sees("\n\nstill here").types("/quit\r").sees("code 0");
     there.types("/quit\r").sees("code 0").is_restored();
@@ -342,7 +342,7 @@ fn a_message_at_a_question_marks_no_answer() {
     let mut screen = Screen::open(&machine, &[]);
     screen.sees("what shall I do?").types("write a.txt: x\r").sees(ARMED);
     screen.types("always say why").sees("you are writing").types("\r").sees("queued: always say");
-    screen.sees(ARMED).types("\r").sees("Enter alone answers nothing: y, a, p, n");
+    screen.sees(ARMED).types("\r").sees("press a key to answer: y, a, p, n");
     assert_eq!(machine.read("a.txt"), None);
     // An arrow marks an answer, and typing clears the mark.
     screen.types("\x1b[B").types("hm").sees("you are writing").types("\x15").sees(ARMED);

@@ -41,7 +41,11 @@ fn a_home_is_worked_in_without_loggias_own_files() {
     ] {
         let ran = run(prompt);
         assert!(ran.out.contains("one of Loggia's own files"), "{prompt}: {}{}", ran.out, ran.err);
-        assert!(ran.err.contains("Loggia's own files lie inside of"), "{prompt}: {}", ran.err);
+        assert!(
+            ran.err.contains("Loggia's own files are inside the workspace"),
+            "{prompt}: {}",
+            ran.err
+        );
     }
     let found = run("search kept");
     assert!(!found.out.contains("config.toml"), "{}", found.out);
@@ -71,7 +75,7 @@ async fn a_client_does_not_get_at_the_copy_of_another() {
     command.stderr(File::create(&said).unwrap());
     let served = Served::spawn(command);
     let said = std::fs::read_to_string(said).unwrap();
-    assert!(said.contains("Loggia's own files lie inside of"), "{said}");
+    assert!(said.contains("Loggia's own files are inside the workspace"), "{said}");
     let (ann, bob) = (ann.token(&served).await, bob.token(&served).await);
     let send = async |token: &str, text: &str, settings: Value| {
         let mut message = text_message(text);

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+use std::ops::ControlFlow;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use loggia_agent::model::registry;
 use loggia_core::{CellBody, CustomCommands, ModelName, Origin, Seq, SessionId, Transcript};
 use loggia_session::{Hub, HubError, Store, StoreError};
 use loggia_store::SqliteStore;
-use loggia_tui::{Enough, Host, Present, Preview, ShareFacts};
+use loggia_tui::{ConnectedClient, Host, Preview, ShareFacts};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::share::{Want, Wish};
+use super::share::{ShareAction, ShareRequest};
 use crate::compose::App;
 use crate::style::printable;
 
@@ -42,9 +43,9 @@ pub struct ChatHost {
     commands: Commands,
     share: watch::Receiver<ShareFacts>,
     /// None for a remote session.
-    wish: Option<mpsc::Sender<Wish>>,
+    requests: Option<mpsc::Sender<ShareRequest>>,
     editor: Option<String>,
-    present: watch::Receiver<Vec<Present>>,
+    present: watch::Receiver<Vec<ConnectedClient>>,
     trouble: watch::Receiver<String>,
 }
 
@@ -62,22 +63,22 @@ pub enum Commands {
 }
 
 /// Connection state and other clients.
-pub struct Around {
+pub struct Connection {
     /// This client's identity, if it can change.
     pub me: Option<watch::Receiver<Origin>>,
     pub share: watch::Receiver<ShareFacts>,
-    pub present: watch::Receiver<Vec<Present>>,
+    pub present: watch::Receiver<Vec<ConnectedClient>>,
     pub trouble: watch::Receiver<String>,
     /// Requests to share the session; None for a remote session.
-    pub wish: Option<mpsc::Sender<Wish>>,
+    pub requests: Option<mpsc::Sender<ShareRequest>>,
 }
 
 /// The other connected clients, without this one.
 pub fn others(
     mut origins: watch::Receiver<Vec<Origin>>,
     me: Option<watch::Receiver<Origin>>,
-) -> watch::Receiver<Vec<Present>> {
-    let shown = move |origins: &[Origin]| -> Vec<Present> {
+) -> watch::Receiver<Vec<ConnectedClient>> {
+    let shown = move |origins: &[Origin]| -> Vec<ConnectedClient> {
         let me = me.as_ref().map(|me| me.borrow().clone());
         let others = origins.iter().filter(|origin| Some(*origin) != me.as_ref());
         others.map(present).collect()
@@ -96,24 +97,29 @@ pub fn others(
 }
 
 /// A client's display name, without its connection number.
-fn present(origin: &Origin) -> Present {
+fn present(origin: &Origin) -> ConnectedClient {
     let client = origin.client.as_str();
     let client = client.rsplit_once('@').map_or(client, |(name, _)| name);
     let client = client.strip_prefix("local:").map_or(client, |_| "a local client");
     let name = format!("{}:{}", origin.surface.label(), origin.name().unwrap_or(client));
-    Present { surface: origin.surface, name }
+    ConnectedClient { surface: origin.surface, name }
 }
 
 /// One prompt in the history file.
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct HistoryEntry {
     workspace: String,
     text: String,
 }
 
 impl ChatHost {
-    pub fn new(app: &App, sessions: Option<Sessions>, commands: Commands, around: Around) -> Self {
-        let Around { me, share, present, trouble, wish } = around;
+    pub fn new(
+        app: &App,
+        sessions: Option<Sessions>,
+        commands: Commands,
+        connection: Connection,
+    ) -> Self {
+        let Connection { me, share, present, trouble, requests } = connection;
         let environment = &app.environment;
         let said = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
         let editor = said.or_else(|| {
@@ -131,7 +137,7 @@ impl ChatHost {
             me,
             commands,
             share,
-            wish,
+            requests,
             editor: editor.map(str::to_owned),
             present,
             trouble,
@@ -142,23 +148,23 @@ impl ChatHost {
         if let Some(directory) = self.history.parent() {
             std::fs::create_dir_all(directory)?;
         }
-        let written = Written { workspace: self.here.clone(), text: text.to_owned() };
-        let line = serde_json::to_string(&written)?;
+        let entry = HistoryEntry { workspace: self.here.clone(), text: text.to_owned() };
+        let line = serde_json::to_string(&entry)?;
         let mut file =
             OpenOptions::new().create(true).append(true).mode(0o600).open(&self.history)?;
         // One write per line, because several terminals may append to the file.
         file.write_all(format!("{line}\n").as_bytes())
     }
 
-    fn lines(&self) -> std::io::Result<Vec<Written>> {
+    fn lines(&self) -> std::io::Result<Vec<HistoryEntry>> {
         let file = File::open(&self.history)?;
         let large = file.metadata()?.len() > HISTORY;
         let lines = BufReader::new(file).lines().map_while(Result::ok);
-        let mut written: Vec<Written> =
+        let mut entries: Vec<HistoryEntry> =
             lines.filter_map(|line| serde_json::from_str(&line).ok()).collect();
         if large {
-            written.drain(..written.len() / 2);
-            let kept: Vec<String> = written.iter().flat_map(serde_json::to_string).collect();
+            entries.drain(..entries.len() / 2);
+            let kept: Vec<String> = entries.iter().flat_map(serde_json::to_string).collect();
             let fresh = self.history.with_extension("new");
             let mut file = OpenOptions::new()
                 .create(true)
@@ -169,25 +175,25 @@ impl ChatHost {
             file.write_all((kept.join("\n") + "\n").as_bytes())?;
             std::fs::rename(&fresh, &self.history)?;
         }
-        Ok(written)
+        Ok(entries)
     }
 }
 
 impl ChatHost {
     /// Sends a sharing request and waits for the result.
-    async fn wish_for(&self, want: Want) -> Result<ShareFacts, String> {
-        let Some(wish) = &self.wish else {
-            return Err("a session is shared where it runs".to_owned());
+    async fn request(&self, action: ShareAction) -> Result<ShareFacts, String> {
+        let Some(requests) = &self.requests else {
+            return Err("a session can only be shared by the process that runs it".to_owned());
         };
         let (answer, answered) = oneshot::channel();
-        let busy = |_| "one moment: the last wish is being done".to_owned();
-        wish.try_send(Wish { want, answer }).map_err(busy)?;
-        answered.await.map_err(|_| "the screen is closing".to_owned())?
+        let busy = |_| "the previous /share request is still running".to_owned();
+        requests.try_send(ShareRequest { action, answer }).map_err(busy)?;
+        answered.await.map_err(|_| "the terminal interface is closing".to_owned())?
     }
 }
 
 impl Host for ChatHost {
-    fn files(&self, found: &mut dyn FnMut(String) -> Enough) {
+    fn files(&self, found: &mut dyn FnMut(String) -> ControlFlow<()>) {
         if self.sessions.is_none() {
             return; // the session's files are elsewhere
         }
@@ -202,7 +208,7 @@ impl Host for ChatHost {
             let Some(path) = path else { continue };
             let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
             let path = if directory { format!("{path}/") } else { path.to_owned() };
-            if found(path) == Enough::Stop {
+            if found(path).is_break() {
                 return;
             }
         }
@@ -217,9 +223,9 @@ impl Host for ChatHost {
 
     fn history(&self) -> Vec<String> {
         // A missing or unreadable file is an empty history.
-        let written = self.lines().unwrap_or_default();
-        let here = written.into_iter().filter(|written| written.workspace == self.here);
-        here.map(|written| written.text).collect()
+        let entries = self.lines().unwrap_or_default();
+        let here = entries.into_iter().filter(|entries| entries.workspace == self.here);
+        here.map(|entries| entries.text).collect()
     }
 
     fn remember(&self, text: &str) {
@@ -228,14 +234,15 @@ impl Host for ChatHost {
             return;
         }
         if let Err(error) = self.append(text) {
-            tracing::warn!("the history is not written: {error}");
+            tracing::warn!("cannot write the history: {error}");
         }
     }
 
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>> {
         Box::pin(async {
             let Some(Sessions { store, .. }) = &self.sessions else {
-                return Err("other sessions are found where this one runs".to_owned());
+                return Err("other sessions are only available in the process that runs this one"
+                    .to_owned());
             };
             let listed = store.list(usize::MAX).await.map_err(|error| error.to_string())?;
             let wanted = listed.into_iter().filter(|listed| {
@@ -260,7 +267,7 @@ impl Host for ChatHost {
 
     fn model(&self, name: &str) -> Result<ModelName, String> {
         if self.sessions.is_none() {
-            return Err("it is chosen where the session runs".to_owned());
+            return Err("the model is chosen in the process that runs the session".to_owned());
         }
         if name.is_empty() {
             return Err(format!("/model and {}", registry::NAMES));
@@ -275,7 +282,8 @@ impl Host for ChatHost {
     fn reach<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let Some(Sessions { hub, .. }) = &self.sessions else {
-                return Err("other sessions are found where this one runs".to_owned());
+                return Err("other sessions are only available in the process that runs this one"
+                    .to_owned());
             };
             match hub.open(session).await {
                 Ok(_) => Ok(()),
@@ -296,14 +304,14 @@ impl Host for ChatHost {
     }
 
     fn share_on(&self, port: Option<u16>) -> BoxFuture<'_, Result<ShareFacts, String>> {
-        Box::pin(self.wish_for(port.map_or(Want::Off, Want::Port)))
+        Box::pin(self.request(port.map_or(ShareAction::Off, ShareAction::Port)))
     }
 
     fn invite<'a>(&'a self, scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>> {
-        Box::pin(self.wish_for(Want::Code(scopes.to_owned())))
+        Box::pin(self.request(ShareAction::Code(scopes.to_owned())))
     }
 
-    fn presence(&self) -> watch::Receiver<Vec<Present>> {
+    fn presence(&self) -> watch::Receiver<Vec<ConnectedClient>> {
         self.present.clone()
     }
 

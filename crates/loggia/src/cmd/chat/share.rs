@@ -7,7 +7,7 @@ use loggia_core::{Command, Level, Origin};
 use loggia_server::serve::Bound;
 use loggia_server::state::Shape;
 use loggia_session::SessionHandle;
-use loggia_tui::{Present, ShareFacts};
+use loggia_tui::{ConnectedClient, ShareFacts};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -17,12 +17,12 @@ use crate::cmd::serve::{self, Serving, Setup, ShareArgs};
 use crate::compose::App;
 
 /// A sharing request of the terminal interface and its reply channel.
-pub struct Wish {
-    pub want: Want,
+pub struct ShareRequest {
+    pub action: ShareAction,
     pub answer: oneshot::Sender<Result<ShareFacts, String>>,
 }
 
-pub enum Want {
+pub enum ShareAction {
     /// Share on a port.
     Port(u16),
     /// Stop sharing.
@@ -39,7 +39,7 @@ pub struct Sharing<'a> {
     pub handle: SessionHandle,
     pub origin: Origin,
     pub facts: watch::Sender<ShareFacts>,
-    pub present: watch::Sender<Vec<Present>>,
+    pub present: watch::Sender<Vec<ConnectedClient>>,
     pub serving: Option<(Serving, JoinHandle<()>)>,
 }
 
@@ -70,12 +70,12 @@ impl Sharing<'_> {
     }
 
     /// Handles sharing requests for as long as the terminal interface runs.
-    pub async fn grant(&mut self, wishes: &mut mpsc::Receiver<Wish>) -> Infallible {
-        while let Some(Wish { want, answer }) = wishes.recv().await {
-            let done = match want {
-                Want::Port(port) => self.open(port).await,
-                Want::Off => self.close().await,
-                Want::Code(scopes) => self.invite(&scopes).await,
+    pub async fn handle(&mut self, requests: &mut mpsc::Receiver<ShareRequest>) -> Infallible {
+        while let Some(ShareRequest { action, answer }) = requests.recv().await {
+            let done = match action {
+                ShareAction::Port(port) => self.open(port).await,
+                ShareAction::Off => self.close().await,
+                ShareAction::Code(scopes) => self.invite(&scopes).await,
             };
             // The terminal interface may be closed already.
             let _ = answer.send(done.map_err(|error| format!("{error:#}")));
@@ -112,7 +112,7 @@ impl Sharing<'_> {
             anyhow::bail!("this session is not shared");
         }
         // Before the clients are disconnected, so that they can read it.
-        self.say("This session is not shared any more.".to_owned()).await;
+        self.say("This session is no longer shared.".to_owned()).await;
         self.stop().await;
         Ok(ShareFacts::default())
     }
@@ -121,7 +121,7 @@ impl Sharing<'_> {
     async fn say(&self, text: String) {
         let notice = Command::Notice { level: Level::Info, text };
         if let Err(error) = self.handle.submit(notice, self.origin.clone()).await {
-            tracing::warn!("the log was not told who is let in: {error}");
+            tracing::warn!("cannot log a sharing notice: {error}");
         }
     }
 

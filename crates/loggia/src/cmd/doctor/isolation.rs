@@ -46,11 +46,11 @@ fn described(probe: Probe) -> Value {
 pub fn guarded(probe: Probe) -> Vec<Check> {
     let tree = if probe.pid_namespace {
         let kind = if probe.user_namespace { ", inside a user namespace" } else { "" };
-        let text = format!("end with their call: they have a process namespace of their own{kind}");
+        let text = format!("end with their call: each has its own process namespace{kind}");
         Check::works("commands", text)
     } else {
-        let text = "have no process namespace: what they leave running is searched for and killed";
-        Check::limited("commands", text, "Allow user namespaces to make that certain.")
+        let text = "have no process namespace: remaining processes are searched for and killed";
+        Check::limited("commands", text, "Allow user namespaces to make this reliable.")
     };
     let view = if probe.own_proc {
         Check::works("process view", "a command sees its own processes only")

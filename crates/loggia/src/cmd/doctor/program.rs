@@ -12,7 +12,7 @@ use super::Check;
 use crate::config::Environment;
 
 /// Timeout of a test.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The search path, and the environment that commands get.
 pub struct Programs {
@@ -44,9 +44,9 @@ impl Programs {
             .current_dir("/")
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        let Output { status, stdout, stderr } = tokio::time::timeout(PATIENCE, command.output())
+        let Output { status, stdout, stderr } = tokio::time::timeout(TIMEOUT, command.output())
             .await
-            .map_err(|_| format!("no answer within {} seconds", PATIENCE.as_secs()))?
+            .map_err(|_| format!("no answer within {} seconds", TIMEOUT.as_secs()))?
             .map_err(|error| error.to_string())?;
         let first = |bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();

@@ -75,13 +75,13 @@ fn file_system(data: &Path) -> Check {
         Err(error) => return Check::limited("file system", format!("not known: {error}"), ""),
     };
     match kind(found.f_type as u64) {
-        Some((name, Place::Here)) => Check::works("file system", name),
-        Some((name, Place::Memory)) => Check::limited(
+        Some((name, StorageKind::Local)) => Check::works("file system", name),
+        Some((name, StorageKind::Memory)) => Check::limited(
             "file system",
-            format!("{name}: it lives in memory, and sessions end with the machine"),
+            format!("{name}: it is in memory, so sessions are lost on a reboot"),
             "Set LOGGIA_HOME to a directory on a disk.",
         ),
-        Some((name, Place::Elsewhere)) => Check::limited(
+        Some((name, StorageKind::Network)) => Check::limited(
             "file system",
             format!("{name}: locks and the write-ahead log need a local disk"),
             "Set LOGGIA_HOME to a directory on a local disk.",
@@ -91,32 +91,32 @@ fn file_system(data: &Path) -> Check {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Place {
-    Here,
+pub enum StorageKind {
+    Local,
     Memory,
-    Elsewhere,
+    Network,
 }
 
 /// Magic numbers of file systems, from `linux/magic.h` and their own headers.
-pub fn kind(magic: u64) -> Option<(&'static str, Place)> {
+pub fn kind(magic: u64) -> Option<(&'static str, StorageKind)> {
     // The field may be a signed 32-bit number.
     Some(match magic & 0xffff_ffff {
-        0xef53 => ("ext2/3/4", Place::Here),
-        0x5846_5342 => ("xfs", Place::Here),
-        0x9123_683e => ("btrfs", Place::Here),
-        0x2fc1_2fc1 => ("zfs", Place::Here),
-        0xf2f5_2010 => ("f2fs", Place::Here),
-        0xca45_1a4e => ("bcachefs", Place::Here),
-        0x794c_7630 => ("overlay", Place::Here),
-        0x0102_1994 => ("tmpfs", Place::Memory),
-        0x8584_58f6 => ("ramfs", Place::Memory),
-        0x6969 => ("NFS", Place::Elsewhere),
-        0xff53_4d42 | 0xfe53_4d42 | 0x517b => ("SMB", Place::Elsewhere),
-        0x0102_1997 => ("9p", Place::Elsewhere),
-        0x00c3_6400 => ("Ceph", Place::Elsewhere),
-        0x5346_414f => ("AFS", Place::Elsewhere),
-        0x6573_5546 => ("FUSE", Place::Elsewhere),
-        0x6a65_6a63 => ("virtiofs", Place::Elsewhere),
+        0xef53 => ("ext2/3/4", StorageKind::Local),
+        0x5846_5342 => ("xfs", StorageKind::Local),
+        0x9123_683e => ("btrfs", StorageKind::Local),
+        0x2fc1_2fc1 => ("zfs", StorageKind::Local),
+        0xf2f5_2010 => ("f2fs", StorageKind::Local),
+        0xca45_1a4e => ("bcachefs", StorageKind::Local),
+        0x794c_7630 => ("overlay", StorageKind::Local),
+        0x0102_1994 => ("tmpfs", StorageKind::Memory),
+        0x8584_58f6 => ("ramfs", StorageKind::Memory),
+        0x6969 => ("NFS", StorageKind::Network),
+        0xff53_4d42 | 0xfe53_4d42 | 0x517b => ("SMB", StorageKind::Network),
+        0x0102_1997 => ("9p", StorageKind::Network),
+        0x00c3_6400 => ("Ceph", StorageKind::Network),
+        0x5346_414f => ("AFS", StorageKind::Network),
+        0x6573_5546 => ("FUSE", StorageKind::Network),
+        0x6a65_6a63 => ("virtiofs", StorageKind::Network),
         _ => return None,
     })
 }

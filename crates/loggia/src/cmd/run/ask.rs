@@ -12,12 +12,12 @@ use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Edit};
 use nix::sys::termios::{FlushArg, tcflush};
 use tokio::sync::mpsc;
 
-use crate::cmd::by_hand::is_call;
+use crate::cmd::require_person::is_agent_command;
 use crate::compose::App;
 use crate::style::{Style, printable};
 
 /// An unanswered question.
-pub struct Pending {
+pub struct PendingQuestion {
     pub approval: ApprovalId,
     pub call: CallId,
     pub title: String,
@@ -47,7 +47,7 @@ impl Terminal {
     /// None if no person would see a question. A command can create a terminal, so its ancestry is
     /// checked too.
     pub fn open(app: &App) -> Option<Self> {
-        if !std::io::stderr().is_terminal() || is_call() {
+        if !std::io::stderr().is_terminal() || is_agent_command() {
             return None;
         }
         let tty = File::options().read(true).write(true).open("/dev/tty").ok()?;
@@ -81,7 +81,7 @@ impl Terminal {
     }
 
     /// Shows the whole question and discards earlier input.
-    pub fn show(&mut self, pending: &Pending) -> anyhow::Result<()> {
+    pub fn show(&mut self, pending: &PendingQuestion) -> anyhow::Result<()> {
         let mut out = std::io::stderr().lock();
         writeln!(
             out,
@@ -114,11 +114,11 @@ impl Terminal {
         self.ask(pending)
     }
 
-    pub fn again(&self, pending: &Pending) -> anyhow::Result<()> {
+    pub fn again(&self, pending: &PendingQuestion) -> anyhow::Result<()> {
         self.ask(pending)
     }
 
-    fn ask(&self, pending: &Pending) -> anyhow::Result<()> {
+    fn ask(&self, pending: &PendingQuestion) -> anyhow::Result<()> {
         let mut out = std::io::stderr().lock();
         if let Details::Question { options, .. } = &pending.details {
             for (index, option) in options.iter().enumerate() {
@@ -129,7 +129,7 @@ impl Terminal {
                     printable(option)
                 )?;
             }
-            write!(out, "Your answer (an empty line to think again, Ctrl-C to stop): ")?;
+            write!(out, "Your answer (an empty line repeats the question, Ctrl-C stops): ")?;
         } else {
             for choice in &pending.choices {
                 if let Some(key) = key_of(&choice.id) {
@@ -145,7 +145,11 @@ impl Terminal {
     }
 
     /// Parses an answer; None if it is not valid here.
-    pub fn understand(&self, line: &str, pending: &Pending) -> anyhow::Result<Option<Answer>> {
+    pub fn parse_answer(
+        &self,
+        line: &str,
+        pending: &PendingQuestion,
+    ) -> anyhow::Result<Option<Answer>> {
         let line = line.trim();
         if let Details::Question { options, .. } = &pending.details {
             let number =
@@ -171,7 +175,7 @@ impl Terminal {
         let offered = pending.choices.iter().find(|choice| {
             key_of(&choice.id).is_some_and(|key| key == word)
                 || choice.id.0 == word
-                || long(&choice.id).is_some_and(|long| long == word)
+                || word_of(&choice.id).is_some_and(|name| name == word)
         });
         Ok(offered.map(|choice| Answer { choice: choice.id.clone(), edit: None }))
     }
@@ -194,7 +198,7 @@ impl Terminal {
     }
 }
 
-/// The next line of input. Pending forever without a terminal.
+/// The next line of input. PendingQuestion forever without a terminal.
 pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
     let Some(terminal) = terminal else { return std::future::pending().await };
     loop {
@@ -223,7 +227,7 @@ fn key_of(choice: &ChoiceId) -> Option<&'static str> {
     }
 }
 
-fn long(choice: &ChoiceId) -> Option<&'static str> {
+fn word_of(choice: &ChoiceId) -> Option<&'static str> {
     match choice.0.as_str() {
         ChoiceId::PROCEED_ONCE => Some("yes"),
         ChoiceId::PROCEED_ALWAYS => Some("always"),
@@ -259,7 +263,7 @@ pub fn edit_text(
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exec $0 \"$1\"", editor]).arg(&path);
         let status = run(&mut command);
-        let status = status.with_context(|| format!("the editor `{editor}` did not start"))?;
+        let status = status.with_context(|| format!("cannot start the editor `{editor}`"))?;
         Ok((status, std::fs::read_to_string(&path)?))
     };
     let edited = edit();

@@ -13,7 +13,7 @@ use crate::cli::OutputFormat;
 use crate::style::{Style, json_line, printable, say};
 
 /// An open call.
-pub struct Shown {
+pub struct OpenCall {
     pub tool: String,
     pub title: String,
     pub details: Details,
@@ -38,13 +38,13 @@ pub struct Printer {
     style: Style,
     session: SessionId,
     to_terminal: bool,
-    open: HashMap<CallId, Shown>,
+    open: HashMap<CallId, OpenCall>,
     /// The text so far did not end with a newline.
     mid_line: bool,
     /// The agent's whole text, each message on its own lines.
     text: String,
     /// The message of the last text.
-    speaking: Option<MessageId>,
+    last_message: Option<MessageId>,
     calls: Vec<Value>,
     usage: Usage,
 }
@@ -60,7 +60,7 @@ impl Printer {
             open: HashMap::new(),
             mid_line: false,
             text: String::new(),
-            speaking: None,
+            last_message: None,
             calls: Vec::new(),
             usage: Usage::default(),
         }
@@ -70,7 +70,7 @@ impl Printer {
         &self.session
     }
 
-    pub fn call(&self, call: &CallId) -> Option<&Shown> {
+    pub fn call(&self, call: &CallId) -> Option<&OpenCall> {
         self.open.get(call)
     }
 
@@ -95,19 +95,19 @@ impl Printer {
         }
         match &envelope.event {
             Event::TextAppended { message, text, .. } => {
-                let is_new = self.speaking.replace(message.clone()).as_ref() != Some(message);
+                let is_new = self.last_message.replace(message.clone()).as_ref() != Some(message);
                 if is_new && !self.text.is_empty() && !self.text.ends_with('\n') {
                     self.text.push('\n');
                 }
-                self.say(text)?;
+                self.print_text(text)?;
             }
             Event::ThoughtAppended { subject, text, .. } => {
                 let thought = printable(&format!("{subject}: {text}"));
-                self.aside(&self.style.dim(&format!("· {thought}")))?;
+                self.print_action(&self.style.dim(&format!("· {thought}")))?;
             }
             Event::CallProposed { call, tool, title, details, .. } => {
-                self.aside(&format!("{} {}", self.style.cyan("●"), printable(title)))?;
-                let shown = Shown {
+                self.print_action(&format!("{} {}", self.style.cyan("●"), printable(title)))?;
+                let shown = OpenCall {
                     tool: tool.clone(),
                     title: title.clone(),
                     details: details.clone(),
@@ -118,10 +118,10 @@ impl Printer {
             Event::ApprovalAnswered { call, choice, .. } => {
                 let title = self.open.get(call).map_or("", |shown| &shown.title);
                 let said = printable(&format!("{choice} by {}: {title}", envelope.origin));
-                self.aside(&self.style.dim(&said))?;
+                self.print_action(&self.style.dim(&said))?;
             }
-            Event::CallOutput { call, text, skipped } => self.output(call, text, *skipped)?,
-            Event::CallEnded { call, outcome } => self.ended(call, outcome)?,
+            Event::CallOutput { call, text, skipped } => self.print_output(call, text, *skipped)?,
+            Event::CallEnded { call, outcome } => self.print_outcome(call, outcome)?,
             Event::PlanUpdated { steps, .. } => {
                 for step in steps {
                     let mark = match step.state {
@@ -130,16 +130,16 @@ impl Printer {
                         StepState::Completed => "☑",
                         StepState::Cancelled => "☒",
                     };
-                    self.aside(&format!("  {mark} {}", printable(&step.text)))?;
+                    self.print_action(&format!("  {mark} {}", printable(&step.text)))?;
                 }
             }
             Event::PromptExpanded { command, source, text, .. } => {
                 let text = printable(&Event::expansion(command, source, text));
-                self.aside(&self.style.dim(&text))?;
+                self.print_action(&self.style.dim(&text))?;
             }
             Event::NoticeRaised { level, text } => {
                 let text = printable(text);
-                self.aside(&match level {
+                self.print_action(&match level {
                     Level::Info => self.style.dim(&text),
                     Level::Warning => self.style.yellow(&text),
                     Level::Error => self.style.red(&text),
@@ -154,7 +154,7 @@ impl Printer {
         Ok(())
     }
 
-    fn say(&mut self, text: &str) -> anyhow::Result<()> {
+    fn print_text(&mut self, text: &str) -> anyhow::Result<()> {
         self.text.push_str(text);
         if self.format == OutputFormat::Text {
             let mut out = std::io::stdout().lock();
@@ -168,7 +168,7 @@ impl Printer {
     }
 
     /// Prints a line about an action to stderr.
-    fn aside(&mut self, line: &str) -> anyhow::Result<()> {
+    fn print_action(&mut self, line: &str) -> anyhow::Result<()> {
         if self.quiet {
             return Ok(());
         }
@@ -177,7 +177,7 @@ impl Printer {
         Ok(())
     }
 
-    fn output(&mut self, call: &CallId, text: &str, skipped: u64) -> anyhow::Result<()> {
+    fn print_output(&mut self, call: &CallId, text: &str, skipped: u64) -> anyhow::Result<()> {
         if self.quiet {
             return Ok(());
         }
@@ -201,14 +201,14 @@ impl Printer {
         Ok(())
     }
 
-    fn ended(&mut self, call: &CallId, outcome: &CallOutcome) -> anyhow::Result<()> {
+    fn print_outcome(&mut self, call: &CallId, outcome: &CallOutcome) -> anyhow::Result<()> {
         let shown = self.open.remove(call);
         if shown.as_ref().is_some_and(|shown| shown.mid_line) && !self.quiet {
             writeln!(std::io::stderr().lock())?;
         }
         let (tool, title) = shown.map_or_else(Default::default, |shown| (shown.tool, shown.title));
         let first = printable(outcome.summary().lines().next().unwrap_or_default());
-        self.aside(&match outcome {
+        self.print_action(&match outcome {
             CallOutcome::Succeeded { .. } => {
                 format!("{} {}", self.style.green("✓"), printable(&title))
             }

@@ -1,9 +1,9 @@
 //! Time since the interface opened, in milliseconds. Only the runner reads a clock.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Moment(pub u64);
+pub struct Uptime(pub u64);
 
-impl Moment {
+impl Uptime {
     #[must_use]
     pub fn plus(self, milliseconds: u64) -> Self {
         Self(self.0.saturating_add(milliseconds))
@@ -15,7 +15,7 @@ impl Moment {
 }
 
 /// `4s`, `1m 05s`, `2h 03m`.
-pub fn spoken(milliseconds: u64) -> String {
+pub fn format_duration(milliseconds: u64) -> String {
     let seconds = milliseconds / 1000;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds}s"),
@@ -39,7 +39,7 @@ mod tests {
             (7_380_000, "2h 03m"),
         ];
         for (milliseconds, wanted) in cases {
-            assert_eq!(spoken(milliseconds), wanted);
+            assert_eq!(format_duration(milliseconds), wanted);
         }
     }
 }

@@ -10,18 +10,18 @@ use crate::cell::is_final;
 const REPLAYED: usize = 40;
 
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Printed {
+pub struct Scrollback {
     /// The first cell that is not printed.
     next: usize,
-    /// Printed bytes of the text at `next`.
-    of_text: usize,
+    /// Scrollback bytes of the text at `next`.
+    printed_bytes: usize,
     /// The cell printed last.
     last: Option<Cell>,
     /// Skipped cells that were not reported yet.
     skipped: usize,
 }
 
-impl Printed {
+impl Scrollback {
     /// Skips all but the last cells of a resumed session.
     pub fn skip_history(&mut self, transcript: &Transcript) {
         let skipped = transcript.cells().len().saturating_sub(REPLAYED);
@@ -54,19 +54,19 @@ impl Printed {
                 finished.extend(self.paragraphs(cell));
                 break;
             }
-            finished.extend(rest_of(cell, self.of_text));
+            finished.extend(rest_of(cell, self.printed_bytes));
             self.next += 1;
-            self.of_text = 0;
+            self.printed_bytes = 0;
         }
         finished
     }
 
     fn paragraphs(&mut self, cell: &Cell) -> Option<Cell> {
         let CellBody::Text { text } = &cell.body else { return None };
-        let rest = text.get(self.of_text..)?;
+        let rest = text.get(self.printed_bytes..)?;
         let settled = settled(rest);
         let piece = rest.get(..settled).filter(|piece| !piece.trim().is_empty())?;
-        self.of_text += settled;
+        self.printed_bytes += settled;
         Some(with_text(cell, piece))
     }
 
@@ -74,7 +74,7 @@ impl Printed {
     pub fn live(&self, transcript: &Transcript) -> Vec<Cell> {
         let cells = transcript.cells().iter().skip(self.next).enumerate();
         let live = cells.filter_map(|(place, cell)| {
-            let printed = if place == 0 { self.of_text } else { 0 };
+            let printed = if place == 0 { self.printed_bytes } else { 0 };
             rest_of(cell, printed)
         });
         live.collect()
@@ -109,7 +109,7 @@ pub fn settled(text: &str) -> usize {
         let marks = |mark: char| bare.chars().take_while(|letter| *letter == mark).count();
         let longest = [('`', marks('`')), ('~', marks('~'))];
         let opened = longest.into_iter().find(|(_, count)| *count >= 3);
-        if fence.is_none() && empty && begins_anew(line) {
+        if fence.is_none() && empty && starts_block(line) {
             settled = at;
         }
         match (fence, opened) {
@@ -129,7 +129,7 @@ pub fn settled(text: &str) -> usize {
 
 /// Whether the line starts a block that cannot belong to the list, quote, table or code block
 /// before it.
-fn begins_anew(line: &str) -> bool {
+fn starts_block(line: &str) -> bool {
     let Some(first) = line.chars().next() else { return false };
     let numbered = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
     let numbered = numbered.len() < line.len() && numbered.starts_with(['.', ')']);
@@ -137,5 +137,5 @@ fn begins_anew(line: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "printed_tests.rs"]
+#[path = "scrollback_tests.rs"]
 mod tests;

@@ -3,38 +3,38 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use super::*;
 use crate::guard::{ALONE, GUARD};
 
-fn asking(text: &str, size: (u16, u16)) -> Asking {
-    let question = Beforehand {
+fn asking(text: &str, size: (u16, u16)) -> TrustDialog {
+    let question = TrustQuestion {
         heading: "Do you trust it?".into(),
         text: text.into(),
         theme: Theme::default(),
         reflows: true,
     };
-    Asking::new(question, size)
+    TrustDialog::new(question, size)
 }
 
-fn draw(asking: &mut Asking, now: u64) -> Vec<String> {
-    let frame = asking.draw(Moment(now));
-    asking.was_drawn(frame.shown(Some(0)), Moment(now));
+fn draw(asking: &mut TrustDialog, now: u64) -> Vec<String> {
+    let frame = asking.draw(Uptime(now));
+    asking.was_drawn(frame.shown(Some(0)), Uptime(now));
     frame.lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
 }
 
-fn press(asking: &mut Asking, code: KeyCode, now: u64) -> Option<Decision> {
+fn press(asking: &mut TrustDialog, code: KeyCode, now: u64) -> Option<TrustDecision> {
     let event = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
-    asking.read(&event, Moment(now)).or_else(|| asking.due(Moment(now + ALONE)))
+    asking.read(&event, Uptime(now)).or_else(|| asking.due(Uptime(now + ALONE)))
 }
 
 #[test]
 fn every_answer_has_its_key_and_esc_is_not_now() {
     use KeyCode::{Char, Enter, Esc};
     let cases = [
-        (Char('y'), Some(Decision::Trust)),
-        (Char('n'), Some(Decision::NotNow)),
-        (Char('d'), Some(Decision::Never)),
-        (Char('3'), Some(Decision::Never)),
+        (Char('y'), Some(TrustDecision::Trust)),
+        (Char('n'), Some(TrustDecision::NotNow)),
+        (Char('d'), Some(TrustDecision::Never)),
+        (Char('3'), Some(TrustDecision::Never)),
         // The initial mark does not allow anything.
-        (Enter, Some(Decision::NotNow)),
-        (Esc, Some(Decision::NotNow)),
+        (Enter, Some(TrustDecision::NotNow)),
+        (Esc, Some(TrustDecision::NotNow)),
         (Char('x'), None),
         (Char('e'), None),
     ];
@@ -46,8 +46,8 @@ fn every_answer_has_its_key_and_esc_is_not_now() {
     let mut asking = asking("model = x", (60, 20));
     draw(&mut asking, 0);
     let leave = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
-    let left = asking.read(&Event::Key(leave), Moment(1));
-    assert_eq!(left, Some(Decision::Leave(Exit::Asked)), "whoever leaves need not wait");
+    let left = asking.read(&Event::Key(leave), Uptime(1));
+    assert_eq!(left, Some(TrustDecision::Leave(Exit::Asked)), "whoever leaves need not wait");
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn nothing_typed_or_pasted_before_it_was_seen_answers() {
         draw(&mut asking, now);
     }
     let now = now + GUARD;
-    assert_eq!(asking.read(&Event::Paste("y".into()), Moment(now)), None);
+    assert_eq!(asking.read(&Event::Paste("y".into()), Uptime(now)), None);
     assert_eq!(press(&mut asking, KeyCode::Char('y'), now + 1), None, "just pasted");
-    assert_eq!(press(&mut asking, KeyCode::Char('y'), now + 1 + GUARD), Some(Decision::Trust));
+    assert_eq!(press(&mut asking, KeyCode::Char('y'), now + 1 + GUARD), Some(TrustDecision::Trust));
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn a_sentence_answers_nothing() {
         draw(&mut asking, 0);
         for letter in sentence.chars() {
             let key = KeyEvent::new(KeyCode::Char(letter), KeyModifiers::NONE);
-            assert_eq!(asking.read(&Event::Key(key), Moment(GUARD)), None, "{sentence}");
+            assert_eq!(asking.read(&Event::Key(key), Uptime(GUARD)), None, "{sentence}");
         }
-        assert_eq!(asking.due(Moment(10 * GUARD)), None, "{sentence}");
+        assert_eq!(asking.due(Uptime(10 * GUARD)), None, "{sentence}");
     }
 }
 
@@ -85,7 +85,7 @@ fn a_sentence_answers_nothing() {
 #[test]
 fn it_is_trusted_only_when_seen_to_its_end() {
     let long = "hooks.prompt_submit = x\n".repeat(40);
-    for (key, wanted) in [('n', Decision::NotNow), ('d', Decision::Never)] {
+    for (key, wanted) in [('n', TrustDecision::NotNow), ('d', TrustDecision::Never)] {
         let mut asking = asking(&long, (60, 12));
         draw(&mut asking, 0);
         assert_eq!(press(&mut asking, KeyCode::Char('y'), GUARD), None);
@@ -95,7 +95,7 @@ fn it_is_trusted_only_when_seen_to_its_end() {
     draw(&mut asking, 0);
     press(&mut asking, KeyCode::End, GUARD);
     assert!(draw(&mut asking, GUARD).join("\n").contains("the end"));
-    assert_eq!(press(&mut asking, KeyCode::Char('y'), GUARD), Some(Decision::Trust));
+    assert_eq!(press(&mut asking, KeyCode::Char('y'), GUARD), Some(TrustDecision::Trust));
 }
 
 #[test]

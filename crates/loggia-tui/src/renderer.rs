@@ -6,12 +6,12 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use crate::app::{Model, Shown};
-use crate::moment::Moment;
+use crate::app::{FrameInfo, Model};
 use crate::terminal::{Inline, paint_all};
+use crate::uptime::Uptime;
 use crate::view;
 
-pub struct Picture {
+pub struct Renderer {
     inline: Inline,
     /// The contents of the alternate screen.
     full: Buffer,
@@ -24,14 +24,14 @@ pub struct Picture {
 }
 
 /// One frame as bytes.
-pub struct Painted {
+pub struct PaintedFrame {
     pub bytes: Vec<u8>,
-    pub shown: Shown,
+    pub shown: FrameInfo,
     /// The last row, if known: the shell prompt would follow below it.
     pub last: Option<u16>,
 }
 
-impl Picture {
+impl Renderer {
     /// The cursor must be at the start of a line; `top` is its row, if known.
     pub fn new(size: (u16, u16), top: Option<u16>, reflows: bool) -> Self {
         let inline = Inline::new(size, top);
@@ -45,7 +45,7 @@ impl Picture {
     }
 
     /// Draws the model's current screen. The caller must have switched to it.
-    pub fn draw(&mut self, model: &mut Model, now: Moment) -> Painted {
+    pub fn draw(&mut self, model: &mut Model, now: Uptime) -> PaintedFrame {
         let wants_full = model.full.is_some();
         if self.alternate != wants_full {
             self.alternate = wants_full;
@@ -58,7 +58,7 @@ impl Picture {
         }
     }
 
-    fn draw_inline(&mut self, model: &mut Model, now: Moment) -> Painted {
+    fn draw_inline(&mut self, model: &mut Model, now: Uptime) -> PaintedFrame {
         if std::mem::take(&mut self.moved) {
             self.inline.resized(model.size, self.reflows);
         }
@@ -68,14 +68,14 @@ impl Picture {
         let rows = u16::try_from(frame.lines.len()).unwrap_or(u16::MAX);
         let last = self.inline.top().map(|top| top.saturating_add(rows.saturating_sub(1)));
         let shown = frame.shown(self.inline.top());
-        Painted { bytes: self.inline.take(), shown, last }
+        PaintedFrame { bytes: self.inline.take(), shown, last }
     }
 
-    fn draw_full(&mut self, model: &mut Model, now: Moment) -> Painted {
+    fn draw_full(&mut self, model: &mut Model, now: Uptime) -> PaintedFrame {
         let (next, frame) = view::fullscreen(model, now);
         let bytes = paint_all(&self.full, &next, frame.cursor);
         self.full = next;
-        Painted { bytes, shown: frame.shown(Some(0)), last: None }
+        PaintedFrame { bytes, shown: frame.shown(Some(0)), last: None }
     }
 
     /// Redraws everything next time.

@@ -2,6 +2,7 @@
 //! clock controlled by the test.
 
 use std::num::NonZero;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -10,20 +11,21 @@ use loggia_core::{CustomCommands, Millis, ModelName, Origin, Prices, SessionId, 
 use loggia_session::{Hub, LocalClient, SessionHandle};
 use loggia_testkit::ScriptAgent;
 use loggia_testkit::client::{create, memory_hub};
+use loggia_tui::app::Effect;
 use loggia_tui::app::{Msg, Start};
-use loggia_tui::engine::{Engine, Wish};
-use loggia_tui::moment::Moment;
+use loggia_tui::engine::Engine;
 use loggia_tui::terminal::Inline;
-use loggia_tui::{Enough, Host, Invitation, Present, Preview, ShareFacts, view};
+use loggia_tui::uptime::Uptime;
+use loggia_tui::{ConnectedClient, Host, Invitation, Preview, ShareFacts, view};
 use tokio::sync::watch;
 
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A host that keeps everything in memory.
-pub struct Study {
+pub struct MemoryHost {
     pub files: Vec<String>,
     pub written: Mutex<Vec<String>>,
-    pub present: watch::Sender<Vec<Present>>,
+    pub present: watch::Sender<Vec<ConnectedClient>>,
     pub previews: Vec<Preview>,
     pub commands: Mutex<CustomCommands>,
     pub prices: Prices,
@@ -33,7 +35,7 @@ pub struct Study {
     pub trouble: watch::Sender<String>,
 }
 
-impl Default for Study {
+impl Default for MemoryHost {
     fn default() -> Self {
         let (present, _) = watch::channel(Vec::new());
         let (trouble, _) = watch::channel(String::new());
@@ -51,10 +53,10 @@ impl Default for Study {
     }
 }
 
-impl Host for Study {
-    fn files(&self, found: &mut dyn FnMut(String) -> Enough) {
+impl Host for MemoryHost {
+    fn files(&self, found: &mut dyn FnMut(String) -> ControlFlow<()>) {
         for file in &self.files {
-            if found(file.clone()) == Enough::Stop {
+            if found(file.clone()).is_break() {
                 return;
             }
         }
@@ -127,7 +129,7 @@ impl Host for Study {
         })
     }
 
-    fn presence(&self) -> watch::Receiver<Vec<Present>> {
+    fn presence(&self) -> watch::Receiver<Vec<ConnectedClient>> {
         self.present.subscribe()
     }
 
@@ -140,24 +142,24 @@ impl Host for Study {
     }
 }
 
-pub struct Desk {
+pub struct Harness {
     /// Kept alive with the harness.
     _hub: Hub,
     pub handle: SessionHandle,
     pub engine: Engine,
-    pub host: Arc<Study>,
+    pub host: Arc<MemoryHost>,
     inline: Inline,
     parser: vt100::Parser,
     now: u64,
-    pub wishes: Vec<Wish>,
+    pub wishes: Vec<Effect>,
 }
 
-impl Desk {
+impl Harness {
     pub async fn new(agent: Arc<ScriptAgent>) -> Self {
-        Self::sized(agent, Study::default(), (80, 24)).await
+        Self::sized(agent, MemoryHost::default(), (80, 24)).await
     }
 
-    pub async fn sized(agent: Arc<ScriptAgent>, host: Study, size: (u16, u16)) -> Self {
+    pub async fn sized(agent: Arc<ScriptAgent>, host: MemoryHost, size: (u16, u16)) -> Self {
         let hub = memory_hub(agent);
         let handle = create(&hub).await;
         let me = Origin::new(Surface::Tui, "me");
@@ -190,15 +192,15 @@ impl Desk {
     }
 
     fn send(&mut self, msg: Msg) {
-        let wishes = self.engine.update(msg, Moment(self.now));
+        let wishes = self.engine.update(msg, Uptime(self.now));
         self.wishes.extend(wishes);
     }
 
     /// Draws like the runner after every message.
     fn draw(&mut self) {
         let model = &mut self.engine.model;
-        let finished = view::finished(model, Moment(self.now));
-        let frame = view::inline(model, Moment(self.now));
+        let finished = view::finished(model, Uptime(self.now));
+        let frame = view::inline(model, Uptime(self.now));
         self.inline.draw(&finished, &frame);
         self.parser.process(&self.inline.take());
         let shown = frame.shown(self.inline.top());
@@ -258,7 +260,7 @@ impl Desk {
     }
 
     /// Waits for an action for the owner of the terminal.
-    pub async fn wishes(&mut self) -> &[Wish] {
+    pub async fn wishes(&mut self) -> &[Effect] {
         while self.wishes.is_empty() {
             let msg = tokio::time::timeout(PATIENCE, self.engine.next()).await;
             self.send(msg.expect("a wish").expect("a session"));

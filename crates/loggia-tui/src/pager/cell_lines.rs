@@ -10,7 +10,7 @@ use crate::markdown::StreamingMarkdown;
 use crate::wrap::cut;
 
 /// The lines of one cell.
-pub enum Shown {
+pub enum CellLines {
     Whole(Vec<Line<'static>>),
     /// A growing text, whose finished lines are kept.
     Growing(Box<Growing>),
@@ -26,7 +26,7 @@ pub struct Growing {
     folded: bool,
 }
 
-impl Shown {
+impl CellLines {
     pub fn new(cell: &Cell, context: &CellContext<'_>) -> Self {
         match &cell.body {
             CellBody::Text { text } => {
@@ -43,24 +43,24 @@ impl Shown {
                     folded: !context.expanded,
                 };
                 growing.grow(text, context);
-                Shown::Growing(Box::new(growing))
+                CellLines::Growing(Box::new(growing))
             }
-            _ => Shown::Whole(cell::render(cell, context)),
+            _ => CellLines::Whole(cell::render(cell, context)),
         }
     }
 
     /// Appends the new text of the cell. False if it changed in another way.
     pub fn grow(&mut self, cell: &Cell, context: &CellContext<'_>) -> bool {
         match (self, &cell.body) {
-            (Shown::Growing(growing), CellBody::Text { text }) => growing.grow(text, context),
+            (CellLines::Growing(growing), CellBody::Text { text }) => growing.grow(text, context),
             _ => false,
         }
     }
 
     pub fn len(&self) -> usize {
         match self {
-            Shown::Whole(lines) => lines.len(),
-            Shown::Growing(growing) => match growing.note {
+            CellLines::Whole(lines) => lines.len(),
+            CellLines::Growing(growing) => match growing.note {
                 Some(_) => FOLDED + 1,
                 None => growing.len(),
             },
@@ -69,8 +69,8 @@ impl Shown {
 
     pub fn line(&self, index: usize) -> Option<&Line<'static>> {
         match self {
-            Shown::Whole(lines) => lines.get(index),
-            Shown::Growing(growing) => match &growing.note {
+            CellLines::Whole(lines) => lines.get(index),
+            CellLines::Growing(growing) => match &growing.note {
                 Some(note) if index == FOLDED => Some(note),
                 Some(_) if index > FOLDED => None,
                 Some(_) | None => growing.line(index),

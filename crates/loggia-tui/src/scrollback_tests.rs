@@ -78,7 +78,7 @@ fn cells_are_printed_once_when_they_are_finished() {
         (text("b", "bye"), &[]),
         (over, &["bye", "end"]),
     ];
-    let mut printed = Printed::default();
+    let mut printed = Scrollback::default();
     let mut events = Vec::new();
     for (event, wanted) in steps {
         let running = !matches!(event, Event::TurnEnded { .. } | Event::PromptAccepted { .. })
@@ -113,7 +113,7 @@ fn a_prompt_that_waited_stands_below_the_turn_before() {
         over(),
     ];
     for apart in 1..=events.len() {
-        let mut printed = Printed::default();
+        let mut printed = Scrollback::default();
         let mut found = Vec::new();
         let seen = (1..events.len()).filter(|count| count % apart == 0).chain([events.len()]);
         for count in seen {
@@ -129,7 +129,7 @@ fn a_prompt_that_waited_stands_below_the_turn_before() {
 
 #[test]
 fn finished_paragraphs_of_a_growing_text_are_printed() {
-    let mut printed = Printed::default();
+    let mut printed = Scrollback::default();
     let mut so_far = String::new();
     let mut found = Vec::new();
     let whole =
@@ -173,7 +173,7 @@ fn a_text_is_cut_only_where_something_new_begins() {
 fn of_a_long_history_only_the_end_is_printed() {
     let events: Vec<Event> = (0..500).map(|index| text(&index.to_string(), "x")).collect();
     let transcript = transcript(events);
-    let mut printed = Printed::default();
+    let mut printed = Scrollback::default();
     printed.skip_history(&transcript);
     assert_eq!((printed.take_skipped(), printed.take_skipped()), (Some(500 - REPLAYED), None));
     assert_eq!(printed.take(&transcript, false).len(), REPLAYED);

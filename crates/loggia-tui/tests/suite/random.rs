@@ -65,13 +65,13 @@ const NASTY: &[&str] = &[
 ];
 
 /// Bytes as decisions, until they are used up.
-pub struct Dice<'a> {
+pub struct RandomInput<'a> {
     pub rest: &'a [u8],
     /// No text that terminals display differently.
     pub narrow: bool,
 }
 
-impl Dice<'_> {
+impl RandomInput<'_> {
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.rest.split_first() else { return 0 };
         self.rest = rest;

@@ -9,23 +9,23 @@ use anyhow::bail;
 use loggia_server::peer::{Ancestry, ancestry};
 
 /// Resuming a session allows answering its open questions.
-pub const GO_ON: &str = "go on in another session";
+pub const RESUME: &str = "resume another session";
 
 /// Whether an agent's command started this process. True if the kernel does not tell.
-pub fn is_call() -> bool {
+pub fn is_agent_command() -> bool {
     ancestry() != Ancestry::Person
 }
 
 /// Fails if an agent's command started this process. `what` completes "cannot …".
-pub fn only_by_hand(what: &str) -> anyhow::Result<()> {
+pub fn require_person(what: &str) -> anyhow::Result<()> {
     match ancestry() {
         Ancestry::Person => Ok(()),
         Ancestry::Loggia => {
-            bail!("a command that Loggia runs cannot {what}: do it in your own terminal")
+            bail!("a command run by Loggia cannot {what}: use your own terminal")
         }
         Ancestry::Unreadable(why) => bail!(
-            "this process cannot {what}, because Loggia cannot tell who started it: {why}; do it in \
-             your own terminal, outside of such a sandbox"
+            "this process cannot {what}, because Loggia cannot determine which process started it: {why}; \
+             use a terminal outside the sandbox"
         ),
     }
 }

@@ -3,7 +3,7 @@
 use loggia_core::{Cell, Millis, Origin, Surface};
 use loggia_tui::cell::{CellContext, render};
 use loggia_tui::highlight::Highlighter;
-use loggia_tui::myself::Myself;
+use loggia_tui::own_origins::OwnOrigins;
 use loggia_tui::pager::{Pager, Scene};
 use loggia_tui::theme::Theme;
 use ratatui::buffer::Buffer;
@@ -23,7 +23,7 @@ pub fn cell(cell: &Cell, width: usize, expanded: bool) -> String {
 }
 
 pub fn lines(cell: &Cell, width: usize, expanded: bool, theme: &Theme) -> Vec<Line<'static>> {
-    let own = Myself::new(Origin::new(Surface::Tui, "terminal-1"));
+    let own = OwnOrigins::new(Origin::new(Surface::Tui, "terminal-1"));
     let context = CellContext {
         width,
         theme,

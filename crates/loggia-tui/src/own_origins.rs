@@ -11,18 +11,18 @@ const MOST: usize = 256;
 
 /// The current and earlier origins.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Myself {
+pub struct OwnOrigins {
     now: Origin,
     before: Vec<Origin>,
 }
 
-impl Myself {
+impl OwnOrigins {
     pub fn new(now: Origin) -> Self {
         Self { now, before: Vec::new() }
     }
 
     /// Sets the current origin.
-    pub fn becomes(&mut self, origin: Origin) {
+    pub fn set_current(&mut self, origin: Origin) {
         if origin != self.now {
             self.before.push(std::mem::replace(&mut self.now, origin));
             let over = self.before.len().saturating_sub(MOST);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn where_the_session_runs_all_screens_and_command_lines_were_ones_own() {
-        let me = Myself::new(Origin::new(Surface::Tui, "tui-2"));
+        let me = OwnOrigins::new(Origin::new(Surface::Tui, "tui-2"));
         for (origin, wanted) in [
             (Origin::new(Surface::Tui, "tui-2"), true),
             (Origin::new(Surface::Tui, "tui-1"), true),
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn an_attached_screen_is_who_it_was_before_it_connected_again() {
-        let mut me = Myself::new(attached("ann@1"));
+        let mut me = OwnOrigins::new(attached("ann@1"));
         assert!(!me.is(&attached("ann@2")) && !me.is(&Origin::new(Surface::Tui, "tui-1")));
-        me.becomes(attached("ann@2"));
+        me.set_current(attached("ann@2"));
         assert!(me.is(&attached("ann@1")) && me.is(&attached("ann@2")));
         assert!(!me.is(&attached("bob@1")));
     }
