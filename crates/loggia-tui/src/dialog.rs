@@ -662,7 +662,7 @@ fn allows(choice: &ChoiceId) -> bool {
 }
 
 /// The editable text, and a file name for the external editor.
-fn editable(details: &Details) -> Option<(&str, &str)> {
+pub fn editable(details: &Details) -> Option<(&str, &str)> {
     match details {
         Details::Execute { command, .. } => Some(("command.sh", command)),
         Details::Edit(diff) => {

@@ -98,9 +98,9 @@ pub enum Action {
 }
 
 pub struct Binding {
-    pub place: KeyContext,
+    pub context: KeyContext,
     pub action: Action,
-    pub keys: &'static [Key],
+    pub keys: Keys,
     pub help: &'static str,
 }
 
@@ -112,6 +112,14 @@ pub struct Key {
 
 const fn plain(code: KeyCode) -> Key {
     Key { code, modifiers: KeyModifiers::NONE }
+}
+
+const fn key(letter: char) -> Key {
+    plain(KeyCode::Char(letter))
+}
+
+const fn upper(letter: char) -> Key {
+    shift(KeyCode::Char(letter))
 }
 
 const fn ctrl(letter: char) -> Key {
@@ -130,13 +138,10 @@ const fn control(code: KeyCode) -> Key {
     Key { code, modifiers: KeyModifiers::CONTROL }
 }
 
-const fn bind(
-    place: KeyContext,
-    action: Action,
-    keys: &'static [Key],
-    help: &'static str,
-) -> Binding {
-    Binding { place, action, keys, help }
+type Keys = &'static [Key];
+
+const fn bind(context: KeyContext, action: Action, keys: Keys, help: &'static str) -> Binding {
+    Binding { context, action, keys, help }
 }
 
 use Action as A;
@@ -194,53 +199,38 @@ pub const BINDINGS: &[Binding] = &[
     bind(P::Composer, A::DeleteToEnd, &[ctrl('k')], "cut to the end of the line"),
     bind(P::Composer, A::Yank, &[ctrl('y')], "insert what was cut"),
     bind(P::Composer, A::Undo, &[ctrl('_'), alt(K::Char('z'))], "undo"),
-    bind(
-        P::Normal,
-        A::Left,
-        &[plain(K::Char('h')), plain(K::Backspace)],
-        "left; a count before any",
-    ),
-    bind(P::Normal, A::Newer, &[plain(K::Char('j'))], "a row down, or a newer prompt"),
-    bind(P::Normal, A::Older, &[plain(K::Char('k'))], "a row up, or an older prompt"),
-    bind(P::Normal, A::Right, &[plain(K::Char('l')), plain(K::Char(' '))], "right"),
-    bind(P::Normal, A::NextWord, &[plain(K::Char('w'))], "to the next word"),
-    bind(P::Normal, A::WordLeft, &[plain(K::Char('b'))], "to the previous word"),
-    bind(P::Normal, A::WordEnd, &[plain(K::Char('e'))], "to the end of the word"),
-    bind(P::Normal, A::LineStart, &[plain(K::Char('0'))], "to the start of the line"),
-    bind(P::Normal, A::FirstSign, &[plain(K::Char('^'))], "to the first character of the line"),
-    bind(P::Normal, A::LineEnd, &[plain(K::Char('$'))], "to the end of the line"),
-    bind(
-        P::Normal,
-        A::Top,
-        &[plain(K::Char('g'))],
-        "twice: to the first line, or to a line number",
-    ),
-    bind(P::Normal, A::Bottom, &[shift(K::Char('G'))], "to the last line, or to a line number"),
-    bind(P::Normal, A::DeleteRight, &[plain(K::Char('x'))], "cut the character"),
-    bind(P::Normal, A::Cut, &[plain(K::Char('d'))], "cut: with a motion, or twice for the line"),
-    bind(P::Normal, A::DeleteToEnd, &[shift(K::Char('D'))], "cut to the end of the line"),
-    bind(P::Normal, A::Change, &[plain(K::Char('c'))], "cut and write: with a motion, or twice"),
-    bind(P::Normal, A::ChangeToEnd, &[shift(K::Char('C'))], "cut to the end of the line and write"),
-    bind(P::Normal, A::CopyText, &[plain(K::Char('y'))], "copy: with a motion, or twice"),
-    bind(
-        P::Normal,
-        A::Put,
-        &[plain(K::Char('p'))],
-        "insert what was cut or copied, after the cursor",
-    ),
+    bind(P::Normal, A::Left, &[key('h'), plain(K::Backspace)], "left; a count before any"),
+    bind(P::Normal, A::Newer, &[key('j')], "a row down, or a newer prompt"),
+    bind(P::Normal, A::Older, &[key('k')], "a row up, or an older prompt"),
+    bind(P::Normal, A::Right, &[key('l'), key(' ')], "right"),
+    bind(P::Normal, A::NextWord, &[key('w')], "to the next word"),
+    bind(P::Normal, A::WordLeft, &[key('b')], "to the previous word"),
+    bind(P::Normal, A::WordEnd, &[key('e')], "to the end of the word"),
+    bind(P::Normal, A::LineStart, &[key('0')], "to the start of the line"),
+    bind(P::Normal, A::FirstSign, &[key('^')], "to the first character of the line"),
+    bind(P::Normal, A::LineEnd, &[key('$')], "to the end of the line"),
+    bind(P::Normal, A::Top, &[key('g')], "twice: to the first line, or to a line number"),
+    bind(P::Normal, A::Bottom, &[upper('G')], "to the last line, or to a line number"),
+    bind(P::Normal, A::DeleteRight, &[key('x')], "cut the character"),
+    bind(P::Normal, A::Cut, &[key('d')], "cut: with a motion, or twice for the line"),
+    bind(P::Normal, A::DeleteToEnd, &[upper('D')], "cut to the end of the line"),
+    bind(P::Normal, A::Change, &[key('c')], "cut and write: with a motion, or twice"),
+    bind(P::Normal, A::ChangeToEnd, &[upper('C')], "cut to the end of the line and write"),
+    bind(P::Normal, A::CopyText, &[key('y')], "copy: with a motion, or twice"),
+    bind(P::Normal, A::Put, &[key('p')], "insert what was cut or copied, after the cursor"),
     bind(
         P::Normal,
         A::PutBefore,
-        &[shift(K::Char('P'))],
+        &[upper('P')],
         "insert what was cut or copied, before the cursor",
     ),
-    bind(P::Normal, A::Undo, &[plain(K::Char('u'))], "undo"),
-    bind(P::Normal, A::InsertHere, &[plain(K::Char('i'))], "write here; Esc comes back"),
-    bind(P::Normal, A::InsertAfter, &[plain(K::Char('a'))], "write after the character"),
-    bind(P::Normal, A::InsertAtStart, &[shift(K::Char('I'))], "write at the start of the line"),
-    bind(P::Normal, A::InsertAtEnd, &[shift(K::Char('A'))], "write at the end of the line"),
-    bind(P::Normal, A::LineBelow, &[plain(K::Char('o'))], "write on a new line below"),
-    bind(P::Normal, A::LineAbove, &[shift(K::Char('O'))], "write on a new line above"),
+    bind(P::Normal, A::Undo, &[key('u')], "undo"),
+    bind(P::Normal, A::InsertHere, &[key('i')], "write here; Esc comes back"),
+    bind(P::Normal, A::InsertAfter, &[key('a')], "write after the character"),
+    bind(P::Normal, A::InsertAtStart, &[upper('I')], "write at the start of the line"),
+    bind(P::Normal, A::InsertAtEnd, &[upper('A')], "write at the end of the line"),
+    bind(P::Normal, A::LineBelow, &[key('o')], "write on a new line below"),
+    bind(P::Normal, A::LineAbove, &[upper('O')], "write on a new line above"),
     bind(P::Dialog, A::ChooseUp, &[plain(K::Up), plain(K::Left)], "the previous answer"),
     bind(
         P::Dialog,
@@ -249,49 +239,39 @@ pub const BINDINGS: &[Binding] = &[
         "the next answer",
     ),
     bind(P::Dialog, A::Confirm, &[plain(K::Enter)], "give the marked answer"),
-    bind(P::Dialog, A::EditProposal, &[plain(K::Char('e'))], "edit it before it runs"),
+    bind(P::Dialog, A::EditProposal, &[key('e')], "edit it before it runs"),
     bind(P::Dialog, A::EditOutside, &[ctrl('g')], "edit it in your external editor"),
-    bind(P::Dialog, A::ScrollUp, &[plain(K::Char('k'))], "scroll up"),
-    bind(P::Dialog, A::ScrollDown, &[plain(K::Char('j'))], "scroll down"),
+    bind(P::Dialog, A::ScrollUp, &[key('k')], "scroll up"),
+    bind(P::Dialog, A::ScrollDown, &[key('j')], "scroll down"),
     bind(P::Dialog, A::PageUp, &[plain(K::PageUp), ctrl('b')], "a page up"),
-    bind(
-        P::Dialog,
-        A::PageDown,
-        &[plain(K::PageDown), plain(K::Char(' ')), ctrl('f')],
-        "a page down",
-    ),
-    bind(P::Dialog, A::Top, &[plain(K::Home), plain(K::Char('g'))], "to the start"),
-    bind(P::Dialog, A::Bottom, &[plain(K::End), shift(K::Char('G'))], "to the end"),
-    bind(P::Transcript, A::ScrollUp, &[plain(K::Up), plain(K::Char('k'))], "scroll up"),
-    bind(P::Transcript, A::ScrollDown, &[plain(K::Down), plain(K::Char('j'))], "scroll down"),
+    bind(P::Dialog, A::PageDown, &[plain(K::PageDown), key(' '), ctrl('f')], "a page down"),
+    bind(P::Dialog, A::Top, &[plain(K::Home), key('g')], "to the start"),
+    bind(P::Dialog, A::Bottom, &[plain(K::End), upper('G')], "to the end"),
+    bind(P::Transcript, A::ScrollUp, &[plain(K::Up), key('k')], "scroll up"),
+    bind(P::Transcript, A::ScrollDown, &[plain(K::Down), key('j')], "scroll down"),
     bind(P::Transcript, A::PageUp, &[plain(K::PageUp), ctrl('b')], "a page up"),
-    bind(
-        P::Transcript,
-        A::PageDown,
-        &[plain(K::PageDown), plain(K::Char(' ')), ctrl('f')],
-        "a page down",
-    ),
-    bind(P::Transcript, A::Top, &[plain(K::Home), plain(K::Char('g'))], "to the start"),
-    bind(P::Transcript, A::Bottom, &[plain(K::End), shift(K::Char('G'))], "to the end"),
-    bind(P::Transcript, A::Search, &[plain(K::Char('/'))], "search"),
-    bind(P::Transcript, A::NextMatch, &[plain(K::Char('n'))], "the next match"),
-    bind(P::Transcript, A::PreviousMatch, &[shift(K::Char('N'))], "the previous match"),
+    bind(P::Transcript, A::PageDown, &[plain(K::PageDown), key(' '), ctrl('f')], "a page down"),
+    bind(P::Transcript, A::Top, &[plain(K::Home), key('g')], "to the start"),
+    bind(P::Transcript, A::Bottom, &[plain(K::End), upper('G')], "to the end"),
+    bind(P::Transcript, A::Search, &[key('/')], "search"),
+    bind(P::Transcript, A::NextMatch, &[key('n')], "the next match"),
+    bind(P::Transcript, A::PreviousMatch, &[upper('N')], "the previous match"),
     bind(P::Transcript, A::NextCell, &[plain(K::Tab)], "mark the next cell"),
     bind(P::Transcript, A::PreviousCell, &[plain(K::BackTab)], "mark the previous cell"),
     bind(P::Transcript, A::Fold, &[plain(K::Enter)], "fold or unfold the marked cell"),
-    bind(P::Transcript, A::FoldAll, &[plain(K::Char('z'))], "fold or unfold all"),
-    bind(P::Transcript, A::Close, &[plain(K::Char('q')), plain(K::Esc)], "back"),
+    bind(P::Transcript, A::FoldAll, &[key('z')], "fold or unfold all"),
+    bind(P::Transcript, A::Close, &[key('q'), plain(K::Esc)], "back"),
 ];
 
 /// The action of a key in a context, which takes precedence over the global one.
-pub fn action(place: KeyContext, event: &KeyEvent) -> Option<Action> {
-    own_action(place, event).or_else(|| own_action(KeyContext::Anywhere, event))
+pub fn action(context: KeyContext, event: &KeyEvent) -> Option<Action> {
+    own_action(context, event).or_else(|| own_action(KeyContext::Anywhere, event))
 }
 
 /// The action of a key in a context, without global ones.
-pub fn own_action(place: KeyContext, event: &KeyEvent) -> Option<Action> {
+pub fn own_action(context: KeyContext, event: &KeyEvent) -> Option<Action> {
     let pressed = normal(event);
-    let bound = |binding: &&Binding| binding.place == place && binding.keys.contains(&pressed);
+    let bound = |binding: &&Binding| binding.context == context && binding.keys.contains(&pressed);
     BINDINGS.iter().find(bound).map(|binding| binding.action)
 }
 
@@ -370,16 +350,16 @@ pub fn name(key: &Key) -> String {
 /// The help: context headings, then keys and descriptions.
 pub fn help() -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    let places = [
+    let contexts = [
         KeyContext::Anywhere,
         KeyContext::Composer,
         KeyContext::Dialog,
         KeyContext::Transcript,
         KeyContext::Normal,
     ];
-    for place in places {
-        lines.push((place.title().to_owned(), String::new()));
-        for binding in BINDINGS.iter().filter(|binding| binding.place == place) {
+    for context in contexts {
+        lines.push((context.title().to_owned(), String::new()));
+        for binding in BINDINGS.iter().filter(|binding| binding.context == context) {
             let keys: Vec<String> = binding.keys.iter().map(name).collect();
             lines.push((format!("  {}", keys.join(", ")), binding.help.to_owned()));
         }
@@ -399,8 +379,8 @@ mod tests {
                 let twice = BINDINGS
                     .iter()
                     .skip(index + 1)
-                    .find(|other| other.place == binding.place && other.keys.contains(key));
-                assert!(twice.is_none(), "{} at {:?}", name(key), binding.place);
+                    .find(|other| other.context == binding.context && other.keys.contains(key));
+                assert!(twice.is_none(), "{} at {:?}", name(key), binding.context);
             }
         }
     }
@@ -419,8 +399,8 @@ mod tests {
             (KeyContext::Composer, event(K::Char('7'), KeyModifiers::CONTROL), Some(A::Undo)),
             (KeyContext::Composer, event(K::Char('x'), KeyModifiers::NONE), None),
         ];
-        for (place, event, wanted) in cases {
-            assert_eq!(action(place, &event), wanted, "{event:?}");
+        for (context, event, wanted) in cases {
+            assert_eq!(action(context, &event), wanted, "{event:?}");
         }
     }
 }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use loggia_core::SessionId;
 use loggia_core::shell::quoted;
-use loggia_tui::ShareFacts;
+use loggia_tui::{ShareFacts, Start};
 use tokio::sync::watch;
 
 use super::chat;
@@ -112,9 +112,9 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
     };
     let commands = Commands::Elsewhere(client.custom.clone());
     let host = Arc::new(ChatHost::new(app, None, commands, connection));
-    let display = chat::DisplaySettings::new(args.fullscreen, &config);
     let me = client.you.borrow().clone();
-    let start = chat::start(app, me, client.head, display, host.as_ref());
+    let start = chat::start(app, &config, me, client.head, &host);
+    let start = Start { fullscreen: args.fullscreen, ..start };
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
     Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))
 }

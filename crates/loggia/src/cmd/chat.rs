@@ -8,7 +8,7 @@ use std::io::{IsTerminal, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use loggia_core::{Command, Millis, Origin, Prices, Seq, SessionName, Surface};
+use loggia_core::{Command, Millis, Origin, Seq, SessionName, Surface};
 use loggia_server::serve::Bound;
 use loggia_session::{LocalClient, SessionHandle};
 use loggia_tui::theme::{Background, Depth, Theme};
@@ -119,8 +119,8 @@ impl ChatScreen {
         let sessions = Sessions { store: setup.store.clone(), hub: setup.hub.clone() };
         let host = Arc::new(ChatHost::new(app, Some(sessions), commands, connection));
         let (me, head) = (self.origin.clone(), self.handle.head());
-        let display = DisplaySettings::new(self.fullscreen, &setup.config);
-        let start = start(app, me, head, display, host.as_ref());
+        let start =
+            Start { fullscreen: self.fullscreen, ..start(app, &setup.config, me, head, &host) };
         let client = Arc::new(LocalClient::new(self.handle, self.origin));
         let exit = tokio::select! {
             exit = loggia_tui::run(client, host, start) => exit,
@@ -131,43 +131,23 @@ impl ChatScreen {
     }
 }
 
-/// The user's display settings.
-pub(super) struct DisplaySettings {
-    fullscreen: bool,
-    keys: Keys,
-    theme: ThemeChoice,
-    prices: Prices,
-}
-
-impl DisplaySettings {
-    pub fn new(fullscreen: bool, config: &Config) -> Self {
-        Self { fullscreen, keys: config.keys, theme: config.theme, prices: config.prices.clone() }
-    }
-}
-
 /// Builds the initial state of the terminal interface.
-pub(super) fn start(
-    app: &App,
-    me: Origin,
-    head: Seq,
-    display: DisplaySettings,
-    host: &ChatHost,
-) -> Start {
-    let theme = theme(app, display.theme);
+pub(super) fn start(app: &App, config: &Config, me: Origin, head: Seq, host: &ChatHost) -> Start {
+    let theme = theme(app, config.theme);
     Start {
         me,
         head,
         opened: now(),
         history: loggia_tui::Host::history(host),
-        fullscreen: display.fullscreen,
-        vim: display.keys == Keys::Vim,
+        fullscreen: false,
+        vim: config.keys == Keys::Vim,
         size: (80, 24),
         reflows: reflows(app),
         asks_background: theme.background == Background::Unknown
             && theme.depth != Depth::None
             && supports_queries(app),
         theme,
-        prices: display.prices,
+        prices: config.prices.clone(),
     }
 }
 

@@ -60,8 +60,7 @@ impl Check {
     }
 
     fn broken(topic: &'static str, text: impl Into<String>, next: &str) -> Self {
-        let next = (!next.is_empty()).then(|| next.to_owned());
-        Self { topic, verdict: Verdict::Broken, text: text.into(), next }
+        Self { verdict: Verdict::Broken, ..Self::limited(topic, text, next) }
     }
 }
 

@@ -300,7 +300,7 @@ impl Watch<'_> {
                     TurnOutcome::Failed { .. } | TurnOutcome::Interrupted => FAILED,
                     TurnOutcome::Cancelled => INTERRUPTED,
                 };
-                self.printer.finish(outcome.into())?;
+                self.printer.finish(Some(outcome))?;
                 return Ok(Some(ExitCode::from(code)));
             }
             _ => {}
@@ -337,7 +337,7 @@ impl Watch<'_> {
              loggia run --session {}",
             one_line(session)
         ));
-        self.printer.finish(print::Ending::ApprovalNeeded)?;
+        self.printer.finish(None)?;
         Ok(Some(ExitCode::from(NEEDS_APPROVAL)))
     }
 

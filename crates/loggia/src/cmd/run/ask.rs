@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use loggia_core::{ApprovalId, CallId, Choice, ChoiceId, Details, Edit};
+use loggia_tui::dialog::{editable, key_of};
 use nix::sys::termios::{FlushArg, tcflush};
 use tokio::sync::mpsc;
 
@@ -133,7 +134,12 @@ impl Terminal {
         } else {
             for choice in &pending.choices {
                 if let Some(key) = key_of(&choice.id) {
-                    writeln!(out, "  {} {}", self.style.bold(key), printable(&choice.name))?;
+                    writeln!(
+                        out,
+                        "  {} {}",
+                        self.style.bold(&key.to_string()),
+                        printable(&choice.name)
+                    )?;
                 }
             }
             if self.editor.is_some() && editable(&pending.details).is_some() {
@@ -173,7 +179,7 @@ impl Terminal {
             );
         }
         let offered = pending.choices.iter().find(|choice| {
-            key_of(&choice.id).is_some_and(|key| key == word)
+            key_of(&choice.id).is_some_and(|key| key.to_string() == word)
                 || choice.id.0 == word
                 || word_of(&choice.id).is_some_and(|name| name == word)
         });
@@ -185,7 +191,7 @@ impl Terminal {
         let (Some(editor), Some((name, text))) = (&self.editor, editable(details)) else {
             return Ok(None);
         };
-        let changed = edit_text(editor, &name, text, |command| {
+        let changed = edit_text(editor, name, text, |command| {
             command.stdin(self.tty.try_clone()?);
             command.stdout(self.tty.try_clone()?).stderr(self.tty.try_clone()?);
             Ok(command.status()?)
@@ -217,16 +223,6 @@ pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
     }
 }
 
-fn key_of(choice: &ChoiceId) -> Option<&'static str> {
-    match choice.0.as_str() {
-        ChoiceId::PROCEED_ONCE => Some("y"),
-        ChoiceId::PROCEED_ALWAYS => Some("a"),
-        ChoiceId::PROCEED_ALWAYS_PROJECT => Some("p"),
-        ChoiceId::CANCEL => Some("n"),
-        _ => None,
-    }
-}
-
 fn word_of(choice: &ChoiceId) -> Option<&'static str> {
     match choice.0.as_str() {
         ChoiceId::PROCEED_ONCE => Some("yes"),
@@ -234,18 +230,6 @@ fn word_of(choice: &ChoiceId) -> Option<&'static str> {
         ChoiceId::PROCEED_ALWAYS_PROJECT => Some("project"),
         ChoiceId::CANCEL => Some("no"),
         _ => None,
-    }
-}
-
-/// The file name and text to edit.
-fn editable(details: &Details) -> Option<(String, &str)> {
-    match details {
-        Details::Execute { command, .. } => Some(("command.sh".into(), command)),
-        Details::Edit(diff) => {
-            let name = diff.path.rsplit('/').next().unwrap_or("file").to_owned();
-            Some((name, &diff.new))
-        }
-        Details::Question { .. } | Details::Mcp { .. } | Details::Generic { .. } => None,
     }
 }
 

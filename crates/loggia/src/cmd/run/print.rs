@@ -21,17 +21,6 @@ pub struct OpenCall {
     mid_line: bool,
 }
 
-pub enum Ending {
-    Turn(TurnOutcome),
-    ApprovalNeeded,
-}
-
-impl From<&TurnOutcome> for Ending {
-    fn from(outcome: &TurnOutcome) -> Self {
-        Ending::Turn(outcome.clone())
-    }
-}
-
 pub struct Printer {
     format: OutputFormat,
     quiet: bool,
@@ -231,19 +220,16 @@ impl Printer {
         Ok(())
     }
 
-    pub fn finish(&mut self, ending: Ending) -> anyhow::Result<()> {
+    /// Prints the outcome of the turn; None if it needs an approval.
+    pub fn finish(&mut self, outcome: Option<&TurnOutcome>) -> anyhow::Result<()> {
         self.line_end()?;
-        let (outcome, message) = match &ending {
-            Ending::Turn(TurnOutcome::Completed) => ("completed", None),
-            Ending::Turn(TurnOutcome::Failed { message, refused: true }) => {
-                ("refused", Some(message.clone()))
-            }
-            Ending::Turn(TurnOutcome::Failed { message, refused: false }) => {
-                ("failed", Some(message.clone()))
-            }
-            Ending::Turn(TurnOutcome::Cancelled) => ("cancelled", None),
-            Ending::Turn(TurnOutcome::Interrupted) => ("interrupted", None),
-            Ending::ApprovalNeeded => ("approval_needed", None),
+        let (outcome, message) = match outcome {
+            None => ("approval_needed", None),
+            Some(TurnOutcome::Completed) => ("completed", None),
+            Some(TurnOutcome::Failed { message, refused: true }) => ("refused", Some(message)),
+            Some(TurnOutcome::Failed { message, refused: false }) => ("failed", Some(message)),
+            Some(TurnOutcome::Cancelled) => ("cancelled", None),
+            Some(TurnOutcome::Interrupted) => ("interrupted", None),
         };
         if self.format == OutputFormat::Text {
             match (outcome, message) {
