@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
+fn the_status_shows_how_full_the_context_is_if_known() {
     let mut harness = Harness::new();
     harness.model.size = (100, 20);
     harness.turn("go");
@@ -45,7 +45,7 @@ fn the_status_says_how_full_the_context_is_as_far_as_anybody_knows() {
 }
 
 #[test]
-fn the_status_says_what_it_cost_where_every_price_is_known() {
+fn the_status_shows_the_cost_if_all_prices_are_known() {
     let rate = |text| loggia_core::Rate::parse(text).unwrap();
     let price =
         loggia_core::Price { input: rate("3.00"), output: rate("15.00"), cached_input: None };
@@ -111,7 +111,7 @@ fn a_question_says_what_becomes_of_it_and_when() {
 }
 
 #[test]
-fn who_is_too_late_is_told_that_time_was_up() {
+fn a_late_answer_is_refused_after_the_timeout() {
     let mut harness = Harness::new();
     harness.turn("go");
     harness.ask("one");

@@ -291,7 +291,7 @@ fn an_answer_carries_the_digest_of_what_was_shown() {
 }
 
 #[test]
-fn a_dialog_closes_when_anybody_answers_and_says_who() {
+fn a_dialog_closes_when_another_client_answers_and_names_it() {
     for (choice, said) in [("proceed_once", "approved"), ("cancel", "refused")] {
         let mut harness = Harness::new();
         harness.turn("go");
@@ -306,7 +306,7 @@ fn a_dialog_closes_when_anybody_answers_and_says_who() {
 /// The effect of a key after its dialog was closed: `how` it was closed, `at` what time after the
 /// frame that removed it (none: before that frame), and the composer's text afterwards.
 #[test]
-fn a_key_meant_for_a_dialog_that_somebody_else_closed_is_swallowed() {
+fn a_key_for_a_dialog_closed_by_another_client_is_ignored() {
     use crate::guard::AFTER;
     const TABLE: &[(&str, Option<u64>, KeyCode, &str)] = &[
         ("answered there", None, KeyCode::Char('y'), ""),
@@ -392,7 +392,7 @@ fn a_swallowed_key_does_not_reach_the_next_question() {
 }
 
 #[test]
-fn whoever_comes_second_is_told_by_whom() {
+fn a_second_answer_names_the_first() {
     let mut harness = Harness::new();
     harness.turn("go");
     let approval = harness.ask("ls");
@@ -459,7 +459,7 @@ fn a_replayed_question_is_on_the_screen_and_replayed_answers_are_not_news() {
 }
 
 #[test]
-fn the_terminal_rings_when_nobody_looks() {
+fn the_bell_rings_without_focus() {
     let mut harness = Harness::new();
     harness.turn("go");
     harness.send(Msg::Focus(false));
@@ -501,7 +501,7 @@ fn the_last_queued_prompt_of_ours_can_be_taken_back() {
 
 /// Interrupting reports the queued prompts, which run next, and how to remove them.
 #[test]
-fn whoever_interrupts_is_told_of_the_queue() {
+fn interrupting_reports_the_queue() {
     let mut harness = Harness::new();
     harness.turn("go");
     let content = Content::text("mine").into();

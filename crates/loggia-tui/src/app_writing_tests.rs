@@ -193,7 +193,7 @@ fn a_click_on_a_list_over_the_question_answers_nothing() {
 }
 
 #[test]
-fn what_is_searched_for_in_the_transcript_answers_nothing() {
+fn a_transcript_search_answers_nothing() {
     let mut harness = asked();
     harness.ctrl('t');
     harness.types("/");
@@ -270,7 +270,7 @@ proptest! {
 
     /// Text started before the question appeared stays text.
     #[test]
-    fn what_was_begun_before_never_answers(
+    fn text_started_before_the_question_never_answers(
         before in "[a-zA-Z][a-z0-9 ]{0,5}",
         after in "[a-z0-9 ]{0,8}",
         pauses in prop::collection::vec(0u64..2 * GUARD, 1..6),

@@ -81,7 +81,7 @@ fn keys_around_an_answer_are_keys() {
 proptest! {
     /// No key is lost or reordered.
     #[test]
-    fn what_is_typed_comes_through(text in "[\\]1;rgbx/]{0,20}", at in 0usize..20) {
+    fn typed_keys_pass_through(text in "[\\]1;rgbx/]{0,20}", at in 0usize..20) {
         let keys = letters(&text);
         prop_assert_eq!(hear(&keys), (Vec::new(), keys.clone()));
         let at = at.min(keys.len());

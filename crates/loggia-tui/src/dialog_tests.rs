@@ -250,7 +250,7 @@ fn a_narrow_dialog_says_what_it_is_about() {
 
 /// Without movement there is no later frame to correct the first.
 #[test]
-fn what_is_written_is_on_the_very_first_picture() {
+fn the_first_frame_shows_the_edited_text() {
     let mut dialog = command(&"echo a\n".repeat(30));
     draw(&mut dialog, 30, 0);
     letter(&mut dialog, 'e', 10_000);

@@ -33,7 +33,7 @@ fn the_cursor_moves_by_graphemes_words_and_lines() {
 }
 
 #[test]
-fn what_is_cut_can_be_inserted_and_undone() {
+fn cut_text_can_be_inserted_and_undone() {
     let mut editor = Editor::with_text("one two three");
     editor.delete(Motion::WordLeft);
     editor.go(Motion::Start);

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_plain() {
+    fn long_code_is_not_highlighted() {
         let long = "let x = 1;".repeat(200);
         let lines = colors("rust", &["let a = 1;", &long, "let b = 1;"]);
         assert!(lines[0].len() > 1);

@@ -107,7 +107,7 @@ fn sequences_in_markdown_are_written_out() {
 }
 
 #[test]
-fn what_is_finished_stays() {
+fn finished_lines_do_not_change() {
     let mut markdown = StreamingMarkdown::new(40, Theme::plain(), Highlighter::waiting());
     let mut seen: Vec<Line<'static>> = Vec::new();
     let text = "# Head\n\nSome *text*\nover lines.\n\n- a\n- b\n\n```rust\nlet a = 1;\nlet b = 2;\n```\nend";

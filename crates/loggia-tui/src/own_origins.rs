@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_session_runs_all_screens_and_command_lines_were_ones_own() {
+    fn all_local_terminals_and_command_lines_are_the_same_person() {
         let me = OwnOrigins::new(Origin::new(Surface::Tui, "tui-2"));
         for (origin, wanted) in [
             (Origin::new(Surface::Tui, "tui-2"), true),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attached_screen_is_who_it_was_before_it_connected_again() {
+    fn a_reconnected_terminal_keeps_its_earlier_origins() {
         let mut me = OwnOrigins::new(attached("ann@1"));
         assert!(!me.is(&attached("ann@2")) && !me.is(&Origin::new(Surface::Tui, "tui-1")));
         me.set_current(attached("ann@2"));

@@ -54,7 +54,7 @@ fn shown(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_hidden_is_written_out() {
+fn invisible_characters_are_escaped() {
     let cases = [
         ("a\u{1b}[31mb", "a\\u{1b}[31mb"),
         ("a\u{202e}b", "a\\u{202e}b"),

@@ -84,7 +84,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_measured_is_what_is_drawn(texts in text(), columns in 1u16..30) {
+    fn measured_and_drawn_widths_agree(texts in text(), columns in 1u16..30) {
         let spans: Vec<Span<'static>> = texts.iter().map(|text| Span::raw(text.clone())).collect();
         for line in wrap(&spans, columns.into(), &Margin::default(), Break::Words) {
             let area = ratatui::layout::Rect::new(0, 0, 100, 1);

@@ -435,12 +435,12 @@ fn loggias_own_files_inside_the_workspace_are_pointed_out() {
     std::fs::create_dir_all(&inside).unwrap();
     let inside = inside.canonicalize().unwrap();
     let loaded = load(&machine.environment, &machine.paths, &inside, &Flags::default()).unwrap();
-    assert!(loaded.notices[0].contains("is inside of Loggia's own files"), "{:?}", loaded.notices);
+    assert!(loaded.notices[0].contains("is inside Loggia's own directory"), "{:?}", loaded.notices);
 }
 
 /// Includes paths outside the home and paths that do not exist yet.
 #[test]
-fn walls_are_real_paths() {
+fn reserved_paths_are_canonical() {
     let machine = Machine::new();
     let root = machine.root.path().canonicalize().unwrap();
     for directory in ["real", "dots", "elsewhere"] {

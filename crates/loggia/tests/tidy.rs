@@ -189,7 +189,7 @@ fn the_environment_is_read_in_one_place() {
 /// Untrusted text goes through `style::say` or `style::printable`: a print in the binary that
 /// formats a value must use one of them.
 #[test]
-fn what_is_printed_is_made_printable() {
+fn printed_values_are_escaped() {
     let mut found = Vec::new();
     for (path, text) in sources(&["src"]) {
         if !path.starts_with("crates/loggia/src/") || path.ends_with("/style.rs") {

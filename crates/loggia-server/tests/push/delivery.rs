@@ -103,7 +103,7 @@ async fn by_method_a_webhook_begins_with_the_task_as_it_is() {
 
 /// R18 and P6: one hangs, one takes everything, a reader of the stream is there, too.
 #[tokio::test]
-async fn a_hanging_webhook_delays_nobody() {
+async fn a_hanging_webhook_delays_no_other_client() {
     let stage = Stage::doing([Act::Flood(50)]);
     let hanging = Webhook::telling([], Answer::Hang).await;
     let fast = Webhook::start().await;

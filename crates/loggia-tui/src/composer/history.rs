@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_twice_in_a_row_is_one_entry() {
+    fn repeated_prompts_are_one_entry() {
         let mut history = History::default();
         ["a", "a", "b", "a"].into_iter().for_each(|text| history.add(text));
         assert_eq!(history.entries, ["a", "b", "a"]);

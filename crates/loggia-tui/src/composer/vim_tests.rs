@@ -183,7 +183,7 @@ fn history_is_at_the_edges() {
 }
 
 #[test]
-fn what_is_sent_leaves_the_next_prompt_to_be_written() {
+fn after_submitting_the_composer_is_in_insert_mode() {
     let mut composer = normal("say h|i");
     let sent = types(&mut composer, "⏎");
     assert_eq!(sent, [KeyResult::Submit("say hi".into())]);

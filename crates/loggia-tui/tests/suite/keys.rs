@@ -72,7 +72,7 @@ async fn an_edited_command_is_what_runs() {
 }
 
 #[tokio::test]
-async fn somebody_elses_answer_closes_the_dialog_and_is_named() {
+async fn another_clients_answer_closes_the_dialog_and_is_named() {
     let mut harness =
         Harness::new(ScriptAgent::doing([Act::execute("ls"), Act::succeed("ok")])).await;
     harness.types("go<enter>").sees("Allow once").await;
@@ -109,7 +109,7 @@ async fn a_key_on_its_way_when_the_dialog_closed_is_swallowed() {
 }
 
 #[tokio::test]
-async fn somebody_elses_prompt_appears_with_its_origin() {
+async fn another_clients_prompt_appears_with_its_origin() {
     let mut harness = Harness::new(ScriptAgent::doing([Act::say("for the phone")])).await;
     let command = Command::Prompt {
         prompt: "p".into(),
@@ -151,7 +151,7 @@ async fn a_line_behind_a_mark_is_run_without_a_question() {
 
 /// The output of the person's own command is longer, with a hint for the rest.
 #[tokio::test]
-async fn more_is_shown_of_what_one_ran_oneself() {
+async fn the_output_of_a_shell_command_is_longer() {
     let long: String = (1..=60).map(|number| format!("row {number}\n")).collect();
     for (typed, first, more) in [("!seq", 41, 40), ("go", 56, 55)] {
         let acts = [Act::execute("seq"), Act::output(&long), Act::succeed(&long)];
@@ -168,7 +168,7 @@ async fn more_is_shown_of_what_one_ran_oneself() {
 
 /// Other actions in that turn still need approvals.
 #[tokio::test]
-async fn a_line_of_ones_own_lets_nothing_else_pass() {
+async fn a_shell_command_allows_nothing_else() {
     let mut harness = Harness::new(ScriptAgent::doing([Act::execute("echo hi; rm -rf x")])).await;
     harness.types("!echo hi<enter>").sees("Allow once").await.reads().types("n");
     harness.sees("refused").await;
@@ -177,7 +177,7 @@ async fn a_line_of_ones_own_lets_nothing_else_pass() {
 /// A mark alone runs nothing; a leading space makes it a message, and so does a folded paste, whose
 /// mark is not visible.
 #[tokio::test]
-async fn what_is_no_line_of_ones_own() {
+async fn messages_that_are_not_shell_commands() {
     let mut harness = Harness::new(ScriptAgent::doing([Act::say("heard")])).await;
     harness.types("! <enter>").sees("$ !").await.types("<ctrl-c>");
     harness.types(" !x<enter>").sees("heard").await;
@@ -191,7 +191,7 @@ async fn what_is_no_line_of_ones_own() {
 }
 
 #[tokio::test]
-async fn a_file_in_a_line_of_ones_own_is_a_word_of_it() {
+async fn a_file_path_in_a_shell_command_is_quoted() {
     let files = ["src/a b.rs", "src/view.rs"].map(str::to_owned).to_vec();
     let study = MemoryHost { files, ..MemoryHost::default() };
     let mut harness = Harness::sized(ScriptAgent::idle(), study, (80, 24)).await;
@@ -317,7 +317,7 @@ async fn a_session_that_cannot_be_opened_leaves_the_screen_where_it_is() {
 
 /// An attached terminal gets a new identity after a reconnect.
 #[tokio::test]
-async fn a_screen_with_a_new_name_is_still_oneself() {
+async fn a_reconnected_terminal_is_the_same_person() {
     let me = |client: &str| Origin::new(Surface::A2a, client);
     let (sender, _) = tokio::sync::watch::channel(me("me@1"));
     let study = MemoryHost { me: Some(sender), ..MemoryHost::default() };
@@ -341,7 +341,7 @@ async fn a_screen_with_a_new_name_is_still_oneself() {
 }
 
 #[tokio::test]
-async fn who_is_here_is_on_the_screen() {
+async fn connected_clients_are_shown() {
     let mut harness = Harness::new(ScriptAgent::idle()).await;
     let phone = ConnectedClient { surface: Surface::A2a, name: "phone".into() };
     harness.host.present.send_replace(vec![phone]);
@@ -398,7 +398,7 @@ async fn a_file_that_came_since_is_in_the_list() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_file_is_said_and_stays_in_the_help() {
+async fn invalid_command_files_are_reported_and_listed_in_the_help() {
     let note = "`.loggia/commands/bad.md`, line 3: `x` is no `key: value`";
     let study = MemoryHost { commands: Mutex::new(commands(&[note])), ..MemoryHost::default() };
     let mut harness = Harness::sized(ScriptAgent::doing([]), study, (100, 120)).await;
@@ -408,7 +408,7 @@ async fn what_is_wrong_with_a_file_is_said_and_stays_in_the_help() {
 }
 
 #[tokio::test]
-async fn a_session_is_shared_and_not_any_more() {
+async fn sharing_starts_and_stops() {
     let mut harness = Harness::new(ScriptAgent::doing([])).await;
     harness.types("/share 4321<enter>").sees("ws://localhost:4321/ws").await;
     harness.types("<esc>/share off<enter>").sees("this session is no longer shared").await;

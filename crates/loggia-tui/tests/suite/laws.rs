@@ -88,7 +88,7 @@ fn perform(screen: &mut Screen, cells: &[Cell], act: &Act) {
 
 proptest! {
     #[test]
-    fn whatever_happens_only_what_was_meant_is_on_the_screen(
+    fn the_screen_always_shows_the_intended_frame(
         bytes in prop::collection::vec(any::<u8>(), 0..1500),
     ) {
         storm(&bytes);
@@ -180,7 +180,7 @@ proptest! {
 
 /// Regressions found by the fuzzer (`cargo xtask fuzz screen`).
 #[test]
-fn what_was_found_once() {
+fn fuzzer_regressions() {
     let findings: &[&[u8]] = &[b"\x00\x00:,2:\x92\x00@`\xd8\xd8\xd8\xa1\x00a\x93::\x7f\x12"];
     for bytes in findings {
         storm(bytes);

@@ -34,7 +34,7 @@ fn a_short_transcript_starts_at_the_top() {
 }
 
 #[test]
-fn what_is_read_stays_while_the_end_grows() {
+fn the_view_stays_while_the_end_grows() {
     let mut screen = Screen::new(20, 5);
     let mut cells = numbered(20);
     screen.rows(&cells);
@@ -143,7 +143,7 @@ fn a_search_goes_around() {
 }
 
 #[test]
-fn what_is_found_is_marked_and_opened() {
+fn matches_are_marked_and_expanded() {
     let thought =
         CellBody::Thought { subject: "Plan".into(), text: "line one\n\nthe needle is here".into() };
     let mut cells = numbered(20);

@@ -86,7 +86,7 @@ fn a_directory_that_is_gone_can_be_revoked() {
 }
 
 #[test]
-fn what_cannot_be_trusted_is_refused() {
+fn invalid_directories_cannot_be_trusted() {
     let test = TestDirectories::new();
     let file = test.directory("d").join("file");
     std::fs::write(&file, "").unwrap();

@@ -122,7 +122,7 @@ async fn an_attached_terminal_sees_the_log_and_takes_part() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_is_answered_and_changes_nothing() {
+async fn invalid_frames_get_an_error_and_change_nothing() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
     let mut ann = Attached::join(&served, "").await;

@@ -17,7 +17,7 @@ const NOBODY: u32 = 65_534;
 const ANN: &str = "ann-0123456789abcdef0123456789abcdef";
 
 /// A request by another user of this machine: body and status.
-pub fn as_nobody(arguments: &[&str]) -> (String, u16) {
+pub fn as_other_user(arguments: &[&str]) -> (String, u16) {
     let mut command = Command::new("curl");
     command.args(["-s", "-m", "10", "-w", "\n%{http_code}"]).args(arguments);
     let output = command.uid(NOBODY).gid(NOBODY).output().unwrap();
@@ -40,10 +40,10 @@ async fn another_user_gets_nothing_but_the_card() {
     let plain = routes().into_iter().filter(|path| path.starts_with('/') && !path.contains(".v1"));
     for path in plain.chain(more) {
         let url = format!("http://127.0.0.1:{}{path}", served.port);
-        let (body, status) = as_nobody(&[&url]);
+        let (body, status) = as_other_user(&[&url]);
         let send = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": text_message("say x") } });
         let json = ["-H", "Content-Type: application/json", "-d", &send.to_string()];
-        let (posted, post_status) = as_nobody(&[&json[..], &[&url]].concat());
+        let (posted, post_status) = as_other_user(&[&json[..], &[&url]].concat());
         match path.as_str() {
             // The token endpoint, and routes that always need a token.
             "/oauth/token" => assert!(posted.contains("invalid_request"), "POST {path}: {posted}"),
@@ -73,7 +73,7 @@ async fn another_user_gets_nothing_but_the_card() {
     let about = ["grpc.health.v1.Health/Check", "grpc.reflection.v1.ServerReflection/Info"];
     for path in asked.into_iter().chain(about) {
         let url = format!("http://127.0.0.1:{}/{path}", served.port);
-        let (answer, _) = as_nobody(&[&grpc[..], &[&url]].concat());
+        let (answer, _) = as_other_user(&[&grpc[..], &[&url]].concat());
         assert!(answer.contains("grpc-status: 7"), "{path}: {answer}");
     }
     let log = machine.log(&session);
@@ -82,7 +82,7 @@ async fn another_user_gets_nothing_but_the_card() {
 
 /// A07: only the user can read the stored files.
 #[tokio::test]
-async fn what_is_on_disk_is_private() {
+async fn stored_files_are_private() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &["--approve", "all"]);
     let sent = served.call("message/send", json!({ "message": text_message("run true") })).await;
@@ -143,7 +143,7 @@ fn with_settings(text: &str, settings: Value) -> Value {
 /// A12: settings are a request. Another workspace is refused, and requesting no approvals has no
 /// effect, which is reported.
 #[tokio::test]
-async fn nobody_declares_their_own_privileges() {
+async fn clients_cannot_grant_themselves_privileges() {
     let machine = Machine::new();
     machine.write("sub/kept.txt", "x");
     std::os::unix::fs::symlink("/etc", machine.file("out")).unwrap();
@@ -327,7 +327,7 @@ async fn a_token_does_not_help_a_command() {
 
 /// A17 on the wire: a file that changed between the question and the answer is not written.
 #[tokio::test]
-async fn what_changed_since_the_question_is_not_written() {
+async fn a_file_changed_since_the_question_is_not_written() {
     let machine = Machine::new();
     machine.write("a.txt", "one\n");
     let secret = machine.home().with_file_name("bashrc");

@@ -176,7 +176,7 @@ async fn one_client_does_not_fill_the_queue_of_all() {
 
 /// A pattern that compiles slowly is refused, and other clients are not delayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_regular_expression_holds_up_nobody() {
+async fn a_slow_regular_expression_delays_no_other_client() {
     let machine = Machine::new();
     let pattern = r"\\pL".repeat(2_500);
     let glob = "{a,b}[a-z]?".repeat(20_000);
@@ -212,7 +212,7 @@ async fn a_regular_expression_holds_up_nobody() {
 
 /// A log line that cannot be written is dropped, and its request succeeds.
 #[tokio::test]
-async fn what_cannot_be_logged_breaks_no_request() {
+async fn a_failed_log_write_breaks_no_request() {
     for redirection in ["2>&-", "2>/dev/full"] {
         let machine = Machine::new();
         let mut command = std::process::Command::new("sh");
@@ -304,7 +304,7 @@ async fn until_large(stream: &mut TcpStream) -> Option<String> {
 /// A reply counts until its client has read it: a slow reader delays others of the same principal,
 /// but does not use more memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replies_that_nobody_reads_are_counted() {
+async fn unread_replies_are_counted() {
     let machine = Machine::new();
     let (served, task, _) = with_a_large_task(&machine).await;
     let get = format!("GET /tasks/{task} HTTP/1.1\r\nHost: HOST\r\nA2A-Version: 1.0\r\n\r\n");
@@ -359,12 +359,12 @@ async fn frames_are_counted(more: &str, busy: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn frames_that_nobody_reads_are_counted() {
+async fn unread_frames_are_counted() {
     frames_are_counted("", "\"busy\"").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_that_nobody_reads_are_counted() {
+async fn unread_events_are_counted() {
     frames_are_counted("Sec-WebSocket-Protocol: loggia\r\n", "come back with `after`").await;
 }
 

@@ -64,7 +64,7 @@ async fn the_extended_card_of_many_sessions_names_none() {
 }
 
 #[tokio::test]
-async fn whoever_is_not_known_gets_the_public_card_only() {
+async fn unknown_clients_get_the_public_card_only() {
     let machine = Machine::new();
     let file = machine.home().with_file_name("tokens");
     std::fs::write(&file, "ada:0123456789abcdef0123\n").unwrap();

@@ -240,7 +240,7 @@ fn answer_of(machine: &Machine, call: &Value) -> Value {
 /// all clients see it: the other terminal, and a protocol client as a message and a call. The model
 /// sees it in the next turn.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_of_ones_own_is_run_and_everybody_sees_it() {
+async fn a_shell_command_runs_and_all_clients_see_it() {
     let machine = Machine::new();
     let port = free_port();
     let mut home = at_home(&machine, port, &[]);
@@ -310,7 +310,7 @@ fn an_attached_screen_goes_on_when_the_other_side_was_killed() {
 }
 
 #[test]
-fn what_cannot_be_attached_to_is_said() {
+fn attach_errors_are_reported() {
     let machine = Machine::new();
     let port = free_port();
     let mut screen = attached(&machine, port, "laptop");

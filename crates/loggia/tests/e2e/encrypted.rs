@@ -190,7 +190,7 @@ async fn a_certificate_is_renewed_without_a_restart() {
 /// The commands of docs/serving.md: a certificate from openssl, a server, and a terminal attached
 /// with that certificate only.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_is_attached_with_a_certificate_of_ones_own() {
+async fn a_terminal_attaches_with_a_self_signed_certificate() {
     let machine = Machine::new();
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serving.md"));

@@ -75,7 +75,7 @@ fn approve_none_refuses_and_the_agent_goes_on() {
 
 /// Writing identical contents is no change, so there is no question.
 #[test]
-fn a_write_that_changes_nothing_asks_nobody() {
+fn an_unchanged_file_needs_no_approval() {
     let machine = Machine::new();
     machine.write("hello.txt", "hi\n");
     let ran = machine.run(&["run", "write hello.txt: hi"]);

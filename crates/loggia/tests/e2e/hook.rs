@@ -278,7 +278,7 @@ async fn a_hook_that_hangs_is_killed_with_its_group() {
 
 /// A disconnected client's hook is killed.
 #[tokio::test]
-async fn a_hook_that_nobody_waits_for_is_killed() {
+async fn the_hook_of_a_disconnected_client_is_killed() {
     let machine = machine(300);
     let served = Served::start(&machine, &["serve", "--port", "0"]);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send",
@@ -311,7 +311,7 @@ async fn gone(machine: &Machine) {
 
 /// The hook sees no message of an unauthorized client, and a project cannot set a hook.
 #[tokio::test]
-async fn nobody_else_decides_what_the_hook_is_or_sees() {
+async fn a_project_cannot_set_the_hook_and_it_sees_authorized_messages_only() {
     let machine = machine(30);
     machine.write(".loggia/config.toml", "[hooks]\nprompt_submit = ['/bin/false']\n");
     let served = Served::start(&machine, &["serve", "--port", "0"]);
@@ -367,7 +367,7 @@ async fn tasks_that_clients_name_pass_the_hook_too() {
 /// Input of an attached terminal passes the hook: messages and shell commands after `!`. Answers
 /// are not messages.
 #[tokio::test]
-async fn what_is_typed_at_an_attached_terminal_is_seen() {
+async fn input_of_an_attached_terminal_passes_the_hook() {
     let machine = machine(30);
     let served = Served::shared(&machine, &[]);
     let protocol = [("Sec-WebSocket-Protocol", "loggia".to_owned())];

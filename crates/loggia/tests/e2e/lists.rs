@@ -69,7 +69,7 @@ async fn tasks_are_found_by_state_session_and_time_in_pages() {
 
 /// Listing opens no session, so it also shows those of other processes.
 #[tokio::test]
-async fn what_another_process_works_on_is_listed() {
+async fn sessions_of_another_process_are_listed() {
     let machine = Machine::new();
     let here = Served::start(&machine, &["serve", "--port", "0"]);
     let there = Served::start(&machine, &["serve", "--port", "0"]);

@@ -253,7 +253,7 @@ async fn clients_are_added_rotated_and_revoked_while_a_server_runs() {
 
 /// After `revoke` returns, messages on an open socket have no effect, and it is closed.
 #[tokio::test]
-async fn who_is_revoked_is_heard_no_more() {
+async fn a_revoked_client_is_ignored() {
     let machine = Machine::new();
     let ann = register(&machine, "ann", &["--scope", "read,prompt,approve"]);
     let served = Served::shared(&machine, &[]);

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use loggia_core::Event;
 use serde_json::{Value, json};
 
-use crate::attacks::as_nobody;
+use crate::attacks::as_other_user;
 use crate::driver::Machine;
 use crate::oauth::{FORM, SAMPLE, ask, register, status};
 use crate::served::{Served, text_message};
@@ -45,7 +45,7 @@ async fn published_credentials_open_nothing_unless_asked_for() {
     let token = body["access_token"].as_str().unwrap().to_owned();
     assert_eq!(status(&served, &token).await, 200);
     let url = format!("http://127.0.0.1:{}/oauth/token", served.port);
-    let (body, code) = as_nobody(&["-d", SAMPLE, &url]);
+    let (body, code) = as_other_user(&["-d", SAMPLE, &url]);
     assert_eq!(code, 401, "another user has read the guide, too: {body}");
     served.child.kill().unwrap();
     let mut said = String::new();
@@ -57,7 +57,7 @@ async fn published_credentials_open_nothing_unless_asked_for() {
 
 /// A09: after a few wrong secrets, all attempts wait, and other clients do not.
 #[tokio::test]
-async fn guessing_secrets_is_slow_and_locks_out_nobody_else() {
+async fn guessing_secrets_is_slow_and_locks_out_no_other_client() {
     let machine = Machine::new();
     let ann = register(&machine, "ann", &[]);
     let served = Served::shared(&machine, &[]);
@@ -102,7 +102,7 @@ async fn guessing_secrets_is_slow_and_locks_out_nobody_else() {
         assert!(limited || begun.elapsed().as_secs() >= 1, "{number}: {}", answer.status());
     }
     let url = format!("http://127.0.0.1:{}/oauth/token", served.port);
-    let (body, code) = as_nobody(&["-d", &ann.form(), &url]);
+    let (body, code) = as_other_user(&["-d", &ann.form(), &url]);
     assert_eq!(code, 200, "the right secret from elsewhere: {body}");
     let attempts = futures::stream::iter(200..10_000).map(|_| ask(&served, &wrong));
     let codes: Vec<u16> = attempts.buffer_unordered(16).map(|(code, _)| code).collect().await;

@@ -11,7 +11,7 @@ const ANN: &str = "a-token-of-ann-that-nobody-guesses";
 const BOB: &str = "a-token-of-bob-that-nobody-guesses";
 
 #[test]
-fn a_second_process_is_told_who_owns_the_session() {
+fn a_second_process_learns_the_owner_of_the_session() {
     let machine = Machine::new();
     let mut owner = machine.start(&["run", "--output", "stream-json", "wait 60s"]);
     let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
@@ -57,7 +57,7 @@ fn a_second_process_is_told_who_owns_the_session() {
 /// Two servers on one store: the second can read a session of the first for its owner and explains
 /// why it cannot do more; for other clients the session does not exist, and its name is free.
 #[tokio::test]
-async fn a_second_server_reads_what_the_first_one_has_and_tells_its_owner_alone() {
+async fn a_second_server_shows_a_session_of_the_first_to_its_owner_only() {
     let machine = Machine::new();
     let tokens = machine.tokens(&format!("ann:{ANN}\nbob:{BOB}\n"));
     let arguments = ["serve", "--port", "0", "--token-file", &tokens, "--require-token"];

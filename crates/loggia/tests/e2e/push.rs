@@ -184,7 +184,7 @@ async fn a_notification_does_not_act_on_another_loggia() {
 /// R18: a hanging webhook does not delay its task's stream, other streams, another webhook or the
 /// shutdown.
 #[tokio::test]
-async fn a_hanging_webhook_delays_nobody() {
+async fn a_hanging_webhook_delays_no_other_client() {
     let machine = Machine::new();
     let served = Served::start(&machine, &["serve", "--port", "0"]);
     let (hanging, fast) = (Webhook::start(), Webhook::start());

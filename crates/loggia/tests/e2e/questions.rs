@@ -317,7 +317,7 @@ async fn settings_that_come_too_late_are_not_dropped_in_silence() {
 
 /// An ignored setting is reported in the turn of its client, not in the current one.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wish_that_is_not_granted_is_told_to_who_wished() {
+async fn an_ignored_setting_is_reported_to_its_client() {
     let machine = Machine::new();
     let mut talk = Talk::new(&machine, false, true).await;
     talk.say("mixed").await;

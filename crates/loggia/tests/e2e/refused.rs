@@ -378,7 +378,7 @@ async fn a_version_is_judged_by_itself_where_the_method_is_unknown() {
 
 /// Refusals can be read by clients of either version.
 #[tokio::test]
-async fn a_closed_door_has_the_form_of_the_version_that_is_named() {
+async fn refusals_have_the_form_of_the_named_version() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
     let request =

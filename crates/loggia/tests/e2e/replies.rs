@@ -104,7 +104,7 @@ async fn of_many_words_one_is_the_answer_and_none_is_a_prompt() {
 
 /// In every dialect and binding, also after the task has ended.
 #[tokio::test]
-async fn a_late_word_is_told_who_answered_in_every_dialect() {
+async fn a_late_answer_names_the_first_one_in_every_dialect() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
     let begin =
@@ -276,7 +276,7 @@ async fn a_cancellation_with_an_edit_cancels() {
 
 /// S1's step 7 begins with EXECUTING, and the edited command runs.
 #[tokio::test]
-async fn an_edited_approval_goes_on_with_what_runs() {
+async fn an_edited_approval_continues_with_the_edited_command() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
     let first = served.stream(served.tool_stream(text_message("write a.txt: x")), usize::MAX).await;

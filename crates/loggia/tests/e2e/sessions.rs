@@ -22,7 +22,7 @@ fn continue_goes_on_in_the_last_session_of_this_directory() {
 
 /// `loggia sessions list | head` exits silently.
 #[test]
-fn nobody_reads_and_nothing_is_said() {
+fn a_closed_stdout_ends_a_list_silently() {
     let machine = Machine::new();
     assert_eq!(machine.run(&["run", "say first"]).code, 0);
     let session = machine.sessions().remove(0);
@@ -44,7 +44,7 @@ fn nobody_reads_and_nothing_is_said() {
 
 /// Piped input is appended to the prompt; a silent pipe is not waited for.
 #[test]
-fn what_is_piped_in_is_part_of_the_prompt() {
+fn piped_input_is_appended_to_the_prompt() {
     use std::io::Write;
     let machine = Machine::new();
     for (arguments, piped) in [

@@ -107,7 +107,7 @@ async fn settings_are_a_request_within_policy() {
 /// A plain client answers by text. A late answer is refused and does not become a prompt; other
 /// text does.
 #[tokio::test]
-async fn a_late_yes_in_words_is_told_who_was_quicker() {
+async fn a_late_text_answer_names_the_first_one() {
     let machine = Machine::new();
     let script = "[[rule]]\nsteps = [ { call = \"write_file\", input = { path = \"x\", content = \"x\" } }, \
                   { repeat = 100_000, step = { text = \"word \", delay = \"5ms\" } } ]\n";
@@ -304,7 +304,7 @@ async fn a_plain_client_of_either_version_answers_in_words() {
 
 /// Live output is visible while the command runs, including the end of a burst.
 #[tokio::test]
-async fn what_a_command_prints_is_seen_while_it_runs() {
+async fn live_output_is_visible() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &["--approve", "all"]);
     let mut watch = served.socket("").await;
@@ -324,7 +324,7 @@ async fn what_a_command_prints_is_seen_while_it_runs() {
 
 /// A16: the whole command is shown, and an answer to another command is refused.
 #[tokio::test]
-async fn what_is_shown_is_what_runs() {
+async fn the_shown_command_is_the_one_that_runs() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
     let command = format!("echo ok{}; touch PWNED", " ".repeat(8000));

@@ -15,7 +15,7 @@ fn port(screen: &Screen) -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn from_the_screen_and_by_nobody_else() {
+async fn only_the_terminal_can_share_a_session() {
     let machine = Machine::new();
     let mut screen = Screen::sized(&machine, &[], &[], (100, 40));
     screen.sees("what shall I do?").types("say before\r").sees("\n\nbefore").sees_no("working");

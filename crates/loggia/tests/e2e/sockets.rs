@@ -73,7 +73,7 @@ async fn a_close_is_answered() {
 
 /// An unreadable frame closes the socket with a reason, in every protocol.
 #[tokio::test]
-async fn what_is_no_message_is_told_why() {
+async fn an_unreadable_frame_closes_the_socket_with_a_reason() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &[]);
     let announced = [&[0x81, 0xff][..], &(11u64 << 20).to_be_bytes(), &[0; 4]].concat();
@@ -193,7 +193,7 @@ async fn nothing_of_a_stream_comes_after_its_cancel() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_is_not_cancelled() {
+async fn only_streams_can_be_cancelled() {
     let machine = Machine::new();
     let served = Served::shared(&machine, &["--model", &endless(&machine)]);
     let mut socket = served.socket("").await;
@@ -255,7 +255,7 @@ async fn a_stream_that_is_over_gives_up_its_place() {
 /// A slow but steady reader has no time limit, and an unanswered ping behind a long reply does not
 /// disconnect it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_takes_an_answer_slowly_gets_all_of_it() {
+async fn a_slow_reader_gets_the_whole_reply() {
     const BYTES: usize = 8 << 20;
     const PIECE: usize = 16 << 10;
     let machine = Machine::new();

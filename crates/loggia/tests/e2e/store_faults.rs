@@ -120,7 +120,7 @@ fn a_flipped_byte_in_the_database_is_found_or_harmless() {
 }
 
 #[test]
-fn a_flipped_byte_in_what_a_killed_process_left_is_found_or_harmless() {
+fn a_flipped_byte_in_the_write_ahead_log_is_found_or_harmless() {
     let machine = Machine::new();
     let mut child = machine.start(&[
         "run",

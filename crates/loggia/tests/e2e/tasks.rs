@@ -273,7 +273,7 @@ async fn a_session_id_groups() {
 
 /// A question is rejected in the session itself, visible to all clients; allowed actions pass.
 #[tokio::test]
-async fn where_nobody_can_be_asked_policy_answers() {
+async fn without_a_person_the_policy_answers() {
     let machine = Machine::new();
     let served = serve(&machine, &[]);
     let mut done = Value::Null;

@@ -105,7 +105,7 @@ fn yes_writes_and_no_does_not() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_does_not_answer_it() {
+fn keys_typed_before_the_question_do_not_answer() {
     let machine = Machine::new();
     let mut person =
         Person::sits_at(&machine, &["run", "say ready\nwait 300ms\nwrite a.txt: x"], &[]);

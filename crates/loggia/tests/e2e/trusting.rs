@@ -56,7 +56,7 @@ fn not_now_is_asked_again_whatever_session_it_is() {
 }
 
 #[test]
-fn never_is_not_asked_again_until_somebody_says_so() {
+fn never_is_not_asked_again_until_it_is_revoked() {
     let machine = project();
     let mut screen = open(&machine, &[]);
     screen
@@ -75,7 +75,7 @@ fn never_is_not_asked_again_until_somebody_says_so() {
 
 /// The keys are in the terminal before Loggia reads it.
 #[test]
-fn what_was_typed_before_does_not_answer_it() {
+fn keys_typed_before_do_not_answer() {
     let machine = project();
     let script = "stty -icanon -echo; echo quiet; read -r line; \"$0\"; echo code $?";
     let mut screen = Screen::script(&machine, script, &[], &[], (80, 24));
@@ -86,7 +86,7 @@ fn what_was_typed_before_does_not_answer_it() {
 
 /// Commands without a terminal, and attached terminals.
 #[test]
-fn nobody_else_is_asked() {
+fn the_trust_question_needs_a_terminal() {
     let machine = project();
     let ran = machine.run(&["run", "say piped"]);
     assert!(ran.code == 0 && ran.err.contains("not trusted: `mode`"), "{}", ran.err);

@@ -29,7 +29,7 @@ fn a_first_prompt_is_answered_and_a_write_is_allowed_with_a_key() {
 
 /// The keys arrive before the question: none of them answers it.
 #[test]
-fn what_was_typed_before_the_question_does_not_answer_it() {
+fn keys_typed_before_the_question_do_not_answer() {
     let machine = Machine::new();
     let mut screen = Screen::open(&machine, &[]);
     screen.sees("what shall I do?").types("say ready\x0await 300ms\x0awrite a.txt: x\r");
@@ -100,7 +100,7 @@ fn editor(machine: &Machine, text: &str) -> String {
 }
 
 #[test]
-fn an_editor_of_ones_own_writes_the_prompt() {
+fn the_external_editor_writes_the_prompt() {
     let machine = Machine::new();
     let editor = editor(&machine, "say from my editor");
     let mut screen = Screen::sized(&machine, &[], &[("EDITOR", &editor)], (80, 24));

@@ -86,7 +86,7 @@ mod tests {
         let wanted = "/w\\u{a}/x\n\nIts .loggia/config.toml would set:\n  \
                       model = \"x\\u{1b}[2J\" (line 1)\n  \
                       hooks.prompt_submit = [\\u{a}\"./a\"] (line 3)\n\n\
-                      Its commands would be available:\n  /fix, /git:commit\n\nIt comes";
+                      Its commands would be available:\n  /fix, /git:commit\n\nThese files";
         assert!(text.starts_with(wanted), "{text}");
     }
 }
