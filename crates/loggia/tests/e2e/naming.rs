@@ -100,7 +100,7 @@ fn a_session_with_something_left_is_not_opened_for_its_name() {
     screen.sees(READY).types("write a.txt: hi\r").sees("Allow once");
     let session = machine.sessions().remove(0);
     let rename = || machine.run(&["sessions", "rename", &session, "x"]);
-    assert!(rename().err.contains("something is left to be done"), "{}", rename().err);
+    assert!(rename().err.contains("has unfinished work"), "{}", rename().err);
     screen.signal(nix::sys::signal::Signal::SIGKILL).sees("code 137");
     let before = machine.log(&session).len();
     assert_eq!(rename().code, 2);

@@ -87,7 +87,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     // Stopping sharing invalidates the code.
     home.types("/share code read\r").sees("for: read.");
     let (second, _) = shown(&home);
-    home.types("q").sees_no(&second).types("/share off\r").sees("is not shared any more");
+    home.types("q").sees_no(&second).types("/share off\r").sees("is no longer shared");
     home.types(&format!("/share {port}\r")).sees("Clients need a token").types("q");
     let mut late = screen(attach(&second));
     late.sees("code 1").sees("The code is wrong, used or over");

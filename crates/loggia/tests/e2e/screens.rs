@@ -114,7 +114,7 @@ fn a_question_in_words() {
     let machine = Machine::new();
     let mut screen = open(&machine, &[]);
     send(&mut screen, &["ask Which colour?", "say {answer} it is"]);
-    assert_snapshot!(screen.picture(&["Loggia asks you", "Which colour?", "!one moment"]));
+    assert_snapshot!(screen.picture(&["Loggia asks you", "Which colour?", "!wait a moment"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

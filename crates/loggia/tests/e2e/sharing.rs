@@ -45,7 +45,7 @@ async fn only_the_terminal_can_share_a_session() {
     // The first letter loads the command files, and one of them is reported as invalid.
     screen.types("/").sees("not used: `.loggia/commands/share.md`");
     screen.types("share 0\r").sees("this session is shared already");
-    screen.types("/share off\r").sees("This session is not shared any more");
+    screen.types("/share off\r").sees("This session is no longer shared");
     phone.end().await;
     assert!(tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err());
     screen.types("say after\r").sees("\n\nafter");

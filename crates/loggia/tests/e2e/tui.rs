@@ -332,7 +332,7 @@ fn without_a_terminal_nothing_is_opened() {
     let machine = Machine::new();
     let ran = machine.run(&[]);
     assert_eq!(ran.code, 2);
-    assert!(ran.err.contains("no terminal"), "{}", ran.err);
+    assert!(ran.err.contains("a terminal is needed"), "{}", ran.err);
 }
 
 /// A message that starts with an answer key marks nothing, and Enter alone answers nothing.
