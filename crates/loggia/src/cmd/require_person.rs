@@ -24,8 +24,8 @@ pub fn require_person(what: &str) -> anyhow::Result<()> {
             bail!("a command run by Loggia cannot {what}: use your own terminal")
         }
         Ancestry::Unreadable(why) => bail!(
-            "this process cannot {what}, because Loggia cannot determine which process started it: {why}; \
-             use a terminal outside the sandbox"
+            "this process cannot {what}, because Loggia cannot determine which process started it: \
+             {why}; use your own terminal, outside the sandbox"
         ),
     }
 }

@@ -319,5 +319,5 @@ fn attach_errors_are_reported() {
     screen.sees("is no address").sees("code 2");
     let ran = machine.run(&["attach", "localhost:1"]);
     assert_eq!(ran.code, 2, "{}", ran.err);
-    assert!(ran.err.contains("no terminal"), "{}", ran.err);
+    assert!(ran.err.contains("a terminal is needed"), "{}", ran.err);
 }

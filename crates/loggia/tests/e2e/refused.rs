@@ -78,10 +78,10 @@ async fn a_public_address_is_answered_however_clients_write_its_port() {
 fn a_public_address_that_is_none_is_refused() {
     let machine = Machine::new();
     for (url, says) in [
-        ("https://x.example/?q", "no `?`"),
-        ("https://x.example?q", "no `?`"),
-        ("https://x.example/#f", "no `#`"),
-        ("https://u:secret@x.example/", "no password"),
+        ("https://x.example/?q", "must not contain `?`"),
+        ("https://x.example?q", "must not contain `?`"),
+        ("https://x.example/#f", "or `#`"),
+        ("https://u:secret@x.example/", "must not contain a user or password"),
         ("https://x.example:port", "such as"),
         ("https://", "such as"),
         ("https:///x", "such as"),

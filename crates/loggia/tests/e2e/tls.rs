@@ -84,6 +84,6 @@ async fn a_screen_is_attached_over_tls() {
     let told = refused(&machine, &format!("wss://127.0.0.9:{outside}"), authority);
     assert!(told.contains("certificate is not trusted here"), "{told}");
     let told = refused(&machine, &format!("https://localhost:{inside}"), authority);
-    assert!(told.contains("does not speak TLS there"), "{told}");
+    assert!(told.contains("does not use TLS"), "{told}");
     home.types("\x04").sees("code 0");
 }
