@@ -544,9 +544,10 @@ fn pattern(text: &str, allow: bool) -> Result<CommandPattern, String> {
             loggia_shell::parse_pattern(text),
             "write one plain command such as `git status`, or `cargo test *` for any further words",
         ),
-        false => {
-            (loggia_shell::parse_denied_pattern(text), "write the words of one command, such as `sudo *`")
-        }
+        false => (
+            loggia_shell::parse_denied_pattern(text),
+            "write the words of one command, such as `sudo *`",
+        ),
     };
     parsed.map_err(|reason| format!("`{}` cannot be a rule: {reason}; {hint}", shortened(text)))
 }
