@@ -13,16 +13,16 @@ use crate::cmd;
     version,
     max_term_width = 100,
     after_help = "Examples:
-  loggia                                             a session in this terminal
-  loggia run \"write hello.txt: hi\"                  one turn, asking before it writes
-  loggia run --approve edits \"write hello.txt: hi\"  file edits pass without a question
+  loggia                                             open a session in this terminal
+  loggia run \"write hello.txt: hi\"                  one turn, asks before it writes
+  loggia run --approve edits \"write hello.txt: hi\"  file edits are approved
   loggia run - < steps.txt                           the prompt from a file or a pipe
-  loggia run --continue \"run cargo test\"            go on where you left off
-  loggia --a2a-port 1234                             the same, shared on localhost
-  loggia attach localhost:1234                       that session, in another terminal
-  loggia doctor                                      what works on this machine
+  loggia run --continue \"run cargo test\"            continue the last session
+  loggia --a2a-port 1234                             open a session and share it on localhost
+  loggia attach localhost:1234                       open that session in another terminal
+  loggia doctor                                      check this machine
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed and nobody to ask, 4 refused,
+Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed but no terminal, 4 refused,
 130 interrupted, 141 output closed, 143 terminated. More in docs/configuration.md."
 )]
 pub struct Cli {

@@ -24,12 +24,12 @@ use crate::exit::Usage;
 pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
     let Some(command) = cli.command else { return without_command(cli, app).await };
     if cli.session.is_some() || cli.continue_last || cli.fullscreen || cli.name.is_some() {
-        let why = "--session, --continue, --name and --fullscreen are for the terminal: leave the \
-                   subcommand out, or put them behind it";
+        let why = "--session, --continue, --name and --fullscreen are for the terminal interface: omit the \
+                   subcommand, or put them after it";
         return Err(Usage(why.into()).into());
     }
     if cli.a2a_port.is_some() {
-        let why = "--a2a-port shares a session by itself: leave the subcommand out";
+        let why = "--a2a-port works without a subcommand: omit it";
         return Err(Usage(why.into()).into());
     }
     match command {

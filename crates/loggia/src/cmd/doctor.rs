@@ -21,8 +21,7 @@ use crate::style::{Format, Style, json_text, one_line};
 
 #[derive(Args)]
 #[command(
-    after_help = "Exit codes: 0 when Loggia can do its work here, 1 when something that it needs
-is broken."
+    after_help = "Exit codes: 0 if Loggia works here, 1 if something that it needs is broken."
 )]
 pub struct DoctorArgs {
     /// The output format

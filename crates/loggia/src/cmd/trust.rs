@@ -16,9 +16,9 @@ use crate::style::one_line;
 
 #[derive(Args)]
 #[command(after_help = "Until a directory is trusted, its .loggia/config.toml may only restrict:
-deny commands, choose a stricter mode, lower limits. Its commands from files
-do not count. Trust is for exactly that directory, neither above nor below it.
-`loggia` in a terminal asks once about a directory that has something to trust.")]
+deny commands, choose a stricter mode, lower limits. Its command files
+are ignored. Trust applies to exactly that directory, not to its parents or
+subdirectories. `loggia` in a terminal asks once if there is something to trust.")]
 pub struct TrustArgs {
     /// The directory; the current one by default
     #[arg(value_name = "DIR")]
