@@ -175,15 +175,15 @@ impl App {
         config: &Config,
         program: &str,
     ) -> anyhow::Result<Hub> {
-        let (tools, walls) =
+        let (tools, reserved) =
             (self.tools(config), ReservedDirs::new(self.reserved_paths(config)?));
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .with_user_memory(self.paths.config.join("AGENTS.md"))
             .with_commands(self.commands.clone())
             .with_prices(config.prices.clone())
             .with_compaction(CompactAt { percent: config.compact_at })
-            .with_clones(self.clones(config, walls.clone()))
-            .with_reserved_dirs(walls);
+            .with_clones(self.clones(config, reserved.clone()))
+            .with_reserved_dirs(reserved);
         let clients = Arc::new(Clients::new(store.clone()));
         Ok(Hub::new(store, Arc::new(agent), program).asking(clients))
     }
