@@ -25,11 +25,6 @@ pub trait Model: Send + Sync + 'static {
     fn window(&self) -> Option<u64> {
         None
     }
-    /// Whether a reply is computed in this process and touches nothing: then it may be asked for
-    /// before anything is on disk. What it waits for, it waits for in the stream.
-    fn only_computes(&self) -> bool {
-        false
-    }
     /// Streams one reply. Dropping the stream stops the request. A stream that ends without
     /// [`Delta::Stop`] was cut, and the loop treats it as a failure.
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>>;

@@ -12,7 +12,6 @@ use loggia_core::{
     Access, CallFailure, CallId, CallOutcome, Content, CustomCommands, Details, Edit, Level,
     Limits, MessageId, Part, Prices, Proposal, SHELL_TOOL, Slash,
 };
-use loggia_session::boxed::boxed;
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 use serde_json::{Value, json};
 
@@ -129,16 +128,11 @@ impl NativeAgent {
         listed.map_err(|error| TurnOver::Failed(format!("commands cannot be read: {error}")))
     }
 
-    /// The turn's model. One that is asked outside of this process is had only once the prompt is
-    /// on disk. Blocks on the file system.
-    pub(crate) async fn open_model(&self, turn: &Turn) -> Result<Arc<dyn Model>, TurnOver> {
+    /// The turn's model. Blocks on the file system.
+    pub(crate) fn open_model(&self, turn: &Turn) -> Result<Arc<dyn Model>, TurnOver> {
         let name = &turn.context().settings.model.0;
         let model = registry::open(name, &self.base);
-        let model = model.map_err(|error| TurnOver::Failed(error.to_string()))?;
-        if !model.only_computes() {
-            turn.on_disk().await?;
-        }
-        Ok(model)
+        model.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
     pub(crate) fn open_workspace(&self, turn: &Turn) -> Result<Arc<Workspace>, TurnOver> {
@@ -160,14 +154,8 @@ impl NativeAgent {
 }
 
 impl Agent for NativeAgent {
-    /// Copies of repositories ([`NativeAgent::prepare`]) and models ([`NativeAgent::open_model`]) wait
-    /// for the prompt; everything else that touches anything is a call, and waits for its permit.
-    fn waits_to_act(&self) -> bool {
-        true
-    }
-
     fn run(&self, turn: Turn) -> BoxFuture<'_, Result<(), TurnOver>> {
-        boxed(move || async move {
+        Box::pin(async move {
             let settings = &turn.context().settings;
             let limit = Duration::from_secs(settings.limits.turn_seconds);
             let restricted = settings
@@ -258,7 +246,6 @@ impl NativeAgent {
         let clones = self.clones.as_ref().ok_or_else(|| {
             TurnOver::Failed("this program does not clone repositories".to_owned())
         })?;
-        turn.on_disk().await?;
         // Boxed, here and below, to keep rare work out of the future of every turn.
         Box::pin(clones.prepare(turn, workspace.path(), repository)).await
     }
@@ -284,7 +271,7 @@ impl NativeAgent {
                 SlashResult::Prompt(expanded) => expanded,
             };
         }
-        let model = self.open_model(turn).await?;
+        let model = self.open_model(turn)?;
         let workspace = self.open_workspace(turn)?;
         // An expansion in this run has already resumed the open calls.
         let resumed = expanded.as_ref().is_some_and(|expanded| expanded.in_this_run);

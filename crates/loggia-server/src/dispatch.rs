@@ -242,11 +242,6 @@ impl Server {
         // From here on the session counts it, until its turn is over.
         caller.load.release_body();
         let submitted = match callback {
-            // Whoever waits for the outcome is woken once. A task that goes on has others to tell.
-            None if delivery == Delivery::WhenSettled && named.is_none() => {
-                let settled = handle.submit_until_settled(PATIENCE, command, origin).await;
-                settled.map_err(submit_error)
-            }
             None => Box::pin(submit(&handle, command, caller)).await,
             Some(callback) => {
                 let submitted = Box::pin(callback.submit(&handle, command, origin)).await;

@@ -1,16 +1,16 @@
-//! The writer of one session: the only task that decides, appends and acts.
+//! The actor of one session: the only task that decides, appends and acts.
 //!
-//! Each step: wait for a message, drain what else is there, decide, append, publish, answer, act.
-//! In that order, always: durable, then visible, then acted on. A failed append stops the actor;
-//! opening the session again is the repair. How the agent is run, and what it may compute before its
-//! prompt is on disk, is in [`work`]; where a writer is that has nothing to do, in [`bed`]; when a
-//! question has been open for too long, in [`patience`]; which rules have been taken back elsewhere, in
-//! [`standing`].
+//! It runs from the opening of the session until the session is stopped or closed for being idle. Each step: wait for
+//! a message, drain the other messages that have arrived, decide, append, publish, reply, act. The order never
+//! changes: durable, then visible, then acted on. A failed append stops the actor; the next opening repairs the
+//! session.
+//!
+//! [`turn_runner`] runs the agent, [`approval_timeout`] says when a question has been open for too long,
+//! [`revoked_rules`] finds rules that were revoked outside of the session.
 
-pub mod bed;
-mod patience;
-mod standing;
-mod work;
+mod approval_timeout;
+mod revoked_rules;
+mod turn_runner;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,24 +18,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use loggia_core::{
     ApprovalId, CallId, CallOutcome, CallState, Command, Effect, FreshIds, Millis, Origin, Refusal,
-    Report, Session, SessionId, Stamped, TaskId, TaskState, effects,
+    Report, Session, SessionId, Stamped, effects,
 };
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::backlog::{Backlog, Charge, Reserved};
 use crate::batch::Batch;
-use crate::handle::{Ack, Control, Line, Look, Reply, SubmitError, Told};
-use crate::hub::seats::Presence;
+use crate::handle::{Ack, ActorAddress, Control, Inspection, Reply, SubmitError};
+use crate::hub::open_sessions::{OpenSessions, Registration, Rest};
 use crate::log::{self, Log, Publisher};
 use crate::ports::{Agent, Lease, Principals, Store, StoreError};
 use crate::turn::{FromAgent, Permit, Waiter};
-use bed::Bed;
-use patience::{Patience, expired};
-use work::{Begun, Running};
+use approval_timeout::ApprovalTimeouts;
+use turn_runner::Running;
 
 const CONTROL_INBOX: usize = 64;
-/// All of them may go into one step, unless they are large: whoever reads is woken once for it.
+/// One step may take all of them, unless they are large, so that readers are woken once.
 const REPORT_INBOX: usize = 256;
 const CONTROL_DRAIN: usize = 32;
 
@@ -44,12 +43,12 @@ type Verdict = Result<Permit, CallOutcome>;
 pub(crate) struct Actor {
     id: SessionId,
     session: Session,
-    /// Dropped before `publisher`: whoever sees the log closed finds the session free.
+    /// Dropped before `publisher`: when the log is closed, the session is free for the next owner.
     lease: Lease,
     store: Arc<dyn Store>,
     agent: Arc<dyn Agent>,
     principals: Option<Arc<dyn Principals>>,
-    /// A proposed call that waits until the rules have been checked.
+    /// A proposed call that waits for the check of the rules.
     held: Option<Box<FromAgent>>,
     publisher: Publisher,
     log: Log,
@@ -59,57 +58,58 @@ pub(crate) struct Actor {
     running: Option<Running>,
     /// Agents waiting in `propose`, by call.
     waiters: HashMap<CallId, Waiter>,
-    /// Calls that an earlier owner left open, until the agent has claimed them: their answer may
-    /// come before the agent asks for it.
+    /// Calls that an earlier owner left open, until the agent has claimed them. An answer may arrive before the
+    /// agent asks for it.
     inherited: HashSet<CallId>,
     unclaimed: HashMap<CallId, Verdict>,
-    /// What the prompts that run or wait take of the memory that clients share.
+    /// The share of the clients' memory that running and waiting prompts use.
     charge: Charge,
-    /// Who waits until a task is over or asks. Bounded by the clients there are.
-    settling: Vec<(TaskId, Reply, Ack)>,
-    patience: Patience,
+    approval_timeouts: ApprovalTimeouts,
     seeds: u64,
     stopping: bool,
-    /// A session that begins with its first command: how it is opened then.
+    /// For a session that begins with its first command: the command that opens it.
     unopened: Option<(Command, Origin)>,
-    /// The last to go: then the session is free and this writer forgotten.
-    presence: Presence,
+    /// Dropped last, when nothing of the actor is left.
+    registration: Registration,
 }
 
 /// One drained step before it is durable.
 #[derive(Default)]
 struct Step {
     batch: Batch,
-    replies: Vec<(Told, Reply, Result<Ack, SubmitError>)>,
-    /// Of the commands in this step, until the session counts what it keeps of them.
+    replies: Vec<(Reply, Result<Ack, SubmitError>)>,
+    /// Memory of the commands in this step, until `charge` counts it.
     reserved: Vec<Reserved>,
-    looks: Vec<Look>,
+    inspections: Vec<Inspection>,
     effects: Vec<Effect>,
-    /// The turn that this step starts, where its agent has looked at it already and waits.
-    begun: Option<Begun>,
-    /// The rules are as they are known elsewhere.
-    checked: bool,
+    /// The rules have been compared with the store.
+    rules_checked: bool,
 }
 
 impl Actor {
-    /// Takes over an open log. [`Actor::recover`] deals with what the last owner left, if there was
-    /// one; [`Actor::run`] then serves.
+    /// Takes over an open log. [`Actor::recover`] finishes what the last owner left, if there was one, and
+    /// [`Actor::run`] serves.
     pub fn new(
         session: Session,
         lease: Lease,
         Ports { store, agent, principals }: Ports,
-        bed: Arc<Bed>,
-        presence: Presence,
+        sessions: &Arc<OpenSessions>,
         backlog: &Arc<Backlog>,
-    ) -> (Line, Box<Self>) {
+    ) -> (Arc<ActorAddress>, Self) {
         let (id, epoch) = (lease.session.clone(), lease.epoch);
         let (publisher, log) = log::log(id.clone(), store.clone(), session.head());
-        // Full: the caller is told busy (handle.rs). Full: the agent waits (turn.rs).
+        // When full: a caller gets busy (handle.rs), an agent waits (turn.rs).
         let (control_sender, control) = mpsc::channel(CONTROL_INBOX);
         let (report_sender, reports) = mpsc::channel(REPORT_INBOX);
-        // Boxed: it is handed on several times before it runs.
-        let actor = Box::new(Actor {
+        let address = Arc::new(ActorAddress {
             id: id.clone(),
+            epoch,
+            control: control_sender,
+            log: log.clone(),
+            backlog: backlog.clone(),
+        });
+        let actor = Actor {
+            id,
             session,
             lease,
             store,
@@ -117,7 +117,7 @@ impl Actor {
             principals,
             held: None,
             publisher,
-            log: log.clone(),
+            log,
             control,
             reports,
             report_sender,
@@ -126,33 +126,26 @@ impl Actor {
             inherited: HashSet::new(),
             unclaimed: HashMap::new(),
             charge: Charge::new(backlog),
-            settling: Vec::new(),
-            patience: Patience::default(),
+            approval_timeouts: ApprovalTimeouts::default(),
             seeds: uuid::Uuid::now_v7().as_u64_pair().1,
             stopping: false,
             unopened: None,
-            presence,
-        });
-        let backlog = backlog.clone();
-        (Line { id, epoch, control: control_sender, log, bed, backlog }, actor)
+            registration: Registration::new(sessions, &address),
+        };
+        (address, actor)
     }
 
-    /// Opens the session in the step of its first command, not in one of its own.
-    pub fn opening_with(mut self: Box<Self>, command: Command, origin: Origin) -> Box<Self> {
-        self.unopened = Some((command, origin));
-        self
+    /// Opens the session in the step of its first command.
+    pub fn opening_with(self, command: Command, origin: Origin) -> Self {
+        Self { unopened: Some((command, origin)), ..self }
     }
 
-    pub fn presence(&self) -> &Presence {
-        &self.presence
-    }
-
-    /// `failure` is why the last owner stopped, where that was this process and its log could not grow.
+    /// `failure` is why the last owner stopped, if it was this process and an append failed.
     pub async fn recover(&mut self, failure: Option<&StoreError>) -> Result<(), StoreError> {
         let at = now();
         let fresh = self.fresh(at);
         let mut step = Step::default();
-        for event in self.session.recover_after(failure.and_then(told), &fresh) {
+        for event in self.session.recover_after(failure.and_then(interruption), &fresh) {
             step.effects.extend(effects(&event));
             step.batch.push(&mut self.session, at, &Origin::system(), event);
         }
@@ -169,89 +162,67 @@ impl Actor {
         self.commit(step).await
     }
 
-    /// Nothing to do, nothing to wait for, and nobody has asked for anything.
-    pub fn is_at_rest(&self) -> bool {
-        let open = self.session.turn().is_some() || self.session.queue().len() > 0;
-        !open && !self.stopping && self.control.is_empty() && self.reports.is_empty()
-    }
-
-    /// Works until there is nothing to do. None: this opening of the session is over.
-    pub async fn run(mut self: Box<Self>) -> Option<Box<Self>> {
-        while !self.is_at_rest() {
-            let mut step = Step::default();
-            if self.held.is_some() {
-                self.propose_held(&mut step).await;
-                if !self.conclude(step).await {
-                    self.leave().await;
-                    return None;
-                }
-                continue;
-            }
-            let next = self.patience.next(&self.session, now);
-            let over = tokio::select! {
-                biased; // control first: a cancel or an answer must not wait behind a stream
-                message = self.control.recv() => match message {
-                    Some(message) => {
-                        self.take_control(*message, &mut step);
-                        false
-                    }
-                    None => true, // every handle is gone: nobody can reach this session any more
-                },
-                approval = expired(next) => {
-                    self.expire(approval, &mut step);
-                    false
-                }
-                Some(message) = self.reports.recv() => {
-                    self.take_report(*message, &mut step);
-                    false
-                }
+    pub async fn run(mut self) {
+        loop {
+            let idle_until = match self.rest() {
+                Rest::Wait => None,
+                Rest::Idle(until) => Some(until),
+                Rest::Close => break,
             };
-            if over || !self.conclude(step).await {
-                self.leave().await;
-                return None;
+            let mut step = Step::default();
+            if !self.next(idle_until, &mut step).await || !self.conclude(step).await {
+                break;
             }
         }
-        Some(self)
+        self.leave().await;
     }
 
-    /// One step for what is in the inbox. None: this opening of the session is over.
-    pub async fn step(mut self: Box<Self>) -> Option<Box<Self>> {
-        let mut step = Step::default();
-        if let Ok(message) = self.control.try_recv() {
-            self.take_control(*message, &mut step);
+    fn rest(&mut self) -> Rest {
+        let open = self.session.turn().is_some() || self.session.queue().len() > 0;
+        if open || !self.reports.is_empty() {
+            return Rest::Wait;
         }
-        match self.conclude(step).await {
-            true => Some(self),
-            false => {
-                self.leave().await;
-                None
+        let rest = self.registration.rest(&mut self.control);
+        if matches!(rest, Rest::Idle(_)) {
+            self.log.release_memory();
+        }
+        rest
+    }
+
+    /// Waits for something to do and adds it to the step. False: no client can reach this session, and the hub is
+    /// gone.
+    async fn next(&mut self, idle_until: Option<Instant>, step: &mut Step) -> bool {
+        if self.held.is_some() {
+            self.propose_held(step).await;
+            return true;
+        }
+        let timeout = self.approval_timeouts.next(&self.session, now);
+        let due = timeout.as_ref().map(|(due, _)| *due);
+        tokio::select! {
+            biased; // control first: a cancel or an answer must not wait behind a stream
+            message = self.control.recv() => match message {
+                Some(message) => self.take_control(*message, step),
+                None => return false,
+            },
+            () = reached(due) => {
+                if let Some((_, approval)) = timeout {
+                    self.expire(approval, step);
+                }
             }
+            Some(message) = self.reports.recv() => self.take_report(*message, step),
+            () = reached(idle_until) => {}
         }
+        true
     }
 
-    /// The step with what else is there, done. False: the last one.
+    /// Adds the messages that have arrived meanwhile and commits. False: this was the last step.
     async fn conclude(&mut self, mut step: Step) -> bool {
         self.drain(&mut step);
-        self.look_ahead(&mut step);
         if let Err(error) = self.commit(step).await {
             tracing::error!(session = %self.id, %error, "the session stops: its log cannot grow");
             return false;
         }
         !self.stopping
-    }
-
-    /// Closed for being idle. The session is free when this returns, or when its agent has left.
-    pub fn close(mut self: Box<Self>, home: &Handle) {
-        self.control.close();
-        match self.running.as_ref().is_none_or(Running::has_left) {
-            true => drop(self),
-            false => drop(home.spawn(self.leave())),
-        }
-    }
-
-    /// Nobody can give it anything any more.
-    pub fn shut(&mut self) {
-        self.control.close();
     }
 
     fn drain(&mut self, step: &mut Step) {
@@ -269,14 +240,15 @@ impl Actor {
     }
 
     fn take_control(&mut self, message: Control, step: &mut Step) {
-        if !matches!(message, Control::Stop)
+        let commands = matches!(message, Control::Submit { .. } | Control::Inspect(_));
+        if commands
             && let Some((command, origin)) = self.unopened.take()
             && let Err(refusal) = self.decide(command, &origin, step)
         {
             tracing::error!(session = %self.id, %refusal, "a new session was not opened");
         }
         match message {
-            Control::Submit { command, origin, told, reply, reserved } => {
+            Control::Submit { command, origin, reply, reserved } => {
                 step.reserved.push(reserved);
                 let prompt = match &command {
                     Command::Prompt { prompt, .. }
@@ -300,9 +272,10 @@ impl Actor {
                         .or_else(|| answered.as_ref().and(replied_to)),
                     answered,
                 });
-                step.replies.push((told, reply, result.map_err(SubmitError::from)));
+                step.replies.push((reply, result.map_err(SubmitError::from)));
             }
-            Control::Inspect(look) => step.looks.push(look),
+            Control::Inspect(inspection) => step.inspections.push(inspection),
+            Control::CheckIdle => {} // checked before the next step
             Control::Stop => self.stopping = true,
         }
     }
@@ -325,17 +298,17 @@ impl Actor {
                             self.waiters.insert(call, waiter);
                         }
                     }
-                    // A finished turn's last words. Dropping the waiter tells the agent.
+                    // The turn is over already. Dropping the waiter tells the agent.
                     Err(refusal) => tracing::debug!(session = %self.id, %refusal, "report refused"),
                 }
             }
             FromAgent::Await { turn, call, waiter } => {
                 self.inherited.remove(&call);
                 let asked = |open: &loggia_core::OpenCall| open.state == CallState::Asked;
-                // Answered in this very step: the verdict is given once that is durable.
+                // Answered in this step: the verdict is sent when the answer is durable.
                 let decided = step.effects.iter().any(|effect| effect.answers(&call));
                 if let Some(verdict) = self.unclaimed.remove(&call) {
-                    // The agent left in between: then its turn is over and the call with it.
+                    // An error means that the agent is gone, and its turn over.
                     let _ = waiter.send(verdict);
                 } else if self.session.turn().is_some_and(|open| open.id == turn)
                     && (decided || self.session.open_call(&call).is_some_and(asked))
@@ -349,11 +322,11 @@ impl Actor {
     fn expire(&mut self, approval: ApprovalId, step: &mut Step) {
         let command = Command::Expire { approval };
         if let Err(refusal) = self.decide(command, &Origin::timeout(), step) {
-            tracing::error!(session = %self.id, %refusal, "a question can not expire");
+            tracing::error!(session = %self.id, %refusal, "a question cannot expire");
         }
     }
 
-    /// Decides one command and folds what follows into the private state.
+    /// Decides one command and applies the resulting events to the private state.
     fn decide(
         &mut self,
         command: Command,
@@ -376,67 +349,47 @@ impl Actor {
             let append = step.batch.into_append(&self.session);
             let events = append.events.clone();
             outcome = self.store.append(&self.lease, append).await;
-            if let Err(error) = &outcome {
-                // Before anything closes: it is the answer to all that still comes.
-                self.publisher.fail(error);
-                self.presence.place().failed(error);
-            }
-            if outcome.is_ok() {
-                self.publisher.publish(&events);
-                // Kinds and numbers: what was said is in the log, and nowhere else.
-                tracing::debug!(session = %self.id, events = events.len(), head = %self.log.head(), "appended");
-            } else {
-                // Closed before anybody is told, so that whoever opens it again gets a new one.
-                self.control.close();
+            match &outcome {
+                Ok(()) => {
+                    self.publisher.publish(&events);
+                    // Numbers only: contents belong to the log and to no other place.
+                    tracing::debug!(session = %self.id, events = events.len(), head = %self.log.head(), "appended");
+                }
+                Err(error) => {
+                    // Recorded before anything closes: later callers are told this reason.
+                    self.publisher.fail(error);
+                    self.registration.failed(error);
+                    // Closed before the replies are sent: a caller that opens the session again gets a new opening.
+                    self.control.close();
+                }
             }
         }
         self.charge.set(&self.session);
         drop(step.reserved);
-        for (told, reply, result) in step.replies {
+        for (reply, result) in step.replies {
             let result = match &outcome {
                 Ok(()) => result,
                 Err(error) => Err(SubmitError::Store(error.clone())),
             };
-            match (told, result) {
-                (Told::Settled, Ok(ack @ Ack { task: Some(_), .. })) => {
-                    self.settling.extend(ack.task.clone().map(|task| (task, reply, ack)));
-                }
-                // A caller that has gone away does not need its answer.
-                (Told::Durable | Told::Settled, result) => drop(reply.send(result)),
-            }
+            // An error means that the caller is gone.
+            let _ = reply.send(result);
         }
         outcome?;
-        self.tell_settled();
-        for look in step.looks {
-            look(&self.session);
+        for inspection in step.inspections {
+            inspection(&self.session);
         }
-        let mut begun = step.begun;
         for effect in step.effects {
-            self.act(effect, &mut begun);
+            self.act(effect);
         }
         Ok(())
     }
 
-    /// Answers who waits for a task that needs somebody now.
-    fn tell_settled(&mut self) {
-        let session = &self.session;
-        let settled = |task: &TaskId| {
-            let state = session.task_state(task);
-            state.is_none_or(|state| state.is_over() || state == TaskState::InputRequired)
-        };
-        for (_, reply, ack) in
-            self.settling.extract_if(.., |(task, reply, _)| reply.is_closed() || settled(task))
-        {
-            let _ = reply.send(Ok(ack));
-        }
-    }
-
-    fn act(&mut self, effect: Effect, begun: &mut Option<Begun>) {
+    fn act(&mut self, effect: Effect) {
         match effect {
-            Effect::StartTurn(turn) => self.start_turn(&turn, begun.take()),
+            Effect::StartTurn(turn) => self.start_turn(&turn),
             Effect::Grant(call) => {
                 let Some(running) = &self.running else { return };
-                // Ended again in the same step: the denial follows.
+                // The call ended in the same step: the denial follows.
                 let Some(open) = self.session.open_call(&call) else { return };
                 let stop = running.stop.child_token();
                 let sender = self.report_sender.clone();
@@ -444,9 +397,9 @@ impl Actor {
                 let limit = opened.map_or(0, |opened| opened.settings.limits.call_seconds);
                 let limit = Duration::from_secs(limit);
                 let permit = Permit::new(running.turn.clone(), open, limit, sender, stop);
-                self.settle(call, Ok(permit));
+                self.give_verdict(call, Ok(permit));
             }
-            Effect::Deny(call, outcome) => self.settle(call, Err(outcome)),
+            Effect::Deny(call, outcome) => self.give_verdict(call, Err(outcome)),
             Effect::StopTurn(turn) => {
                 if let Some(running) = self.running.as_ref().filter(|running| running.turn == turn)
                 {
@@ -459,23 +412,23 @@ impl Actor {
         }
     }
 
-    fn settle(&mut self, call: CallId, verdict: Verdict) {
+    fn give_verdict(&mut self, call: CallId, verdict: Verdict) {
         if let Some(waiter) = self.waiters.remove(&call) {
-            // An agent that stopped waiting has been stopped; its call ends with the turn.
+            // An error means that the agent was stopped: its call ends with the turn.
             let _ = waiter.send(verdict);
         } else if self.inherited.contains(&call) {
             self.unclaimed.insert(call, verdict);
         }
     }
 
-    /// The log stays as it is; the agent is told to go and given time to leave nothing behind.
-    async fn leave(mut self: Box<Self>) {
+    /// Stops the agent and gives it time to clean up. The log stays as it is.
+    async fn leave(mut self) {
         self.control.close();
-        // Whoever waits for an answer is told now, not when the agent has left.
+        // Callers that wait for a reply learn now that the session has stopped, not when the agent is gone.
         while self.control.try_recv().is_ok() {}
         if let Some(running) = self.running.take() {
             self.reports.close();
-            if !running.leave().await {
+            if !running.stop().await {
                 tracing::warn!(session = %self.id, "the agent did not stop in time");
             }
         }
@@ -487,15 +440,15 @@ impl Actor {
     }
 }
 
-/// What a session needs from outside.
+/// The ports that a session uses.
 pub(crate) struct Ports {
     pub store: Arc<dyn Store>,
     pub agent: Arc<dyn Agent>,
     pub principals: Option<Arc<dyn Principals>>,
 }
 
-/// What a task is told whose turn ended because the log could not grow. None: nothing is known but that it was cut.
-fn told(failure: &StoreError) -> Option<&'static str> {
+/// The reason given for a turn that ended because an append failed. None: it was interrupted for no known reason.
+fn interruption(failure: &StoreError) -> Option<&'static str> {
     match failure {
         StoreError::Full { .. } => {
             Some("storage-full: the disk was full while this turn was running")
@@ -512,8 +465,16 @@ fn told(failure: &StoreError) -> Option<&'static str> {
     }
 }
 
-/// The wall clock, for people; order never depends on it.
+/// The wall clock, shown to people. Order never depends on it.
 pub(crate) fn now() -> Millis {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Returns at this time, or never if there is none.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }

@@ -75,20 +75,6 @@ impl Batch {
         self.weight >= LARGE
     }
 
-    /// Nothing in it that a turn begun by it could read, but what the turn is given anyway.
-    pub fn only_begins(&self) -> bool {
-        let begins = |event: &Event| {
-            matches!(
-                event,
-                Event::SessionOpened { .. }
-                    | Event::TaskOpened { .. }
-                    | Event::PromptAccepted { .. }
-                    | Event::TurnStarted { .. }
-            )
-        };
-        self.events.iter().all(|envelope| begins(&envelope.event))
-    }
-
     pub fn into_append(self, session: &Session) -> Append {
         let expected = self
             .events

@@ -6,36 +6,35 @@ use std::time::Duration;
 use loggia_core::{CallId, Command, Origin, PromptId, Refusal, Seq, Session, SessionId, TaskId};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::actor::bed::Bed;
 use crate::backlog::{Backlog, Reserved};
-use crate::hub::seats::Hold;
 use crate::log::{Follower, Log};
 use crate::ports::StoreError;
 
-/// From clients to the writer. Bounded (64): when it is full the caller is told *busy* at once, or
-/// after the time it is willing to wait. Boxed on its way, as what the agent sends.
+/// A message from a client or the hub to an actor. The inbox is bounded (64). When it is full, the caller gets
+/// *busy*, at once or after the time it is willing to wait. Messages are boxed because an inbox allocates room for
+/// dozens of them, and most sessions never need it.
 pub(crate) enum Control {
-    Submit { command: Command, origin: Origin, told: Told, reply: Reply, reserved: Reserved },
-    Inspect(Look),
+    Submit {
+        command: Command,
+        origin: Origin,
+        reply: Reply,
+        reserved: Reserved,
+    },
+    Inspect(Inspection),
+    /// The last handle is gone, or too many sessions are idle.
+    CheckIdle,
     Stop,
 }
 
 pub(crate) type Reply = oneshot::Sender<Result<Ack, SubmitError>>;
 
-/// When whoever submitted a command is told that it was taken. What is refused is said at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    Durable,
-    Settled,
-}
+/// Reads the state. The actor runs it between two steps.
+pub(crate) type Inspection = Box<dyn FnOnce(&Session) + Send>;
 
-/// A look at the state, run by the writer between two steps.
-pub(crate) type Look = Box<dyn FnOnce(&Session) + Send>;
-
-/// The command is on disk. For a prompt, `task` is where it went.
+/// The command is durable. For a prompt, `task` is the task it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ack {
-    /// The head before the command: what it caused comes after this.
+    /// The head before the command. The events it caused come after this.
     pub after: Seq,
     pub seq: Seq,
     pub task: Option<TaskId>,
@@ -55,7 +54,7 @@ pub enum SubmitError {
     Store(#[from] StoreError),
 }
 
-/// Of what a command keeps in memory until it is done.
+/// Bytes that a command keeps in memory until it is done.
 fn weight_of(command: &Command) -> usize {
     match command {
         Command::Prompt { content, .. } | Command::Screened { content, .. } => {
@@ -66,22 +65,21 @@ fn weight_of(command: &Command) -> usize {
     }
 }
 
-/// The way to one opening of a session. The hub's own; it keeps nothing from being closed.
-pub(crate) struct Line {
+/// Reaches the actor of one opening of a session. Does not keep the session open.
+pub(crate) struct ActorAddress {
     pub id: SessionId,
     pub epoch: u64,
     pub control: mpsc::Sender<Box<Control>>,
     pub log: Log,
-    pub bed: Arc<Bed>,
     pub backlog: Arc<Backlog>,
 }
 
-impl Line {
+impl ActorAddress {
     pub fn is_stopped(&self) -> bool {
         self.control.is_closed()
     }
 
-    /// True when the writer is gone, its agent too, and the session is free for the next owner.
+    /// True when the actor and its agent are gone and the lease is free.
     pub fn is_gone(&self) -> bool {
         self.log.is_closed()
     }
@@ -91,36 +89,60 @@ impl Line {
     }
 
     pub async fn stop(&self) {
-        // Closed already means stopped already.
+        // An error means that the actor has stopped already.
         let _ = self.control.send(Box::new(Control::Stop)).await;
-        self.bed.rouse();
         self.gone().await;
+    }
+
+    pub fn check_idle(&self) {
+        // A full inbox needs no message: the actor checks when it has emptied it.
+        let _ = self.control.try_send(Box::new(Control::CheckIdle));
     }
 }
 
-/// A session in somebody's hands. While one exists, the session is not closed for being idle.
+/// Keeps a session open while a client uses it. All handles and followers of an opening share one.
+pub(crate) struct InUse {
+    address: Arc<ActorAddress>,
+}
+
+impl InUse {
+    pub fn new(address: Arc<ActorAddress>) -> Self {
+        Self { address }
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.address.check_idle();
+    }
+}
+
+/// A client's handle of a session. While one exists, the session is not idle.
 #[derive(Clone)]
 pub struct SessionHandle {
-    pub(crate) line: Arc<Line>,
-    pub(crate) hold: Arc<Hold>,
+    pub(crate) in_use: Arc<InUse>,
 }
 
 impl SessionHandle {
-    pub fn id(&self) -> &SessionId {
-        &self.line.id
+    fn address(&self) -> &ActorAddress {
+        &self.in_use.address
     }
 
-    /// Which opening of the session this is; grows with every one.
+    pub fn id(&self) -> &SessionId {
+        &self.address().id
+    }
+
+    /// Which opening of the session this is. Grows with each one.
     pub fn epoch(&self) -> u64 {
-        self.line.epoch
+        self.address().epoch
     }
 
     pub fn head(&self) -> Seq {
-        self.line.log.head()
+        self.address().log.head()
     }
 
     pub fn is_stopped(&self) -> bool {
-        self.line.is_stopped()
+        self.address().is_stopped()
     }
 
     /// Returns once the command is durable, or with the reason why it changed nothing.
@@ -128,103 +150,77 @@ impl SessionHandle {
         self.submit_within(Duration::ZERO, command, origin).await
     }
 
-    /// The same for a caller that would rather wait than be told *busy*: of a hundred clients that
-    /// answer one question at once, the last is told who won and not to come back. First come,
-    /// first served.
+    /// The same, but waits for a place in the inbox for up to `wait` before it returns *busy*. If a hundred clients
+    /// answer one question at once, the last learns who won instead of having to retry. First come, first served.
     pub async fn submit_within(
         &self,
-        patience: Duration,
+        wait: Duration,
         command: Command,
         origin: Origin,
     ) -> Result<Ack, SubmitError> {
-        self.send(patience, command, origin, Told::Durable).await
-    }
-
-    /// The same for a prompt of which only the outcome is waited for: returns once its task is
-    /// over or asks. The log has all of it by then.
-    pub async fn submit_until_settled(
-        &self,
-        patience: Duration,
-        command: Command,
-        origin: Origin,
-    ) -> Result<Ack, SubmitError> {
-        self.send(patience, command, origin, Told::Settled).await
-    }
-
-    async fn send(
-        &self,
-        patience: Duration,
-        command: Command,
-        origin: Origin,
-        told: Told,
-    ) -> Result<Ack, SubmitError> {
-        let reserved = self.line.backlog.reserve(&origin.principal, weight_of(&command));
+        let address = self.address();
+        let reserved = address.backlog.reserve(&origin.principal, weight_of(&command));
         let reserved = reserved.map_err(|bound| Refusal::QueueFull { queued: 0, bound })?;
-        let place = match self.line.control.try_reserve() {
+        let place = match address.control.try_reserve() {
             Ok(place) => place,
             Err(mpsc::error::TrySendError::Closed(())) => return Err(self.stopped()),
-            Err(mpsc::error::TrySendError::Full(())) if patience.is_zero() => {
+            Err(mpsc::error::TrySendError::Full(())) if wait.is_zero() => {
                 return Err(SubmitError::Busy);
             }
             Err(mpsc::error::TrySendError::Full(())) => {
-                let place = tokio::time::timeout(patience, self.line.control.reserve()).await;
+                let place = tokio::time::timeout(wait, address.control.reserve()).await;
                 let place = place.map_err(|_| SubmitError::Busy)?;
                 place.map_err(|_| self.stopped())?
             }
         };
         let (reply, answer) = oneshot::channel();
-        place.send(Box::new(Control::Submit { command, origin, told, reply, reserved }));
-        self.line.bed.step().await;
+        place.send(Box::new(Control::Submit { command, origin, reply, reserved }));
         answer.await.map_err(|_| self.stopped())?
     }
 
-    /// Why the session has stopped, where that is known.
+    /// Why the session has stopped, if the reason is known.
     pub fn failure(&self) -> Option<&StoreError> {
-        self.line.log.failure()
+        self.address().log.failure()
     }
 
     fn stopped(&self) -> SubmitError {
         self.failure().cloned().map_or(SubmitError::Stopped, SubmitError::Store)
     }
 
-    /// A prompt with an id of its own.
+    /// A new prompt id.
     pub fn fresh_prompt() -> PromptId {
         uuid::Uuid::now_v7().into()
     }
 
-    /// Everything after `after`, then whatever comes. A follower counts as a handle.
+    /// All events after `after`, then new ones as they are appended. A follower keeps the session open as a handle
+    /// does.
     pub fn follow(&self, after: Seq) -> Follower {
-        self.line.log.follow(after, Some(self.hold.clone()))
+        self.address().log.follow(after, Some(self.in_use.clone()))
     }
 
-    /// The same for a reader that must not keep the session open: it ends when the session is
-    /// closed for being idle.
+    /// The same for a reader that must not keep the session open. It ends when the session is closed.
     pub fn follow_while_open(&self, after: Seq) -> Follower {
-        self.line.log.follow(after, None)
+        self.address().log.follow(after, None)
     }
 
-    /// Looks at the durable state between two steps of the writer.
+    /// Reads the durable state between two steps of the actor.
     pub async fn inspect<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Session) -> T + Send + 'static,
+        inspection: impl FnOnce(&Session) -> T + Send + 'static,
     ) -> Result<T, SubmitError> {
         let (reply, answer) = oneshot::channel();
-        let look = Box::new(move |session: &Session| {
-            // The asker may have gone; then nobody wants the answer.
-            let _ = reply.send(look(session));
+        let inspection = Box::new(move |session: &Session| {
+            // An error means that the caller is gone.
+            let _ = reply.send(inspection(session));
         });
-        self.line
-            .control
-            .send(Box::new(Control::Inspect(look)))
-            .await
-            .map_err(|_| self.stopped())?;
-        self.line.bed.step().await;
+        let sent = self.address().control.send(Box::new(Control::Inspect(inspection))).await;
+        sent.map_err(|_| self.stopped())?;
         answer.await.map_err(|_| self.stopped())
     }
 
-    /// Stops the writer after what it has in hand, and waits until it is gone. The log stays as
-    /// it is; whoever opens the session next goes on from there.
+    /// Stops the actor after its current step and waits until it is gone. The log stays as it is, and the next
+    /// opening continues from there.
     pub async fn stop(&self) {
-        self.line.stop().await;
+        self.address().stop().await;
     }
 }

@@ -1,22 +1,21 @@
-//! Finds and opens sessions. One open session is one actor; asking twice gives the same handle.
+//! Finds and opens sessions. An open session has one actor, however often it is opened.
 
-pub mod seats;
+pub mod open_sessions;
 
 use std::sync::Arc;
 
-use crate::actor::bed::Bed;
 use crate::actor::{Actor, Ports, now};
 use crate::backlog::{Backlog, BacklogLimits};
 use crate::batch::{RULES, rule_key};
-use crate::handle::{Line, SessionHandle, SubmitError};
+use crate::handle::{ActorAddress, SessionHandle, SubmitError};
 use crate::ports::{Agent, Document, Lease, Listed, Owner, Principals, Store, StoreError};
 use loggia_core::{
     AgentName, Command, Envelope, Origin, Rule, Seq, Session, SessionId, Settings, TaskId,
     Workspace,
 };
 
-pub use seats::Idle;
-use seats::{Claim, Presence, Seats};
+pub use open_sessions::Idle;
+use open_sessions::{Found, OpenSessions};
 
 pub struct Hub {
     store: Arc<dyn Store>,
@@ -24,11 +23,11 @@ pub struct Hub {
     principals: Option<Arc<dyn Principals>>,
     program: String,
     pid: u32,
-    seats: Arc<Seats>,
+    sessions: Arc<OpenSessions>,
     backlog: Arc<Backlog>,
 }
 
-/// What a new session starts with.
+/// The workspace, settings and agent of a new session.
 #[derive(Clone)]
 pub struct NewSession {
     pub workspace: Workspace,
@@ -51,7 +50,7 @@ pub enum HubError {
     Submit(#[from] SubmitError),
 }
 
-/// Which session is meant: one that exists, one that may, one whose id nobody can have used.
+/// Which session a caller wants: an existing one, one that may exist, or one with a new id.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Existing,
@@ -60,39 +59,39 @@ enum Wanted {
 }
 
 impl Hub {
-    /// `program` is how this process introduces itself to others that want the same session.
+    /// `program` names this process to other processes that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
         let (program, pid) = (program.into(), std::process::id());
         let backlog = Backlog::new(BacklogLimits::default());
-        let seats = Seats::new(Idle::default());
-        Self { store, agent, principals: None, program, pid, seats, backlog }
+        let sessions = OpenSessions::new(Idle::default());
+        Self { store, agent, principals: None, program, pid, sessions, backlog }
     }
 
-    /// How much memory the prompts of all sessions may take. For a hub that has opened none yet.
+    /// Sets how much memory the prompts of all sessions may take. Call it before the first session is opened.
     #[must_use]
     pub fn limiting_backlog(mut self, limits: BacklogLimits) -> Self {
         self.backlog = Backlog::new(limits);
         self
     }
 
-    /// Who can say whether the principal behind a rule still exists. For a hub that has opened no
-    /// session yet.
+    /// Sets the port that says whether the principal of a rule still exists. Call it before the first session is
+    /// opened.
     #[must_use]
     pub fn asking(mut self, principals: Arc<dyn Principals>) -> Self {
         self.principals = Some(principals);
         self
     }
 
-    /// When sessions that nobody uses are closed. For a hub that has opened none yet.
+    /// Sets when idle sessions are closed. Call it before the first session is opened.
     #[must_use]
     pub fn closing_idle(mut self, idle: Idle) -> Self {
-        self.seats = Seats::new(idle);
+        self.sessions = OpenSessions::new(idle);
         self
     }
 
     /// How many sessions are open in this process.
     pub fn open_count(&self) -> usize {
-        self.seats.count()
+        self.sessions.count()
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -103,16 +102,16 @@ impl Hub {
         self.create_named(None, new, origin).await
     }
 
-    /// A new session that is opened by the first command it is given: both are one step, and
-    /// durable together. One that is given none is never opened, and in no list.
+    /// A new session that its first command opens, in the same append. Without a command it is never opened and
+    /// never listed.
     pub async fn begin(&self, new: NewSession, origin: Origin) -> Result<SessionHandle, HubError> {
         let lease = self.store.begin(self.owner()).await?;
-        // What nobody had before has nothing to recover.
-        let (line, actor) = self.actor(Session::default(), lease);
-        Ok(self.seat(line, actor.opening_with(new.into_command(), origin)))
+        // A new session has nothing to recover.
+        let (address, actor) = self.actor(Session::default(), lease);
+        Ok(self.run(address, actor.opening_with(new.into_command(), origin)))
     }
 
-    /// A new session under a name that a client chose. Refused as already open if there is one.
+    /// A new session under a name that a client chose. Refused as already open if the name is taken.
     pub async fn create_named(
         &self,
         name: Option<SessionId>,
@@ -126,7 +125,7 @@ impl Hub {
         Ok(handle)
     }
 
-    /// Opens a session that exists, recovering it if its last owner died.
+    /// Opens an existing session, and recovers it if its last owner died.
     pub async fn open(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
         self.handle(id, Wanted::Existing).await
     }
@@ -139,41 +138,39 @@ impl Hub {
         Ok(self.store.list(limit).await?)
     }
 
-    /// Removes a session. One that somebody works in is not removed.
+    /// Removes a session. Fails if another process has it open.
     pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
         if self.store.head(id).await?.is_none() {
             return Err(StoreError::Unknown(id.clone()).into());
         }
-        if let Some(line) = self.seats.remove(id) {
-            line.stop().await;
+        if let Some(address) = self.sessions.address(id) {
+            address.stop().await;
         }
         let lease = self.store.acquire(id, self.owner()).await?;
         Ok(self.store.delete(lease).await?)
     }
 
-    /// Stops every session of this process; their logs stay as they are.
+    /// Stops every session of this process and waits for the actors. The logs stay as they are.
     pub async fn stop(&self) {
-        let lines = self.seats.remove_all();
-        // All at once: each may have to wait for its agent.
-        futures::future::join_all(lines.iter().map(|line| line.stop())).await;
+        let addresses = self.sessions.addresses();
+        // Concurrently: each actor may have to wait for its agent.
+        futures::future::join_all(addresses.iter().map(|address| address.stop())).await;
     }
 
     async fn handle(&self, id: &SessionId, wanted: Wanted) -> Result<SessionHandle, HubError> {
         loop {
-            let door = match self.seats.claim(id) {
-                Claim::Open(handle) => return Ok(handle),
-                // Opened anew from its log: that is how a failure is repaired.
-                Claim::Leaving(line) => {
-                    line.gone().await;
-                    continue;
+            match self.sessions.find(id) {
+                Found::Open(handle) => return Ok(handle),
+                // Opened again from its log when it is closed. This also repairs a failed session.
+                Found::Closing(address) => address.gone().await,
+                Found::Closed(opening) => {
+                    let _guard = opening.lock.lock().await;
+                    // The caller before may have opened it. If that failed, this one tries again.
+                    if self.sessions.is_closed(id) {
+                        // Boxed: most sessions are open, and every caller's future would be as large.
+                        return Box::pin(self.start(id, wanted)).await;
+                    }
                 }
-                Claim::Absent(door) => door,
-            };
-            let _opening = door.enter().await;
-            // Whoever was here first may have opened it; if that failed, this one tries itself.
-            if self.seats.is_absent(id) {
-                // Boxed: mostly it is open, and the request of everybody who asks would be as large.
-                return Box::pin(self.start(id, wanted)).await;
             }
         }
     }
@@ -191,26 +188,23 @@ impl Hub {
         if head.is_some() {
             fold(self.store.as_ref(), id, |envelope| session.apply(envelope)).await?;
         }
-        let (line, mut actor) = self.actor(session, lease);
-        let failure = self.seats.failure_of(id);
+        let (address, mut actor) = self.actor(session, lease);
+        let failure = self.sessions.failure_of(id);
         actor.recover(failure.as_ref()).await?;
-        self.seats.forget_failure(id);
-        Ok(self.seat(line, actor))
+        self.sessions.forget_failure(id);
+        Ok(self.run(address, actor))
     }
 
-    fn actor(&self, session: Session, lease: Lease) -> (Line, Box<Actor>) {
-        let bed = Bed::new();
-        let presence = Presence::new(&self.seats, lease.session.clone(), &bed);
+    fn actor(&self, session: Session, lease: Lease) -> (Arc<ActorAddress>, Actor) {
         let (store, agent) = (self.store.clone(), self.agent.clone());
         let ports = Ports { store, agent, principals: self.principals.clone() };
-        Actor::new(session, lease, ports, bed, presence, &self.backlog)
+        Actor::new(session, lease, ports, &self.sessions, &self.backlog)
     }
 
-    /// Known first, then at work or at rest: a writer is found at its seat.
-    fn seat(&self, line: Line, actor: Box<Actor>) -> SessionHandle {
-        let bed = line.bed.clone();
-        let handle = self.seats.sit(line);
-        bed.settle(actor);
+    /// Registers the session before its actor starts, so that look-ups find it.
+    fn run(&self, address: Arc<ActorAddress>, actor: Actor) -> SessionHandle {
+        let handle = self.sessions.insert(address);
+        tokio::spawn(actor.run());
         handle
     }
 
@@ -219,8 +213,8 @@ impl Hub {
     }
 }
 
-/// Reads a whole log in order. Needs no lease: a log only grows. On damage, everything before the
-/// damage has been visited when the error comes.
+/// Reads a whole log in order. Needs no lease, because a log only grows. If the log is damaged, every event before
+/// the damage has been visited when the error is returned.
 pub async fn fold(
     store: &dyn Store,
     id: &SessionId,
@@ -235,13 +229,13 @@ pub async fn fold(
     }
 }
 
-/// The rules remembered for a workspace.
+/// The rules that are remembered for a workspace.
 pub async fn project_rules(store: &dyn Store, workspace: &str) -> Result<Vec<Rule>, StoreError> {
     let documents = store.documents(RULES, &rule_key(workspace, "")).await?;
     Ok(documents.iter().filter_map(|(_, value)| serde_json::from_str(value).ok()).collect())
 }
 
-/// Forgets one remembered rule. Sessions that are open take it back before their next call.
+/// Forgets one remembered rule. Open sessions revoke it before their next call.
 pub async fn forget_rule(store: &dyn Store, workspace: &str, rule: &str) -> Result<(), StoreError> {
     let key = rule_key(workspace, rule);
     store.put(Document { collection: RULES.to_owned(), key, value: None }).await

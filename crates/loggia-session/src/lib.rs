@@ -1,16 +1,15 @@
 //! Runs sessions: one writer each, a durable log, readers that pull.
 //!
 //! The [`Hub`] finds and opens sessions. Each open session is one actor task that owns its state,
-//! decides with `loggia-core`, appends to the [`Store`], and only then shows and acts. Clients hold
+//! decides with `loggia-core`, appends to the [`Store`], and only then publishes and acts. Clients hold
 //! a [`SessionHandle`]; the running agent holds a [`Turn`].
 //!
-//! What must not be here: any protocol, any model, any tool, any terminal, any database. The store for
-//! production is the crate `loggia-store`; the one in memory is for tests.
+//! Protocols, models, tools, terminals and databases must not be here. The production store is the crate
+//! `loggia-store`; the store in memory is for tests.
 
 mod actor;
 mod backlog;
 mod batch;
-pub mod boxed;
 pub mod client;
 pub mod handle;
 pub mod hub;

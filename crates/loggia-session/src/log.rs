@@ -1,22 +1,22 @@
 //! The log as readers see it: a cursor, a watch of the head, and a read.
 //!
-//! There is no subscribe-then-snapshot, no queue to overflow, nothing to lose: a reader asks for
-//! what comes after its cursor and waits if that is nothing yet. The newest events are served from
-//! memory, the rest from the store, and nobody can tell which.
+//! There is no subscription with a snapshot, no queue to overflow and nothing to lose: a reader asks for the events
+//! after its cursor and waits if there are none yet. The newest events come from memory, the others from the store;
+//! a reader cannot tell which.
 
-mod behind;
+mod catch_up;
 mod events;
 mod tail;
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use futures::Stream;
 use loggia_core::{Envelope, Rule, Seq, SessionId};
 use tokio::sync::watch;
 
-use crate::hub::seats::Hold;
+use crate::handle::InUse;
 use crate::ports::{Store, StoreError};
-use behind::Behind;
+use catch_up::CatchUp;
 pub use events::Events;
 pub use tail::TAIL;
 use tail::Tail;
@@ -24,22 +24,21 @@ use tail::Tail;
 /// Events in one read.
 pub const BATCH: usize = 256;
 
-/// In one piece: it is handed to everybody who has anything to do with the session.
 #[derive(Clone)]
-pub struct Log(Arc<Read>);
+pub struct Log(Arc<Shared>);
 
-struct Read {
+struct Shared {
     session: SessionId,
     store: Arc<dyn Store>,
-    /// A lock, not a task: readers outnumber writes by far, and the guard lives for one clone.
+    /// A lock, not a task: reads far outnumber writes, and the guard lives for one clone.
     tail: RwLock<Tail>,
-    behind: Behind,
+    catch_up: CatchUp,
     head: watch::Receiver<Seq>,
-    /// Why the log grows no further, where a failed append is the reason.
+    /// Why nothing more is published, if an append failed.
     failure: OnceLock<StoreError>,
 }
 
-/// The writer's end: what it publishes is durable already.
+/// The actor's side. Events are durable before they are published.
 pub(crate) struct Publisher {
     log: Log,
     head: watch::Sender<Seq>,
@@ -47,30 +46,28 @@ pub(crate) struct Publisher {
 
 pub(crate) fn log(session: SessionId, store: Arc<dyn Store>, head: Seq) -> (Publisher, Log) {
     let (sender, head) = watch::channel(head);
-    let (tail, behind) = (RwLock::default(), Behind::default());
+    let (tail, catch_up) = (RwLock::default(), CatchUp::default());
     let failure = OnceLock::new();
-    let log = Log(Arc::new(Read { session, store, tail, behind, head, failure }));
+    let log = Log(Arc::new(Shared { session, store, tail, catch_up, head, failure }));
     (Publisher { log: log.clone(), head: sender }, log)
 }
 
 impl Publisher {
     pub fn publish(&self, events: &[Arc<Envelope>]) {
         let Some(last) = events.last() else { return };
-        let old = self.log.0.tail.write().unwrap_or_else(PoisonError::into_inner).push(events);
+        let old = self.log.tail_mut().push(events);
         self.head.send_replace(last.seq);
         drop(old);
     }
-}
 
-impl Publisher {
-    /// Says why nothing more will be published. The first reason counts.
+    /// Records why nothing more will be published. The first reason is kept.
     pub fn fail(&self, error: &StoreError) {
         let _ = self.log.0.failure.set(error.clone());
     }
 }
 
 impl Log {
-    /// Why the log grows no further, where a failed append is the reason.
+    /// Why nothing more is published, if an append failed.
     pub fn failure(&self) -> Option<&StoreError> {
         self.0.failure.get()
     }
@@ -79,7 +76,7 @@ impl Log {
         *self.0.head.borrow()
     }
 
-    /// True when nothing will be published any more.
+    /// True when the actor is gone, so that nothing more will be published.
     pub(crate) fn is_closed(&self) -> bool {
         self.0.head.has_changed().is_err()
     }
@@ -89,7 +86,7 @@ impl Log {
         while head.changed().await.is_ok() {}
     }
 
-    /// Waits until the log has come so far; false if it never will.
+    /// Waits until the log has reached `seq`. False: the actor is gone before that.
     pub(crate) async fn reached(&self, seq: Seq) -> bool {
         self.head() >= seq || self.0.head.clone().wait_for(|head| *head >= seq).await.is_ok()
     }
@@ -99,7 +96,7 @@ impl Log {
         match self.newest_after(after) {
             Some(events) => Ok(events),
             None if after >= self.head() => Ok(Events::default()),
-            None => self.0.behind.read(&*self.0.store, &self.0.session, after).await,
+            None => self.0.catch_up.read(&*self.0.store, &self.0.session, after).await,
         }
     }
 
@@ -111,19 +108,30 @@ impl Log {
         crate::hub::project_rules(self.0.store.as_ref(), workspace).await
     }
 
-    /// Everything after `after`, then whatever comes, in order and without gaps.
-    pub(crate) fn follow(&self, after: Seq, hold: Option<Arc<Hold>>) -> Follower {
-        Follower { log: self.clone(), head: self.0.head.clone(), cursor: after, _hold: hold }
+    /// All events after `after`, then new ones, in order and without gaps.
+    pub(crate) fn follow(&self, after: Seq, in_use: Option<Arc<InUse>>) -> Follower {
+        Follower { log: self.clone(), head: self.0.head.clone(), cursor: after, _in_use: in_use }
+    }
+
+    /// Frees events that an idle session need not keep. They are read from the store instead.
+    pub(crate) fn release_memory(&self) {
+        let released = self.tail_mut().release();
+        drop(released);
+        self.0.catch_up.clear();
+    }
+
+    fn tail_mut(&self) -> RwLockWriteGuard<'_, Tail> {
+        self.0.tail.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One reader. Costs a cursor while it is behind, nothing while it sleeps.
+/// One reader. It has a cursor and no queue.
 pub struct Follower {
     log: Log,
     head: watch::Receiver<Seq>,
     cursor: Seq,
-    /// Keeps the session from being closed.
-    _hold: Option<Arc<Hold>>,
+    /// Keeps the session open.
+    _in_use: Option<Arc<InUse>>,
 }
 
 impl Follower {
@@ -131,11 +139,11 @@ impl Follower {
         self.cursor
     }
 
-    /// The next events, or None when the session has stopped and all of it was read.
+    /// The next events, or None when the session has stopped and every event was read.
     pub async fn next(&mut self) -> Result<Option<Events>, StoreError> {
         loop {
             let cursor = self.cursor;
-            // The head is looked at before the wait, so a change in between wakes the wait.
+            // `wait_for` checks the head first, so that a change before the wait is not missed.
             let open = self.head.wait_for(|head| *head > cursor).await.is_ok();
             let events = self.log.read(cursor).await?;
             if let Some(last) = events.last() {

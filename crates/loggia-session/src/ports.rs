@@ -168,13 +168,7 @@ pub enum StoreError {
 /// - Keeps no state that is not in the log: run again on the same history, it goes on from there.
 /// - Returns promptly once the turn's token is cancelled, and leaves no process behind.
 pub trait Agent: Send + Sync + 'static {
-    /// Whether this agent touches nothing outside of the process before it has waited: for a permit,
-    /// or for [`Turn::on_disk`]. Reading and computing are no touch. Then the session may let it
-    /// look at a turn before the prompt is on disk; an agent that says nothing is run behind it.
-    fn waits_to_act(&self) -> bool {
-        false
-    }
-
+    /// Called when the prompt and the start of the turn are durable.
     fn run(&self, turn: Turn) -> BoxFuture<'_, Result<(), TurnOver>>;
 }
 

@@ -75,7 +75,6 @@ pub struct PendingCall {
 pub struct Turn {
     pub(crate) context: TurnContext,
     pub(crate) pending: Vec<PendingCall>,
-    pub(crate) started: Seq,
     pub(crate) recent_from: Seq,
     pub(crate) log: Log,
     pub(crate) sender: mpsc::Sender<Box<FromAgent>>,
@@ -108,12 +107,6 @@ impl Turn {
     /// Cancelled when the turn is over for any reason.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
-    }
-
-    /// Returns once the prompt and the start of this turn are on disk. Whoever is about to touch
-    /// anything outside of this process without a permit waits for this first.
-    pub async fn on_disk(&self) -> Result<(), TurnOver> {
-        self.log.reached(self.started).await.then_some(()).ok_or(TurnOver::Stopped)
     }
 
     /// A fresh id for one reply of the model.

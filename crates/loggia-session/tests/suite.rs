@@ -1,5 +1,5 @@
-//! The session crate from outside: the store in memory under the contract, the writer under faults, readers
-//! under load.
+//! The public interface of the session crate: the store in memory under the store contract, the actor with a
+//! failing store, many readers.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,9 +10,9 @@
 
 mod suite {
     mod actor;
-    mod ahead;
     mod context;
     mod contract;
+    mod durability;
     mod faults;
     mod followers;
     mod hub;
@@ -20,6 +20,5 @@ mod suite {
     mod output;
     mod race;
     mod resume;
-    mod settled;
     mod unanswered;
 }

@@ -1,4 +1,4 @@
-//! Agents that do what a script says, without a model and without tools.
+//! Agents that follow a script, without a model and without tools.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,25 +9,23 @@ use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 
 use crate::journal::{Gate, Journal};
 
-/// One thing an agent does in a turn.
+/// One step of a script.
 #[derive(Debug, Clone)]
 pub enum Act {
     Say(String),
     Think(String, String),
-    /// That many texts, each of its own message, so that no two become one event.
+    /// This many texts, each with its own message id, so that no two are joined into one event.
     Flood(usize),
-    /// Waits for a verdict. The permit stays at hand; a refusal is noted and the script goes on.
-    /// A call that an earlier owner of the session left open is taken up instead of a new one.
+    /// Proposes a call and waits for the verdict. The permit is kept for `Output` and `End`; a refusal is noted and
+    /// the script continues. If an earlier owner of the session left a call open, that one is resumed instead.
     Propose(Details),
-    /// Output of the call at hand.
+    /// Output of the current call.
     Output(Vec<u8>),
-    /// Ends the call at hand; without one, nothing.
+    /// Ends the current call, if there is one.
     End(CallOutcome),
     /// Writes a note into the journal.
     Note(String),
-    /// Waits until the prompt is on disk, then writes a note.
-    NoteOnDisk(String),
-    /// Waits, but for nothing.
+    /// Yields to other tasks once.
     Pause,
     WaitForCancel,
     WaitFor(Gate),
@@ -44,7 +42,7 @@ impl Act {
         Act::Note(text.into())
     }
 
-    /// A command that asks in every mode but `All`.
+    /// A command that needs approval in every mode except `All`.
     pub fn execute(command: &str) -> Self {
         Act::Propose(Details::Execute {
             command: command.to_owned(),
@@ -65,36 +63,28 @@ impl Act {
     }
 }
 
-/// Follows one script a turn, in the order given; the last one is repeated.
+/// Follows one script for each turn, in the order given. The last script is repeated.
 ///
-/// Notes `turn <prompt> starts`, `turn <prompt> leaves`, `permit <command>`, `refused <command>`,
-/// `stopped` where something was refused because the turn is over.
+/// Notes `turn <prompt> starts`, `turn <prompt> leaves`, `permit <command>`, `refused <command>`, and
+/// `stopped` if the turn was over before the script.
 #[derive(Clone)]
 pub struct ScriptAgent {
     scripts: Arc<Mutex<VecDeque<Vec<Act>>>>,
     journal: Journal,
-    waits_to_act: bool,
 }
 
 impl ScriptAgent {
     pub fn new(journal: Journal, scripts: impl IntoIterator<Item = Vec<Act>>) -> Arc<Self> {
         let scripts = Arc::new(Mutex::new(scripts.into_iter().collect()));
-        Arc::new(Self { scripts, journal, waits_to_act: false })
+        Arc::new(Self { scripts, journal })
     }
 
-    /// The same agent, which may look at a turn before its prompt is on disk. Its notes of where a
-    /// turn starts and leaves are no acts.
-    #[must_use]
-    pub fn looking_ahead(&self) -> Arc<Self> {
-        Arc::new(Self { waits_to_act: true, ..self.clone() })
-    }
-
-    /// An agent whose every turn does the same.
+    /// An agent that follows the same script in every turn.
     pub fn doing(acts: impl IntoIterator<Item = Act>) -> Arc<Self> {
         Self::new(Journal::default(), [acts.into_iter().collect()])
     }
 
-    /// An agent that has nothing to do.
+    /// An agent whose turns end at once.
     pub fn idle() -> Arc<Self> {
         Self::doing([])
     }
@@ -114,10 +104,6 @@ impl ScriptAgent {
 }
 
 impl Agent for ScriptAgent {
-    fn waits_to_act(&self) -> bool {
-        self.waits_to_act
-    }
-
     fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
         let (script, journal) = (self.script(), self.journal.clone());
         Box::pin(async move {
@@ -167,10 +153,6 @@ async fn follow(turn: &Turn, script: Vec<Act>, journal: &Journal) -> Result<(), 
                 }
             }
             Act::Note(text) => journal.note(text),
-            Act::NoteOnDisk(text) => {
-                turn.on_disk().await?;
-                journal.note(text);
-            }
             Act::Pause => tokio::task::yield_now().await,
             Act::WaitForCancel => match &permit {
                 Some(permit) => permit.stop().cancelled().await,

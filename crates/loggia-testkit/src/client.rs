@@ -1,4 +1,4 @@
-//! A client's side of a test: open a hub, prompt, answer, and read until the expected is there.
+//! The client's side of a test: open a hub, prompt, answer, and read until an expected event.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use loggia_session::{
 use loggia_store::SqliteStore;
 use tempfile::TempDir;
 
-use crate::journal::PATIENCE;
+use crate::journal::TIMEOUT;
 
 /// A hub whose sessions end with the test.
 pub fn memory_hub(agent: Arc<dyn Agent>) -> Hub {
@@ -25,7 +25,7 @@ pub fn hub(store: Arc<dyn Store>, agent: Arc<dyn Agent>) -> Hub {
     Hub::new(store, agent, "test")
 }
 
-/// A directory for a SQLite store, gone with the test.
+/// A directory for a SQLite store, removed at the end of the test.
 pub fn directory() -> TempDir {
     tempfile::tempdir().expect("a temporary directory")
 }
@@ -46,7 +46,7 @@ pub fn settings(mode: Mode) -> Settings {
     }
 }
 
-/// A new session that asks before it runs anything.
+/// A new session in which commands need approval.
 pub async fn create(hub: &Hub) -> SessionHandle {
     create_in(hub, Mode::Ask).await
 }
@@ -94,11 +94,11 @@ pub async fn cancel(handle: &SessionHandle) -> Result<Ack, SubmitError> {
     handle.submit(Command::Cancel { what: Cancel::Turn }, origin("tester")).await
 }
 
-/// Reads one session and remembers everything it saw.
+/// Reads one session and keeps every event.
 pub struct Reader {
     follower: Follower,
     seen: Vec<Arc<Envelope>>,
-    /// Events of `seen` that no `until` has looked at yet.
+    /// Index of the first event in `seen` that no `until` has checked yet.
     fresh: usize,
 }
 
@@ -115,8 +115,8 @@ impl Reader {
         &self.seen
     }
 
-    /// Reads on until an event that fits, beginning behind the last one found. Fails the test with
-    /// the transcript if it does not come, or if the session ends first.
+    /// Reads until an event fits, starting after the last one found. Fails the test and prints the transcript if
+    /// no event fits in time or the session ends first.
     pub async fn until(&mut self, fits: impl Fn(&Event) -> bool) -> Arc<Envelope> {
         loop {
             while let Some(envelope) = self.seen.get(self.fresh) {
@@ -155,16 +155,16 @@ impl Reader {
         }
     }
 
-    /// Reads what there is until the session stops.
+    /// Reads until the session stops.
     pub async fn to_end(&mut self) -> &[Arc<Envelope>] {
         while self.more().await {}
         &self.seen
     }
 
     async fn more(&mut self) -> bool {
-        let next = tokio::time::timeout(PATIENCE, self.follower.next()).await;
+        let next = tokio::time::timeout(TIMEOUT, self.follower.next()).await;
         let Ok(next) = next else {
-            panic!("nothing came for {PATIENCE:?}. Seen:\n{}", transcript(&self.seen));
+            panic!("nothing came for {TIMEOUT:?}. Seen:\n{}", transcript(&self.seen));
         };
         match next {
             Ok(Some(events)) => self.seen.extend(events),
@@ -175,7 +175,7 @@ impl Reader {
     }
 }
 
-/// One line an event, for people who look at a failed test.
+/// One line for each event, for the output of a failed test.
 pub fn transcript(events: &[Arc<Envelope>]) -> String {
     events.iter().fold(String::new(), |mut text, envelope| {
         let line = format!("{:?}", envelope.event);
@@ -185,14 +185,14 @@ pub fn transcript(events: &[Arc<Envelope>]) -> String {
     })
 }
 
-/// Fails the test unless the events are numbered from `first` on without a gap.
+/// Fails the test unless the events are numbered from `first` without a gap.
 pub fn assert_dense(events: &[Arc<Envelope>], first: u64) {
     for (expected, envelope) in (first..).zip(events) {
         assert_eq!(envelope.seq, Seq(expected), "a gap:\n{}", transcript(events));
     }
 }
 
-/// The whole log as the store has it.
+/// The whole log in the store.
 pub async fn log(store: &dyn Store, session: &loggia_core::SessionId) -> Vec<Arc<Envelope>> {
     let mut events: Vec<Arc<Envelope>> = Vec::new();
     loop {

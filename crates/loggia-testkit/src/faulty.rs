@@ -1,4 +1,4 @@
-//! A store that fails when the test says so.
+//! A store that fails where a test plans it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,14 +12,14 @@ use loggia_session::{
 };
 use tokio::sync::watch;
 
-use crate::journal::{Gate, Journal, PATIENCE};
+use crate::journal::{Gate, Journal, TIMEOUT};
 
-/// What happens to one append.
+/// The fault of one append.
 #[derive(Clone)]
 pub enum Fault {
     /// Nothing is written.
     Fail(StoreError),
-    /// Everything is written, and the caller is told that it was not.
+    /// Everything is written, and the caller gets an error.
     FailAfter(StoreError),
     /// Nothing is written, as if another process had taken the session over.
     LoseLease,
@@ -30,7 +30,7 @@ pub enum Fault {
     Panic,
 }
 
-/// Passes everything on to another store, except for the faults that were planned.
+/// Passes everything to another store, except where a fault is planned.
 ///
 /// Notes `durable <seq>` for each event when its append returns.
 pub struct FaultyStore {
@@ -38,11 +38,11 @@ pub struct FaultyStore {
     planned: Mutex<HashMap<u64, Fault>>,
     always: Mutex<Option<Fault>>,
     refused_acquires: Mutex<VecDeque<StoreError>>,
-    /// Appends that were begun.
+    /// The number of appends that have begun.
     begun: watch::Sender<u64>,
     reads: AtomicUsize,
-    /// What was asked of it, by name.
-    questions: Mutex<Vec<&'static str>>,
+    /// The names of the methods that were called.
+    calls: Mutex<Vec<&'static str>>,
     journal: Journal,
 }
 
@@ -55,29 +55,29 @@ impl FaultyStore {
             refused_acquires: Mutex::default(),
             begun: watch::Sender::new(0),
             reads: AtomicUsize::new(0),
-            questions: Mutex::default(),
+            calls: Mutex::default(),
             journal,
         })
     }
 
-    /// Plans a fault for the n-th append, counted from 1 over the store's life.
+    /// Plans a fault for the n-th append, counted from 1.
     pub fn at(&self, append: u64, fault: Fault) {
         self.planned.lock().unwrap().insert(append, fault);
     }
 
-    /// Plans a fault for the next append, and says which number it has.
+    /// Plans a fault for the next append, and returns its number.
     pub fn next(&self, fault: Fault) -> u64 {
         let append = self.begun() + 1;
         self.at(append, fault);
         append
     }
 
-    /// A fault for every append that has none of its own, or None to work again.
+    /// Sets the fault of every append that has none planned. None: they succeed.
     pub fn always(&self, fault: Option<Fault>) {
         *self.always.lock().unwrap() = fault;
     }
 
-    /// Refuses the next `acquire` that has not been refused yet.
+    /// Refuses the next `acquire`.
     pub fn refuse_acquire(&self, error: StoreError) {
         self.refused_acquires.lock().unwrap().push_back(error);
     }
@@ -86,25 +86,25 @@ impl FaultyStore {
         *self.begun.borrow()
     }
 
-    /// How often events were read so far.
+    /// How often events were read.
     pub fn reads(&self) -> usize {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// Which questions were put to the store since this was asked last, in order.
-    pub fn questions(&self) -> Vec<&'static str> {
-        std::mem::take(&mut self.questions.lock().unwrap())
+    /// The methods that were called since this was last called, in order.
+    pub fn calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.calls.lock().unwrap())
     }
 
-    fn asked(&self, question: &'static str) {
-        self.questions.lock().unwrap().push(question);
+    fn called(&self, method: &'static str) {
+        self.calls.lock().unwrap().push(method);
     }
 
     /// Waits until the n-th append has begun.
     pub async fn until_begun(&self, append: u64) {
         let mut begun = self.begun.subscribe();
         let there = begun.wait_for(|begun| *begun >= append);
-        let came = tokio::time::timeout(PATIENCE, there).await.is_ok();
+        let came = tokio::time::timeout(TIMEOUT, there).await.is_ok();
         assert!(came, "append {append} did not begin, {} did", self.begun());
     }
 
@@ -168,10 +168,10 @@ impl Store for FaultyStore {
         session: &SessionId,
         owner: Owner,
     ) -> BoxFuture<'_, Result<Lease, StoreError>> {
-        self.asked("acquire");
+        self.called("acquire");
         let refused = self.refused_acquires.lock().unwrap().pop_front();
         match refused {
-            // Not at once: whoever else wants this session shall be waiting by then.
+            // Later: other callers of this session must be waiting by then.
             Some(error) => Box::pin(async move {
                 tokio::task::yield_now().await;
                 Err(error)
@@ -186,28 +186,28 @@ impl Store for FaultyStore {
         after: Seq,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
-        self.asked("read");
+        self.called("read");
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.inner.read(session, after, limit)
     }
 
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        self.asked("head");
+        self.called("head");
         self.inner.head(session)
     }
 
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>> {
-        self.asked("locate");
+        self.called("locate");
         self.inner.locate(task)
     }
 
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>> {
-        self.asked("tasks");
+        self.called("tasks");
         self.inner.tasks(query)
     }
 
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
-        self.asked("list");
+        self.called("list");
         self.inner.list(limit)
     }
 

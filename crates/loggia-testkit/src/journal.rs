@@ -1,4 +1,4 @@
-//! What happened, in the order it happened, across tasks; and doors that a test opens.
+//! An ordered record of what tasks did, and gates that a test opens.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long a test waits for something that must happen. Generous: a loaded machine is not a bug.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits for something that must happen. Generous, because the machine may be loaded.
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Notes of all doubles of one test. Clones write into the same journal.
+/// Notes of all test doubles of one test. Clones write into the same journal.
 #[derive(Clone)]
 pub struct Journal {
     notes: watch::Sender<Vec<String>>,
@@ -34,18 +34,18 @@ impl Journal {
         self.notes.borrow().iter().any(|note| note == text)
     }
 
-    /// Waits for a note, and fails the test with the whole journal if it does not come.
+    /// Waits for a note. Fails the test and prints the journal if it does not come.
     pub async fn until(&self, text: &str) {
         let mut notes = self.notes.subscribe();
         let there = notes.wait_for(|notes| notes.iter().any(|note| note == text));
-        let came = tokio::time::timeout(PATIENCE, there).await.is_ok();
-        assert!(came, "nobody noted `{text}`:\n{self}");
+        let came = tokio::time::timeout(TIMEOUT, there).await.is_ok();
+        assert!(came, "`{text}` was not noted:\n{self}");
     }
 
-    /// Where a note stands. Fails the test if it is not there.
+    /// The position of a note. Fails the test if it is not there.
     pub fn place(&self, text: &str) -> usize {
         let place = self.notes.borrow().iter().position(|note| note == text);
-        place.unwrap_or_else(|| panic!("nobody noted `{text}`:\n{self}"))
+        place.unwrap_or_else(|| panic!("`{text}` was not noted:\n{self}"))
     }
 }
 
@@ -58,18 +58,18 @@ impl fmt::Display for Journal {
     }
 }
 
-/// A door: closed until the test opens it, then open for ever.
+/// Closed until the test opens it, then open for ever.
 #[derive(Debug, Clone, Default)]
 pub struct Gate {
-    door: CancellationToken,
+    opened: CancellationToken,
 }
 
 impl Gate {
     pub fn open(&self) {
-        self.door.cancel();
+        self.opened.cancel();
     }
 
     pub async fn passed(&self) {
-        self.door.cancelled().await;
+        self.opened.cancelled().await;
     }
 }

@@ -34,10 +34,6 @@ impl Model for OfflineModel {
         ModelName(NAME.to_owned())
     }
 
-    fn only_computes(&self) -> bool {
-        true
-    }
-
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         actions::stream(actions(&request))
     }

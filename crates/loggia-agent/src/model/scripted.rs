@@ -83,10 +83,6 @@ impl Model for ScriptedModel {
         self.window
     }
 
-    fn only_computes(&self) -> bool {
-        true
-    }
-
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
         actions::stream(self.actions(&request))
     }

@@ -16,7 +16,7 @@ pub async fn compact(
         let since = conversation.summary().map_or("", |_| " since the last summary");
         return say(turn, format!("There is nothing to summarise: no turn{since}.")).await;
     }
-    let model = agent.open_model(turn).await?;
+    let model = agent.open_model(turn)?;
     if let Some(limits) = agent.compact_at().limits(model.window()) {
         conversation.set_limits(limits);
     }

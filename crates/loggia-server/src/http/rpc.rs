@@ -7,7 +7,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures::future::{BoxFuture, join_all};
-use loggia_session::boxed::boxed;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
     Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, devtool,
@@ -40,7 +39,7 @@ pub(crate) struct Envelope {
 
 /// Boxed here, because who calls it would move it from hand to hand first.
 pub fn post(State(server): State<Arc<Server>>, request: Request) -> BoxFuture<'static, Response> {
-    boxed(move || async move { answer(&server, request, Spoken::Every).await })
+    Box::pin(async move { answer(&server, request, Spoken::Every).await })
 }
 
 pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoken) -> Response {

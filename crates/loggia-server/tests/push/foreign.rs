@@ -77,11 +77,11 @@ async fn a_task_of_another_client_costs_what_none_costs() {
     for state in ["closed", "open"] {
         let pairs = questions_about(anns).into_iter().zip(questions_about(NONE));
         for ((method, about_anns), (_, about_none)) in pairs {
-            store.questions();
+            store.calls();
             let none = stage.ask(BOB, method, about_none).await.err().unwrap();
-            let for_none = store.questions();
+            let for_none = store.calls();
             let refused = stage.ask(BOB, method, about_anns).await.err().unwrap();
-            let for_anns = store.questions();
+            let for_anns = store.calls();
             let plain = |error: &Value| error.to_string().replace(anns, NONE);
             assert_eq!(plain(&refused), plain(&none), "{state} {method}");
             assert_eq!(for_anns, for_none, "{state} {method}");
@@ -100,10 +100,10 @@ async fn a_name_that_another_client_has_looks_like_a_free_one() {
     let mut asked = Vec::new();
     let mut ids = Vec::new();
     for context in ["build", "other"] {
-        store.questions();
+        store.calls();
         let begun = task(&stage, BOB, in_context("go", context)).await;
         assert_eq!(begun["contextId"], context);
-        asked.push(store.questions());
+        asked.push(store.calls());
         let id = begun["id"].as_str().unwrap().into();
         ids.push(stage.store.locate(&id).await.unwrap().unwrap());
     }

@@ -1,4 +1,4 @@
-//! What a reader is given: events that lie in memory once, however many readers have them.
+//! Events as readers get them: shared, so that they are in memory once for any number of readers.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loggia_core::Envelope;
 
-/// Some events that follow each other. To have them costs one reference, not one each.
+/// Consecutive events. Holding them costs one reference, not one for each event.
 #[derive(Clone, Default)]
 pub struct Events {
     block: Arc<Vec<Arc<Envelope>>>,
@@ -14,7 +14,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Up to `most` events of a block, from `start` on.
+    /// Up to `most` events of a block, starting at `start`.
     pub(super) fn of(block: &Arc<Vec<Arc<Envelope>>>, start: usize, most: usize) -> Self {
         let start = start.min(block.len());
         let end = block.len().min(start.saturating_add(most));
@@ -48,17 +48,16 @@ impl<'a> IntoIterator for &'a Events {
 
 impl IntoIterator for Events {
     type Item = Arc<Envelope>;
-    type IntoIter = Each;
+    type IntoIter = IntoIter;
 
-    fn into_iter(self) -> Each {
-        Each(self)
+    fn into_iter(self) -> IntoIter {
+        IntoIter(self)
     }
 }
 
-/// One after the other, for whoever keeps them.
-pub struct Each(Events);
+pub struct IntoIter(Events);
 
-impl Iterator for Each {
+impl Iterator for IntoIter {
     type Item = Arc<Envelope>;
 
     fn next(&mut self) -> Option<Arc<Envelope>> {
@@ -72,7 +71,7 @@ impl Iterator for Each {
     }
 }
 
-impl ExactSizeIterator for Each {}
+impl ExactSizeIterator for IntoIter {}
 
 impl PartialEq for Events {
     fn eq(&self, other: &Self) -> bool {

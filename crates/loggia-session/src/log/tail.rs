@@ -1,6 +1,6 @@
-//! The newest events, in memory: blocks that readers share instead of copying what is in them.
+//! The newest events, in memory, in blocks that readers share instead of copying the events.
 //!
-//! Small appends are joined into blocks here, at the writer, so that a reader who is behind gets them in one piece.
+//! Small appends are joined into blocks here, by the actor, so that a reader that is behind gets many events at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,18 +9,20 @@ use loggia_core::{Envelope, Seq};
 
 use super::{BATCH, Events};
 
-/// How many of the newest events stay in memory, if they are small.
+/// The number of newest events that stay in memory, if they are small.
 pub const TAIL: usize = 4096;
-/// What they weigh at most, about, unless one append weighs more.
+/// About the most bytes that stay in memory, unless one append has more.
 const TAIL_BYTES: usize = 2 * 1024 * 1024;
-/// A block that weighs this much is full: a reader that stands still keeps all of the one that it was given.
+/// A block of this many bytes is full. A reader that stands still keeps its whole block in memory.
 const BLOCK_BYTES: usize = 128 * 1024;
+/// About the most bytes that an idle session keeps in memory.
+const IDLE_BYTES: usize = 64 * 1024;
 
 #[derive(Default)]
 pub struct Tail {
-    /// The last one grows. None is empty.
+    /// The last one grows. No block is empty.
     blocks: VecDeque<Block>,
-    /// Events of all blocks, and what they weigh.
+    /// Sums over all blocks.
     events: usize,
     bytes: usize,
 }
@@ -36,7 +38,7 @@ impl Block {
         self.events.len() >= BATCH || self.bytes >= BLOCK_BYTES
     }
 
-    /// Takes as many as fit, and returns the others.
+    /// Takes as many events as fit, and returns the others.
     fn take<'a>(&mut self, events: &'a [Arc<Envelope>]) -> &'a [Arc<Envelope>] {
         let mut taken = 0;
         for envelope in events.iter().take(BATCH.saturating_sub(self.events.len())) {
@@ -49,7 +51,7 @@ impl Block {
         let (taken, rest) = events.split_at(taken);
         match Arc::get_mut(&mut self.events) {
             Some(own) => own.extend_from_slice(taken),
-            // Somebody is reading it: it stays as it is for them, and goes on in a copy.
+            // A reader holds the block, so that it must not change.
             None => self.events = Arc::new([self.events.as_slice(), taken].concat()),
         }
         rest
@@ -57,7 +59,7 @@ impl Block {
 }
 
 impl Tail {
-    /// Returns what is too old now: to be dropped when nobody waits for the tail any more.
+    /// Returns the blocks that are too old now. The caller drops them when it has released the lock.
     #[must_use]
     pub fn push(&mut self, events: &[Arc<Envelope>]) -> Vec<Block> {
         self.events += events.len();
@@ -75,7 +77,7 @@ impl Tail {
         self.shorten()
     }
 
-    /// By whole blocks. Of events that are small, no fewer than [`TAIL`] are left.
+    /// Removes whole blocks. Of small events, at least [`TAIL`] are left.
     fn shorten(&mut self) -> Vec<Block> {
         let mut old = Vec::new();
         while self.blocks.len() > 1
@@ -89,7 +91,16 @@ impl Tail {
         old
     }
 
-    /// Up to [`BATCH`] events after `after`; none where it ends. None: it is behind all that is here.
+    /// Removes everything if that is too much for an idle session. Returns the removed blocks.
+    #[must_use]
+    pub fn release(&mut self) -> VecDeque<Block> {
+        match self.bytes > IDLE_BYTES {
+            true => std::mem::take(self).blocks,
+            false => VecDeque::new(),
+        }
+    }
+
+    /// Up to [`BATCH`] events after `after`, empty at the end. None: the events are older than the tail.
     pub fn after(&self, after: Seq) -> Option<Events> {
         let next = after.next();
         let later = self.blocks.partition_point(|block| block.first <= next);

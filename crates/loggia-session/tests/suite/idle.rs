@@ -1,21 +1,21 @@
-//! Sessions that nobody uses are closed, and nobody notices.
+//! Idle sessions are closed, and their clients notice nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    Command, Content, Event, Level, Refusal, Seq, SessionId, TaskChoice, TaskId, TurnOutcome,
+    Command, Content, Event, Refusal, Seq, SessionId, TaskChoice, TaskId, TurnOutcome,
 };
 use loggia_session::{Hub, Idle, MemoryStore, SessionHandle, Store, SubmitError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::owner;
-use loggia_testkit::{Act, Gate, Journal, ScriptAgent};
+use loggia_testkit::{Act, FaultyStore, Gate, Journal, ScriptAgent};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn hub_closing(agent: Arc<ScriptAgent>, after: Duration, most: usize) -> Hub {
-    client::memory_hub(agent).closing_idle(Idle { after, most, most_short: most })
+    client::memory_hub(agent).closing_idle(Idle { after, most })
 }
 
 async fn turn(handle: &SessionHandle, text: &str) -> TaskId {
@@ -25,7 +25,7 @@ async fn turn(handle: &SessionHandle, text: &str) -> TaskId {
     ack.task.unwrap()
 }
 
-/// Waits until so many sessions are open. Time is paused: waiting costs none.
+/// Waits until `count` sessions are open, without advancing the paused time.
 async fn until_open(hub: &Hub, count: usize) {
     for _ in 0..1_000 {
         if hub.open_count() == count {
@@ -45,7 +45,7 @@ async fn closed_after_a_minute_and_opened_again_as_it_was() {
     drop(handle);
     tokio::time::sleep(MINUTE - SECOND).await;
     assert_eq!(hub.open_count(), 1);
-    // Somebody looks in: a minute from then.
+    // A client opens it: the minute starts again.
     drop(hub.open(&id).await.unwrap());
     tokio::time::sleep(MINUTE - SECOND).await;
     assert_eq!(hub.open_count(), 1);
@@ -69,26 +69,49 @@ async fn closed_after_a_minute_and_opened_again_as_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn those_with_a_short_log_make_room_sooner() {
-    let idle = Idle { after: MINUTE, most: 8, most_short: 1 };
-    let hub = client::memory_hub(ScriptAgent::idle()).closing_idle(idle);
-    let first = client::create(&hub).await;
-    for number in 0..70 {
-        let notice = Command::Notice { level: Level::Info, text: format!("{number}") };
-        first.submit(notice, client::origin("tester")).await.unwrap();
+async fn ten_thousand_new_sessions_leave_no_more_than_the_limit_open() {
+    let hub = hub_closing(ScriptAgent::doing([Act::say("hello")]), MINUTE, 512);
+    let mut most = 0;
+    for number in 0..10_000 {
+        let handle = client::create(&hub).await;
+        if number % 100 == 0 {
+            turn(&handle, "go").await;
+        }
+        drop(handle);
+        most = most.max(hub.open_count());
     }
-    assert!(first.head() > Seq(64), "{} events", first.head());
-    let id = first.id().clone();
-    drop(first);
-    for _ in 0..3 {
-        drop(client::create(&hub).await);
+    assert!(most <= 520, "{most} sessions were open at once");
+    until_open(&hub, 512).await;
+    tokio::time::sleep(MINUTE + SECOND).await;
+    until_open(&hub, 0).await;
+}
+
+/// An idle session frees the events that it holds in memory if they are large. Its readers notice nothing.
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_keeps_few_events_in_memory() {
+    for (length, reads) in [(100, 0..=0), (100_000, 1..=8)] {
+        let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+        let agent = ScriptAgent::doing([Act::say("x".repeat(length))]);
+        let hub = client::hub(store.clone(), agent).closing_idle(Idle { after: MINUTE, most: 8 });
+        let handle = client::create(&hub).await;
+        turn(&handle, "go").await;
+        let id = handle.id().clone();
+        drop(handle);
+        tokio::time::sleep(SECOND).await;
+        let before = store.reads();
+        let handle = hub.open(&id).await.unwrap();
+        assert_eq!(handle.epoch(), 1, "it was not closed");
+        let mut reader = Reader::new(&handle);
+        reader.until_over().await;
+        assert!(reads.contains(&(store.reads() - before)), "{}", store.reads() - before);
+        turn(&handle, "again").await;
+        reader.until_over().await;
+        assert_eq!(reader.seen(), client::log(&*store, &id).await);
     }
-    until_open(&hub, 2).await;
-    assert_eq!(hub.open(&id).await.unwrap().epoch(), 1, "the long one was not closed");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_holds_or_follows_it_keeps_it_open() {
+async fn a_handle_or_a_follower_keeps_it_open() {
     let hub = hub_closing(ScriptAgent::idle(), MINUTE, 512);
     let (held, followed, watched) =
         (client::create(&hub).await, client::create(&hub).await, client::create(&hub).await);
@@ -97,8 +120,8 @@ async fn whoever_holds_or_follows_it_keeps_it_open() {
     drop((followed, watched));
     tokio::time::sleep(10 * MINUTE).await;
     until_open(&hub, 2).await;
-    assert!(watcher.next().await.unwrap().is_some(), "what there was is still read");
-    assert_eq!(watcher.next().await, Ok(None), "and then it is over");
+    assert!(watcher.next().await.unwrap().is_some(), "events from before are still read");
+    assert_eq!(watcher.next().await, Ok(None), "then the follower ends");
     turn(&held.clone(), "after ten minutes").await;
     drop(follower);
     tokio::time::sleep(MINUTE + SECOND).await;
@@ -137,7 +160,7 @@ async fn a_session_that_works_or_asks_stays_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_too_many_the_one_used_longest_ago_is_closed_first() {
+async fn the_session_that_was_idle_longest_is_closed_first() {
     let hub = hub_closing(ScriptAgent::idle(), MINUTE, 2);
     let mut ids = Vec::new();
     for number in 0..3 {
@@ -156,7 +179,7 @@ async fn of_too_many_the_one_used_longest_ago_is_closed_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_whose_caller_left_is_not_lost() {
+async fn a_command_whose_caller_is_gone_is_not_lost() {
     let agent = ScriptAgent::idle();
     let hub = hub_closing(agent.clone(), Duration::ZERO, 0);
     let handle = client::create(&hub).await;
@@ -165,7 +188,7 @@ async fn a_command_whose_caller_left_is_not_lost() {
         let handle = hub.open(&id).await.unwrap();
         let text = format!("prompt {number}");
         let mut sending = Box::pin(async move { client::prompt(&handle, &text).await });
-        // Polled once: the command is in the inbox, or done. Then its caller, and the handle, are gone.
+        // Polled once, the command is in the inbox. Then its caller and the handle are gone.
         let _ = futures::poll!(&mut sending);
         drop(sending);
         agent.journal().until(&format!("turn prompt {number} leaves")).await;
@@ -175,7 +198,7 @@ async fn a_command_whose_caller_left_is_not_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_opener_that_is_cancelled_leaves_the_way_free() {
+async fn a_cancelled_opener_blocks_no_other() {
     let hub = hub_closing(ScriptAgent::idle(), Duration::ZERO, 0);
     let id = client::create(&hub).await.id().clone();
     until_open(&hub, 0).await;
@@ -187,12 +210,12 @@ async fn an_opener_that_is_cancelled_leaves_the_way_free() {
     turn(&hub.open(&id).await.unwrap(), "go").await;
 }
 
-/// Closing after no time at all, under everybody's hands: nobody is refused, no turn is cut.
-async fn hammered(store: Arc<dyn Store>, rounds: usize) {
+/// Sessions are closed as soon as they are idle while many clients use them: no client is refused, no turn is cut.
+async fn stress(store: Arc<dyn Store>, rounds: usize) {
     const SESSIONS: usize = 3;
     const CALLERS: usize = 12;
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::say("word")]));
-    let hub = Arc::new(hub.closing_idle(Idle { after: Duration::ZERO, most: 0, most_short: 0 }));
+    let hub = Arc::new(hub.closing_idle(Idle { after: Duration::ZERO, most: 0 }));
     let mut ids = Vec::new();
     for _ in 0..SESSIONS {
         ids.push(client::create(&hub).await.id().clone());
@@ -213,7 +236,7 @@ async fn hammered(store: Arc<dyn Store>, rounds: usize) {
                         Err(error) => panic!("{text}: {error}"),
                     }
                 };
-                // Some wait for their turn, some just leave.
+                // Two of three wait for their turn.
                 if (caller + round) % 3 != 0 {
                     let task = ack.task.unwrap();
                     let mut reader = Reader::after(&handle, ack.after);
@@ -261,12 +284,12 @@ async fn hammered(store: Arc<dyn Store>, rounds: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_is_refused_while_sessions_are_closed_in_memory() {
-    hammered(Arc::new(MemoryStore::default()), 100).await;
+async fn no_client_is_refused_while_sessions_are_closed_in_memory() {
+    stress(Arc::new(MemoryStore::default()), 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nobody_is_refused_while_sessions_are_closed_on_disk() {
+async fn no_client_is_refused_while_sessions_are_closed_on_disk() {
     let directory = client::directory();
-    hammered(client::sqlite(directory.path()), 20).await;
+    stress(client::sqlite(directory.path()), 20).await;
 }

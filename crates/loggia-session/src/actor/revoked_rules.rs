@@ -1,9 +1,8 @@
-//! Which rules still stand: a rule is taken back with the principal that granted it, and where the
-//! project has forgotten it.
+//! Finds rules that were revoked outside of the session: a rule ends with the principal that granted it, and when the
+//! project forgets it.
 //!
-//! Both happen outside of the session, in another one or in another process. So the rules are compared
-//! with the store before each proposed call that one of them could let pass, and those that are gone are
-//! revoked in the log first.
+//! Both happen in another session or another process. So the rules are compared with the store before each proposed
+//! call that one of them could allow, and the revoked ones are first revoked in the log.
 
 use loggia_core::{Amendment, Event, Origin, Report, RuleId, Scope};
 
@@ -16,47 +15,47 @@ impl Actor {
         let proposes = matches!(message, FromAgent::Report { report: Report::Propose { .. }, .. });
         let mut rules = self.session.policy().rules.iter();
         proposes
-            && !step.checked
+            && !step.rules_checked
             && rules.any(|rule| rule.scope == Scope::Project || rule.principal.is_some())
     }
 
-    /// Decides the call that was held, after revoking what no longer stands.
+    /// Decides the call that was held back, after revoking the rules that no longer apply.
     pub(super) async fn propose_held(&mut self, step: &mut Step) {
-        for rule in self.fallen_rules().await {
-            tracing::debug!(session = %self.id, %rule, "a rule was taken back");
+        for rule in self.revoked_rules().await {
+            tracing::debug!(session = %self.id, %rule, "a rule was revoked outside of the session");
             let event = Event::PolicyAmended { amendment: Amendment::Revoked { rule } };
             step.batch.push(&mut self.session, now(), &Origin::system(), event);
         }
-        step.checked = true;
+        step.rules_checked = true;
         if let Some(message) = self.held.take() {
             self.take_report(*message, step);
         }
     }
 
-    async fn fallen_rules(&self) -> Vec<RuleId> {
+    async fn revoked_rules(&self) -> Vec<RuleId> {
         let rules = &self.session.policy().rules;
         let workspace = self.session.opened().map_or("", |opened| opened.workspace.path());
-        let mut fallen = Vec::new();
+        let mut revoked = Vec::new();
         if rules.iter().any(|rule| rule.scope == Scope::Project) {
             match project_rules(self.store.as_ref(), workspace).await {
                 Ok(known) => {
                     let project = rules.iter().filter(|rule| rule.scope == Scope::Project);
                     let gone = project.filter(|rule| !known.iter().any(|one| one.id == rule.id));
-                    fallen.extend(gone.map(|rule| rule.id.clone()));
+                    revoked.extend(gone.map(|rule| rule.id.clone()));
                 }
                 Err(error) => {
                     tracing::warn!(session = %self.id, %error, "remembered rules cannot be read");
                 }
             }
         }
-        let Some(principals) = &self.principals else { return fallen };
+        let Some(principals) = &self.principals else { return revoked };
         for rule in rules {
             if let Some(principal) = &rule.principal
                 && !principals.knows(principal).await
             {
-                fallen.push(rule.id.clone());
+                revoked.push(rule.id.clone());
             }
         }
-        fallen
+        revoked
     }
 }

@@ -1,4 +1,4 @@
-//! Tables on the clock of questions. Time stands still unless a test moves it.
+//! Time is paused: it moves only where a test advances it.
 
 use loggia_core::{
     Access, AgentName, Choice, ChoiceId, Details, Envelope, Event, OnTimeout, Origin, Risk,
@@ -59,8 +59,8 @@ fn asking(timeout: Option<Timeout>, asked: &[i64]) -> Session {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_left_counts_from_when_it_was_asked() {
-    // Of how many seconds, when asked, seen when; which is up, in how long.
+async fn the_time_left_is_counted_from_when_the_question_was_asked() {
+    // Timeout, when asked, when seen; the question that times out first, and in how many seconds.
     type Case<'a> = (Option<Timeout>, &'a [i64], i64, Option<(&'a str, u64)>);
     let cases: &[Case<'_>] = &[
         (None, &[0], 5, None),
@@ -69,18 +69,18 @@ async fn what_is_left_counts_from_when_it_was_asked() {
         (within(60), &[0], 0, Some(("asked-0", 60))),
         (within(60), &[0], 15, Some(("asked-0", 45))),
         (within(60), &[0, 10], 15, Some(("asked-0", 45))),
-        // It was up while nobody was there.
+        // It timed out while no actor ran.
         (within(60), &[0], 60, Some(("asked-0", 0))),
         (within(60), &[0], 86_400, Some(("asked-0", 0))),
-        // The clock was set back: it is as if it were asked now.
+        // The clock was set back: it counts as asked now.
         (within(60), &[0], -86_400, Some(("asked-0", 60))),
         (within(60), &[0], i64::MIN / 1_000_000, Some(("asked-0", 60))),
-        // Longer than any clock counts.
+        // Longer than the clock can count.
         (within(u64::MAX), &[0], 0, None),
     ];
     for (timeout, asked, seen, wanted) in cases {
         let session = asking(*timeout, asked);
-        let next = Patience::default().next(&session, || second(*seen));
+        let next = ApprovalTimeouts::default().next(&session, || second(*seen));
         let next = next.map(|(due, id)| (id.to_string(), (due - Instant::now()).as_secs()));
         let wanted = wanted.map(|(id, left)| (id.to_owned(), left));
         assert_eq!(next, wanted, "{timeout:?} {asked:?} {seen}");
@@ -88,28 +88,28 @@ async fn what_is_left_counts_from_when_it_was_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_clock_that_is_set_changes_nothing_once_the_question_is_known() {
+async fn setting_the_clock_changes_nothing_once_the_question_is_known() {
     let session = asking(within(60), &[0]);
-    let mut patience = Patience::default();
-    let first = patience.next(&session, || second(0));
+    let mut timeouts = ApprovalTimeouts::default();
+    let first = timeouts.next(&session, || second(0));
     tokio::time::advance(Duration::from_secs(20)).await;
     for seen in [20, 100_000, -100_000] {
-        assert_eq!(patience.next(&session, || second(seen)), first, "{seen}");
+        assert_eq!(timeouts.next(&session, || second(seen)), first, "{seen}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_changes_counts_for_what_is_open() {
-    let mut patience = Patience::default();
+async fn a_changed_policy_applies_to_open_questions() {
+    let mut timeouts = ApprovalTimeouts::default();
     let began = Instant::now();
-    assert!(patience.next(&asking(within(60), &[0]), || second(0)).is_some());
+    assert!(timeouts.next(&asking(within(60), &[0]), || second(0)).is_some());
     tokio::time::advance(Duration::from_secs(20)).await;
-    let next = patience.next(&asking(within(30), &[0]), || second(20));
+    let next = timeouts.next(&asking(within(30), &[0]), || second(20));
     assert_eq!(next.map(|(due, _)| due - began), Some(Duration::from_secs(30)));
-    // Off and on again: what the log says is what counts.
-    assert_eq!(patience.next(&asking(None, &[0]), || second(20)), None);
-    let next = patience.next(&asking(within(90), &[0]), || second(20));
+    // Off and on again: the time of the log counts.
+    assert_eq!(timeouts.next(&asking(None, &[0]), || second(20)), None);
+    let next = timeouts.next(&asking(within(90), &[0]), || second(20));
     assert_eq!(next.map(|(due, _)| due - began), Some(Duration::from_secs(90)));
-    assert_eq!(patience.next(&asking(within(90), &[]), || second(20)), None);
-    assert!(patience.known.is_empty(), "what is over is forgotten");
+    assert_eq!(timeouts.next(&asking(within(90), &[]), || second(20)), None);
+    assert!(timeouts.open.is_empty(), "a question that is over is forgotten");
 }
