@@ -1,9 +1,10 @@
-//! How much one session can write, and how much fifty can together.
+//! How much one session writes, how much fifty write together, and how many turns run in new sessions.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loggia_core::{Command, Mode, Seq};
-use loggia_session::SessionHandle;
+use loggia_core::{AgentName, Command, Mode, Seq, Workspace};
+use loggia_session::{NewSession, SessionHandle};
 use loggia_testkit::client;
 use tokio::task::JoinSet;
 
@@ -12,6 +13,7 @@ use super::table::{Table, count, rate};
 use crate::Size;
 
 const SESSIONS: usize = 50;
+const CLIENTS: usize = 64;
 
 pub async fn measure(table: &mut Table, size: &Size) {
     let one = streams(1, size.burst * 2).await;
@@ -25,6 +27,35 @@ pub async fn measure(table: &mut Table, size: &Size) {
         "decisions, 50 sessions at once (group commit)",
         format!("{} / s, × {:.1}", count(together), together / alone),
     );
+    let turns = turns(size.burst).await;
+    table.row("turns, each in a new session, 64 clients", format!("{} / s", count(turns)));
+}
+
+/// Each client begins a session, prompts, reads to the end of the turn, and starts over.
+async fn turns(number: usize) -> f64 {
+    let Stage { hub, directory: _keep, .. } = stage::stage();
+    let hub = Arc::new(hub);
+    let started = Instant::now();
+    let mut clients = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let hub = hub.clone();
+        clients.spawn(async move {
+            for _ in 0..number / CLIENTS {
+                let new = NewSession {
+                    workspace: Workspace::Local { path: "/workspace".into() },
+                    settings: client::settings(Mode::Ask),
+                    agent: AgentName("bench".into()),
+                };
+                let handle = hub.begin(new, client::origin("bench")).await.expect("begun");
+                stage::speak(&handle, "burst", 1).await;
+                stage::read_turn(handle.follow(Seq::ZERO)).await;
+            }
+        });
+    }
+    clients.join_all().await;
+    let time = started.elapsed();
+    hub.stop().await;
+    rate(number / CLIENTS * CLIENTS, time)
 }
 
 async fn sessions(stage: &Stage, number: usize) -> Vec<SessionHandle> {

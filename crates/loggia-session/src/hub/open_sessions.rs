@@ -126,7 +126,11 @@ impl OpenSessions {
         let mut open = OpenSession { address, in_use: Weak::new(), idle: None };
         let mut table = self.table();
         let handle = open.handle(&mut table.idle);
-        table.open.insert(session, open);
+        // An actor that is gone may not have removed its entry yet.
+        let replaced = table.open.insert(session, open);
+        table.end_idle(replaced.as_ref());
+        drop(table);
+        drop(replaced);
         handle
     }
 
@@ -209,7 +213,7 @@ impl Registration {
         if own.idle.is_none() {
             table.begin_idle(&self.session, now + limits.after);
             if table.idle.len() > limits.most {
-                table.end_longest_idle(now);
+                table.close_longest_idle(now);
             }
         }
         match table.open.get(&self.session).and_then(|own| own.idle) {
@@ -243,9 +247,7 @@ impl Drop for Registration {
             return;
         }
         let open = table.open.remove(&self.session);
-        if let Some(idle) = open.as_ref().and_then(|open| open.idle) {
-            table.idle.remove(&idle.order);
-        }
+        table.end_idle(open.as_ref());
         // Not under the lock: the events that the session held in memory may be freed with it.
         drop(table);
         drop(open);
@@ -260,8 +262,15 @@ impl Table {
         self.idle.insert(self.last_idle, session.clone());
     }
 
+    /// For an entry that was removed.
+    fn end_idle(&mut self, removed: Option<&OpenSession>) {
+        if let Some(idle) = removed.and_then(|open| open.idle) {
+            self.idle.remove(&idle.order);
+        }
+    }
+
     /// Lets the session that has been idle longest close now.
-    fn end_longest_idle(&mut self, now: Instant) {
+    fn close_longest_idle(&mut self, now: Instant) {
         let Some((_, session)) = self.idle.pop_first() else { return };
         let Some(open) = self.open.get_mut(&session) else { return };
         if let Some(idle) = &mut open.idle {
