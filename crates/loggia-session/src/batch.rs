@@ -1,4 +1,4 @@
-//! One step of the writer: events decided together, made small together, appended together.
+//! The events of one step of an actor, joined where possible and appended together.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use loggia_core::{
 use crate::index::TaskMark;
 use crate::ports::{Append, Document};
 
-/// One event never grows beyond this by coalescing.
+/// Bytes of an event that pieces are joined to at most.
 const PIECE: usize = 64 * 1024;
-/// Texts of a step that takes no more reports.
+/// A step with this many bytes of text takes no more reports.
 const LARGE: usize = 256 * 1024;
 
-/// The collection of remembered rules; the key is workspace and rule id.
+/// The collection of remembered rules. A key is a workspace and a rule id.
 pub const RULES: &str = "rule";
 
 pub fn rule_key(workspace: &str, rule: &str) -> String {
@@ -24,17 +24,17 @@ pub fn rule_key(workspace: &str, rule: &str) -> String {
 
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// Shared with nobody yet.
+    /// Not shared yet, so that pieces can be joined.
     events: Vec<Arc<Envelope>>,
-    /// Tasks whose status changed, and when it last did.
+    /// Tasks whose status changed, and when it last changed.
     changed: Vec<(TaskId, Millis)>,
     weight: usize,
 }
 
 impl Batch {
-    /// Adds one decided event: folded into the writer's private state, or joined to the piece of
-    /// the same stream right before it. Joined pieces change no state (law L6), so nothing is
-    /// folded for them and they take no number of their own.
+    /// Adds one decided event: applies it to the actor's private state, or joins it to the previous event if both are
+    /// pieces of the same stream. A joined piece changes no state (law L6), so that it is not applied and takes no
+    /// sequence number.
     pub fn push(&mut self, session: &mut Session, at: Millis, origin: &Origin, event: Event) {
         self.weight += event.approx_bytes();
         if let Some(last) = self.events.last_mut().and_then(Arc::get_mut)
@@ -97,7 +97,7 @@ impl Batch {
     }
 }
 
-/// What the index of tasks is about: the state, and the questions that are open.
+/// The part of a task that the index of tasks shows.
 #[derive(PartialEq)]
 struct Status {
     state: Option<TaskState>,
@@ -115,7 +115,7 @@ impl Status {
     }
 }
 
-/// The tasks whose status an event can change. None for what streams, which is most of a log.
+/// The tasks whose status an event can change. None for stream events, which are most of a log.
 fn concerned<'a>(session: &'a Session, event: &'a Event) -> [Option<&'a TaskId>; 2] {
     let running = session.turn().map(|turn| &turn.task);
     match event {
@@ -145,7 +145,7 @@ fn marks(changed: Vec<(TaskId, Millis)>, session: &Session) -> Vec<TaskMark> {
     changed.into_iter().filter_map(mark).collect()
 }
 
-/// A rule for the project outlives the session, so it is written together with the event.
+/// A project rule outlives the session, so that it is also written as a document, in the same append.
 fn remembered_rule(workspace: &str, event: &Event) -> Option<Document> {
     let document = |rule: &str, value| Document {
         collection: RULES.to_owned(),

@@ -1,4 +1,4 @@
-//! The index of tasks is the fold of the log: for every history, however it is cut into steps.
+//! The index of tasks is equal to the fold of the log, for every history and every division into steps.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a store would hold, and what the log says.
+/// The index as a store keeps it, and the log.
 #[derive(Default)]
 struct Both {
     session: Session,
@@ -48,7 +48,7 @@ impl Both {
 }
 
 #[test]
-fn of_every_golden_log() {
+fn the_index_of_every_golden_log_is_its_fold() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../loggia-core/tests/golden");
     let mut logs = 0;
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -68,7 +68,7 @@ fn of_every_golden_log() {
     assert!(logs > 10, "{logs}");
 }
 
-/// What somebody tries; what is refused changes nothing.
+/// An attempt of a client or the agent. A refused one changes nothing.
 #[derive(Debug, Clone)]
 enum Try {
     Prompt(u8),
@@ -177,7 +177,7 @@ fn command(attempt: &Try, number: usize, turn: TurnId) -> Option<Command> {
 
 proptest! {
     #[test]
-    fn of_every_history(steps in prop::collection::vec(prop::collection::vec(tries(), 1..5), 1..40)) {
+    fn the_index_of_every_history_is_its_fold(steps in prop::collection::vec(prop::collection::vec(tries(), 1..5), 1..40)) {
         let (mut both, mut single) = (Both::default(), Both::default());
         let origin = Origin::new(Surface::Cli, "tester");
         let opened = Event::SessionOpened {
@@ -189,24 +189,24 @@ proptest! {
         single.step([(Millis(1), origin.clone(), opened)]);
         let mut number = 0;
         for step in &steps {
-            // As the writer does: each decision on what the one before it left, one append for all.
+            // As the actor does: each decision sees the events of the one before, and one append has all of them.
             let mut decided: Vec<(Millis, Origin, Event)> = Vec::new();
-            let mut ahead = both.session.clone();
+            let mut state = both.session.clone();
             for attempt in step {
                 number += 1;
                 let at = Millis(number as i64 * 10);
-                let turn = ahead.turn().map_or_else(|| TurnId::from("none"), |turn| turn.id.clone());
+                let turn = state.turn().map_or_else(|| TurnId::from("none"), |turn| turn.id.clone());
                 let fresh = FreshIds::new(number as u64, at);
                 let events = match command(attempt, number, turn) {
-                    None => ahead.recover(&fresh),
+                    None => state.recover(&fresh),
                     Some(command) => {
                         let stamped = Stamped { command, at, origin: origin.clone(), fresh };
-                        ahead.decide(&stamped, &loggia_shell::Parser).unwrap_or_default()
+                        state.decide(&stamped, &loggia_shell::Parser).unwrap_or_default()
                     }
                 };
                 for event in events {
-                    let seq = ahead.head().next();
-                    ahead.apply(&Envelope { seq, at, origin: origin.clone(), event: event.clone() });
+                    let seq = state.head().next();
+                    state.apply(&Envelope { seq, at, origin: origin.clone(), event: event.clone() });
                     decided.push((at, origin.clone(), event));
                 }
             }

@@ -1,4 +1,4 @@
-//! What a front end may do with a session, wherever the session runs.
+//! The interface between a front end and a session, for local and remote sessions.
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::handle::{Ack, SessionHandle, SubmitError};
 use crate::ports::StoreError;
 
-/// A front end's whole view of a session. A screen that needs more than this is a second session.
+/// All that a front end can do with a session.
 pub trait SessionClient: Send + Sync {
     fn submit(&self, command: Command) -> BoxFuture<'_, Result<Ack, SubmitError>>;
     fn follow(&self, after: Seq) -> BoxStream<'static, Result<Arc<Envelope>, StoreError>>;

@@ -5,7 +5,7 @@ pub mod open_sessions;
 use std::sync::Arc;
 
 use crate::actor::{Actor, Ports, now};
-use crate::backlog::{Backlog, BacklogLimits};
+use crate::backlog::Backlog;
 use crate::batch::{RULES, rule_key};
 use crate::handle::{ActorAddress, SessionHandle, SubmitError};
 use crate::ports::{Agent, Document, Lease, Listed, Owner, Principals, Store, StoreError};
@@ -62,34 +62,26 @@ impl Hub {
     /// `program` names this process to other processes that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
         let (program, pid) = (program.into(), std::process::id());
-        let backlog = Backlog::new(BacklogLimits::default());
-        let sessions = OpenSessions::new(Idle::default());
+        let (sessions, backlog) = (OpenSessions::new(Idle::default()), Arc::default());
         Self { store, agent, principals: None, program, pid, sessions, backlog }
-    }
-
-    /// Sets how much memory the prompts of all sessions may take. Call it before the first session is opened.
-    #[must_use]
-    pub fn limiting_backlog(mut self, limits: BacklogLimits) -> Self {
-        self.backlog = Backlog::new(limits);
-        self
     }
 
     /// Sets the port that says whether the principal of a rule still exists. Call it before the first session is
     /// opened.
     #[must_use]
-    pub fn asking(mut self, principals: Arc<dyn Principals>) -> Self {
+    pub fn with_principals(mut self, principals: Arc<dyn Principals>) -> Self {
         self.principals = Some(principals);
         self
     }
 
     /// Sets when idle sessions are closed. Call it before the first session is opened.
     #[must_use]
-    pub fn closing_idle(mut self, idle: Idle) -> Self {
+    pub fn with_idle(mut self, idle: Idle) -> Self {
         self.sessions = OpenSessions::new(idle);
         self
     }
 
-    /// How many sessions are open in this process.
+    /// The number of sessions that are open in this process.
     pub fn open_count(&self) -> usize {
         self.sessions.count()
     }
@@ -222,7 +214,7 @@ pub async fn fold(
 ) -> Result<Seq, StoreError> {
     let mut after = Seq::ZERO;
     loop {
-        let events = store.read_on(id, after).await?;
+        let events = store.read_chunk(id, after).await?;
         let Some(last) = events.last() else { return Ok(after) };
         after = last.seq;
         events.iter().for_each(|envelope| visit(envelope));

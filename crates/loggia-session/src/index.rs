@@ -1,42 +1,41 @@
-//! The index of tasks: what a list needs to know of every task without folding a log.
+//! The index of tasks, which lists read instead of folding logs.
 //!
-//! It is derived from the log and written with it, in one append. Not here: how a store keeps it,
-//! and what a task looks like to anybody.
+//! It is derived from the log and written in the same append. How a store keeps it, and how a task is shown, is not
+//! decided here.
 
 use loggia_core::{Millis, SessionId, TaskId, TaskState};
 
-/// A task as one step left it. A step carries marks for the tasks whose status it changed, and for
-/// no others: a word of a stream is no change.
+/// A task's row of the index after one step. A step has marks for the tasks whose status it changed. Stream events
+/// change no status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskMark {
     pub task: TaskId,
     pub state: TaskState,
     /// When the status last changed: the state, the prompts, or the open questions.
     pub updated: Millis,
-    /// Whose session it is.
+    /// The principal that the session belongs to.
     pub principal: Option<String>,
 }
 
-/// Which tasks are wanted. Everything that is None admits every task.
+/// Which tasks are wanted. A filter that is None admits every task.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskQuery {
     pub session: Option<SessionId>,
     /// Tasks in sessions of this principal.
     pub principal: Option<String>,
     pub state: Option<TaskState>,
-    /// Changed at this moment or later.
+    /// Changed at this time or later.
     pub since: Option<Millis>,
-    /// Only what comes behind this place.
+    /// Only tasks after this place.
     pub after: Option<TaskPlace>,
     pub limit: usize,
 }
 
 /// A task's place in the list: the last changed first, and no two at the same place.
 ///
-/// A page begins behind a place, not at a number, so it stays right while tasks change. A task
-/// that changes moves to the front: whoever pages on does not meet it a second time, and meets
-/// every task that did not change exactly once (as long as the clock does not go back). What moved
-/// meanwhile is found by asking anew with `since`.
+/// A page begins after a place, not at an offset, so that it stays correct while tasks change. A task that changes
+/// moves to the front. A client that reads page after page gets every unchanged task exactly once (unless the clock
+/// goes back), and finds the tasks that moved meanwhile with `since`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TaskPlace {
     pub updated: Millis,
@@ -53,14 +52,14 @@ pub struct ListedTask {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskPage {
     pub tasks: Vec<ListedTask>,
-    /// How many tasks the query admits on all pages together.
+    /// The number of tasks on all pages.
     pub total: u64,
-    /// There is something behind the last one.
+    /// There is a next page.
     pub more: bool,
 }
 
 impl TaskPage {
-    /// A page of tasks that are in any order, of which there may be one more than wanted.
+    /// Makes a page of tasks in any order. A surplus task says that there is a next page.
     pub fn of(mut tasks: Vec<ListedTask>, total: u64, limit: usize) -> Self {
         tasks.sort_by(|a, b| b.place.cmp(&a.place));
         let more = tasks.len() > limit;

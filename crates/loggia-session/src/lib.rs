@@ -20,7 +20,6 @@ pub mod output;
 pub mod ports;
 pub mod turn;
 
-pub use backlog::BacklogLimits;
 pub use client::{LocalClient, SessionClient};
 pub use handle::{Ack, SessionHandle, SubmitError};
 pub use hub::{Hub, HubError, Idle, NewSession};

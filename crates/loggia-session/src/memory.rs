@@ -1,4 +1,4 @@
-//! A store in memory, which passes the same contract as the one on disk. For tests: nothing survives the process.
+//! A store in memory for tests. It passes the same contract as the store on disk.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,13 +32,13 @@ struct Record {
     summary: Option<Summary>,
 }
 
-/// Gives the session back when the lease is dropped.
-struct Held {
+/// Frees the session when the lease is dropped.
+struct LeaseGuard {
     inner: Arc<Mutex<Inner>>,
     session: SessionId,
 }
 
-impl Drop for Held {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         if let Some(record) = lock(&self.inner).sessions.get_mut(&self.session) {
             record.held = false;
@@ -102,8 +102,8 @@ impl Store for MemoryStore {
         record.held = true;
         record.owner = Some(owner);
         record.epoch += 1;
-        let held = Held { inner: self.inner.clone(), session: session.clone() };
-        ready(Ok(Lease::new(session.clone(), record.epoch, Arc::new(held))))
+        let guard = LeaseGuard { inner: self.inner.clone(), session: session.clone() };
+        ready(Ok(Lease::new(session.clone(), record.epoch, Arc::new(guard))))
     }
 
     fn append(&self, lease: &Lease, append: Append) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -150,8 +150,8 @@ impl Store for MemoryStore {
             })
             .collect();
         let total = tasks.len() as u64;
-        let behind = |task: &ListedTask| query.after.as_ref().is_none_or(|at| task.place < *at);
-        let rest = tasks.into_iter().filter(behind).collect();
+        let after = |task: &ListedTask| query.after.as_ref().is_none_or(|at| task.place < *at);
+        let rest = tasks.into_iter().filter(after).collect();
         ready(Ok(TaskPage::of(rest, total, query.limit)))
     }
 

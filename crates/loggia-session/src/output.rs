@@ -1,19 +1,19 @@
-//! How much of a call's output goes into the log: the beginning whole, then now and then the
-//! newest lines so that people can watch, at the end the end. What is left out is counted.
+//! Limits how much of a call's output goes into the log: the beginning, then a sample of the newest bytes from time to
+//! time so that people can watch, and the end. The bytes that are left out are counted.
 //!
-//! Output is any bytes; the log has text. The bounds are bounds of the text, because a byte that is
-//! no text is shown as a character of three. Holds at most [`TAIL`] bytes, whatever the call prints.
+//! Output is bytes, the log has text. The limits apply to the text, because an invalid byte becomes a replacement
+//! character of three bytes. Keeps at most [`TAIL`] bytes in memory.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Logged as it comes.
+/// Bytes that are logged as they arrive.
 pub const HEAD: usize = 256 * 1024;
-/// Logged at the end.
+/// Bytes that are logged at the end.
 pub const TAIL: usize = 128 * 1024;
-/// One glimpse of what runs by between head and tail.
-const GLIMPSE: usize = 4 * 1024;
-const GLIMPSES: u32 = 30;
+/// Bytes of one sample between head and tail.
+const SAMPLE: usize = 4 * 1024;
+const SAMPLES: u32 = 30;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
 pub struct Piece {
@@ -30,8 +30,8 @@ pub struct OutputBudget {
     tail: VecDeque<u8>,
     /// Bytes left out right before the tail.
     skipped: u64,
-    glimpses: u32,
-    next_glimpse: Option<Instant>,
+    samples: u32,
+    next_sample: Option<Instant>,
     pause: Duration,
 }
 
@@ -39,13 +39,13 @@ impl OutputBudget {
     pub fn take(&mut self, bytes: &[u8], now: Instant) -> Option<Piece> {
         if self.head_full {
             self.hold(bytes);
-            return self.glimpse(now);
+            return self.sample(now);
         }
         let text = self.fill_head(bytes);
         (!text.is_empty()).then_some(Piece { text, skipped: 0 })
     }
 
-    /// What is left to log when the call ends.
+    /// The rest to log when the call ends.
     pub fn finish(&mut self) -> Option<Piece> {
         let partial = std::mem::take(&mut self.partial);
         self.hold(&partial);
@@ -53,7 +53,7 @@ impl OutputBudget {
         (held > 0).then(|| self.newest(held, TAIL))
     }
 
-    /// As much as fits into the head; what does not is held for later.
+    /// Returns the text that fits into the head, and holds the other bytes for later.
     fn fill_head(&mut self, bytes: &[u8]) -> String {
         let mut whole = std::mem::take(&mut self.partial);
         whole.extend_from_slice(bytes);
@@ -89,24 +89,23 @@ impl OutputBudget {
         self.tail.drain(..bytes);
     }
 
-    fn glimpse(&mut self, now: Instant) -> Option<Piece> {
-        let due = *self.next_glimpse.get_or_insert_with(|| now + FIRST_PAUSE);
+    fn sample(&mut self, now: Instant) -> Option<Piece> {
+        let due = *self.next_sample.get_or_insert_with(|| now + FIRST_PAUSE);
         let complete = self.tail.len() - incomplete_suffix(self.tail.iter().rev());
-        if now < due || self.glimpses >= GLIMPSES || complete == 0 {
+        if now < due || self.samples >= SAMPLES || complete == 0 {
             return None;
         }
-        self.pause = if self.glimpses == 0 { FIRST_PAUSE } else { self.pause.mul_f32(1.3) };
-        self.next_glimpse = Some(now + self.pause);
-        self.glimpses += 1;
-        Some(self.newest(complete, GLIMPSE))
+        self.pause = if self.samples == 0 { FIRST_PAUSE } else { self.pause.mul_f32(1.3) };
+        self.next_sample = Some(now + self.pause);
+        self.samples += 1;
+        Some(self.newest(complete, SAMPLE))
     }
 
-    /// The newest of the first `held` bytes of the tail, as text of at most `room` bytes. What is
-    /// older is skipped.
-    fn newest(&mut self, held: usize, room: usize) -> Piece {
-        let older = held.saturating_sub(room); // a byte makes at least a byte of text
+    /// The newest of the first `held` bytes of the tail, as text of at most `limit` bytes. Skips older bytes.
+    fn newest(&mut self, held: usize, limit: usize) -> Piece {
+        let older = held.saturating_sub(limit); // a byte becomes at least a byte of text
         self.skip(older);
-        // What is left of a character whose beginning was skipped is skipped with it.
+        // Skips the rest of a character whose first byte was skipped.
         let cut = match self.skipped {
             0 => 0,
             _ => self.tail.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count(),
@@ -115,7 +114,7 @@ impl OutputBudget {
         self.skip(cut);
         let bytes: Vec<u8> = self.tail.drain(..held - older - cut).collect();
         let length: usize = characters(&bytes).map(|(character, _)| character.len_utf8()).sum();
-        let mut excess = length.saturating_sub(room);
+        let mut excess = length.saturating_sub(limit);
         let mut text = String::with_capacity(length - excess);
         for (character, length) in characters(&bytes) {
             if excess > 0 {
@@ -129,7 +128,7 @@ impl OutputBudget {
     }
 }
 
-/// The characters of `bytes`, each with the number of bytes it stands for.
+/// The characters of `bytes`, each with the number of bytes it was made from.
 fn characters(bytes: &[u8]) -> impl Iterator<Item = (char, usize)> {
     bytes.utf8_chunks().flat_map(|chunk| {
         let valid = chunk.valid().chars().map(|character| (character, character.len_utf8()));
@@ -138,7 +137,7 @@ fn characters(bytes: &[u8]) -> impl Iterator<Item = (char, usize)> {
     })
 }
 
-/// Length of an unfinished character at the end of some bytes, 0 to 3. Takes them from the end.
+/// The length of an unfinished character at the end, 0 to 3. Takes the bytes in reverse order.
 fn incomplete_suffix<'a>(backwards: impl Iterator<Item = &'a u8>) -> usize {
     for (back, byte) in (1..=3).zip(backwards) {
         let needed = match byte {

@@ -1,6 +1,6 @@
-//! What a session needs from outside: a place for its log, and somebody to do the work.
+//! The ports of a session: the store that keeps its log, and the agent that works on its turns.
 //!
-//! Each trait's contract is written here and tested by one suite for every implementation.
+//! Each trait's contract is written here. One test suite checks every implementation of [`Store`].
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,24 +13,22 @@ use crate::index::{TaskMark, TaskPage, TaskQuery};
 use crate::log::BATCH;
 use crate::turn::Turn;
 
-/// Keeps logs, and small documents beside them.
+/// Keeps logs and small documents.
 ///
 /// - `append` is all or nothing, and durable when it returns: a decision survives power loss, a
 ///   stream event survives the process.
 /// - `append` refuses a wrong `expected` head and a lease that is no longer held.
-/// - At most one lease per session exists at a time, across processes; it ends with its process.
-/// - `tasks` says of each task what its last mark said; the first session of a task keeps it.
-/// - `read` returns events in order, without gaps, and never one whose bytes are not the bytes that
-///   were appended.
+/// - At most one lease of a session exists at a time, across processes. It ends with its process.
+/// - `tasks` returns each task as its last mark describes it. A task belongs to the first session that marked it.
+/// - `read` returns events in order and without gaps, and only events whose bytes are those that were appended.
 pub trait Store: Send + Sync + 'static {
-    /// The right to write a session, which is created if nobody knows it.
+    /// Acquires the right to write a session. Creates the session if it does not exist.
     fn acquire(
         &self,
         session: &SessionId,
         owner: Owner,
     ) -> BoxFuture<'_, Result<Lease, StoreError>>;
-    /// The same for a session that nobody can know yet, under an id of its own. It exists from its first append
-    /// on.
+    /// The same for a new session with a new id. It exists from its first append.
     fn begin(&self, owner: Owner) -> BoxFuture<'_, Result<Lease, StoreError>> {
         self.acquire(&SessionId::from(uuid::Uuid::now_v7()), owner)
     }
@@ -42,9 +40,9 @@ pub trait Store: Send + Sync + 'static {
         after: Seq,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>>;
-    /// Events after `after`, as many as are well read at once; none only at the head. For whoever reads on from
-    /// where this ends.
-    fn read_on(
+    /// As many events after `after` as the store reads at once. Empty only at the head. For reading a log from end
+    /// to end.
+    fn read_chunk(
         &self,
         session: &SessionId,
         after: Seq,
@@ -53,11 +51,11 @@ pub trait Store: Send + Sync + 'static {
     }
     fn head(&self, session: &SessionId) -> BoxFuture<'_, Result<Option<Seq>, StoreError>>;
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>>;
-    /// Tasks as the steps' marks left them, the last changed first. Needs no lease.
+    /// The index of tasks, the last changed first. Needs no lease.
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>>;
     /// Sessions, the most recently changed first.
     fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>>;
-    /// Removes a session and everything about it.
+    /// Removes a session with its events, tasks and rows.
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>>;
 
     fn document(
@@ -72,8 +70,8 @@ pub trait Store: Send + Sync + 'static {
         prefix: &str,
     ) -> BoxFuture<'_, Result<Vec<(String, String)>, StoreError>>;
     fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>>;
-    /// The same, if what is there now is still `expected`; says whether it was. For documents that
-    /// several processes change.
+    /// The same, but only if the current value is `expected`. Returns whether it was. For documents that several
+    /// processes change.
     fn replace(
         &self,
         expected: Option<String>,
@@ -81,12 +79,12 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<bool, StoreError>>;
 }
 
-/// The right to write one session. Dropping it gives the right back.
+/// The right to write one session. Released when it is dropped.
 pub struct Lease {
     pub session: SessionId,
-    /// Grows with every owner; an append under an older epoch is refused.
+    /// Grows with every owner. An append with an older epoch is refused.
     pub epoch: u64,
-    /// Keeps other owners out while it lives: a file lock, an entry in a set. Its type belongs to the store.
+    /// Keeps other owners out while it exists. Its type belongs to the store: a file lock, an entry in a set.
     guard: Arc<dyn Any + Send + Sync>,
 }
 
@@ -100,7 +98,7 @@ impl Lease {
     }
 }
 
-/// Who holds a lease, in words for whoever comes second.
+/// The holder of a lease, shown to a process that wants the same session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     pub pid: u32,
@@ -108,20 +106,20 @@ pub struct Owner {
     pub since: Millis,
 }
 
-/// One atomic step of a session.
+/// The events of one step with the rows that they change. Atomic.
 pub struct Append {
-    /// The head this step was decided on.
+    /// The head that the step was decided on.
     pub expected: Seq,
     pub events: Vec<Arc<Envelope>>,
     pub durability: Durability,
     pub summary: Summary,
-    /// Tasks whose status this step changes, each once.
+    /// The tasks whose status the step changes, each once.
     pub tasks: Vec<TaskMark>,
     /// Documents that must change together with the log.
     pub documents: Vec<Document>,
 }
 
-/// A small named value; None removes it.
+/// A small named value. None removes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     pub collection: String,
@@ -134,11 +132,11 @@ pub struct Listed {
     pub session: SessionId,
     pub head: Seq,
     pub summary: Summary,
-    /// Who last held it; alive or not is for `acquire` to say.
+    /// The last holder. `acquire` says whether it still holds the session.
     pub owner: Option<Owner>,
 }
 
-/// What goes wrong with storage. A variant exists where somebody acts differently.
+/// A storage error. Callers treat each variant differently.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum StoreError {
     #[error("session {session} is in use by process {} ({})", owner.pid, owner.program)]
@@ -163,25 +161,25 @@ pub enum StoreError {
     Io(String),
 }
 
-/// Does the work of a turn.
+/// Works on turns.
 ///
-/// - Keeps no state that is not in the log: run again on the same history, it goes on from there.
+/// - Keeps no state that is not in the log: run again on the same history, it continues from there.
 /// - Returns promptly once the turn's token is cancelled, and leaves no process behind.
 pub trait Agent: Send + Sync + 'static {
     /// Called when the prompt and the start of the turn are durable.
     fn run(&self, turn: Turn) -> BoxFuture<'_, Result<(), TurnOver>>;
 }
 
-/// Knows who can still be a client. Without one, every principal counts as known.
+/// Knows the principals. Without this port, every principal counts as known.
 pub trait Principals: Send + Sync + 'static {
-    /// Whether this principal still exists. False, if that cannot be found out.
+    /// Whether this principal still exists. False if it cannot be determined.
     fn knows<'a>(&'a self, principal: &'a str) -> BoxFuture<'a, bool>;
 }
 
 /// Why an agent stopped before its turn was done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TurnOver {
-    /// Cancelled, or the session is going away. The log already says so, or will.
+    /// Cancelled, or the session stops.
     #[error("the turn was stopped")]
     Stopped,
     #[error("{0}")]

@@ -1,7 +1,7 @@
-//! What a running agent holds: the turn it works on, and a permit for each call it may run.
+//! The agent's side of a session: the turn it works on, and a permit for each call it may run.
 //!
 //! A [`Permit`] has no public constructor. The actor makes one after the log holds the authority
-//! for exactly that call, so a tool that wants a permit cannot run without one.
+//! for exactly that call, so a tool that needs a permit cannot run without one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::log::Log;
 use crate::output::OutputBudget;
 use crate::ports::TurnOver;
 
-/// From the running agent to the writer. Bounded (256): when it is full the agent waits, and with
-/// it the model's socket. Boxed on its way: a queue reserves room for dozens, and most sessions
+/// A message from the running agent to the actor. The queue is bounded (256). When it is full, the agent waits, and
+/// with it the model's socket. Messages are boxed because a queue allocates room for dozens of them, and most sessions
 /// never need it.
 pub(crate) enum FromAgent {
     Report {
@@ -28,7 +28,7 @@ pub(crate) enum FromAgent {
         report: Report,
         waiter: Option<Waiter>,
     },
-    /// A call proposed before a restart: wake me with its verdict.
+    /// Waits for the verdict on a call that was proposed before a restart.
     Await {
         turn: TurnId,
         call: CallId,
@@ -41,25 +41,25 @@ pub(crate) type Waiter = oneshot::Sender<Result<Permit, CallOutcome>>;
 #[derive(Debug, Clone)]
 pub struct TurnContext {
     pub session: SessionId,
-    /// Whose session it is, where that is known.
+    /// The principal that the session belongs to, if it is known.
     pub owner: Option<Arc<str>>,
     pub turn: TurnId,
     pub task: TaskId,
     pub prompt: PromptId,
     pub content: Arc<Content>,
-    /// The guest whose prompt it is; None: the owner's.
+    /// The guest who sent the prompt. None: the owner.
     pub guest: Option<Arc<str>>,
-    /// The prompt is this command line of a person's own, which may run as it stands, once.
+    /// The prompt is a command line that a person typed. It may run exactly as it is, once.
     pub line: Option<String>,
     pub settings: Settings,
     pub workspace: Workspace,
-    /// What stands for the conversation before the turns of [`Turn::history`].
+    /// Replaces the conversation before the turns of [`Turn::history`].
     pub summary: Option<String>,
-    /// The rules in force when the turn began, the session's own included.
+    /// The rules in force when the turn began, including those of the session.
     pub rules: Vec<Rule>,
-    /// What the session was called when the turn began.
+    /// The name of the session when the turn began.
     pub name: Option<String>,
-    /// What the session has done up to this turn, its start included.
+    /// The counts of the session up to and including the start of this turn.
     pub stats: Stats,
 }
 
@@ -71,7 +71,7 @@ pub struct PendingCall {
     pub tool: String,
 }
 
-/// Everything an agent can do.
+/// The turn that an agent works on. All that an agent does goes through this.
 pub struct Turn {
     pub(crate) context: TurnContext,
     pub(crate) pending: Vec<PendingCall>,
@@ -81,7 +81,7 @@ pub struct Turn {
     pub(crate) stop: CancellationToken,
 }
 
-/// No permit: the call is over before it began, or the whole turn is.
+/// Why there is no permit: the call was refused, or the turn is over.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Denied {
     Refused(CallOutcome),
@@ -99,7 +99,7 @@ impl Turn {
         &self.context
     }
 
-    /// Calls left open by an earlier owner of the session; empty for a turn that just began.
+    /// Calls that an earlier owner of the session left open. Empty for a new turn.
     pub fn pending(&self) -> &[PendingCall] {
         &self.pending
     }
@@ -109,14 +109,13 @@ impl Turn {
         &self.stop
     }
 
-    /// A fresh id for one reply of the model.
+    /// A new id for one reply of the model.
     pub fn message(&self) -> MessageId {
         uuid::Uuid::now_v7().into()
     }
 
-    /// The recent turns and this one so far, oldest first, without thoughts and live output: what a
-    /// model is told of holds neither, and they are most of a log. Bounded by turns, not by the
-    /// session's length.
+    /// The recent turns and this one so far, oldest first. Thoughts and live output are left out: a model is not told
+    /// of them, and they are most of a log. Bounded by the number of turns, not by the length of the session.
     pub async fn history(&self) -> Result<Vec<Arc<Envelope>>, TurnOver> {
         let mut after = Seq(self.recent_from.0.saturating_sub(1));
         let head = self.log.head();
@@ -126,10 +125,10 @@ impl Turn {
                 self.log.read(after).await.map_err(|error| TurnOver::Failed(error.to_string()))?;
             let Some(last) = batch.last() else { break };
             after = last.seq;
-            let passing = |event: &Event| {
+            let left_out = |event: &Event| {
                 matches!(event, Event::ThoughtAppended { .. } | Event::CallOutput { .. })
             };
-            events.extend(batch.into_iter().filter(|envelope| !passing(&envelope.event)));
+            events.extend(batch.into_iter().filter(|envelope| !left_out(&envelope.event)));
         }
         Ok(events)
     }
@@ -160,7 +159,7 @@ impl Turn {
         self.usage_within(model, usage, None).await
     }
 
-    /// The same, of a model that can hold so many tokens at once.
+    /// The same for a model with this context window, in tokens.
     pub async fn usage_within(
         &self,
         model: ModelName,
@@ -174,25 +173,25 @@ impl Turn {
         self.report(Report::Notice { level, text: text.into() }).await
     }
 
-    /// A result of the turn, under its name, for every client.
+    /// Publishes a named result of the turn to every client.
     pub async fn publish(&self, artifact: Artifact) -> Result<(), TurnOver> {
         self.report(Report::Publish { artifact }).await
     }
 
-    /// The prompt was a command from a file: what it became.
+    /// Records the prompt that a command from a file was expanded to.
     pub async fn expand(&self, command: &str, source: &str, text: &str) -> Result<(), TurnOver> {
         let (command, source, text) = (command.to_owned(), source.to_owned(), text.to_owned());
         self.report(Report::Expand { command, source, text }).await
     }
 
-    /// From the next turn on, this stands for the conversation so far; empty to begin anew.
+    /// From the next turn on, the summary replaces the conversation so far. An empty summary clears it.
     pub async fn compact(&self, summary: impl Into<String>) -> Result<(), TurnOver> {
         let (summary, automatic) = (summary.into(), false);
         self.report(Report::Compact { summary, automatic }).await
     }
 
-    /// This stands for the turns before this one, by itself. Returns when that is on disk: then it
-    /// may be used.
+    /// The summary replaces the turns before this one (automatic compaction). Returns when it is durable, so that it may
+    /// be used.
     pub async fn compact_earlier(&self, summary: &str) -> Result<(), TurnOver> {
         let mut after = self.log.head();
         let (summary, automatic) = (summary.to_owned(), true);
@@ -211,23 +210,23 @@ impl Turn {
         }
     }
 
-    /// Calls the session something.
+    /// Names the session.
     pub async fn name(&self, name: SessionName) -> Result<(), TurnOver> {
         self.report(Report::Name { name }).await
     }
 
-    /// Takes back a permission, here and for the workspace. There is no way to give one.
+    /// Revokes a rule, for the session and for the workspace. An agent cannot add one.
     pub async fn revoke(&self, rule: RuleId) -> Result<(), TurnOver> {
         self.report(Report::Revoke { rule }).await
     }
 
-    /// What is remembered for the workspace, by any session.
+    /// The rules that any session remembered for the workspace.
     pub async fn remembered_rules(&self) -> Result<Vec<Rule>, TurnOver> {
         let rules = self.log.remembered_rules(self.context.workspace.path()).await;
         rules.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
-    /// Records a call that could not even be proposed.
+    /// Records a call that could not be proposed.
     pub async fn invalid(
         &self,
         message: &MessageId,
@@ -269,7 +268,7 @@ impl Turn {
         verdict: oneshot::Receiver<Result<Permit, CallOutcome>>,
     ) -> Result<Permit, Denied> {
         tokio::select! {
-            biased; // a verdict that is there counts, even if the turn was stopped meanwhile
+            biased; // a verdict that has arrived is used even if the turn was stopped meanwhile
             verdict = verdict => match verdict {
                 Ok(Ok(permit)) => Ok(permit),
                 Ok(Err(outcome)) => Err(Denied::Refused(outcome)),
@@ -343,23 +342,22 @@ impl Permit {
         &self.call
     }
 
-    /// The input as the model gave it. What may run is what was shown: [`Permit::details`].
+    /// The input from the model. A tool runs [`Permit::details`] instead, which is what was shown.
     pub fn input(&self) -> &Value {
         &self.input
     }
 
-    /// What was approved, with the person's change in it. A tool runs this, not its input.
+    /// The approved call, including the change that a person made. A tool runs this, not its input.
     pub fn details(&self) -> &Details {
         &self.details
     }
 
-    /// The answer to a question, where the call was one.
+    /// The answer, if the call was a question.
     pub fn answer(&self) -> Option<(&ChoiceId, Option<&Edit>)> {
         self.choice.as_ref().map(|choice| (choice, self.edit.as_ref()))
     }
 
-    /// A rule lets it pass: no person has seen this very call, and none has chosen to let everything
-    /// pass.
+    /// A rule allows the call: no person has seen it, and the mode does not allow everything.
     pub fn is_by_rule(&self) -> bool {
         self.by_rule
     }
@@ -374,7 +372,7 @@ impl Permit {
         &self.stop
     }
 
-    /// Live output, any bytes, any amount: what goes into the log is bounded, the rest is counted.
+    /// Live output, any bytes and any amount. The log gets a bounded part, and the rest is counted.
     pub async fn output(&mut self, bytes: &[u8]) -> Result<(), TurnOver> {
         if let Some(piece) = self.output.take(bytes, std::time::Instant::now()) {
             self.report_output(piece.text, piece.skipped).await?;
@@ -382,14 +380,14 @@ impl Permit {
         Ok(())
     }
 
-    /// Shows the agent's plan as the call knows it.
+    /// Shows the agent's plan.
     pub async fn plan(&self, steps: Vec<Step>) -> Result<(), TurnOver> {
         let turn = self.turn.clone();
         let report = Report::Plan { steps };
         send(&self.sender, &self.stop, FromAgent::Report { turn, report, waiter: None }).await
     }
 
-    /// Ends the call. Output held back is logged first.
+    /// Ends the call. Logs the output that was held back first.
     pub async fn end(mut self, outcome: CallOutcome) -> Result<(), TurnOver> {
         if let Some(piece) = self.output.finish() {
             self.report_output(piece.text, piece.skipped).await?;

@@ -207,7 +207,7 @@ impl Store for SqliteStore {
         }))
     }
 
-    fn read_on(
+    fn read_chunk(
         &self,
         session: &SessionId,
         after: Seq,

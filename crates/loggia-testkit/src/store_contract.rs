@@ -151,7 +151,7 @@ pub async fn reading_on_misses_nothing(store: Arc<dyn Store>) {
     for after in [0, 1, 2, 3, 4, 702, 703, 704, 3_702, 3_703, head - 1, head] {
         let mut read: Vec<Arc<Envelope>> = Vec::new();
         loop {
-            let more = store.read_on(&session, Seq(after + read.len() as u64)).await.unwrap();
+            let more = store.read_chunk(&session, Seq(after + read.len() as u64)).await.unwrap();
             if more.is_empty() {
                 break;
             }
@@ -160,9 +160,9 @@ pub async fn reading_on_misses_nothing(store: Arc<dyn Store>) {
         let rest = all.iter().skip(usize::try_from(after).unwrap());
         assert!(read.iter().eq(rest), "after {after}");
     }
-    assert_eq!(store.read_on(&session, Seq(head + 9)).await, Ok(Vec::new()), "beyond the head");
+    assert_eq!(store.read_chunk(&session, Seq(head + 9)).await, Ok(Vec::new()), "beyond the head");
     let unknown = SessionId::from("unknown");
-    assert_eq!(store.read_on(&unknown, Seq::ZERO).await, Err(StoreError::Unknown(unknown)));
+    assert_eq!(store.read_chunk(&unknown, Seq::ZERO).await, Err(StoreError::Unknown(unknown)));
 }
 
 pub async fn reads_begin_after_and_end_at_the_limit(store: Arc<dyn Store>) {

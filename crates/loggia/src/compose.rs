@@ -185,7 +185,7 @@ impl App {
             .with_clones(self.clones(config, reserved.clone()))
             .with_reserved_dirs(reserved);
         let clients = Arc::new(Clients::new(store.clone()));
-        Ok(Hub::new(store, Arc::new(agent), program).asking(clients))
+        Ok(Hub::new(store, Arc::new(agent), program).with_principals(clients))
     }
 
     /// Paths that neither tools nor clients may use.

@@ -69,7 +69,7 @@ impl CatchUp {
     ) -> Result<Events, StoreError> {
         let read = || async {
             // Limited by bytes, not by events: a hundred of the largest messages must not be in memory at once.
-            let read = store.read_on(session, block.after).await;
+            let read = store.read_chunk(session, block.after).await;
             let weigh = |events: &Vec<Arc<Envelope>>| -> usize {
                 events.iter().map(|envelope| envelope.approx_bytes()).sum()
             };

@@ -1,4 +1,4 @@
-//! The newest events in memory: what a reader gets is right, stays as it is, and is bounded.
+//! The events that a reader gets are correct, do not change, and are bounded.
 
 use loggia_core::{Event, Level, Millis, Origin};
 use proptest::prelude::*;
@@ -10,14 +10,14 @@ fn event(seq: u64, length: usize) -> Arc<Envelope> {
     Arc::new(Envelope { seq: Seq(seq), at: Millis(0), origin: Origin::system(), event })
 }
 
-/// Appends one after the other, each so many events of so many bytes.
+/// Appends events with the given number of bytes.
 struct Writer {
     tail: Tail,
     head: u64,
 }
 
 impl Writer {
-    /// `before` events are in the store only.
+    /// The first `before` events are only in the store.
     fn after(before: u64) -> Self {
         Self { tail: Tail::default(), head: before }
     }
@@ -35,9 +35,8 @@ fn assert_follows(events: &Events, after: u64) {
 }
 
 proptest! {
-    /// Whatever the appends, and whatever readers hold meanwhile.
     #[test]
-    fn what_follows_a_cursor_comes_without_a_gap_and_does_not_change(
+    fn events_after_a_cursor_have_no_gap_and_do_not_change(
         before in 0..10_u64,
         appends in prop::collection::vec((1..400_usize, 0..3_000_usize, any::<prop::sample::Index>()), 1..60),
     ) {
@@ -81,7 +80,7 @@ proptest! {
 }
 
 #[test]
-fn nobody_who_is_a_tail_behind_needs_the_store() {
+fn a_reader_less_than_a_tail_behind_needs_no_store() {
     let mut writer = Writer::after(0);
     for _ in 0..3 * TAIL {
         writer.append(1, 10);
@@ -98,7 +97,7 @@ fn nobody_who_is_a_tail_behind_needs_the_store() {
     assert_eq!(writer.tail.after(Seq(writer.head - 2 * TAIL as u64)), None);
 }
 
-/// A reader that stands still keeps its block, and a block is small, whatever is in it.
+/// A reader that stands still keeps its block in memory, so that a block must be small.
 #[test]
 fn large_events_make_short_blocks_and_a_short_tail() {
     let mut writer = Writer::after(0);
@@ -111,9 +110,9 @@ fn large_events_make_short_blocks_and_a_short_tail() {
     assert_eq!(writer.tail.after(Seq(900)), None);
 }
 
-/// To have events costs one reference, and those who are at the same place have the same.
+/// Readers at the same place share one block.
 #[test]
-fn readers_share_what_they_read() {
+fn readers_share_the_events_they_read() {
     let mut writer = Writer::after(0);
     writer.append(100, 10);
     let [one, two] = [40, 90].map(|after| writer.tail.after(Seq(after)).unwrap());

@@ -194,7 +194,7 @@ async fn a_rule_that_was_taken_back_elsewhere_lets_nothing_pass() {
     let run = |command: &str| vec![Act::execute(command), Act::succeed("done")];
     let scripts = [run("one"), run("two"), run("one"), run("two")];
     let agent = ScriptAgent::new(Journal::default(), scripts);
-    let hub = client::memory_hub(agent).asking(principals.clone());
+    let hub = client::memory_hub(agent).with_principals(principals.clone());
     let handle = client::create(&hub).await;
     let ann = Origin { principal: Some("client:ann~1".into()), ..client::origin("ann") };
     let rule = |command: &str, scope| Rule {

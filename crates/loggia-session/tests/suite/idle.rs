@@ -15,7 +15,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
 
 fn hub_closing(agent: Arc<ScriptAgent>, after: Duration, most: usize) -> Hub {
-    client::memory_hub(agent).closing_idle(Idle { after, most })
+    client::memory_hub(agent).with_idle(Idle { after, most })
 }
 
 async fn turn(handle: &SessionHandle, text: &str) -> TaskId {
@@ -92,7 +92,7 @@ async fn an_idle_session_keeps_few_events_in_memory() {
     for (length, reads) in [(100, 0..=0), (100_000, 1..=8)] {
         let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
         let agent = ScriptAgent::doing([Act::say("x".repeat(length))]);
-        let hub = client::hub(store.clone(), agent).closing_idle(Idle { after: MINUTE, most: 8 });
+        let hub = client::hub(store.clone(), agent).with_idle(Idle { after: MINUTE, most: 8 });
         let handle = client::create(&hub).await;
         turn(&handle, "go").await;
         let id = handle.id().clone();
@@ -215,7 +215,7 @@ async fn stress(store: Arc<dyn Store>, rounds: usize) {
     const SESSIONS: usize = 3;
     const CALLERS: usize = 12;
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::say("word")]));
-    let hub = Arc::new(hub.closing_idle(Idle { after: Duration::ZERO, most: 0 }));
+    let hub = Arc::new(hub.with_idle(Idle { after: Duration::ZERO, most: 0 }));
     let mut ids = Vec::new();
     for _ in 0..SESSIONS {
         ids.push(client::create(&hub).await.id().clone());

@@ -181,25 +181,25 @@ fn single_bytes_make_whole_characters() {
 }
 
 #[test]
-fn glimpses_show_the_newest_and_become_rarer() {
+fn samples_show_the_newest_and_become_rarer() {
     let mut budget = OutputBudget::default();
     let start = Instant::now();
     let line = "x".repeat(64 * 1024);
-    let mut glimpses = Vec::new();
+    let mut samples = Vec::new();
     for second in 0..3_600 {
         for quarter in 0..4 {
             let at = Duration::from_millis(second * 1_000 + quarter * 250);
             if let Some(piece) = budget.take(line.as_bytes(), start + at)
                 && piece.skipped > 0
             {
-                glimpses.push((at, piece.text.len()));
+                samples.push((at, piece.text.len()));
             }
         }
     }
-    assert!(glimpses.len() <= 30, "{}", glimpses.len());
-    assert!(glimpses.len() >= 20, "an hour of output is watched: {}", glimpses.len());
-    assert!(glimpses.iter().all(|(_, length)| *length <= 4 * 1024));
-    let pauses: Vec<_> = glimpses.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(samples.len() <= 30, "{}", samples.len());
+    assert!(samples.len() >= 20, "an hour of output is watched: {}", samples.len());
+    assert!(samples.iter().all(|(_, length)| *length <= 4 * 1024));
+    let pauses: Vec<_> = samples.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!(pauses.first() < pauses.last(), "{pauses:?}");
 }
 

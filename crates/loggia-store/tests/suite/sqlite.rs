@@ -142,7 +142,7 @@ async fn who_reads_on_gets_a_piece() {
     }
     let mut pieces = Vec::new();
     let mut after = Seq::ZERO;
-    while let Some(last) = store.read_on(&session, after).await.unwrap().last() {
+    while let Some(last) = store.read_chunk(&session, after).await.unwrap().last() {
         pieces.push(last.seq.0 - after.0);
         after = last.seq;
     }

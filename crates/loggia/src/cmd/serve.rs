@@ -329,7 +329,7 @@ impl Setup {
     ) -> anyhow::Result<Self> {
         let store = app.open_store()?;
         let oauth = oauth(args, store.clone()).await?;
-        let hub = app.hub(store.clone(), &config, program)?.asking(oauth.clone());
+        let hub = app.hub(store.clone(), &config, program)?.with_principals(oauth.clone());
         let hub = Arc::new(hub);
         Ok(Self { store, hub, config, oauth })
     }
