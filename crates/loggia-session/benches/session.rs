@@ -1,6 +1,5 @@
-//! How fast a session is, on a real disk: `cargo bench -p loggia-session`, with `-- --quick` for a
-//! short run, with a part's name (`-- fan-out`) for that part alone. Prints a table; what the rows
-//! mean is in `docs/performance.md`.
+//! Measures sessions on a real disk: `cargo bench -p loggia-session`. `-- --quick` makes a short run, and the name of a
+//! part (`-- fan-out`) runs only that part. Prints a table. `docs/performance.md` explains the rows.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +23,7 @@ use session::{fan_out, latency, machine, replay, throughput};
 
 /// How much is measured.
 pub struct Size {
-    /// Single events whose way is timed.
+    /// Single events that are timed.
     pub samples: usize,
     /// Events of a burst.
     pub burst: usize,

@@ -1,8 +1,8 @@
-//! Contracts, doubles and drivers for the tests: what every store must do, a store that fails on
-//! request, agents that follow a script, and clients that wait for what they expect.
+//! Test doubles and contracts: the contract of every store, a store that fails on request, agents that follow a script,
+//! and clients that wait for an expected event.
 //!
-//! Nothing here sleeps to let something happen. A test waits for the thing itself, and a wait that
-//! takes too long fails with everything that was seen until then.
+//! Nothing here sleeps. A test waits for an event, and a wait that takes too long fails and prints all events until
+//! then.
 
 #![allow(
     clippy::unwrap_used,

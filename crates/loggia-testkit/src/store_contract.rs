@@ -1,7 +1,7 @@
-//! What every store must do, once, as plain functions over a fresh store.
+//! The contract of every store, as functions that take an empty store.
 //!
-//! [`store_contract!`](crate::store_contract) makes a test of each: it takes an expression that
-//! opens a new, empty store and whatever must live as long as it does.
+//! [`store_contract!`](crate::store_contract) makes a test of each. It takes an expression that opens an empty store,
+//! and a value that must live as long as the store.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,36 +19,36 @@ pub use crate::task_contract::*;
 macro_rules! store_contract {
     ($open:expr) => {
         $crate::store_contract!(@each $open;
-            what_is_appended_is_read
+            appended_events_are_read
             reads_begin_after_and_end_at_the_limit
-            reading_on_misses_nothing
+            reading_in_chunks_misses_nothing
             a_clock_that_goes_back_changes_no_order
             a_wrong_expected_head_is_refused_and_writes_nothing
             a_stale_epoch_is_refused_and_writes_nothing
             an_append_is_all_or_nothing
             documents_and_tasks_change_with_the_log
-            a_lease_excludes_and_is_given_back_on_drop
-            a_late_comer_is_told_who_is_there
+            a_lease_is_exclusive_and_released_on_drop
+            a_busy_error_names_the_owner
             an_epoch_grows_with_every_owner
-            a_session_that_begins_is_there_with_its_first_append
-            what_begins_has_an_id_of_its_own
+            a_new_session_exists_from_its_first_append
+            every_new_session_has_another_id
             the_last_changed_session_is_listed_first
             a_session_without_events_is_not_listed
             a_deleted_session_is_gone_with_its_tasks
             documents_are_put_found_by_prefix_and_removed
             documents_of_collections_do_not_mix
-            a_document_is_replaced_if_nobody_else_did
+            a_document_is_replaced_only_if_it_is_as_expected
             the_first_session_of_a_task_keeps_it
-            an_unknown_session_is_said_to_be_unknown
+            an_unknown_session_is_an_error
             a_large_batch_is_one_append
             text_of_all_kinds_comes_back
             a_body_of_a_mebibyte_comes_back
             fifty_sessions_append_at_once
-            a_task_is_listed_as_its_last_mark_says
+            a_task_is_listed_as_in_its_last_mark
             a_refused_step_marks_nothing
             a_foreign_mark_does_not_move_a_task
-            every_query_of_tasks_finds_what_a_plain_search_finds
-            pages_stay_right_while_tasks_change
+            every_query_of_tasks_equals_a_plain_search
+            pages_stay_correct_while_tasks_change
         );
     };
     (@each $open:expr; $($clause:ident)*) => {$(
@@ -92,7 +92,7 @@ pub fn summary(title: &str, updated: i64) -> Summary {
     }
 }
 
-/// A step with nothing but events.
+/// An append that has only events.
 pub fn step(events: Vec<Arc<Envelope>>) -> Append {
     let first = events.first().map_or(1, |first| first.seq.0);
     let updated = events.last().map_or(0, |last| last.at.0);
@@ -106,7 +106,7 @@ pub fn step(events: Vec<Arc<Envelope>>) -> Append {
     }
 }
 
-/// A task that works, in a session of nobody in particular.
+/// A working task in a session without a principal.
 pub fn mark(task: &str, updated: i64) -> TaskMark {
     let (task, updated) = (TaskId::from(task), Millis(updated));
     TaskMark { task, state: TaskState::Working, updated, principal: None }
@@ -128,7 +128,7 @@ pub(crate) async fn acquire(store: &dyn Store, session: &SessionId) -> Lease {
     store.acquire(session, owner("contract")).await.expect("the lease is free")
 }
 
-pub async fn what_is_appended_is_read(store: Arc<dyn Store>) {
+pub async fn appended_events_are_read(store: Arc<dyn Store>) {
     let session = SessionId::from("one");
     let lease = acquire(&*store, &session).await;
     store.append(&lease, step(texts(1, 3))).await.unwrap();
@@ -137,8 +137,8 @@ pub async fn what_is_appended_is_read(store: Arc<dyn Store>) {
     assert_eq!(store.head(&session).await, Ok(Some(Seq(4))));
 }
 
-/// Small appends, a large one, and small ones behind it; from the beginning and from anywhere.
-pub async fn reading_on_misses_nothing(store: Arc<dyn Store>) {
+/// Small and large appends, read from the beginning and from several other places.
+pub async fn reading_in_chunks_misses_nothing(store: Arc<dyn Store>) {
     let session = SessionId::from("one");
     let lease = acquire(&*store, &session).await;
     let (mut head, mut all) = (0, Vec::new());
@@ -214,12 +214,12 @@ pub async fn a_stale_epoch_is_refused_and_writes_nothing(store: Arc<dyn Store>) 
     let session = SessionId::from("one");
     drop(acquire(&*store, &session).await);
     let lease = acquire(&*store, &session).await;
-    // The lease of an owner that was frozen while another one took over: an older epoch, no guard.
+    // The lease of an owner that was suspended while another took over: an older epoch, no guard.
     let stale = Lease::new(session.clone(), lease.epoch - 1, Arc::new(()));
     let refused = store.append(&stale, step(texts(1, 2))).await;
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
     assert_eq!(store.head(&session).await, Ok(Some(Seq::ZERO)));
-    store.append(&lease, step(texts(1, 2))).await.expect("the owner is not disturbed");
+    store.append(&lease, step(texts(1, 2))).await.expect("the owner is not affected");
 }
 
 pub async fn an_append_is_all_or_nothing(store: Arc<dyn Store>) {
@@ -232,11 +232,11 @@ pub async fn an_append_is_all_or_nothing(store: Arc<dyn Store>) {
     refused.tasks = vec![mark("a", 1), mark("b", 2)];
     refused.summary = summary("changed", 9_999);
     store.put(document("c", "kept", Some("v"))).await.unwrap();
-    // Side by side, so that a store that commits in groups has both in one.
+    // Concurrently, so that a store that commits in groups has both in one group.
     let (refused, accepted) =
         tokio::join!(store.append(&lease, refused), store.append(&other_lease, step(texts(1, 5))),);
     assert!(matches!(refused, Err(StoreError::Conflict { .. })), "{refused:?}");
-    assert_eq!(accepted, Ok(()), "the neighbour is not hurt");
+    assert_eq!(accepted, Ok(()), "the other session is not affected");
     assert_eq!(read_all(&*store, &session).await, texts(1, 5));
     assert_eq!(read_all(&*store, &other).await, texts(1, 5));
     assert_eq!(store.document("c", "kept").await, Ok(Some("v".into())));
@@ -260,19 +260,19 @@ pub async fn documents_and_tasks_change_with_the_log(store: Arc<dyn Store>) {
     assert_eq!(store.documents("rule", "").await, Ok(vec![("b".into(), "3".into())]));
 }
 
-pub async fn a_lease_excludes_and_is_given_back_on_drop(store: Arc<dyn Store>) {
+pub async fn a_lease_is_exclusive_and_released_on_drop(store: Arc<dyn Store>) {
     let (session, other) = (SessionId::from("one"), SessionId::from("other"));
     let lease = acquire(&*store, &session).await;
     assert!(store.acquire(&session, owner("second")).await.is_err());
     let _neighbour = acquire(&*store, &other).await;
     assert!(store.acquire(&session, owner("third")).await.is_err(), "asking changes nothing");
-    store.append(&lease, step(texts(1, 1))).await.expect("the owner goes on");
+    store.append(&lease, step(texts(1, 1))).await.expect("the owner can append");
     drop(lease);
     let lease = acquire(&*store, &session).await;
-    store.append(&lease, step(texts(2, 1))).await.expect("the new owner goes on from there");
+    store.append(&lease, step(texts(2, 1))).await.expect("the new owner can append");
 }
 
-pub async fn a_session_that_begins_is_there_with_its_first_append(store: Arc<dyn Store>) {
+pub async fn a_new_session_exists_from_its_first_append(store: Arc<dyn Store>) {
     let unused = store.begin(owner("first")).await.unwrap();
     let lease = store.begin(owner("first")).await.unwrap();
     let session = lease.session.clone();
@@ -282,16 +282,16 @@ pub async fn a_session_that_begins_is_there_with_its_first_append(store: Arc<dyn
     assert_eq!(store.list(10).await.unwrap()[0].owner, Some(owner("first")));
     let late = store.acquire(&session, owner("second")).await;
     assert!(matches!(late, Err(StoreError::Busy { .. })), "it is owned");
-    store.append(&lease, step(texts(3, 1))).await.expect("the owner goes on");
+    store.append(&lease, step(texts(3, 1))).await.expect("the owner can append");
     let epoch = lease.epoch;
     drop((lease, unused));
     let lease = store.acquire(&session, owner("second")).await.unwrap();
     assert!(lease.epoch > epoch);
-    store.append(&lease, step(texts(4, 1))).await.expect("the new owner goes on from there");
-    assert_eq!(store.list(10).await.unwrap().len(), 1, "what never began is nowhere");
+    store.append(&lease, step(texts(4, 1))).await.expect("the new owner can append");
+    assert_eq!(store.list(10).await.unwrap().len(), 1, "a session without an append is not listed");
 }
 
-pub async fn what_begins_has_an_id_of_its_own(store: Arc<dyn Store>) {
+pub async fn every_new_session_has_another_id(store: Arc<dyn Store>) {
     let mut leases = Vec::new();
     for _ in 0..100 {
         let lease = store.begin(owner("test")).await.unwrap();
@@ -303,7 +303,7 @@ pub async fn what_begins_has_an_id_of_its_own(store: Arc<dyn Store>) {
     assert_eq!(store.list(1000).await.unwrap().len(), leases.len());
 }
 
-pub async fn a_late_comer_is_told_who_is_there(store: Arc<dyn Store>) {
+pub async fn a_busy_error_names_the_owner(store: Arc<dyn Store>) {
     let session = SessionId::from("one");
     let holder = Owner { pid: 4711, program: "loggia chat".into(), since: Millis(42) };
     let _lease = store.acquire(&session, holder.clone()).await.unwrap();
@@ -373,7 +373,7 @@ pub async fn a_deleted_session_is_gone_with_its_tasks(store: Arc<dyn Store>) {
     assert_eq!(store.locate(&TaskId::from("task of other")).await, Ok(Some(other.clone())));
     assert_eq!(store.list(10).await.unwrap().len(), 1);
     assert_eq!(read_all(&*store, &other).await, texts(1, 20));
-    // The name may be used again, from the beginning.
+    // The id may be used again, with a new log.
     let lease = acquire(&*store, &session).await;
     store.append(&lease, step(texts(1, 1))).await.unwrap();
     assert_eq!(read_all(&*store, &session).await, texts(1, 1));
@@ -408,7 +408,7 @@ pub async fn documents_of_collections_do_not_mix(store: Arc<dyn Store>) {
     assert_eq!(store.documents("one", "").await, Ok(Vec::new()));
 }
 
-pub async fn a_document_is_replaced_if_nobody_else_did(store: Arc<dyn Store>) {
+pub async fn a_document_is_replaced_only_if_it_is_as_expected(store: Arc<dyn Store>) {
     let replace = |expected: Option<&str>, value: Option<&str>| {
         store.replace(expected.map(str::to_owned), document("c", "key", value))
     };
@@ -416,7 +416,7 @@ pub async fn a_document_is_replaced_if_nobody_else_did(store: Arc<dyn Store>) {
     assert_eq!(replace(None, Some("1")).await, Ok(true));
     assert_eq!(replace(None, Some("2")).await, Ok(false), "there is one now");
     assert_eq!(store.document("c", "key").await, Ok(Some("1".into())));
-    // Of many who saw the same one wins.
+    // Of many callers with the same expected value, one wins.
     let tries = (0..20)
         .map(|n| store.replace(Some("1".into()), document("c", "key", Some(&n.to_string()))));
     let won: Vec<bool> =
@@ -424,7 +424,7 @@ pub async fn a_document_is_replaced_if_nobody_else_did(store: Arc<dyn Store>) {
     assert_eq!(won.iter().filter(|won| **won).count(), 1);
     let winner = won.iter().position(|won| *won).unwrap().to_string();
     assert_eq!(store.document("c", "key").await, Ok(Some(winner.clone())));
-    assert_eq!(replace(Some("1"), None).await, Ok(false), "removing is no exception");
+    assert_eq!(replace(Some("1"), None).await, Ok(false), "removing is also conditional");
     assert_eq!(replace(Some(&winner), None).await, Ok(true));
     assert_eq!(store.document("c", "key").await, Ok(None));
 }
@@ -441,7 +441,7 @@ pub async fn the_first_session_of_a_task_keeps_it(store: Arc<dyn Store>) {
     assert_eq!(store.locate(&TaskId::from("unknown")).await, Ok(None));
 }
 
-pub async fn an_unknown_session_is_said_to_be_unknown(store: Arc<dyn Store>) {
+pub async fn an_unknown_session_is_an_error(store: Arc<dyn Store>) {
     let session = SessionId::from("nobody");
     assert_eq!(store.head(&session).await, Ok(None));
     let read = store.read(&session, Seq::ZERO, 1).await;

@@ -1,4 +1,4 @@
-//! The clauses of a store's contract that are about the index of tasks.
+//! The part of the store contract about the index of tasks.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ async fn write(store: &dyn Store, session: &str, marks: Vec<TaskMark>) {
     store.append(&lease, append).await.unwrap();
 }
 
-pub async fn a_task_is_listed_as_its_last_mark_says(store: Arc<dyn Store>) {
+pub async fn a_task_is_listed_as_in_its_last_mark(store: Arc<dyn Store>) {
     let of_ann = |task, updated, state| TaskMark {
         principal: Some("ann".into()),
         state,
@@ -78,8 +78,8 @@ pub async fn a_foreign_mark_does_not_move_a_task(store: Arc<dyn Store>) {
     assert_eq!(store.tasks(everything()).await, Ok(TaskPage::default()));
 }
 
-/// Every filter, every page size: what a plain search over all marks finds.
-pub async fn every_query_of_tasks_finds_what_a_plain_search_finds(store: Arc<dyn Store>) {
+/// For every filter and page size, the result equals a plain search over all marks.
+pub async fn every_query_of_tasks_equals_a_plain_search(store: Arc<dyn Store>) {
     let principals = [None, Some("ann"), Some("bob")];
     let mut known: Vec<(SessionId, TaskMark)> = Vec::new();
     for number in 0..60_usize {
@@ -87,7 +87,7 @@ pub async fn every_query_of_tasks_finds_what_a_plain_search_finds(store: Arc<dyn
         let written = TaskMark {
             state,
             principal: principals[session % 3].map(str::to_owned),
-            // Several at the same moment: the id decides.
+            // Several at the same time are ordered by id.
             ..mark(&format!("task {}", number * 37 % 60), (number / 4) as i64)
         };
         let session = format!("session {session}");
@@ -126,7 +126,7 @@ fn plain(known: &[(SessionId, TaskMark)], query: &TaskQuery) -> Vec<TaskPlace> {
     places
 }
 
-/// All pages, and on each of them the same total.
+/// Reads all pages, and checks that each has the same total.
 async fn walk(store: &dyn Store, mut query: TaskQuery) -> Vec<TaskPlace> {
     let mut places: Vec<TaskPlace> = Vec::new();
     let mut total = None;
@@ -143,7 +143,7 @@ async fn walk(store: &dyn Store, mut query: TaskQuery) -> Vec<TaskPlace> {
     }
 }
 
-pub async fn pages_stay_right_while_tasks_change(store: Arc<dyn Store>) {
+pub async fn pages_stay_correct_while_tasks_change(store: Arc<dyn Store>) {
     let marks = (0..20).map(|number| mark(&format!("task {number:02}"), number)).collect();
     write(&*store, "one", marks).await;
     let mut query = TaskQuery { limit: 5, ..TaskQuery::default() };
@@ -153,7 +153,7 @@ pub async fn pages_stay_right_while_tasks_change(store: Arc<dyn Store>) {
         let page = store.tasks(query.clone()).await.unwrap();
         met.extend(names(&page).into_iter().map(str::to_owned));
         query.after = page.tasks.last().map(|last| last.place.clone());
-        // One that was met changes, one that was not, and a new one comes.
+        // A listed task changes, one that is not listed yet changes, and a new one is added.
         let changed = [met[met.len() - 1].clone(), "task 00".into(), format!("new {clock}")];
         for task in changed {
             clock += 1;
@@ -164,8 +164,8 @@ pub async fn pages_stay_right_while_tasks_change(store: Arc<dyn Store>) {
         }
     }
     let expected: Vec<String> = (1..20).rev().map(|number| format!("task {number:02}")).collect();
-    assert_eq!(met, expected, "each that did not change, once, in order");
+    assert_eq!(met, expected, "each unchanged task once, in order");
     let since = TaskQuery { since: Some(Millis(100)), ..everything() };
     let moved = store.tasks(since).await.unwrap();
-    assert!(names(&moved).contains(&"task 00"), "found by asking for what changed meanwhile");
+    assert!(names(&moved).contains(&"task 00"), "found with since");
 }

@@ -1,7 +1,7 @@
-//! What may reach a terminal: text that a person sees, and the few sequences that the screen itself
-//! uses. Said anew here, so that no table of the product is checked by itself.
+//! Checks what is written to a terminal: visible text, and the few escape sequences that the screen uses. The
+//! sequences are listed here again, so that the product's tables are not checked against themselves.
 
-/// What a picture is painted with, in the terms of `CSI parameters final`.
+/// Whether `CSI parameters final` is a sequence that draws a picture.
 fn paints(parameters: &str, last: char) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match last {
@@ -12,14 +12,14 @@ fn paints(parameters: &str, last: char) -> bool {
         'H' => {
             parameters.split_once(';').is_some_and(|(row, column)| digits(row) && digits(column))
         }
-        // Styles are always said from the ground up.
+        // Every style starts with a reset.
         'm' => parameters.split(';').all(digits) && parameters.split(';').next() == Some("0"),
         'h' | 'l' => parameters == "?25",
         _ => false,
     }
 }
 
-/// What the terminal's modes are entered and left with, and how it is asked where the cursor is.
+/// Whether it enters or leaves a mode of the terminal, or queries the cursor position.
 fn sets_up(parameters: &str, last: char) -> bool {
     const MODES: &[&str] =
         &["1000", "1002", "1003", "1004", "1006", "1015", "1049", "2004", "2026"];
@@ -31,7 +31,7 @@ fn sets_up(parameters: &str, last: char) -> bool {
     }
 }
 
-/// Nothing that a terminal obeys and nothing that nobody sees.
+/// No control characters and no invisible characters.
 pub fn is_safe(text: &str) -> bool {
     text.chars().all(|it| {
         let bidi = matches!(it, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -40,14 +40,14 @@ pub fn is_safe(text: &str) -> bool {
     })
 }
 
-/// The first thing in a picture that is neither text nor painting.
+/// The first part of a picture that is neither text nor a drawing sequence.
 pub fn foreign_in_picture(bytes: &[u8]) -> Option<String> {
     foreign(bytes, &paints)
 }
 
-/// The first thing in all that was written to a terminal that the screen would not have written.
+/// The first part of a terminal's output that the screen does not write.
 pub fn foreign_in_terminal(bytes: &[u8]) -> Option<String> {
-    // A screen asks what its background is.
+    // The query for the background colour.
     const BACKGROUND: &str = "\u{1b}]11;?\u{1b}\\";
     let text = String::from_utf8_lossy(bytes).replace(BACKGROUND, "");
     foreign(text.as_bytes(), &|parameters, last| {
@@ -56,7 +56,9 @@ pub fn foreign_in_terminal(bytes: &[u8]) -> Option<String> {
 }
 
 fn foreign(bytes: &[u8], own: &dyn Fn(&str, char) -> bool) -> Option<String> {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Some("bytes that are no text".into()) };
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Some("bytes that are not UTF-8".into());
+    };
     let mut pieces = text.split('\u{1b}');
     let seen = |text: &str| text.split(['\r', '\n']).find(|text| !is_safe(text)).map(str::to_owned);
     if let Some(found) = pieces.next().and_then(seen) {
@@ -82,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_ours_is_found() {
+    fn foreign_sequences_are_found() {
         let ours =
             ["a\r\nb", "\u{1b}[3A\rx\u{1b}[K", "\u{1b}[0;1;38;5;9mé\u{1b}[0m", "\u{1b}[?25l"];
         for text in ours {

@@ -1,4 +1,4 @@
-//! One writer, many readers.
+//! One session with many readers.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use super::stage;
 use super::table::{Table, count, rate};
 use crate::Size;
 
-/// A thousand readers may slow the session down to this part of its speed with one.
+/// The speed with a thousand readers, as a part of the speed with one.
 const GOAL: f64 = 0.5;
 const READERS: [usize; 3] = [1, 100, 1_000];
-/// In turns, and the median counts: what others do on the machine should meet all alike.
+/// Alternating, with the median as the result, so that other load affects all cases alike.
 const ROUNDS: usize = 5;
 
 pub async fn measure(table: &mut Table, size: &Size) {
@@ -61,7 +61,7 @@ pub async fn measure(table: &mut Table, size: &Size) {
 struct Run {
     wall: Duration,
     processor: Duration,
-    /// Reads of readers that were so far behind that the store had to serve them.
+    /// Reads that came from the store because the reader was behind the tail.
     stored: usize,
 }
 
@@ -76,7 +76,7 @@ async fn run(readers: usize, events: usize) -> Run {
     stage::speak(&handle, "burst", events).await;
     let read = reading.join_all().await;
     let (wall, processor) = (started.elapsed(), cpu_time() - spent);
-    assert!(read.iter().all(|(seen, _)| *seen == events + 4), "everybody read everything");
+    assert!(read.iter().all(|(seen, _)| *seen == events + 4), "every reader read every event");
     stage.hub.stop().await;
     let stored = read.iter().map(|(_, stored)| stored).sum();
     Run { wall, processor: processor.max(Duration::from_millis(10)), stored }

@@ -1,4 +1,4 @@
-//! From the moment something is said or wanted to the moment a reader has it.
+//! The time from a report or a command until a reader has its event.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ pub async fn measure(table: &mut Table, size: &Size) {
     }
 }
 
-/// The same in a short and in a long session, in turns, so that both meet the same machine.
+/// The same in a short and in a long session, alternating, so that other load affects both alike.
 pub async fn by_length(table: &mut Table, size: &Size) {
     let Stage { hub, store, speaker, directory: _keep } = stage::stage();
     let mut probes = Vec::new();
@@ -85,7 +85,7 @@ impl Probe {
         }
     }
 
-    /// Times single events, one at a time, first of a stream, then decisions.
+    /// Times single events one at a time: first stream events, then decisions.
     async fn measure(&mut self, speaker: &Speaker, samples: usize) {
         let turn = self.handle.follow(self.handle.head());
         stage::speak(&self.handle, "paced", samples).await;

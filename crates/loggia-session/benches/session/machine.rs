@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! The machine that the figures were measured on.
 
 use std::io::Write;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn file_system(mounts: &str, path: &Path) -> String {
         .to_owned()
 }
 
-/// What one small durable write costs without anybody's software: the floor for a decision.
+/// The cost of one small synced write without a store, which is the lower bound for a decision.
 pub fn disk(table: &mut Table, size: &Size) {
     let directory = stage::directory();
     let mut file = std::fs::File::create(directory.path().join("probe")).expect("a file");
@@ -54,10 +54,10 @@ pub fn disk(table: &mut Table, size: &Size) {
     table.row("the disk alone: 4 KiB written and synced", times.figure());
 }
 
-/// Processor time of this process so far. Unlike the clock it does not count what others do.
+/// Processor time of this process. Unlike the clock it does not count other processes.
 pub fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("stat");
-    // Behind the name in parentheses; ticks of 10 ms in user and in kernel mode.
+    // The fields after the name in parentheses. Ticks of 10 ms in user and in kernel mode.
     let (_, fields) = stat.rsplit_once(')').expect("a name");
     let ticks =
         fields.split(' ').skip(12).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks"));

@@ -1,4 +1,4 @@
-//! Long sessions: opening, reading from the beginning, and a reader that sleeps all the while.
+//! Long sessions: opening, reading from the beginning, and memory while a reader sleeps.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use super::stage::{self, Stage};
 use super::table::{Table, count, millis, rate};
 use crate::Size;
 
-/// What a sleeping reader may cost, in KiB: noise of the allocator, not a queue.
+/// The memory that a sleeping reader may cost, in KiB: allocator noise, not a queue.
 const MEMORY_GOAL: usize = 4 * 1024;
 
 pub async fn measure(table: &mut Table, size: &Size) {
@@ -35,7 +35,7 @@ pub async fn measure(table: &mut Table, size: &Size) {
     hub.stop().await;
 }
 
-/// Memory while a reader sleeps and the writer goes on.
+/// Memory while a reader sleeps and the session continues.
 pub async fn stalled(table: &mut Table, size: &Size) {
     let Stage { hub, directory: _keep, .. } = stage::stage();
     let handle = client::create(&hub).await;

@@ -1,4 +1,4 @@
-//! A hub on a real disk, an agent that says what it is told, and sessions of any length.
+//! A hub on a real disk, an agent that writes as many lines as its prompt says, and sessions of any length.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -15,18 +15,18 @@ use loggia_testkit::store_contract::{owner, summary};
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
 
-/// Text of a usual size: about a line of a model's answer.
+/// A text of the usual size: about a line of a model's reply.
 pub const LINE: &str =
     "The quick brown fox jumps over the lazy dog, and then it does so once more.";
 
-/// On the disk that holds the build, not on one that lives in memory.
+/// On the disk with the build, because the temporary directory may be in memory.
 pub fn directory() -> TempDir {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     std::fs::create_dir_all(target).expect("the target directory");
     tempfile::tempdir_in(target).expect("a temporary directory")
 }
 
-/// Says one line for every permit of `go`, as many as its prompt says, each an event of its own.
+/// Writes as many lines as its prompt says, each as its own event. A paced prompt waits for a permit of `go` before each.
 pub struct Speaker {
     pub go: Arc<Semaphore>,
     /// When the last line was said.
@@ -63,7 +63,7 @@ pub struct Stage {
     pub hub: Hub,
     pub store: Arc<SqliteStore>,
     pub speaker: Arc<Speaker>,
-    /// Lives as long as the store.
+    /// Removed after the store is dropped.
     pub directory: TempDir,
 }
 
@@ -75,7 +75,7 @@ pub fn stage() -> Stage {
     Stage { hub, store, speaker, directory }
 }
 
-/// A prompt that makes the agent say that many lines: at once, or one for each permit.
+/// Prompts the agent to write lines, at once (`burst`) or one for each permit (`paced`).
 pub async fn speak(handle: &SessionHandle, how: &str, lines: usize) {
     let prompt = PromptId::from(uuid::Uuid::now_v7());
     let command = loggia_core::Command::Prompt {
@@ -86,7 +86,7 @@ pub async fn speak(handle: &SessionHandle, how: &str, lines: usize) {
     handle.submit(command, client::origin("bench")).await.expect("accepted");
 }
 
-/// A session that exists already, with so many events.
+/// Creates a session with this number of events.
 pub async fn session_of(store: &dyn Store, name: &str, events: usize) -> SessionId {
     let session = SessionId::from(name);
     let lease = store.acquire(&session, owner("bench")).await.expect("free");
@@ -116,7 +116,7 @@ pub async fn session_of(store: &dyn Store, name: &str, events: usize) -> Session
     session
 }
 
-/// Reads until the turn is over and says how many events that were.
+/// Reads until the turn is over and returns the number of events.
 pub async fn read_turn(mut follower: loggia_session::Follower) -> usize {
     let mut seen = 0;
     loop {

@@ -1,4 +1,4 @@
-//! The table at the end, and the numbers in it.
+//! The table of results, and how its numbers are written.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ pub fn rate(events: usize, time: Duration) -> f64 {
     events as f64 / time.as_secs_f64()
 }
 
-/// With thousands apart, for people.
+/// With separators between thousands.
 pub fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

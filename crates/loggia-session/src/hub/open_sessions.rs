@@ -175,7 +175,7 @@ impl OpenSession {
     }
 }
 
-/// What an actor with nothing to do does next.
+/// The answer to an actor that has nothing to do.
 pub(crate) enum Rest {
     /// A client uses the session, or the inbox holds a command.
     Wait,

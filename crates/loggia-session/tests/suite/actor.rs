@@ -1,6 +1,6 @@
-//! The writer: what comes before what, who may overtake whom, and what cancel means.
+//! The order of an actor's steps, its queues, cancelling, and agents that fail.
 //!
-//! Time is paused: a sleep returns when everybody else is waiting for something.
+//! Time is paused: a sleep returns when all other tasks wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use loggia_session::{Hub, MemoryStore, SessionHandle, SubmitError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
 
-/// Returns when nothing moves any more.
+/// Returns when all other tasks wait.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(10)).await;
 }
@@ -109,7 +109,7 @@ async fn durable_then_visible_then_acted_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_an_append_hangs_nobody_learns_of_it() {
+async fn an_append_that_hangs_is_not_visible() {
     let Stage { journal, store, handle, .. } = stage(Mode::Ask, [vec![Act::say("hello")]]).await;
     let gate = Gate::default();
     let append = store.next(Fault::Hold(gate.clone()));
@@ -129,7 +129,7 @@ async fn while_an_append_hangs_nobody_learns_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn control_overtakes_reports() {
+async fn commands_are_taken_before_reports() {
     let (begin, flood) = (Gate::default(), Gate::default());
     let script = vec![
         Act::WaitFor(begin.clone()),
@@ -188,7 +188,7 @@ async fn a_full_inbox_is_busy_at_once() {
     settle().await;
     let refused = handle.submit(notice("one too many"), client::origin("tester")).now_or_never();
     assert_eq!(refused, Some(Err(SubmitError::Busy)));
-    // Who is willing to wait is told the same when the time is over, and is let in before.
+    // A caller that waits gets busy when its time is over, and is accepted before.
     let (short, long) = (Duration::from_millis(10), Duration::from_secs(3600));
     let patient = handle.submit_within(short, notice("too late"), client::origin("tester"));
     assert_eq!(patient.await, Err(SubmitError::Busy));
@@ -198,9 +198,9 @@ async fn a_full_inbox_is_busy_at_once() {
     });
     settle().await;
     gate.open();
-    patient.await.unwrap().expect("its turn comes");
+    patient.await.unwrap().expect("accepted after a wait");
     for submitted in waiting {
-        submitted.await.unwrap().expect("what was taken is done");
+        submitted.await.unwrap().expect("accepted commands are done");
     }
     let mut reader = Reader::new(&handle);
     reader.until_seq(Seq(1 + 66)).await;
@@ -221,11 +221,11 @@ async fn a_full_report_queue_makes_the_agent_wait() {
     journal.until("flooded").await;
     let mut reader = Reader::new(&handle);
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);
-    assert_eq!(texts(&reader).len(), 1_001, "and none of them is lost");
+    assert_eq!(texts(&reader).len(), 1_001, "none of them is lost");
 }
 
 #[tokio::test(start_paused = true)]
-async fn inspect_sees_what_is_durable() {
+async fn inspect_sees_the_durable_state() {
     let Stage { store, handle, .. } = stage(Mode::Ask, [vec![Act::WaitForCancel]]).await;
     let gate = Gate::default();
     let append = store.next(Fault::Hold(gate.clone()));
@@ -238,7 +238,7 @@ async fn inspect_sees_what_is_durable() {
         inspecting.inspect(look).await
     });
     settle().await;
-    assert!(!inspect.is_finished(), "it waits for the step in hand");
+    assert!(!inspect.is_finished(), "it waits for the current step");
     gate.open();
     assert_eq!(inspect.await.unwrap(), Ok((Seq(3), true)));
     prompt.await.unwrap().unwrap();
@@ -251,10 +251,10 @@ async fn inspect_sees_what_is_durable() {
     assert!(submitted.unwrap().is_err());
     assert_eq!(store.begun(), broken);
     let broken = loggia_session::StoreError::Io("broken".into());
-    assert_eq!(unseen, Err(SubmitError::Store(broken)), "what is not durable is not shown");
+    assert_eq!(unseen, Err(SubmitError::Store(broken)), "a state that is not durable is not shown");
 }
 
-/// Cancels in the middle of `script`, once `note` is there, and expects one end and no late word.
+/// Cancels when `script` has written `note`, and expects one end and no report after it.
 async fn check_cancel(mode: Mode, script: Vec<Act>, note: &str) -> Reader {
     let next = vec![Act::say("next")];
     let Stage { journal, hub, handle, .. } = stage(mode, [script, next]).await;
@@ -330,9 +330,9 @@ async fn cancel_while_a_tool_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_turn_starts_when_the_last_agent_has_left() {
-    let door = Gate::default();
-    let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(door.clone())];
+async fn the_next_turn_starts_when_the_previous_agent_has_stopped() {
+    let gate = Gate::default();
+    let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(gate.clone())];
     let Stage { journal, handle, .. } = stage(Mode::Ask, [first, vec![Act::say("second")]]).await;
     client::prompt(&handle, "one").await.unwrap();
     journal.until("running").await;
@@ -340,15 +340,15 @@ async fn the_next_turn_starts_when_the_last_agent_has_left() {
     client::cancel(&handle).await.unwrap();
     settle().await;
     let started = handle.inspect(|session| session.turn().map(|turn| turn.prompt.clone())).await;
-    assert_eq!(started, Ok(Some(PromptId::from("two"))), "the log has gone on");
+    assert_eq!(started, Ok(Some(PromptId::from("two"))), "the log has the next turn");
     assert!(!journal.has("turn two starts"), "the old agent may still touch files");
-    door.open();
+    gate.open();
     journal.until("turn two starts").await;
     assert!(journal.place("turn one leaves") < journal.place("turn two starts"), "\n{journal}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_does_not_leave_holds_up_the_next_turn_for_seconds_only() {
+async fn an_agent_that_does_not_stop_delays_the_next_turn_by_five_seconds() {
     let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(Gate::default())];
     let Stage { journal, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
     client::prompt(&handle, "one").await.unwrap();
@@ -363,8 +363,8 @@ async fn an_agent_that_does_not_leave_holds_up_the_next_turn_for_seconds_only() 
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_cancelled_before_its_agent_started_never_runs() {
-    let door = Gate::default();
-    let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(door.clone())];
+    let gate = Gate::default();
+    let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(gate.clone())];
     let Stage { journal, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
     client::prompt(&handle, "one").await.unwrap();
     journal.until("running").await;
@@ -373,7 +373,7 @@ async fn a_turn_cancelled_before_its_agent_started_never_runs() {
     client::cancel(&handle).await.expect("the first");
     settle().await;
     client::cancel(&handle).await.expect("the second, whose agent still waits for the first");
-    door.open();
+    gate.open();
     journal.until("turn three leaves").await;
     assert!(!journal.has("turn two starts"), "\n{journal}");
 }
@@ -407,7 +407,7 @@ async fn a_panic_in_a_tool_ends_its_call_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_fails_or_gives_up_fails_its_turn() {
+async fn an_agent_that_fails_ends_its_turn_and_its_calls() {
     let scripts = [vec![Act::Fail("no model".into())], vec![Act::execute("make")], vec![]];
     let Stage { handle, .. } = stage(Mode::All, scripts).await;
     let mut reader = Reader::new(&handle);
@@ -490,7 +490,7 @@ async fn two_answers_in_one_step_have_one_winner() {
     let append = store.next(Fault::Hold(gate.clone()));
     let noticing = handle.clone();
     let first = tokio::spawn(async move {
-        noticing.submit(notice("holds the writer"), client::origin("tester")).await
+        noticing.submit(notice("keeps the actor busy"), client::origin("tester")).await
     });
     store.until_begun(append).await;
     let answers = ["proceed_once", "cancel"].map(|choice| {

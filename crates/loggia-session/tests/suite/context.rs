@@ -1,4 +1,4 @@
-//! What a turn is given to read, before and after a compaction.
+//! The history that a turn reads, before and after a compaction.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,10 +7,10 @@ use loggia_core::{Event, Seq};
 use loggia_session::{Agent, Turn, TurnOver};
 use loggia_testkit::client::{create, memory_hub, prompt};
 
-/// What each turn was given: how many events to read, the first of them, and the summary.
+/// For each turn: the number of events in its history, the first of them, and the summary.
 type Given = Arc<Mutex<Vec<(usize, Seq, Option<String>)>>>;
 
-/// Compacts when it is told to, and writes down what it was given to read.
+/// Compacts if its prompt says so, and otherwise records its history.
 struct Reader {
     given: Given,
 }
@@ -25,7 +25,7 @@ impl Agent for Reader {
             }
             if let Some(summary) = text.strip_prefix("by itself ") {
                 turn.compact_earlier(summary).await?;
-                // Before anything is done with it, everybody can see it.
+                // Every reader can see the summary before it is used.
                 let seen = turn.history().await?;
                 let compacted = |event: &Event| matches!(event, Event::ContextCompacted { .. });
                 assert!(seen.iter().any(|envelope| compacted(&envelope.event)));
@@ -51,7 +51,7 @@ async fn a_turn_after_a_compaction_reads_the_summary_and_nothing_before_it() {
     let mut compacted = Vec::new();
     let texts: Vec<String> = (0..12).map(|number| format!("talk {number}")).collect();
     let mut prompts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    prompts.extend(["compact what was", "after", "clear", "anew"]);
+    prompts.extend(["compact what was", "after", "clear", "cleared"]);
     for text in prompts {
         prompt(&handle, text).await.unwrap();
         let mut ended = false;
@@ -65,17 +65,21 @@ async fn a_turn_after_a_compaction_reads_the_summary_and_nothing_before_it() {
         }
     }
     let given = given.lock().unwrap();
-    let (before, [after, anew]) = (&given[..12], &given[12..]) else { panic!("{given:?}") };
+    let (before, [after, cleared]) = (&given[..12], &given[12..]) else { panic!("{given:?}") };
     assert!(before.iter().all(|(_, first, summary)| *first == Seq(2) && summary.is_none()));
     assert!(before[11].0 > before[0].0 + 30, "every turn reads all turns before it: {before:?}");
     assert_eq!(after.2.as_deref(), Some("what was"));
     assert!(after.1 > compacted[0], "{after:?}");
-    assert_eq!(anew.2, None);
-    assert!(anew.1 > compacted[1], "{anew:?}");
-    assert_eq!((after.0, anew.0), (before[0].0, before[0].0), "as little as the first turn read");
+    assert_eq!(cleared.2, None);
+    assert!(cleared.1 > compacted[1], "{cleared:?}");
+    assert_eq!(
+        (after.0, cleared.0),
+        (before[0].0, before[0].0),
+        "as little as the first turn read"
+    );
 }
 
-/// The turn that begins with a summary is no part of it, whether its prompt had to wait or not.
+/// The summary does not include the turn that begins with it, even if its prompt had to wait.
 #[tokio::test]
 async fn a_turn_that_begins_with_a_summary_is_read_by_the_next_one() {
     let given = Given::default();

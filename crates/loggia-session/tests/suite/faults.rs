@@ -1,5 +1,5 @@
-//! The store fails at every place, in every way: callers are told, readers end, the hub opens the
-//! session again, and what was acknowledged is there.
+//! The store fails at every append and in every way. Callers get the error, readers end, the hub opens the session
+//! again, and every acknowledged event is in the log.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,25 +15,28 @@ fn full() -> StoreError {
     StoreError::Full { file: "loggia.db".into() }
 }
 
-/// What a client has been told and has seen over all attempts.
+/// The replies that a client got and the events it saw, over all attempts.
 #[derive(Default)]
-struct Told {
+struct Observed {
     acked: BTreeSet<Seq>,
     seen: Vec<Vec<Arc<Envelope>>>,
 }
 
-/// Prompts, answers what is asked, and reads to the end of the turn.
-async fn attempt(handle: &SessionHandle, told: &mut Told) -> Result<TurnOutcome, SubmitError> {
-    told.seen.push(Vec::new());
-    told.acked.insert(client::prompt(handle, "go").await?.seq);
+/// Prompts, answers questions, and reads to the end of the turn.
+async fn attempt(
+    handle: &SessionHandle,
+    observed: &mut Observed,
+) -> Result<TurnOutcome, SubmitError> {
+    observed.seen.push(Vec::new());
+    observed.acked.insert(client::prompt(handle, "go").await?.seq);
     let mut follower = handle.follow(Seq::ZERO);
     while let Some(events) = follower.next().await? {
-        told.seen.last_mut().unwrap().extend(events.iter().cloned());
+        observed.seen.last_mut().unwrap().extend(events.iter().cloned());
         for envelope in events {
             match &envelope.event {
                 Event::ApprovalAsked { approval, .. } => {
                     match client::answer(handle, approval, "proceed_once").await {
-                        Ok(ack) => _ = told.acked.insert(ack.seq),
+                        Ok(ack) => _ = observed.acked.insert(ack.seq),
                         Err(SubmitError::Refused(_)) => {} // of an earlier attempt
                         Err(error) => return Err(error),
                     }
@@ -58,7 +61,7 @@ async fn create(hub: &Hub) -> SessionHandle {
     }
 }
 
-/// One turn with one question and one call, with one append that goes wrong. Says whether one did.
+/// One turn with one question, one call and one append that fails. Returns whether that append was reached.
 async fn check(fault: &Fault, name: &str, append: u64) -> bool {
     let what = format!("{name} at append {append}");
     let journal = Journal::default();
@@ -74,11 +77,11 @@ async fn check(fault: &Fault, name: &str, append: u64) -> bool {
     ];
     let hub = client::hub(store.clone(), ScriptAgent::new(journal.clone(), [script]));
     let id = create(&hub).await.id().clone();
-    let mut told = Told::default();
+    let mut observed = Observed::default();
     let mut outcome = None;
     for _ in 0..3 {
         let handle = hub.open(&id).await.unwrap_or_else(|error| panic!("{what}: {error}"));
-        match attempt(&handle, &mut told).await {
+        match attempt(&handle, &mut observed).await {
             Ok(ended) => {
                 outcome = Some(ended);
                 break;
@@ -92,10 +95,10 @@ async fn check(fault: &Fault, name: &str, append: u64) -> bool {
 
     let log = client::log(&*memory, &id).await;
     client::assert_dense(&log, 1);
-    for seen in &told.seen {
-        assert!(log.starts_with(seen), "{what}: somebody saw what is not in the log");
+    for seen in &observed.seen {
+        assert!(log.starts_with(seen), "{what}: a client saw an event that is not in the log");
     }
-    assert!(told.acked.iter().all(|seq| seq.0 <= log.len() as u64), "{what}: an ack was lost");
+    assert!(observed.acked.iter().all(|seq| seq.0 <= log.len() as u64), "{what}: an ack was lost");
     let count = |fits: &dyn Fn(&Event) -> bool| log.iter().filter(|e| fits(&e.event)).count();
     assert_eq!(count(&|event| matches!(event, Event::PromptAccepted { .. })), 1, "{what}");
     assert_eq!(count(&|event| matches!(event, Event::TurnEnded { .. })), 1, "{what}");
@@ -166,7 +169,7 @@ async fn every_caller_of_a_failed_step_gets_the_store_error_and_readers_end() {
     for submitted in rest {
         assert_eq!(submitted.await.unwrap(), Err(SubmitError::Store(full())));
     }
-    // Whoever comes later learns the reason, too.
+    // Later callers get the reason, too.
     let later = handle.submit(notice(), client::origin("tester")).await;
     assert_eq!(later, Err(SubmitError::Store(full())));
     assert_eq!(reader.to_end().await.len(), 2);
@@ -177,8 +180,8 @@ async fn every_caller_of_a_failed_step_gets_the_store_error_and_readers_end() {
     assert!(handle.is_stopped(), "the old handle stays stopped");
 }
 
-/// Breaks the store while a tool runs. The tool is stopped before the session can be opened again. Returns how its
-/// turn ended.
+/// The store fails while a tool runs. The tool is stopped before the session can be opened again. Returns the outcome
+/// of the turn.
 async fn break_while_a_tool_runs(fault: Fault) -> TurnOutcome {
     let script = vec![
         Act::execute("make"),
@@ -212,18 +215,18 @@ async fn a_failed_append_stops_the_running_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_of_the_writer_stops_the_running_tool() {
+async fn a_panic_of_the_actor_stops_the_running_tool() {
     assert_eq!(break_while_a_tool_runs(Fault::Panic).await, TurnOutcome::Interrupted);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_session_leaves_its_neighbours_alone() {
-    let (_, store, hub, broken) = open_session(vec![]).await;
-    let sound = client::create(&hub).await;
+async fn a_failed_session_does_not_affect_others() {
+    let (_, store, hub, failed) = open_session(vec![]).await;
+    let other = client::create(&hub).await;
     store.next(Fault::Panic);
-    assert!(broken.submit(notice(), client::origin("tester")).await.is_err());
-    sound.submit(notice(), client::origin("tester")).await.expect("not hurt");
-    assert!(!sound.is_stopped());
+    assert!(failed.submit(notice(), client::origin("tester")).await.is_err());
+    other.submit(notice(), client::origin("tester")).await.expect("not affected");
+    assert!(!other.is_stopped());
     let unknown = SessionId::from("unknown");
     let Err(error) = hub.open(&unknown).await else { panic!("it does not exist") };
     assert_eq!(error, StoreError::Unknown(unknown).into());

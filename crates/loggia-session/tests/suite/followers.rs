@@ -1,4 +1,4 @@
-//! Readers: everybody sees the same, nobody waits for anybody, nothing is missed.
+//! Readers see the same events, miss none, and never wait for each other.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn a_reader_that_fell_behind_catches_up_without_a_gap() {
     let mut slow = handle.follow(Seq::ZERO);
     client::prompt(&handle, "go").await.unwrap();
     let mut seen = slow.next().await.unwrap().unwrap().to_vec();
-    // Asleep until the tail has left it far behind.
+    // It reads nothing until it is more than a tail behind.
     until_head(&handle, (EVENTS / 2) as u64).await;
     assert!(seen.len() + TAIL < EVENTS / 2, "it is far behind");
     gate.open();
@@ -80,7 +80,7 @@ async fn five_hundred_readers_read_the_same_and_one_is_slow() {
     }
     client::prompt(&handle, "go").await.unwrap();
     let mut seen = slow.next().await.unwrap().unwrap().to_vec();
-    // The slow one sleeps until all others are done: nobody waited for it.
+    // It reads nothing until all others are done: no reader waited for it.
     let others = readers.join_all().await;
     assert!(seen.len() + TAIL < FLOOD, "it is far behind: {}", seen.len());
     let log = client::log(&**hub.store(), handle.id()).await;
@@ -92,14 +92,14 @@ async fn five_hundred_readers_read_the_same_and_one_is_slow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_that_fell_behind_reads_the_store_together() {
+async fn readers_that_fell_behind_share_reads_of_the_store() {
     let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::Flood(5_000)]));
     let handle = client::create(&hub).await;
     client::prompt(&handle, "go").await.unwrap();
     let all = read_turn(handle.follow(Seq::ZERO)).await;
     hub.stop().await;
-    // Opened anew, nothing is in memory.
+    // After reopening, no events are in memory.
     let handle = hub.open(handle.id()).await.unwrap();
     let before = store.reads();
     let step = Arc::new(tokio::sync::Barrier::new(100));
@@ -140,7 +140,7 @@ async fn a_reader_of_a_stopped_session_reads_it_all_and_ends() {
         async move { follower.next().await }
     });
     hub.stop().await;
-    assert_eq!(waiting.await.unwrap(), Ok(None), "one that waited ends");
+    assert_eq!(waiting.await.unwrap(), Ok(None), "a waiting reader ends");
     let mut late = Reader::new(&handle);
     assert_eq!(late.to_end().await, live.to_end().await);
     assert_eq!(handle.follow(handle.head()).next().await, Ok(None));
@@ -158,7 +158,7 @@ async fn a_reader_ahead_of_the_log_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_gives_the_same_as_its_follower() {
+async fn a_stream_returns_the_events_of_its_follower() {
     use futures::StreamExt;
     let hub = client::memory_hub(ScriptAgent::doing([Act::Flood(700)]));
     let handle = client::create(&hub).await;
@@ -171,9 +171,10 @@ async fn a_stream_gives_the_same_as_its_follower() {
     assert_eq!(streamed, reader.seen());
 }
 
-/// What waits while the writer writes is one step, so that readers are woken once for it. Large pieces are several.
+/// Reports that wait while the actor appends go into one step, so that readers are woken once. Large reports go into
+/// several.
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_one_step_unless_it_is_large() {
+async fn waiting_reports_are_one_step_unless_they_are_large() {
     let large = (0..40).map(|_| Act::say("x".repeat(60_000))).collect();
     for (acts, steps) in [(vec![Act::Flood(200)], 1..=2), (large, 9..=20)] {
         let (journal, go, hold) = (Journal::default(), Gate::default(), Gate::default());
@@ -182,7 +183,7 @@ async fn what_waits_is_one_step_unless_it_is_large() {
         let script = begin.into_iter().chain(acts).chain([Act::note("said")]).collect();
         let hub = client::hub(store.clone(), ScriptAgent::new(journal.clone(), [script]));
         let handle = client::create(&hub).await;
-        let held = store.begun() + 2; // behind the prompt
+        let held = store.begun() + 2; // the append after the prompt
         store.at(held, Fault::Hold(hold.clone()));
         client::prompt(&handle, "go").await.unwrap();
         store.until_begun(held).await;

@@ -13,7 +13,7 @@ use loggia_testkit::store_contract::owner;
 use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
 
 #[tokio::test(start_paused = true)]
-async fn asking_twice_gives_the_same_session() {
+async fn opening_twice_gives_the_same_session() {
     let hub = client::memory_hub(ScriptAgent::idle());
     let handle = client::create(&hub).await;
     let (a, b) = tokio::join!(hub.open(handle.id()), hub.open(handle.id()));
@@ -24,27 +24,27 @@ async fn asking_twice_gives_the_same_session() {
     let (a, b) = tokio::join!(hub.open(handle.id()), hub.open(handle.id()));
     let (a, b) = (a.unwrap(), b.unwrap());
     client::prompt(&a, "again").await.unwrap();
-    assert_eq!(a.head(), b.head(), "after reopening, too");
+    assert_eq!(a.head(), b.head(), "also after reopening");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_opening_that_fails_does_not_hide_one_that_succeeds() {
+async fn a_failed_opening_does_not_affect_the_next() {
     let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
     let hub = client::hub(store.clone(), ScriptAgent::idle());
     let handle = client::create(&hub).await;
     handle.stop().await;
-    let failure = StoreError::Io("a moment of weakness".into());
+    let failure = StoreError::Io("a transient error".into());
     store.refuse_acquire(failure.clone());
     let (first, second) = tokio::join!(hub.open(handle.id()), hub.open(handle.id()));
     assert!(matches!(first, Err(HubError::Store(error)) if error == failure));
-    let second = second.expect("the second tries itself");
+    let second = second.expect("the second caller tries again");
     let third = hub.open(handle.id()).await.expect("the same session, not a second owner");
     client::prompt(&third, "go").await.unwrap();
     assert_eq!(second.head(), third.head());
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_stop_returns_the_agent_has_left_and_the_session_is_free() {
+async fn when_stop_returns_the_agent_has_stopped_and_the_session_is_free() {
     let store = Arc::new(MemoryStore::default());
     let script = vec![Act::execute("make"), Act::note("running"), Act::WaitForCancel];
     let agent = ScriptAgent::new(Journal::default(), [script]);
@@ -56,15 +56,15 @@ async fn when_stop_returns_the_agent_has_left_and_the_session_is_free() {
     handle.stop().await;
     assert!(journal.has("turn go leaves"), "\n{journal}");
     assert!(handle.is_stopped());
-    let lease = store.acquire(handle.id(), owner("somebody else")).await;
+    let lease = store.acquire(handle.id(), owner("another")).await;
     assert!(lease.is_ok(), "{:?}", lease.err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn reopening_waits_until_the_old_writer_is_gone() {
+async fn reopening_waits_until_the_old_actor_is_gone() {
     let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
-    let door = Gate::default();
-    let script = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(door.clone())];
+    let gate = Gate::default();
+    let script = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(gate.clone())];
     let agent = ScriptAgent::new(Journal::default(), [script, vec![]]);
     let journal = agent.journal().clone();
     let hub = Arc::new(client::hub(store.clone(), agent));
@@ -77,14 +77,14 @@ async fn reopening_waits_until_the_old_writer_is_gone() {
     let opening = tokio::spawn(async move { opening.open(&id).await });
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     assert!(!opening.is_finished(), "the last agent may still touch files");
-    door.open();
+    gate.open();
     let handle = opening.await.unwrap().expect("opened");
     assert!(journal.has("turn go leaves"));
     client::prompt(&handle, "next").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_works_can_be_deleted_by_its_own_hub() {
+async fn a_running_session_can_be_deleted_by_its_own_hub() {
     let hub = client::memory_hub(ScriptAgent::doing([Act::WaitForCancel]));
     let handle = client::create(&hub).await;
     let task = client::prompt(&handle, "go").await.unwrap().task.unwrap();
@@ -101,7 +101,7 @@ async fn a_session_that_works_can_be_deleted_by_its_own_hub() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_somebody_else_works_in_is_not_deleted() {
+async fn a_session_of_another_owner_is_not_deleted() {
     let store = Arc::new(MemoryStore::default());
     let here = client::hub(store.clone(), ScriptAgent::idle());
     let there = client::hub(store.clone(), ScriptAgent::idle());
@@ -110,7 +110,7 @@ async fn a_session_that_somebody_else_works_in_is_not_deleted() {
     assert!(matches!(refused, Err(HubError::Store(StoreError::Busy { .. }))), "{refused:?}");
     let refused = there.open(handle.id()).await.err();
     assert!(matches!(refused, Some(HubError::Store(StoreError::Busy { .. }))), "{refused:?}");
-    client::prompt(&handle, "go").await.expect("not disturbed");
+    client::prompt(&handle, "go").await.expect("not affected");
     here.stop().await;
     there.open(handle.id()).await.expect("free now");
 }
@@ -129,14 +129,14 @@ async fn a_stopped_hub_leaves_every_log_as_it_is() {
     hub.stop().await;
     for (handle, mut reader) in sessions {
         assert!(handle.is_stopped());
-        assert_eq!(reader.to_end().await.len(), 4, "nothing is added for a goodbye");
+        assert_eq!(reader.to_end().await.len(), 4, "stopping adds no event");
         let log = client::log(&**hub.store(), handle.id()).await;
         assert_eq!(log.len(), 4);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn agents_that_do_not_leave_hold_up_the_stop_together_not_in_turn() {
+async fn agents_that_do_not_stop_delay_the_hub_concurrently() {
     let agent = ScriptAgent::doing([Act::note("running"), Act::WaitFor(Gate::default())]);
     let hub = client::memory_hub(agent.clone());
     for number in 0..20 {
@@ -176,7 +176,7 @@ async fn a_rule_for_the_project_outlives_its_session() {
     forget_rule(&**store, "/workspace", "never there").await.unwrap();
 }
 
-/// Knows nobody but those it names.
+/// Knows only the principals it names.
 struct Only(std::sync::Mutex<Vec<&'static str>>);
 
 impl Principals for Only {
@@ -186,10 +186,10 @@ impl Principals for Only {
     }
 }
 
-/// Rules end with the principal that granted them, and where the project has forgotten them: before
-/// the next call, in a session that is open all the while.
+/// A rule ends with the principal that granted it, and when the project forgets it. An open session revokes it before
+/// its next call.
 #[tokio::test(start_paused = true)]
-async fn a_rule_that_was_taken_back_elsewhere_lets_nothing_pass() {
+async fn a_rule_that_was_revoked_elsewhere_allows_nothing() {
     let principals = Arc::new(Only(std::sync::Mutex::new(vec!["client:ann~1"])));
     let run = |command: &str| vec![Act::execute(command), Act::succeed("done")];
     let scripts = [run("one"), run("two"), run("one"), run("two")];
@@ -226,11 +226,11 @@ async fn a_rule_that_was_taken_back_elsewhere_lets_nothing_pass() {
     handle.submit(command, ann.clone()).await.unwrap();
     reader.until_asked().await;
     let left = handle.inspect(|session| session.policy().rules.len()).await.unwrap();
-    assert_eq!(left, 0, "both were taken back");
+    assert_eq!(left, 0, "both were revoked");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_never_opened_takes_no_prompt() {
+async fn a_session_that_was_never_opened_refuses_prompts() {
     let store = Arc::new(MemoryStore::default());
     let session = SessionId::from("empty");
     drop(store.acquire(&session, owner("crashed before its first event")).await.unwrap());
@@ -256,11 +256,11 @@ async fn a_session_begins_with_its_first_command_in_one_append() {
     let ack = client::prompt(&again, "go").await.unwrap();
     assert_eq!((ack.after, ack.seq, store.begun()), (Seq(1), Seq(3), 1));
     assert_eq!(hub.list(10).await.unwrap().len(), 1);
-    // A look is a command, too.
+    // An inspection opens it, too.
     let handle = hub.begin(new(), client::origin("tester")).await.unwrap();
     assert!(handle.inspect(|session| session.opened().is_some()).await.unwrap());
     assert_eq!(handle.head(), Seq(1));
-    // What cannot be written was not done, and nobody is told otherwise.
+    // If the append fails, the session does not exist and the caller gets the error.
     let handle = hub.begin(new(), client::origin("tester")).await.unwrap();
     store.next(Fault::Fail(StoreError::Full { file: "loggia.db".into() }));
     assert!(client::prompt(&handle, "go").await.is_err());

@@ -52,7 +52,7 @@ async fn closed_after_a_minute_and_opened_again_as_it_was() {
     tokio::time::sleep(2 * SECOND).await;
     until_open(&hub, 0).await;
     let before = client::log(&**hub.store(), &id).await;
-    drop(hub.store().acquire(&id, owner("somebody else")).await.expect("the lease is free"));
+    drop(hub.store().acquire(&id, owner("another")).await.expect("the lease is free"));
 
     let handle = hub.open(&id).await.expect("opened again");
     let more = Command::Prompt {

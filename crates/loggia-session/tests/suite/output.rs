@@ -1,4 +1,4 @@
-//! How much of a call's output is logged: a law, for any bytes in any pieces.
+//! Laws about the part of a call's output that is logged, for any bytes in any pieces.
 
 use std::time::{Duration, Instant};
 
@@ -77,8 +77,8 @@ fn run(printed: &Printed) -> Vec<Piece> {
     logged
 }
 
-/// Walks over the output with the pieces: text where there is text, gaps where there are gaps, and
-/// both together are everything. Returns how many bytes were left out.
+/// Checks that the logged texts and the counted gaps together are the whole output. Returns the number of bytes that
+/// were left out.
 fn walk(original: &[u8], logged: &[Piece]) -> Result<u64, TestCaseError> {
     let mut rest = original;
     for (number, piece) in logged.iter().enumerate() {
@@ -86,7 +86,7 @@ fn walk(original: &[u8], logged: &[Piece]) -> Result<u64, TestCaseError> {
         prop_assert!(skipped <= rest.len(), "piece {number} skips {skipped} of {}", rest.len());
         rest = &rest[skipped..];
         for shown in piece.text.chars() {
-            // The first character, or the first bytes that are none, are among the next four.
+            // The first character, or the first invalid bytes, are among the next four bytes.
             let chunk = rest[..rest.len().min(4)].utf8_chunks().next();
             let Some(chunk) = chunk else {
                 return Err(TestCaseError::fail(format!("piece {number} is longer than the rest")));
@@ -114,10 +114,10 @@ fn check(printed: &Printed) -> Result<(), TestCaseError> {
     prop_assert!(text <= LIMIT, "{text} bytes of text are logged");
     let skipped = walk(&original, &logged)?;
     if original.len() <= HEAD / 3 {
-        prop_assert_eq!(skipped, 0, "so little output is logged whole");
+        prop_assert_eq!(skipped, 0, "small output is logged in full");
     }
     if skipped > 0 {
-        // The beginning is whole, give or take what one replaced byte or one character costs.
+        // The head is full, except for less than one character.
         let head: usize = logged
             .iter()
             .take_while(|piece| piece.skipped == 0)
@@ -129,7 +129,7 @@ fn check(printed: &Printed) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What is valid stays valid: no character is ever cut in two.
+/// Valid text stays valid: no character is cut in two.
 fn check_text(printed: &Printed) -> Result<(), TestCaseError> {
     check(printed)?;
     let replaced = run(printed).iter().any(|piece| piece.text.contains('\u{fffd}'));
@@ -155,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_blow_up_the_log(
+    fn invalid_bytes_stay_within_the_limits(
         printed in printed(prop::collection::vec(0x80..=0xffu8, 1..24))
     ) {
         check(&printed)?;
@@ -181,7 +181,7 @@ fn single_bytes_make_whole_characters() {
 }
 
 #[test]
-fn samples_show_the_newest_and_become_rarer() {
+fn samples_show_the_newest_bytes_and_become_rarer() {
     let mut budget = OutputBudget::default();
     let start = Instant::now();
     let line = "x".repeat(64 * 1024);

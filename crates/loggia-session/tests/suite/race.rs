@@ -1,4 +1,4 @@
-//! One question, two hundred answers: one winner, and everybody else knows who (P2, R10).
+//! Two hundred clients answer one question: one wins, and every other client learns who (P2, R10).
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 const CLIENTS: usize = 200;
 const ROUNDS: usize = 200;
 
-/// What one client was told in one round.
+/// The reply to one client in one round.
 enum Told {
     Won { choice: ChoiceId },
     Lost { choice: ChoiceId, by: Origin, at: Millis },
@@ -31,7 +31,7 @@ async fn answer_all(handle: SessionHandle, number: usize) -> (Origin, Vec<(Appro
     while told.len() < ROUNDS {
         for envelope in follower.next().await.unwrap().expect("the session is open") {
             let Event::ApprovalAsked { approval, call, .. } = &envelope.event else { continue };
-            // Half of the wires name the approval, half only the call.
+            // Half of the clients name the approval, half the call.
             let to = match number % 4 {
                 0 | 1 => Question::Call(call.clone()),
                 _ => Question::Approval(approval.clone()),
@@ -63,7 +63,7 @@ async fn answer_all(handle: SessionHandle, number: usize) -> (Origin, Vec<(Appro
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_hundred_answers_one_wins_and_the_others_know() {
+async fn one_of_two_hundred_answers_wins_and_the_others_learn_which() {
     let script = (0..ROUNDS)
         .flat_map(|round| [Act::execute(&format!("make {round}")), Act::succeed("built")]);
     let agent = ScriptAgent::doing(script);
@@ -110,5 +110,5 @@ async fn of_two_hundred_answers_one_wins_and_the_others_know() {
     let proceeded = answers.iter().filter(|envelope| {
         matches!(&envelope.event, Event::ApprovalAnswered { choice, .. } if choice.proceeds())
     });
-    assert_eq!(permits, proceeded.count(), "what was approved ran, once");
+    assert_eq!(permits, proceeded.count(), "each approved call ran once");
 }

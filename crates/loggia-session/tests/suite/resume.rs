@@ -1,8 +1,7 @@
-//! A session whose owner died: nothing acknowledged is lost, nothing runs twice, and a question
-//! that was open is the same question again.
+//! A session whose owner died: no acknowledged event is lost, nothing runs twice, and an open question keeps its id.
 //!
-//! The death of a process is played by a runtime that is torn down with everything in it. Its
-//! store is never closed; the kernel's part, giving the lock back, is done by dropping the tasks.
+//! A runtime that is shut down with all its tasks stands for a process that dies. Its store is never closed. Dropping the
+//! tasks releases the lock, as the kernel does.
 
 use std::future::Future;
 use std::path::Path;
@@ -16,7 +15,7 @@ use loggia_session::{Hub, SessionHandle, SubmitError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::{Act, Fault, FaultyStore, Gate, ScriptAgent};
 
-/// Lets `work` run in a process of its own that dies when `work` is done.
+/// Runs `work` in a runtime of its own, which is shut down when `work` is done.
 async fn crash_after<T, W>(
     directory: &Path,
     agent: Arc<ScriptAgent>,
@@ -101,7 +100,7 @@ async fn check_answer(before: bool, choice: &str, note: &str) {
     if !before {
         gate.open();
         reader.until(|event| matches!(event, Event::TextAppended { .. })).await;
-        // The proposal follows the text in the same queue, so the next step has seen it.
+        // The proposal follows the text in the same queue, so the next step contains it.
         open_question(&handle).await;
     }
     client::answer(&handle, &approval, choice).await.unwrap();
@@ -124,8 +123,7 @@ async fn an_answer_after_the_agent_is_back_reaches_it() {
     check_answer(false, "cancel", "refused make").await;
 }
 
-/// The answer and the agent's wish to know it arrive while the writer is busy, and are then taken
-/// in one step.
+/// The answer and the agent's request for the verdict arrive while the actor is busy, and are then taken in one step.
 async fn check_answer_meanwhile(choice: &str, note: &str) {
     let directory = client::directory();
     let (id, approval) = left_asking(directory.path()).await;
@@ -142,7 +140,7 @@ async fn check_answer_meanwhile(choice: &str, note: &str) {
     let meanwhile = async {
         store.until_begun(busy).await;
         asks.open();
-        // One thread: when the note is there, the agent has run on to where it waits.
+        // On one thread, the agent runs to its next wait before this task sees the note.
         agent.journal().until("asks").await;
         stored.open();
     };
@@ -167,7 +165,7 @@ async fn an_answer_in_the_step_in_which_the_agent_comes_back_reaches_it() {
 }
 
 #[tokio::test]
-async fn a_question_stays_open_over_many_deaths() {
+async fn a_question_stays_open_over_many_crashes() {
     let directory = client::directory();
     let (id, approval) = left_asking(directory.path()).await;
     for _ in 0..3 {
@@ -216,8 +214,8 @@ async fn a_call_that_was_running_is_interrupted_and_not_run_again() {
 }
 
 #[tokio::test]
-async fn a_call_approved_but_not_taken_up_is_interrupted_too() {
-    // The permit is made after `CallStarted` is durable, so nobody can tell whether it ran.
+async fn a_call_that_was_approved_but_not_started_is_interrupted_too() {
+    // The permit is made after `CallStarted` is durable, so the log does not say whether the call ran.
     let directory = client::directory();
     let (id, approval) = left_asking(directory.path()).await;
     let session = id.clone();
@@ -236,7 +234,7 @@ async fn a_call_approved_but_not_taken_up_is_interrupted_too() {
 }
 
 #[tokio::test]
-async fn a_prompt_retried_at_the_next_owner_is_recognised() {
+async fn a_prompt_that_is_retried_with_the_next_owner_is_recognised() {
     let directory = client::directory();
     let gate = Gate::default();
     let agent = ScriptAgent::doing([Act::WaitFor(gate)]);

@@ -1,4 +1,4 @@
-//! Questions that nobody answers, under a writer that runs. Time stands still unless everybody waits.
+//! Questions that time out, with a running actor. Time is paused: it advances when all tasks wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,14 +50,14 @@ fn reasons(reader: &Reader) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn refused_when_its_time_is_up_and_the_agent_goes_on() {
+async fn a_question_is_refused_when_it_times_out_and_the_agent_continues() {
     let agent = asking();
     let hub = client::memory_hub(agent.clone());
     let handle = create(&hub, within(5, OnTimeout::Deny)).await;
     let (mut reader, approval) = asked(&handle).await;
     let began = Instant::now();
     let answered = until_answered(&mut reader).await;
-    // What passed on the wall's clock until the writer looked counts, too: that clock is not paused.
+    // The wall clock is not paused, and counts until the actor has seen the question.
     let waited = began.elapsed();
     assert!((SECOND..=5 * SECOND + Duration::from_millis(1)).contains(&waited), "{waited:?}");
     assert_eq!(answered.origin, Origin::timeout());
@@ -73,7 +73,7 @@ async fn refused_when_its_time_is_up_and_the_agent_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_turn_is_cancelled_and_the_next_prompt_has_its_turn() {
+async fn the_turn_is_cancelled_and_the_next_prompt_runs() {
     let hub = client::memory_hub(asking());
     let handle = create(&hub, within(5, OnTimeout::Cancel)).await;
     let (mut reader, _) = asked(&handle).await;
@@ -84,7 +84,7 @@ async fn the_turn_is_cancelled_and_the_next_prompt_has_its_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_in_time_is_the_only_one() {
+async fn a_question_that_was_answered_does_not_time_out() {
     let hub = client::memory_hub(asking());
     let handle = create(&hub, within(5, OnTimeout::Deny)).await;
     let (mut reader, approval) = asked(&handle).await;
@@ -97,7 +97,7 @@ async fn an_answer_in_time_is_the_only_one() {
     assert_eq!(by_time_out.count(), 0);
 }
 
-/// Neither without a time-out nor with one that says so does anything happen, however long.
+/// Without a timeout, or with one whose action is to wait, a question stays open.
 #[tokio::test(start_paused = true)]
 async fn a_question_may_wait() {
     let forever = client::settings(Mode::Ask);
@@ -113,7 +113,7 @@ async fn a_question_may_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_comes_later_counts_for_what_is_open() {
+async fn a_later_policy_applies_to_open_questions() {
     let hub = client::memory_hub(asking());
     let handle = create(&hub, client::settings(Mode::Ask)).await;
     let (mut reader, _) = asked(&handle).await;
@@ -123,7 +123,7 @@ async fn a_policy_that_comes_later_counts_for_what_is_open() {
     assert_eq!(until_answered(&mut reader).await.origin, Origin::timeout());
 }
 
-/// The log of a session with an open question, as if all of it had been an hour earlier.
+/// The log of a session with an open question, with all times an hour earlier.
 async fn left_an_hour_ago(settings: Settings) -> Vec<Arc<Envelope>> {
     let hub = client::memory_hub(asking());
     let handle = create(&hub, settings).await;
@@ -137,7 +137,7 @@ async fn left_an_hour_ago(settings: Settings) -> Vec<Arc<Envelope>> {
     log.iter().map(earlier).collect()
 }
 
-/// Opens what an owner left who died an hour ago.
+/// Opens the session of an owner that died an hour ago.
 async fn reopened(directory: &std::path::Path, settings: Settings) -> (Hub, SessionHandle) {
     let store = client::sqlite(directory);
     let id = "left".into();
@@ -150,9 +150,9 @@ async fn reopened(directory: &std::path::Path, settings: Settings) -> (Hub, Sess
     (hub, handle)
 }
 
-/// Ten minutes were all it had: whoever starts an hour later need not wait for another ten.
+/// The question had ten minutes. An opening an hour later does not wait for another ten.
 #[tokio::test]
-async fn what_expired_while_nobody_ran_is_answered_at_the_start() {
+async fn a_question_that_expired_while_closed_is_answered_at_the_opening() {
     let directory = client::directory();
     let (hub, handle) = reopened(directory.path(), within(600, OnTimeout::Deny)).await;
     let mut reader = Reader::new(&handle);
@@ -162,11 +162,11 @@ async fn what_expired_while_nobody_ran_is_answered_at_the_start() {
     assert_eq!(reasons(&reader), ["no answer within 10m"]);
     hub.stop().await;
     let kept = client::log(&*client::sqlite(directory.path()), &"left".into()).await;
-    assert_eq!(kept, reader.seen(), "and stays answered");
+    assert_eq!(kept, reader.seen(), "it stays answered");
 }
 
 #[tokio::test]
-async fn what_has_time_left_is_open_again() {
+async fn a_question_with_time_left_is_open_again() {
     let directory = client::directory();
     let (_hub, handle) = reopened(directory.path(), within(7_200, OnTimeout::Deny)).await;
     let mut reader = Reader::new(&handle);
