@@ -221,7 +221,8 @@ pub async fn fold(
     }
 }
 
-/// The rules that are remembered for a workspace.
+/// The rules that are remembered for a workspace. Always read from the store: another process may change them, and a
+/// new session must not start with a rule that was revoked or without one that denies.
 pub async fn project_rules(store: &dyn Store, workspace: &str) -> Result<Vec<Rule>, StoreError> {
     let documents = store.documents(RULES, &rule_key(workspace, "")).await?;
     Ok(documents.iter().filter_map(|(_, value)| serde_json::from_str(value).ok()).collect())

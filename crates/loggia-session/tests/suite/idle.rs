@@ -13,6 +13,7 @@ use loggia_testkit::{Act, FaultyStore, Gate, Journal, ScriptAgent};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
+const AT_ONCE: Idle = Idle { after: Duration::ZERO, most: 0 };
 
 fn hub_closing(agent: Arc<ScriptAgent>, after: Duration, most: usize) -> Hub {
     client::memory_hub(agent).with_idle(Idle { after, most })
@@ -210,12 +211,12 @@ async fn a_cancelled_opener_blocks_no_other() {
     turn(&hub.open(&id).await.unwrap(), "go").await;
 }
 
-/// Sessions are closed as soon as they are idle while many clients use them: no client is refused, no turn is cut.
-async fn stress(store: Arc<dyn Store>, rounds: usize) {
-    const SESSIONS: usize = 3;
+/// Idle sessions are closed while many clients use them: no client is refused, no turn is cut.
+async fn stress(store: Arc<dyn Store>, idle: Idle, rounds: usize) {
+    const SESSIONS: usize = 6;
     const CALLERS: usize = 12;
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::say("word")]));
-    let hub = Arc::new(hub.with_idle(Idle { after: Duration::ZERO, most: 0 }));
+    let hub = Arc::new(hub.with_idle(idle));
     let mut ids = Vec::new();
     for _ in 0..SESSIONS {
         ids.push(client::create(&hub).await.id().clone());
@@ -247,6 +248,17 @@ async fn stress(store: Arc<dyn Store>, rounds: usize) {
                     };
                     reader.until(started).await;
                     reader.until_over().await;
+                } else {
+                    drop(handle);
+                }
+                // Pauses of several lengths, so that sessions become idle at any time.
+                match (caller * 7 + round) % 11 {
+                    0..=4 => tokio::time::sleep(Duration::from_millis(round as u64 % 13)).await,
+                    yields => {
+                        for _ in 0..yields {
+                            tokio::task::yield_now().await
+                        }
+                    }
                 }
             }
         });
@@ -280,16 +292,22 @@ async fn stress(store: Arc<dyn Store>, rounds: usize) {
     for id in &ids {
         openings += store.acquire(id, owner("counting")).await.unwrap().epoch;
     }
-    assert!(openings > 2 * SESSIONS as u64 + 1, "they were closed again and again: {openings}");
+    assert!(openings > 4 * SESSIONS as u64, "they were closed many times: {openings}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_client_is_refused_while_sessions_are_closed_in_memory() {
-    stress(Arc::new(MemoryStore::default()), 100).await;
+    stress(Arc::new(MemoryStore::default()), AT_ONCE, 100).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_client_is_refused_while_sessions_are_closed_on_disk() {
     let directory = client::directory();
-    stress(client::sqlite(directory.path()), 20).await;
+    stress(client::sqlite(directory.path()), AT_ONCE, 20).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_client_is_refused_while_too_many_sessions_are_idle() {
+    let idle = Idle { after: MINUTE, most: 1 };
+    stress(Arc::new(MemoryStore::default()), idle, 100).await;
 }
