@@ -17,11 +17,11 @@ use loggia_core::{
     AgentName, Command, Content, Envelope, Event, Limits, Mode, ModelName, Origin, Seq, Settings,
     Surface, TaskChoice, Workspace,
 };
-use loggia_server::projection::{Encoded, Frames, Projection, Reading};
+use loggia_server::projection::{EncodedFrame, Frames, Projection, ProjectionReader};
 use loggia_session::{Agent, Hub, MemoryStore, NewSession, SessionHandle, Turn, TurnOver};
-use loggia_wire::{Dialect, End, Extension, FrameId, Projector, View};
+use loggia_wire::{End, FrameId, Projector, View};
 
-const VIEW: View = View { dialect: Dialect::A2a03, extension: Extension::On };
+const VIEW: View = View::WEBSOCKET;
 const LINE: &str = "The quick brown fox jumps over the lazy dog, and then it does so once more.";
 
 /// Says as many lines as its prompt says, each an event of its own.
@@ -106,7 +106,7 @@ async fn speak(handle: &SessionHandle, lines: usize) {
 /// The clock stops when the last reader has the last frame.
 async fn measure(readers: usize, lines: usize) -> Measured {
     let (_hub, handle) = session().await;
-    let projection = Reading::new(Projection::start(&handle, VIEW, Arc::default()), handle.clone());
+    let projection = ProjectionReader::new(Projection::start(&handle, VIEW), handle.clone());
     let reading: Vec<_> =
         (0..readers).map(|_| tokio::spawn(read(projection.frames(FrameId::default())))).collect();
     let (begun, processor) = (Instant::now(), cpu_time());
@@ -143,7 +143,7 @@ async fn alone(lines: usize) -> Duration {
     let mut frames = 0u32;
     for envelope in &events {
         for frame in projector.project(envelope) {
-            std::hint::black_box(Encoded::new(handle.id(), frame));
+            std::hint::black_box(EncodedFrame::new(handle.id(), frame));
             frames += 1;
         }
     }

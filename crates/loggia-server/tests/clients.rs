@@ -45,7 +45,7 @@ impl Stage {
             settings: client::settings(Mode::Ask),
             workspace: root.to_owned(),
             roots: vec![root.to_owned()],
-            walls: walls.to_vec(),
+            reserved_dirs: walls.to_vec(),
             agent: AgentName("script".into()),
             tools: Vec::new(),
             auto_execute: true,
@@ -59,7 +59,6 @@ impl Stage {
     async fn ask(&self, caller: &Caller, intent: Intent) -> Result<Value, WireError> {
         match self.server.ask(Asked { view: VIEW, intent }, caller, None).await? {
             Reply::Value(value) => Ok(value),
-            Reply::Written(text) => Ok(serde_json::from_str(&text).unwrap()),
             Reply::Frame(_) | Reply::Frames(_) => panic!("a stream"),
         }
     }
@@ -168,9 +167,9 @@ async fn no_client_works_in_what_is_not_its_own() {
         ("own/clones/bob", Some("Loggia keeps its own files there")),
         ("link/clones/bob", Some("Loggia keeps its own files there")),
         ("owner/../own", Some("Loggia keeps its own files there")),
-        ("repo/.git", Some("it is git's own")),
-        ("repo/.git/hooks", Some("it is git's own")),
-        ("..", Some("it lies outside the directories that are served")),
+        ("repo/.git", Some("it belongs to git")),
+        ("repo/.git/hooks", Some("it belongs to git")),
+        ("..", Some("it is outside of the served directories")),
         ("owner", None),
         ("repo/src", None),
         // What holds it stays usable: tools know the walls.
@@ -304,7 +303,7 @@ async fn an_admin_reaches_the_session_that_it_names() {
     let refused = stage.open(&admin, Some("both"), none()).await.unwrap_err().to_string();
     let listed = stage.tasks(&admin, "both").await.unwrap_err().to_string();
     assert_eq!(refused, listed);
-    let (_, names) = refused.split_once("name one: ").expect(&refused);
+    let (_, names) = refused.split_once("use one of: ").expect(&refused);
     let names: Vec<&str> = names.split(", ").collect();
     assert_eq!(names.len(), 2, "{refused}");
 

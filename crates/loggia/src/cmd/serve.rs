@@ -421,7 +421,7 @@ impl Setup {
             settings,
             workspace: app.workspace.clone(),
             roots,
-            walls: app.walls(&self.config)?,
+            reserved_dirs: app.walls(&self.config)?,
             agent: AgentName("loggia".into()),
             tools: app.tool_facts(&self.config),
             auto_execute: args.allow_auto_execute,
@@ -454,15 +454,15 @@ impl Setup {
         let door =
             Door::new(guard, authenticator(args, self.oauth.clone())?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        let apart = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("apart")
+        let connections = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("connections")
             .enable_all()
             .build()?;
         let watched = bound.tls().cloned().map(|tls| tokio::spawn(watch(tls, tell)));
         let routes = door.around(http::router(server.clone()));
-        let serving = serve::serve(bound, routes, limits, shutdown.clone(), apart.handle().clone());
-        let (listening, apart) = (tokio::spawn(serving), Some(apart));
-        Ok(Serving { server, apart, listening, resumed, tended, watched, shutdown })
+        let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
+        let connections = Some(connections);
+        Ok(Serving { server, connections, listening, resumed, tended, watched, shutdown })
     }
 }
 
@@ -498,9 +498,9 @@ fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
 /// A server at work.
 pub struct Serving {
     server: Arc<Server>,
-    /// Threads of their own: however many clients follow something, sessions are not behind them.
-    /// None only while it ends: a runtime must not be dropped where nothing may block.
-    apart: Option<Runtime>,
+    /// Serves all connections: an event wakes every follower of its session, and the session that writes the next event
+    /// must not queue behind them. None only in `drop`: dropping a runtime inside of another one panics.
+    connections: Option<Runtime>,
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
     /// Looks after copies of repositories; stopped when the server goes.
@@ -564,8 +564,8 @@ impl Drop for Serving {
         if let Some(watched) = &self.watched {
             watched.abort();
         }
-        if let Some(apart) = self.apart.take() {
-            apart.shutdown_background();
+        if let Some(connections) = self.connections.take() {
+            connections.shutdown_background();
         }
     }
 }
@@ -656,7 +656,7 @@ pub(super) const DEV_CREDENTIALS: &str = "--dev-credentials: the published sampl
 fn authenticator(args: &ShareArgs, oauth: Arc<OAuth>) -> anyhow::Result<Authenticator> {
     let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
     let options = AuthOptions {
-        public: paths(http::PUBLIC),
+        public: paths(&http::public_paths()),
         proving: paths(&[http::TOKEN]),
         token_always: paths(http::TOKEN_ALWAYS),
         require_token: args.require_token,
