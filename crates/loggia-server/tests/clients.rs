@@ -1,5 +1,5 @@
-//! What a client gets of what it asks for: where its session works, what passes in it, and whose
-//! session a name is. A server without its front door; the intents are what the wire decodes.
+//! The settings that clients ask for, the approvals they get, and the sessions that names mean. A server without sockets;
+//! the intents are those that the wire decodes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,15 +37,15 @@ struct Stage {
 }
 
 impl Stage {
-    /// Serves everything below a root, but for what lies behind the walls.
-    fn new(root: &Path, walls: &[PathBuf], acts: Vec<Act>) -> Self {
+    /// Serves everything below a root except the reserved directories.
+    fn new(root: &Path, reserved: &[PathBuf], acts: Vec<Act>) -> Self {
         let hub = client::hub(Arc::new(MemoryStore::default()), ScriptAgent::doing(acts));
         let hub = Arc::new(hub);
         let defaults = Defaults {
             settings: client::settings(Mode::Ask),
             workspace: root.to_owned(),
             roots: vec![root.to_owned()],
-            reserved_dirs: walls.to_vec(),
+            reserved_dirs: reserved.to_vec(),
             agent: AgentName("script".into()),
             tools: Vec::new(),
             auto_execute: true,
@@ -153,7 +153,7 @@ fn facts() -> CardFacts {
 
 /// A12: neither Loggia's own directories nor git's are a workspace, however they are spelled.
 #[tokio::test]
-async fn no_client_works_in_what_is_not_its_own() {
+async fn no_client_works_in_a_reserved_directory() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     for name in ["own/clones/bob", "owner", "repo/.git/hooks", "repo/src"] {
@@ -172,7 +172,7 @@ async fn no_client_works_in_what_is_not_its_own() {
         ("..", Some("it is outside of the served directories")),
         ("owner", None),
         ("repo/src", None),
-        // What holds it stays usable: tools know the walls.
+        // The parent directory stays usable: tools know the reserved directories.
         (".", None),
     ] {
         let workspace_path = Some(root.join(path).to_str().unwrap().to_owned());
@@ -191,8 +191,8 @@ async fn no_client_works_in_what_is_not_its_own() {
     stage.hub.stop().await;
 }
 
-/// What was granted is not asked, on every binding; what would ask is put to whoever may answer, and
-/// refused to whoever may not.
+/// Granted calls do not ask, on every binding. Other calls ask a client that may answer, and are refused to one that may
+/// not.
 #[tokio::test]
 async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
     let root = Path::new("/");
@@ -202,7 +202,7 @@ async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
     let (asker, other) = (Scopes::CLIENT, Scopes::REGISTERED);
     let (asks, done) = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED");
     let refused = "TASK_STATE_FAILED";
-    // What is done, by whom; how it ends, and whether it was permitted.
+    // The call and its client; how it ends, and whether it was permitted.
     let table: [(&str, Act, Scopes, Grant, &str, bool); 9] = [
         ("asked", run(), asker, Grant::None, asks, false),
         ("refused", run(), other, Grant::None, refused, false),
@@ -234,7 +234,7 @@ async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
     }
 }
 
-/// Whatever a task is by the time that an answer's stream begins: how it went on is in that stream.
+/// The stream of an answer shows how the task continued, even if the task is over when the stream begins.
 #[tokio::test]
 async fn the_stream_of_an_answer_is_never_the_end_alone() {
     let more = vec![Act::execute("touch x"), Act::say("so be it"), Act::execute("touch y")];
@@ -252,7 +252,7 @@ async fn the_stream_of_an_answer_is_never_the_end_alone() {
     stage.hub.stop().await;
 }
 
-/// Any message may have calls ask again; none can have them stop asking.
+/// Any message can make calls ask again; none can make them stop asking.
 #[tokio::test]
 async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
     let stage = Stage::new(Path::new("/"), &[], Vec::new());
@@ -260,7 +260,7 @@ async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
     for (caller, grant) in [
         (ann(), Mode::Ask),
         (caller("bob", Scopes::CLIENT, Grant::Edits), Mode::Edits),
-        // Everything is granted to her, and she asks to be asked.
+        // She has all grants and wants to be asked.
         (caller("eve", Scopes::CLIENT, Grant::All), Mode::Ask),
     ] {
         let name = &*caller.principal.name;
@@ -282,8 +282,8 @@ async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
     stage.hub.stop().await;
 }
 
-/// An admin is shown the names of all clients. One that several gave is nobody's: each has one more,
-/// which holds wherever a context is named.
+/// An admin sees the names of all clients. For a name that several clients use, each session has a full name, which works
+/// wherever a context is named.
 #[tokio::test]
 async fn an_admin_reaches_the_session_that_it_names() {
     let stage = Stage::new(Path::new("/"), &[], Vec::new());
@@ -307,7 +307,7 @@ async fn an_admin_reaches_the_session_that_it_names() {
     let names: Vec<&str> = names.split(", ").collect();
     assert_eq!(names.len(), 2, "{refused}");
 
-    // Each of them is one client's, whatever is done with it.
+    // Each full name means one client's session, for every request.
     let mut seen = Vec::new();
     for name in names {
         let before = stage.tasks(&admin, name).await.unwrap();
@@ -322,7 +322,7 @@ async fn an_admin_reaches_the_session_that_it_names() {
     for client in [&ann(), &bob] {
         assert_eq!(stage.tasks(client, "both").await.unwrap().len(), 2);
     }
-    // Nobody else is told such names.
+    // Other clients are not told these names.
     assert!(stage.tasks(&bob, "alone").await.unwrap().is_empty());
     stage.hub.stop().await;
 }

@@ -1,7 +1,7 @@
 //! The `loggia` subprotocol of `/ws`: a remote terminal follows the log and sends commands.
 //!
 //! The messages are defined in [`loggia_wire::attach`]. Events are read by cursor, so a terminal that does not read its
-//! socket delays nobody else.
+//! socket delays no other client.
 
 use std::sync::Arc;
 

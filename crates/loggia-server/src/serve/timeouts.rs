@@ -74,7 +74,7 @@ pub(super) struct Timed<S> {
     /// runtime's timer list.
     timer: Pin<Box<Sleep>>,
     deadline: Instant,
-    /// What the deadline is for.
+    /// The wait that the deadline belongs to.
     armed: Option<Waiting>,
     /// The first bytes, which tell HTTP/2 from HTTP/1.1.
     first_bytes: Vec<u8>,

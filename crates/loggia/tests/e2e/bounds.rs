@@ -364,7 +364,7 @@ async fn frames_that_nobody_reads_are_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn events_that_nobody_reads_are_counted() {
-    frames_are_counted("Sec-WebSocket-Protocol: loggia\r\n", "come back with `after`").await;
+    frames_are_counted("Sec-WebSocket-Protocol: loggia\r\n", "reconnect with `after`").await;
 }
 
 /// Messages that lack their last bytes count as request bodies do.

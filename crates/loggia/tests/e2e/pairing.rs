@@ -69,7 +69,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
 
     // It is used, and so it is nobody's.
     let mut late = screen(attach(&code));
-    late.sees("code 1").sees("not let in (400): The code is wrong, used or over");
+    late.sees("code 1").sees("not let in (400): The code is wrong, used or expired");
 
     // Its hour ends, as that of every token does: it has a secret for the next one.
     assert_eq!(machine.run(&["clients", "rotate-keys", "--at-once"]).code, 0);
@@ -90,7 +90,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     home.types("q").sees_no(&second).types("/share off\r").sees("is not shared any more");
     home.types(&format!("/share {port}\r")).sees("Clients need a token").types("q");
     let mut late = screen(attach(&second));
-    late.sees("code 1").sees("The code is wrong, used or over");
+    late.sees("code 1").sees("The code is wrong, used or expired");
     away.types("\x03\x03");
     home.types("\x04").sees("code 0").is_restored();
 
