@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -31,7 +31,7 @@ use tower::service_fn;
 use crate::auth::Tenure;
 use crate::dispatch::{Reply, TaskFrames};
 use crate::guard::{self, Rejection, StreamPermit};
-use crate::http::routes::{self, VERSIONS};
+use crate::http::routes;
 use crate::http::rpc::{Envelope, named_extension};
 use crate::http::{BODY_LIMIT, BODY_TIME};
 use crate::projection::EncodedFrame;
@@ -49,17 +49,20 @@ const NOT_GRPC: Rejection = Rejection::new(
 /// The messages of an answer: one, or a stream.
 type Messages = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
 
+/// Health and reflection.
 pub fn router() -> Router<Arc<Server>> {
-    let health = Router::new().route("/grpc.health.v1.Health/{method}", post(health::call));
-    let router = VERSIONS.iter().fold(health, |router, version| {
-        let (service, view) = (version.grpc_service, version.grpc_view);
-        let call = move |State(server), request| call(server, view, service, request);
-        router.route(&format!("/{service}/{{method}}"), post(call))
-    });
-    router.merge(reflect::router())
+    Router::new()
+        .route("/grpc.health.v1.Health/{method}", post(health::call))
+        .merge(reflect::router())
 }
 
-async fn call(server: Arc<Server>, view: View, service: &str, request: Request) -> Response {
+/// A call of an A2A service.
+pub(crate) async fn call(
+    server: Arc<Server>,
+    view: View,
+    service: &str,
+    request: Request,
+) -> Response {
     let Some(envelope) = Envelope::of(&request, Endpoint::JsonRpc) else {
         return failed(&Condition::Unauthenticated.into(), view).into_http::<Body>();
     };

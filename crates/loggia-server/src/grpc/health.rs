@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tonic::Status;
 
 use super::{Messages, exchange, last_segment, only, transcode};
-use crate::http::routes::VERSIONS;
+use crate::http::routes::GRPC_SERVICES;
 use crate::serve::Stopping;
 
 pub const NAME: &str = "grpc.health.v1.Health";
@@ -27,8 +27,7 @@ pub async fn call(request: Request) -> Response {
             let asked = transcode::decode(&method.input(), &message);
             let asked = asked.map_err(|error| Status::invalid_argument(error.to_string()))?;
             let about = asked.get("service").and_then(Value::as_str).unwrap_or_default();
-            let versions = VERSIONS.iter().any(|version| version.grpc_service == about);
-            let known = versions || ["", NAME].contains(&about);
+            let known = GRPC_SERVICES.contains(&about) || ["", NAME].contains(&about);
             match method.name() {
                 "Watch" => Ok(watch(known, method.output(), stopping)),
                 _ if known => Ok(only(encoded(&method.output(), serving(&stopping))?)),

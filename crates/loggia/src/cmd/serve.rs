@@ -656,7 +656,7 @@ pub(super) const DEV_CREDENTIALS: &str = "--dev-credentials: the published sampl
 fn authenticator(args: &ShareArgs, oauth: Arc<OAuth>) -> anyhow::Result<Authenticator> {
     let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
     let options = AuthOptions {
-        public: paths(&http::public_paths()),
+        public: paths(http::PUBLIC),
         proving: paths(&[http::TOKEN]),
         token_always: paths(http::TOKEN_ALWAYS),
         require_token: args.require_token,
