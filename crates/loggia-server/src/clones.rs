@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loggia_core::repository::{RepositoryUrl, Scheme, AllowedSources, clone_name, is_clone_name};
+use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme, clone_name, is_clone_name};
 use loggia_core::{Repository, SessionId, Workspace};
 use loggia_wire::{Condition, Violation, WireError, Written};
 
