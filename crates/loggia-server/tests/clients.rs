@@ -223,13 +223,13 @@ async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
         let log = stage.hub.store().read(&stage.id_of("c").await, Seq::ZERO, 1000).await.unwrap();
         let started = log.iter().any(|logged| matches!(logged.event, Event::CallStarted { .. }));
         assert_eq!(started, permitted, "{case}");
-        let nobody = log.iter().any(|logged| match &logged.event {
+        let unattended = log.iter().any(|logged| match &logged.event {
             Event::CallEnded { outcome: CallOutcome::Cancelled { reason }, .. } => {
-                reason.contains("nobody is there")
+                reason.contains("this session is unattended")
             }
             _ => false,
         });
-        assert_eq!(nobody, wanted == refused, "{case}");
+        assert_eq!(unattended, wanted == refused, "{case}");
         stage.hub.stop().await;
     }
 }
