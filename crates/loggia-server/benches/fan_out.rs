@@ -1,7 +1,6 @@
-//! What one more client of a dialect costs: `cargo bench -p loggia-server`, with `-- --quick` for a
-//! short run. One session, bursts of events, 1 to 1,000 readers of one shared projection, beside
-//! what the same events would cost a reader that projects and encodes for itself. Sockets are not
-//! in it. Prints a table; see `docs/performance.md`.
+//! The cost of one more reader: `cargo bench -p loggia-server`, with `-- --quick` for a short run. One session, bursts of
+//! events, 1 to 1,000 readers of one shared projection, compared with a reader that projects and encodes for itself.
+//! Without sockets. Prints a table; see `docs/performance.md`.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,14 +16,14 @@ use loggia_core::{
     AgentName, Command, Content, Envelope, Event, Limits, Mode, ModelName, Origin, Seq, Settings,
     Surface, TaskChoice, Workspace,
 };
-use loggia_server::projection::{Encoded, Frames, Projection, Reading};
+use loggia_server::projection::{EncodedFrame, Frames, Projection, ProjectionReader};
 use loggia_session::{Agent, Hub, MemoryStore, NewSession, SessionHandle, Turn, TurnOver};
-use loggia_wire::{Dialect, End, Extension, FrameId, Projector, View};
+use loggia_wire::{End, FrameId, Projector, View};
 
-const VIEW: View = View { dialect: Dialect::A2a03, extension: Extension::On };
+const VIEW: View = View::WEBSOCKET;
 const LINE: &str = "The quick brown fox jumps over the lazy dog, and then it does so once more.";
 
-/// Says as many lines as its prompt says, each an event of its own.
+/// Writes as many lines as its prompt says, each as an event.
 struct Speaker;
 
 impl Agent for Speaker {
@@ -103,10 +102,10 @@ async fn speak(handle: &SessionHandle, lines: usize) {
     handle.submit(command, Origin::new(Surface::Cli, "bench")).await.unwrap();
 }
 
-/// The clock stops when the last reader has the last frame.
+/// Measures until the last reader has the last frame.
 async fn measure(readers: usize, lines: usize) -> Measured {
     let (_hub, handle) = session().await;
-    let projection = Reading::new(Projection::start(&handle, VIEW, Arc::default()), handle.clone());
+    let projection = ProjectionReader::new(Projection::start(&handle, VIEW), handle.clone());
     let reading: Vec<_> =
         (0..readers).map(|_| tokio::spawn(read(projection.frames(FrameId::default())))).collect();
     let (begun, processor) = (Instant::now(), cpu_time());
@@ -129,7 +128,7 @@ async fn read(mut frames: Frames) -> usize {
     seen
 }
 
-/// One frame, projected and encoded by whoever wants it.
+/// The time of one frame that a reader projects and encodes for itself.
 async fn alone(lines: usize) -> Duration {
     let (_hub, handle) = session().await;
     speak(&handle, lines).await;
@@ -143,14 +142,14 @@ async fn alone(lines: usize) -> Duration {
     let mut frames = 0u32;
     for envelope in &events {
         for frame in projector.project(envelope) {
-            std::hint::black_box(Encoded::new(handle.id(), frame));
+            std::hint::black_box(EncodedFrame::new(handle.id(), frame));
             frames += 1;
         }
     }
     begun.elapsed() / frames
 }
 
-/// Of this process so far; unlike the clock it does not count what others do.
+/// The processor time of this process, which other processes do not affect.
 fn cpu_time() -> Duration {
     let used = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).unwrap();
     let duration = |time: nix::sys::time::TimeVal| {

@@ -1,10 +1,9 @@
-//! Whether the time that a refusal takes tells why it is one: `cargo bench -p loggia-server --bench
+//! Compares the times of refusals with different reasons: `cargo bench -p loggia-server --bench
 //! timing`, `-- --quick` for a short run, `-- --full` for 20,000 of each kind.
 //!
-//! Three kinds, in turns and in changing order: a client or token that does not exist, one that is
-//! wrong in its first byte, one that is wrong in its last. The limiter is left out, or it would be
-//! what is measured. Prints medians and, for each pair of kinds, the test of Kolmogorov and Smirnov:
-//! a report, which a busy machine may spoil. See `docs/performance.md`.
+//! Three kinds, in alternating order: a client or token that does not exist, one that is wrong in its first byte, one that
+//! is wrong in its last. Without the limiter, which would dominate the times. Prints medians and, for each pair of kinds,
+//! the Kolmogorov-Smirnov test. A busy machine may spoil the report. See `docs/performance.md`.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +29,7 @@ const KINDS: [&str; 3] = ["unknown", "wrong in byte 1", "wrong in the last byte"
 /// Rounds before the limiter would answer: it lets twenty wrong secrets of one client pass.
 const UNLIMITED: usize = 6;
 
-/// How far apart medians may lie, in percent.
+/// The largest difference between medians, in percent.
 const APART: f64 = 2.0;
 
 type Times = [Vec<Duration>; 3];
@@ -45,12 +44,12 @@ async fn main() {
     };
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     println!("refusals, {build} build\n");
-    // The quick ones first: there is something to read while the others take their time.
+    // The quick ones first, so that there is early output.
     report("a token of the file", &of_tokens(tokens).await);
     report("a client's secret", &of_secrets(secrets).await);
 }
 
-/// Another order each round, so that no kind always comes behind the same one.
+/// Another order each round, so that no kind always follows the same one.
 fn order(round: usize) -> [usize; 3] {
     const ORDERS: [[usize; 3]; 6] =
         [[0, 1, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0], [0, 2, 1], [1, 0, 2]];
@@ -79,7 +78,7 @@ async fn of_secrets(rounds: usize) -> Times {
             let client = if kind == 0 { "bob" } else { "ann" };
             let secret = Secret::new(changed(secret.reveal(), kind));
             let asked = Asked { client: client.to_owned(), secret, scopes: None };
-            // From elsewhere each time.
+            // From another address each time.
             let number = u8::try_from(round % UNLIMITED * 3 + kind).unwrap();
             let source = Source::Address(IpAddr::from([192, 0, 2, number]));
             let begun = Instant::now();
@@ -99,7 +98,7 @@ async fn of_tokens(rounds: usize) -> Times {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     let file = TokenFile::read(&path).unwrap();
     let given = ["z".repeat(TOKEN.len()), changed(TOKEN, 1), changed(TOKEN, 2)];
-    // A new one each time: a kind must not be told by where its request lies in memory.
+    // A new one each time, so that memory locations do not affect a kind.
     let request = |kind: usize| -> Parts {
         let token = format!("Bearer {}", given[kind]);
         Request::builder().header("authorization", token).body(()).unwrap().into_parts().0
@@ -146,7 +145,7 @@ fn report(what: &str, times: &Times) {
     println!();
 }
 
-/// The largest distance between two distributions, and how likely one as large is among equal ones.
+/// The largest distance between two distributions, and the probability of one as large among equal ones.
 fn kolmogorov_smirnov(one: &[Duration], other: &[Duration]) -> (f64, f64) {
     let (mut at, mut distance) = ([0; 2], 0.0_f64);
     let part = |count: usize, of: &[Duration]| count as f64 / of.len() as f64;

@@ -1,6 +1,6 @@
-//! What a client may have cloned, and where the copy will be. Decided before anything is created.
+//! Which repositories a client may have cloned, and where the clone will be. Decided before the session is created.
 //!
-//! What must not be here: git, and the copy itself. It is made by the session's first turn.
+//! What must not be here: git, and the clone itself, which the session's first turn makes.
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +10,18 @@ use loggia_wire::{Condition, Violation, WireError, Written};
 
 use crate::state::Defaults;
 
-/// Which repositories sessions may work in copies of.
+/// Which repositories may be cloned.
 #[derive(Debug, Clone)]
 pub struct ClonePolicy {
-    /// Where copies are kept.
+    /// Where clones are kept.
     pub directory: PathBuf,
     pub sources: AllowedSources,
-    /// How many there may be.
+    /// How many clones there may be.
     pub count: u64,
 }
 
 impl ClonePolicy {
-    /// The repository as it is going to be cloned, if it may be; `defaults` know what of this machine
-    /// is served.
+    /// The repository as it will be cloned, if it may be. `defaults` says which directories of this machine are served.
     pub(crate) fn admit(
         &self,
         repository: &Repository,
@@ -39,14 +38,14 @@ impl ClonePolicy {
         Ok(Repository { url: url.to_string(), ..repository.clone() })
     }
 
-    /// A place for the copy of a new session, as long as there is room for one more.
-    pub(crate) fn place(
+    /// The workspace of a new session, unless there are too many clones.
+    pub(crate) fn workspace(
         &self,
         session: &SessionId,
         repository: Repository,
     ) -> Result<Workspace, WireError> {
         let refused = |why| WireError::from(Condition::WorkspaceRefused { why });
-        if copies(&self.directory) >= self.count {
+        if clone_count(&self.directory) >= self.count {
             return Err(Condition::ClonesFull.into());
         }
         let path = self.directory.join(clone_name(session));
@@ -55,21 +54,20 @@ impl ClonePolicy {
     }
 }
 
-/// A repository of this machine lies where clients may work anyway.
+/// A local repository must be in a directory where clients may work.
 fn served(path: &str, written: &Written, defaults: &Defaults) -> Result<RepositoryUrl, WireError> {
     let refused = |why| violation(&written.url, why);
     let found = Path::new(path).canonicalize().ok().filter(|path| path.is_dir());
     let found = found.filter(|path| defaults.closes(path).is_none());
-    let outside =
-        "must name a repository below the directories that are served, and none of Loggia's own";
+    let outside = "must name a repository below the served directories, and none of Loggia's own";
     let found = found.ok_or_else(|| refused(outside))?;
     let text = found.to_str().map(|text| format!("file://{text}"));
     let text = text.ok_or_else(|| refused("must be valid UTF-8"))?;
     RepositoryUrl::parse(&text).map_err(refused)
 }
 
-/// What is made or left beside a copy has its name and an ending.
-fn copies(directory: &Path) -> u64 {
+/// Temporary directories beside a clone have its name and a suffix, and are not counted.
+fn clone_count(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let whole = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_clone_name));
     whole.count() as u64

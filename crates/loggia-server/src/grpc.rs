@@ -1,8 +1,7 @@
-//! gRPC on the port of everything else: HTTP/2 with a content type of its own.
+//! gRPC, on the same port as all other bindings.
 //!
-//! There are no types of its own here. A message is read into the JSON form that HTTP+JSON has, by the
-//! protocol files alone ([`transcode`]), and decoded, asked and projected as on every other binding;
-//! what comes back goes the same way out. So nothing can differ between the bindings but the bytes.
+//! It has no message types: [`transcode`] converts protocol buffers to the JSON of HTTP+JSON and back by the protocol files,
+//! and requests are handled as on the other bindings. So the bindings differ in nothing but the bytes.
 
 mod deadline;
 mod health;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -23,10 +22,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use http_body_util::Full;
 use loggia_wire::card::proto_card;
-use loggia_wire::{
-    Condition, Dialect, WireError, check_tenant, check_version, decode_method, refused_at_the_door,
-    status,
-};
+use loggia_wire::{Condition, Endpoint, View, WireError};
 use prost_reflect::MethodDescriptor;
 use serde_json::json;
 use tonic::Status;
@@ -35,17 +31,14 @@ use tower::service_fn;
 use crate::auth::Tenure;
 use crate::dispatch::{Reply, TaskFrames};
 use crate::guard::{self, Rejection, StreamPermit};
+use crate::http::routes;
 use crate::http::rpc::{Envelope, named_extension};
-use crate::http::tasks::Spoken;
 use crate::http::{BODY_LIMIT, BODY_TIME};
-use crate::projection::Encoded;
+use crate::projection::EncodedFrame;
 use crate::serve::Stopping;
 use crate::state::Server;
 use deadline::Deadline;
 use raw::Raw;
-
-const V1: &str = "lf.a2a.v1.A2AService";
-const V03: &str = "a2a.v1.A2AService";
 
 const NOT_GRPC: Rejection = Rejection::new(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -53,32 +46,29 @@ const NOT_GRPC: Rejection = Rejection::new(
     "This path speaks gRPC: use a gRPC client, or the HTTP+JSON paths.",
 );
 
-/// What goes out: one message, or as many as there are.
+/// The messages of an answer: one, or a stream.
 type Messages = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
 
+/// Health and reflection.
 pub fn router() -> Router<Arc<Server>> {
     Router::new()
-        .route("/lf.a2a.v1.A2AService/{method}", post(version_1))
-        .route("/a2a.v1.A2AService/{method}", post(version_03))
         .route("/grpc.health.v1.Health/{method}", post(health::call))
         .merge(reflect::router())
 }
 
-async fn version_1(State(server): State<Arc<Server>>, request: Request) -> Response {
-    a2a(server, Dialect::A2a1, V1, request).await
-}
-
-async fn version_03(State(server): State<Arc<Server>>, request: Request) -> Response {
-    a2a(server, Dialect::Proto03, V03, request).await
-}
-
-async fn a2a(server: Arc<Server>, dialect: Dialect, of: &str, request: Request) -> Response {
-    let Some(envelope) = Envelope::of(&request, Spoken::Every) else {
-        return failed(&Condition::Unauthenticated.into(), dialect).into_http::<Body>();
+/// A call of an A2A service.
+pub(crate) async fn call(
+    server: Arc<Server>,
+    view: View,
+    service: &str,
+    request: Request,
+) -> Response {
+    let Some(envelope) = Envelope::of(&request, Endpoint::JsonRpc) else {
+        return failed(&Condition::Unauthenticated.into(), view).into_http::<Body>();
     };
     let deadline = Deadline::of(request.headers());
-    let Some(method) = transcode::method(of, last_segment(&request)) else {
-        return failed(&WireError::MethodNotFound, dialect).into_http::<Body>();
+    let Some(method) = transcode::method(service, last_segment(&request)) else {
+        return failed(&WireError::MethodNotFound, view).into_http::<Body>();
     };
     let (parts, body) = request.into_parts();
     let body = match server.read_body(body, &envelope.caller).await {
@@ -86,15 +76,15 @@ async fn a2a(server: Arc<Server>, dialect: Dialect, of: &str, request: Request) 
         Err(rejection) => return refusal(&rejection),
     };
     let request = Request::from_parts(parts, body);
-    let asking = Arc::new(Asking { server, dialect, method, envelope, deadline });
-    let extension = asking.envelope.extension;
+    let call = Arc::new(Call { server, view, method, envelope, deadline });
+    let extension = call.envelope.extension;
     let response = exchange(request, move |message| {
-        let asking = asking.clone();
+        let call = call.clone();
         async move {
-            // On the heap: it would be a part of all that is wrapped around it.
-            let answer = Box::pin(asking.answer(message));
+            // Boxed: the future would be copied into all its wrappers.
+            let answer = Box::pin(call.answer(message));
             let answered = deadline.within(answer).await?;
-            answered.map_err(|error| failed(&error, dialect))
+            answered.map_err(|error| failed(&error, view))
         }
     });
     named_extension(response.await, extension)
@@ -122,30 +112,29 @@ where
         let answered = answer(request.into_inner());
         async move { answered.await.map(tonic::Response::new) }
     });
-    // On the wire one message is a stream of one.
+    // A single answer is a stream of one message.
     grpc.server_streaming(answer, Request::from_parts(parts, body)).await.map(Body::new)
 }
 
-/// One call and all that its answer needs.
-struct Asking {
+struct Call {
     server: Arc<Server>,
-    dialect: Dialect,
+    view: View,
     method: MethodDescriptor,
     envelope: Envelope,
     deadline: Deadline,
 }
 
-impl Asking {
+impl Call {
     async fn answer(&self, message: Bytes) -> Result<Messages, WireError> {
-        let Asking { server, dialect, method, envelope, deadline } = self;
-        check_version(envelope.version.as_deref(), *dialect)?;
+        let Call { server, view, method, envelope, deadline } = self;
+        view.check_version(envelope.version.as_deref())?;
         let params = transcode::decode(&method.input(), &message)?;
         drop(message);
-        check_tenant(server.facts.tenant.as_deref(), *dialect, &params)?;
-        let asked = decode_method(*dialect, method.name(), &params, envelope.extension)?;
+        view.check_tenant(server.facts.tenant.as_deref(), &params)?;
+        let asked = view.decode(method.name(), &params, envelope.extension)?;
         drop(params);
         let output = method.output();
-        let place = server.place_for(&asked, &envelope.caller)?;
+        let permit = server.stream_permit(&asked, &envelope.caller)?;
         match server.ask(asked, &envelope.caller, envelope.resume).await? {
             Reply::Value(value) => {
                 let value = match method.name() {
@@ -157,18 +146,17 @@ impl Asking {
             Reply::Frame(value) => {
                 Ok(only(transcode::encode(&output, value.to_string().as_bytes())?))
             }
-            Reply::Written(text) => Ok(only(transcode::encode(&output, text.as_bytes())?)),
             Reply::Frames(frames) => {
                 let stopping = envelope.stopping.clone();
                 let streaming = Streaming {
                     frames,
-                    dialect: *dialect,
+                    view: *view,
                     output,
                     stopping,
                     tenure: envelope.caller.principal.tenure.clone(),
                     deadline: *deadline,
                     over: false,
-                    _place: place,
+                    _permit: permit,
                 };
                 Ok(streaming.messages())
             }
@@ -182,13 +170,13 @@ fn only(message: Bytes) -> Messages {
 
 struct Streaming {
     frames: TaskFrames,
-    dialect: Dialect,
+    view: View,
     output: prost_reflect::MessageDescriptor,
     stopping: Stopping,
     tenure: Tenure,
     deadline: Deadline,
     over: bool,
-    _place: Option<StreamPermit>,
+    _permit: Option<StreamPermit>,
 }
 
 impl Streaming {
@@ -206,14 +194,14 @@ impl Streaming {
 
     async fn next(&mut self) -> Option<Vec<Result<Bytes, Status>>> {
         tokio::select! {
-            biased; // a frame that is there goes out before the stream is ended
+            biased; // frames that are ready go out before the stream is ended
             () = self.tenure.clone().over() => {
-                Some(vec![Err(failed(&Condition::Unauthenticated.into(), self.dialect))])
+                Some(vec![Err(failed(&Condition::Unauthenticated.into(), self.view))])
             }
             frames = self.frames.next() => match frames {
                 Ok(Some(frames)) => Some(frames.iter().map(|frame| self.encoded(frame)).collect()),
                 Ok(None) => None,
-                Err(error) => Some(vec![Err(failed(&error, self.dialect))]),
+                Err(error) => Some(vec![Err(failed(&error, self.view))]),
             },
             () = self.stopping.told() => {
                 Some(vec![Err(Status::unavailable("The server is stopping: come back later"))])
@@ -222,21 +210,20 @@ impl Streaming {
         }
     }
 
-    /// Encoded by the first reader who gets it, for all.
-    fn encoded(&self, frame: &Encoded) -> Result<Bytes, Status> {
+    /// The first reader encodes a frame for all of them.
+    fn encoded(&self, frame: &EncodedFrame) -> Result<Bytes, Status> {
         if let Some(known) = frame.protobuf.get() {
             return Ok(known.clone());
         }
         let bytes = transcode::encode(&self.output, &frame.body);
-        let bytes = bytes.map_err(|error| failed(&error, self.dialect))?;
+        let bytes = bytes.map_err(|error| failed(&error, self.view))?;
         Ok(frame.protobuf.get_or_init(|| bytes).clone())
     }
 }
 
-/// An error with its details, as §10.6 has it.
-fn failed(error: &WireError, dialect: Dialect) -> Status {
-    let status = status(error, dialect);
-    rich(&status)
+/// An error with its details.
+fn failed(error: &WireError, view: View) -> Status {
+    rich(&view.status(error))
 }
 
 fn rich(status: &loggia_wire::Status) -> Status {
@@ -246,9 +233,8 @@ fn rich(status: &loggia_wire::Status) -> Status {
     Status::with_details(code.into(), status.message.as_str(), details)
 }
 
-/// A closed door as gRPC clients read it.
+/// A rejection by the guard or the authenticator.
 pub fn refusal(rejection: &Rejection) -> Response {
     let Rejection { status, reason, message, .. } = rejection;
-    let status = refused_at_the_door(status.as_u16(), reason, message, Dialect::A2a1);
-    rich(&status).into_http::<Body>()
+    rich(&routes::GRPC.rejection(status.as_u16(), reason, message)).into_http::<Body>()
 }

@@ -17,13 +17,12 @@ use loggia_core::{
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::attach::{self, Wish};
 use loggia_wire::{
-    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, PushTarget, Shown, View,
-    WireError, context, legacy, refuse, reply,
+    AgentSettings, Condition, Delivery, Prompt, PushTarget, View, WireError, context, legacy,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::dispatch::{Due, Opening, Reply, submit};
+use crate::dispatch::{Recipient, Reply, StreamStart, submit};
 use crate::state::{Caller, Server};
 
 /// What a line of a person's own begins with where it is typed.
@@ -178,12 +177,8 @@ impl Server {
             session: session.clone(),
             task: prompt.named_task().cloned(),
             origin: caller.origin.clone(),
-            version: match view.dialect {
-                Dialect::A2a03 | Dialect::Proto03 | Dialect::Sdlc | Dialect::Coder => "0.3",
-                Dialect::A2a1 => "1.0",
-                Dialect::Legacy => "0.1",
-            },
-            extension: view.extension == Extension::On,
+            version: view.version(),
+            extension: view.has_extension(),
         };
         Ok(match consult(hook, &submitted).await? {
             Decision::Pass {} => Looked::Passed(Passed(prompt)),
@@ -207,7 +202,7 @@ impl Server {
             Looked::Passed(passed) => Ok(Screened::Goes(passed)),
             // A task that goes on is not rejected: one message to it is.
             Looked::Rejected { prompt, reason }
-                if prompt.named_task().is_some() || view.dialect == Dialect::Sdlc =>
+                if prompt.named_task().is_some() || !view.has_rejected_tasks() =>
             {
                 Err(Condition::Rejected { why: reason }.into())
             }
@@ -217,7 +212,7 @@ impl Server {
             }
             Looked::Answered { prompt, text, session } => {
                 let (id, session) = (uuid::Uuid::now_v7().to_string(), shown(&prompt, session));
-                match (reply::message(view.dialect, &session, &id, &text), prompt.delivery) {
+                match (view.message(&session, &id, &text), prompt.delivery) {
                     (Some(value), Delivery::Stream) => Ok(Screened::Answered(Reply::Frame(value))),
                     (Some(value), _) => Ok(Screened::Answered(Reply::Value(value))),
                     (None, _) if prompt.named_task().is_some() => {
@@ -245,9 +240,8 @@ impl Server {
         if prompt.session.is_some() && self.is_second(&handle, &task, caller).await? {
             return self.late(prompt, view, caller).await;
         }
-        let shown = Shown { history: prompt.history, artifacts: true };
-        let (handle, ack, opening, delivery) = (&handle, &ack, Opening::InFrames, prompt.delivery);
-        self.deliver(Due { handle, view, task, ack, delivery, shown, opening, caller }).await
+        let to = Recipient { caller, view, delivery: prompt.delivery, history: prompt.history };
+        self.deliver(&handle, task, &ack, StreamStart::Prompt, to).await
     }
 
     /// The log's own part of it. None where another message has taken the task's name.
@@ -301,7 +295,7 @@ impl Server {
             extension: false,
         };
         let decision = consult(hook.as_ref(), &submitted).await;
-        let decision = decision.map_err(|error| refuse(&error, Dialect::A2a1).message)?;
+        let decision = decision.map_err(|error| View::WEBSOCKET.refuse(&error).message)?;
         match decision {
             Decision::Pass {} => Ok(wish.into()),
             Decision::Rewrite { text } => Ok(typed_instead(wish, text).into()),

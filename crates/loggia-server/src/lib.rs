@@ -1,34 +1,30 @@
 //! Listens: HTTP, SSE and WebSocket in front of shared sessions.
 //!
-//! Every request passes the [`guard`], which knows who sends it; then it is decoded by
-//! `loggia-wire` and put to [`Server::ask`](state::Server::ask), which knows the hub; the answer is
-//! a value or frames, read by cursor from a shared [`projection`].
+//! Every request passes the [`guard`] and the authenticator ([`auth`]). `loggia-wire` decodes it into an intent, and
+//! [`Server::ask`](state::Server::ask) puts that to the hub. The answer is a value, or frames that are read by cursor from a
+//! shared [`projection`].
 //!
-//! What must not be here: the meaning of an event (it moves intents and frames), a decision about a
+//! What must not be here: the meaning of an event, a protocol's rules (both are in `loggia-wire`), a decision about a
 //! session, a second state beside the log.
 
-mod alone;
+mod access;
 pub mod auth;
+mod client_task_ids;
 pub mod clones;
 pub mod dispatch;
-mod extended;
-mod grant;
 pub mod grpc;
 pub mod guard;
 pub mod hook;
 pub mod http;
 mod list;
-mod load;
-mod named;
-mod owned;
-pub mod pacer;
+mod mode;
 pub mod peer;
 pub mod presence;
 pub mod projection;
 pub mod push;
-mod selected;
+mod requested_settings;
 pub mod serve;
 mod slash;
 pub mod state;
+mod task_fold;
 mod time;
-mod wishes;

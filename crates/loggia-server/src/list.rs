@@ -1,28 +1,27 @@
-//! Lists of tasks: the last changed first, in pages that stay right while tasks go on; and single tasks
-//! of sessions that another process has.
+//! Lists of tasks: the last changed first, in pages that stay correct while tasks change.
 //!
-//! Which tasks a page shows is the store's index to say; only the sessions of the page are read,
-//! and none of them is opened for it. So a list shows what other processes work on, too.
+//! The store's index decides which tasks a page shows. Only the sessions of the page are read, and none of them is opened,
+//! so a list contains the tasks of other processes, too.
 
 use std::collections::HashMap;
 
 use futures::StreamExt;
 use loggia_core::{Millis, SessionId, TaskId, TaskView};
-use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery, hub};
+use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery};
 use loggia_wire::{
-    Condition, Dialect, HistoryLength, ListTasks, Projector, Shown, StatusFilter, View, Violation,
+    Condition, HistoryLength, ListTasks, Projector, Shown, StatusFilter, View, Violation,
     WireError, reply,
 };
 use serde_json::Value;
 
 use crate::dispatch::Reply;
 use crate::guard::BytePermit;
-use crate::selected::Selected;
 use crate::state::{Caller, Server, Shape, hub_error};
+use crate::task_fold::TaskFold;
 
-/// Sessions of one page that are read at a time.
+/// Sessions of one page that are read at once.
 const AT_A_TIME: usize = 4;
-/// What the tasks of one page weigh together, unless it is a single one: the page ends there, with a token for the next.
+/// The weight of one page, unless it is a single task. The page ends there, with a token for the next one.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 impl Server {
@@ -39,7 +38,7 @@ impl Server {
         };
         let page = page.map_err(|error| hub_error(HubError::Store(error)))?;
         let total = usize::try_from(page.total).unwrap_or(usize::MAX);
-        // Counted before anything is read: how much that will be is not known yet.
+        // Counted in full before reading: the size is not known yet.
         let counted = self.replies.acquire(&caller.principal.name, PAGE_BYTES).await;
         let counted = counted.ok_or(Condition::Busy)?;
         let (tasks, seen) = self.shown(&page.tasks, &list, view, caller, counted).await?;
@@ -49,7 +48,7 @@ impl Server {
         Ok(Reply::Value(reply::page(tasks, next, list.page_size, total)))
     }
 
-    /// What the caller asks for, within what the caller may see. None: nothing at all.
+    /// The query, restricted to the tasks that the caller may see. None if the list is empty in any case.
     async fn query(
         &self,
         list: &ListTasks,
@@ -77,9 +76,9 @@ impl Server {
         Ok(Some(TaskQuery { session, principal, state, since, after, limit }))
     }
 
-    /// The tasks of a page as they are now, in its order, and how many of the page were looked at: fewer than all where
-    /// the bytes of a page are spent. One that has left the wanted state since the index was read is left out, like
-    /// one whose session was deleted.
+    /// The tasks of a page as they are now, in its order, and how many of the page were looked at: not all of them if the
+    /// page has reached its bytes. Leaves out tasks that have left the wanted state since the index was read, and tasks
+    /// whose session was deleted.
     async fn shown(
         &self,
         page: &[ListedTask],
@@ -103,7 +102,7 @@ impl Server {
         let mut found: HashMap<TaskId, Found> = HashMap::new();
         let (mut tasks, mut room) = (Vec::new(), PAGE_BYTES);
         for (index, ListedTask { session, place, .. }) in page.iter().enumerate() {
-            // In the order of the page, so what is read ahead is little.
+            // In the order of the page, so that little is read ahead.
             while !found.contains_key(&place.task)
                 && let Some(read) = reading.next().await
             {
@@ -114,9 +113,9 @@ impl Server {
                     room = room.saturating_sub(weight);
                     tasks.push(task);
                 }
-                // It alone is more than a page: it is a page of its own.
+                // Larger than a page: shown alone.
                 Some(Found::TooLarge(weight)) if tasks.is_empty() => {
-                    // Given back first: nothing waits for itself.
+                    // Released first, or this request would wait for itself.
                     drop((reading, counted));
                     self.count_reply(weight, caller).await?;
                     let (tasks, room) = (vec![place.task.clone()], usize::MAX);
@@ -139,42 +138,23 @@ impl Server {
         Ok((tasks, page.len()))
     }
 
-    /// One task as it is in the log, for a caller that may see it.
-    pub(crate) async fn shown_by_log(
-        &self,
-        task: &TaskId,
-        shown: Shown,
-        view: View,
-        caller: &Caller,
-    ) -> Result<Value, WireError> {
-        let found = self.hub.locate(task).await.map_err(hub_error)?;
-        let session = found.ok_or(Condition::TaskNotFound)?;
-        let mut selected = Selected::new(session.clone(), view, vec![task.clone()], usize::MAX);
-        let read = hub::fold(self.hub.store().as_ref(), &session, |event| selected.learn(event));
-        read.await.map_err(|error| hub_error(HubError::Store(error)))?;
-        self.count_reply(selected.weight(task), caller).await?;
-        let read = selected.projector().snapshot(task, shown);
-        read.ok_or_else(|| Condition::TaskNotFound.into())
-    }
-
-    /// Looks at some tasks of a session as they are on disk: where somebody reads it already, in what is folded;
-    /// otherwise in a fold of its log. Needs no lease, so it opens nothing. Those that do not fit into the room, in
-    /// their order, are weighed only.
+    /// Reads some tasks of a session from its projection if there is one, otherwise from the store. Opens no session.
+    /// Tasks that do not fit into the room, in their order, are only weighed.
     async fn read(&self, part: Part<'_>) -> Result<Vec<(TaskId, Found)>, StoreError> {
         let store = self.hub.store();
-        if let Some(warm) = self.warm_projection(part.session, part.view) {
+        if let Some(projection) = self.projections.existing(part.session, part.view) {
             let head = store.head(part.session).await?.unwrap_or_default();
-            if warm.reach(head).await
-                && let Some(found) = warm.look(|projector| part.found_in(projector))
+            if projection.reach(head).await
+                && let Some(found) = projection.look(|projector| part.found_in(projector))
             {
                 return Ok(found);
             }
         }
         let first = self.fold(&part).await?;
-        if !first.is_short() {
+        if !first.is_incomplete() {
             return Ok(part.tasks_of(first.projector(), |task| first.weight(task)));
         }
-        // Once more, for those that fit.
+        // Read again for the tasks that fit.
         let mut room = part.room;
         let fits = |task: &&TaskId| {
             let weight = first.weight(task);
@@ -195,16 +175,14 @@ impl Server {
         Ok(found)
     }
 
-    async fn fold(&self, part: &Part<'_>) -> Result<Selected, StoreError> {
-        let (session, store) = (part.session, self.hub.store());
-        let selected = Selected::new(session.clone(), part.view, part.tasks.clone(), part.room);
-        let mut selected = selected.without_prompts(part.has_no_history());
-        hub::fold(store.as_ref(), session, |envelope| selected.learn(envelope)).await?;
-        Ok(selected)
+    async fn fold(&self, part: &Part<'_>) -> Result<TaskFold, StoreError> {
+        let fold = TaskFold::new(part.session, part.view, part.tasks.clone(), part.room);
+        let fold = fold.without_prompts(part.has_no_history());
+        fold.read(self.hub.store().as_ref(), part.session).await
     }
 }
 
-/// One damaged session must not hide all others; asked for, it says what is wrong.
+/// Leaves out the tasks of a deleted session.
 fn left_out(
     read: Result<Vec<(TaskId, Found)>, StoreError>,
 ) -> Result<Vec<(TaskId, Found)>, WireError> {
@@ -215,7 +193,7 @@ fn left_out(
     }
 }
 
-/// Tasks of one session that a page wants, in its order.
+/// Tasks of one session on a page, in its order.
 struct Part<'a> {
     session: &'a SessionId,
     tasks: Vec<TaskId>,
@@ -225,7 +203,7 @@ struct Part<'a> {
     room: usize,
 }
 
-/// A task, or what it weighs where it did not fit.
+/// A task, or its weight if it did not fit.
 enum Found {
     Shown(usize, Value),
     TooLarge(usize),
@@ -233,10 +211,10 @@ enum Found {
 
 impl Part<'_> {
     fn has_no_history(&self) -> bool {
-        self.list.history == HistoryLength::Last(0) && self.view.dialect != Dialect::Legacy
+        self.list.history == HistoryLength::Last(0) && self.view.writes_without_history()
     }
 
-    /// In a fold that many share. None if something of them is not in it.
+    /// In a projection. None if it does not hold all contents of the tasks.
     fn found_in(&self, projector: &Projector) -> Option<Vec<(TaskId, Found)>> {
         let view = |task: &TaskId| projector.tasks().get(task);
         if self.tasks.iter().filter_map(view).any(|view| view.trimmed) {
@@ -274,7 +252,7 @@ fn write_token(place: &TaskPlace) -> String {
 }
 
 fn read_token(text: &str) -> Result<TaskPlace, WireError> {
-    // A moment before 1970 begins with the sign that also parts the two.
+    // A time before 1970 starts with the sign that also separates the two.
     let parts = text.char_indices().skip(1).find(|(_, sign)| *sign == '-');
     let parts = parts.and_then(|(at, _)| text.split_at_checked(at));
     let parts = parts.and_then(|(at, task)| Some((at.parse().ok()?, task.strip_prefix('-')?)));

@@ -1,11 +1,11 @@
-//! Who is connected now. Not in the log: a crash takes the clients with it.
+//! The connected clients. Not in the log: a crash disconnects them all.
 
 use std::sync::Arc;
 
 use loggia_core::Origin;
 use tokio::sync::watch;
 
-/// One entry a connection, in the order in which they came.
+/// One entry per connection, in the order in which they connected.
 #[derive(Clone)]
 pub struct Presence {
     open: Arc<watch::Sender<Vec<Origin>>>,
@@ -18,13 +18,13 @@ impl Default for Presence {
 }
 
 impl Presence {
-    /// Counted from now until the place is dropped.
+    /// The connection counts until the result is dropped.
     pub fn join(&self, origin: &Origin) -> Present {
         self.open.send_modify(|open| open.push(origin.clone()));
         Present { origin: origin.clone(), open: self.open.clone() }
     }
 
-    /// Who is there, now and whenever that changes.
+    /// The connected clients, now and whenever they change.
     pub fn watch(&self) -> watch::Receiver<Vec<Origin>> {
         self.open.subscribe()
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_connection_is_there_until_it_leaves() {
+    fn each_connection_counts_until_it_ends() {
         let presence = Presence::default();
         let seen = presence.watch();
         let names = || seen.borrow().iter().map(ToString::to_string).collect::<Vec<_>>();

@@ -32,10 +32,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::OAuth;
-use crate::state::{Shelf, hub_error};
+use crate::projection::Projections;
+use crate::state::hub_error;
 use courier::Courier;
 use places::Places;
-use record::{Key, Records, Registration, Start, Version};
+use record::{Key, Records, Registration, Start};
 use resolver::{Checked, Lookup, SystemLookup};
 use room::{Promise, Promises, Turns};
 use target::Private;
@@ -92,7 +93,7 @@ pub struct Outbox {
 
 struct Inner {
     hub: Arc<Hub>,
-    shelf: Arc<Shelf>,
+    projections: Arc<Projections>,
     records: Records,
     courier: Courier,
     options: PushOptions,
@@ -148,13 +149,13 @@ struct Wanted {
 }
 
 impl Outbox {
-    pub(crate) fn new(hub: Arc<Hub>, shelf: Arc<Shelf>, options: PushOptions) -> Self {
+    pub(crate) fn new(hub: Arc<Hub>, projections: Arc<Projections>, options: PushOptions) -> Self {
         let private = Private::new(&options.private_hosts);
         let names = Checked::new(options.lookup.clone(), private.clone());
         let inner = Inner {
             records: Records::new(hub.store().clone()),
             hub,
-            shelf,
+            projections,
             courier: Courier::new(names, options.own_ports.clone(), private, options.time),
             options,
             first_attempts: Places::new(FIRST_ATTEMPTS),
@@ -219,11 +220,9 @@ impl Outbox {
         let inner = &self.inner;
         let Wanted { session, task, target, view, principal, start } = wanted;
         let PushTarget { id, url, token, scheme, credentials } = target;
-        let version = Version::of(view.dialect);
-        let config = id.unwrap_or_else(|| match version {
-            // Setting it again without a name replaces it, as the version's own servers do.
-            Version::V01 | Version::V03 => task.to_string(),
-            Version::V1 => uuid::Uuid::now_v7().to_string(),
+        let config = id.unwrap_or_else(|| match view.replaces_unnamed_push() {
+            true => task.to_string(),
+            false => uuid::Uuid::now_v7().to_string(),
         });
         let mut registration = Registration {
             serial: uuid::Uuid::now_v7().to_string(),
@@ -234,7 +233,7 @@ impl Outbox {
             token,
             scheme,
             credentials,
-            version,
+            version: view.version().to_owned(),
             extension: view.extension == loggia_wire::Extension::On,
             principal,
             start,
@@ -296,12 +295,14 @@ impl Outbox {
     /// A task goes on: the workers that ended with it begin again.
     fn wake(&self, task: &TaskId) {
         let (outbox, task) = (self.clone(), task.clone());
-        self.inner.tasks.spawn(async move {
+        let runtime = self.inner.projections.runtime().clone();
+        let waking = async move {
             match outbox.inner.records.of_task(&task).await {
                 Ok(registrations) => registrations.iter().for_each(|known| outbox.start(known)),
                 Err(error) => tracing::warn!(%error, "webhooks of a task are not looked for"),
             }
-        });
+        };
+        self.inner.tasks.spawn_on(waking, &runtime);
     }
 
     /// Something happened to a task whose session may have been closed in between.
@@ -356,10 +357,12 @@ impl Inner {
                     number,
                     ended: ended.clone(),
                 };
-                self.tasks.spawn(async move {
+                let working = async move {
                     let _leaving = leaving;
                     worker.run().await;
-                });
+                };
+                // Workers open sessions, which must run in their own runtime.
+                self.tasks.spawn_on(working, self.projections.runtime());
                 let principal = registration.principal.clone();
                 place.insert(Running { number, principal, again: false, woken, cancel, ended });
             }

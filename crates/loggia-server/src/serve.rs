@@ -1,28 +1,26 @@
-//! The front door: listens, lets connections in within limits, and closes in order.
+//! Listens, accepts connections within limits, and shuts down in order.
 //!
-//! Any router can stand behind it, once a [`Door`] is around it; what the routes do and which
-//! protocol they speak is not known here. A handler finds in the extensions of its request the
-//! [`Peer`](crate::peer::Peer), the [`Principal`](crate::auth::Principal), unless the route is
-//! public, and [`Stopping`], which a stream must watch.
+//! Serves any router that is wrapped in a [`Door`], and knows nothing of its routes and protocols. The extensions of each
+//! request hold the [`Peer`](crate::peer::Peer), the [`Principal`](crate::auth::Principal) unless the route is public,
+//! and [`Stopping`], which a stream must watch.
 
-mod clock;
 mod connection;
-mod crowd;
 mod door;
 mod handshake;
 mod listen;
+mod per_host_limit;
 mod socket;
+mod timeouts;
 mod tls;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper_util::rt::TokioTimer;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto;
 use nix::sys::resource::{Resource, getrlimit};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
@@ -33,45 +31,44 @@ pub use tls::{Tls, TlsError, TlsFiles};
 
 use crate::peer::{Inspector, Peer, Users};
 use connection::Connection;
-use crowd::{Crowd, Origin};
 use handshake::Handshakes;
-use socket::{Place, Socket};
+use per_host_limit::{Origin, PerHostLimit};
+use socket::{Socket, SocketPermits};
 
-/// How often an HTTP/2 connection with requests under way is asked whether it is still there, and how
-/// long it has to answer.
+/// How often an HTTP/2 connection with open requests is pinged, and how long it has to answer.
 const PING: Duration = Duration::from_secs(20);
 
-/// The limits of §2.5 that belong to connections.
+/// The limits of connections.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections at a time; those beyond stay in the kernel's queue until one ends. Fewer if the
-    /// process may not open as many files: the rest of it needs some, too.
+    /// Connections at a time. More wait in the kernel's queue until one ends. The number is lower if the process may
+    /// not open as many files.
     pub connections: usize,
     /// From the connection to the end of the TLS handshake.
     pub handshake_time: Duration,
     pub header_bytes: usize,
     /// From the first byte of a request, or from the connection, to the end of the headers.
     pub header_time: Duration,
-    /// Without any request.
+    /// A connection without a request.
     pub idle_time: Duration,
-    /// Without the client taking a byte of what is sent.
+    /// A client that reads none of the bytes sent to it.
     pub stall_time: Duration,
-    /// For what a client still sends after the last answer.
+    /// How long bytes are still read after the last answer.
     pub linger_time: Duration,
     /// Requests at a time on one HTTP/2 connection.
     pub streams: u32,
-    /// From the signal to stop until what is still open is cut.
+    /// From the signal to stop until open connections are cut.
     pub stop_time: Duration,
 }
 
 impl Limits {
-    /// Connections that one other machine, or one other user of this one, may hold: an eighth of all.
+    /// Connections of one other machine, or one other user of this machine: an eighth of all.
     fn connections_of_one(&self) -> usize {
         (self.connections / 8).max(32)
     }
 
-    /// TLS handshakes under way at a time: a quarter of all connections, so that no machine alone can
-    /// fill them. Further ones wait, within their time.
+    /// TLS handshakes at a time: a quarter of all connections, so that one machine cannot take all of them. More wait,
+    /// within their timeout.
     fn handshakes(&self) -> usize {
         (self.connections / 4).max(64)
     }
@@ -93,16 +90,16 @@ impl Default for Limits {
     }
 }
 
-/// How the server is told to end.
+/// Signals to stop the server.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
-    /// Accept nothing more, let what runs end.
+    /// Accept no more connections, let open requests end.
     pub graceful: CancellationToken,
-    /// Cut everything: the second signal, or the only one.
+    /// Cut all connections: the second signal, or the only one.
     pub now: CancellationToken,
 }
 
-/// In the extensions of every request. A stream that is told ends with a frame that says so.
+/// In the extensions of every request. A stream that is told to stop ends with a frame that says so.
 #[derive(Debug, Clone)]
 pub struct Stopping(Arc<CancellationToken>);
 
@@ -116,33 +113,27 @@ impl Stopping {
     }
 }
 
-/// How it ended.
+/// How serving ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped {
-    /// Connections that were still open at the end of the time and were cut.
+    /// Connections that were still open after `stop_time` and were cut.
     pub cut: usize,
 }
 
-/// Serves until told to stop, then at most `stop_time` longer. Connections that go on are served in
-/// a runtime of their own, all others in this one.
-pub async fn serve(
-    bound: Bound,
-    door: Guarded,
-    limits: Limits,
-    shutdown: Shutdown,
-    apart: Handle,
-) -> Stopped {
+/// Serves until told to stop, then at most `stop_time` longer. Connections run in the runtime that polls this future. It
+/// should not be the one of the sessions: an event wakes every follower, and the writer of the next event must not queue
+/// behind a thousand of them.
+pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdown) -> Stopped {
     let (inspector, inspect) = Inspector::new();
     let mut inspecting = tokio::task::JoinSet::new();
     inspecting.spawn(inspect);
     let (listeners, tls) = bound.into_parts();
-    let entrance = Arc::new(Entrance {
+    let context = Arc::new(ConnectionContext {
         tls: tls.map(|tls| Handshakes::new(&tls, limits.handshakes(), limits.handshake_time)),
-        crowd: Crowd::new(limits.connections_of_one()),
+        per_host: PerHostLimit::new(limits.connections_of_one()),
         users: Users::default(),
-        http: http(&limits, Apart(apart.clone())),
-        apart,
-        room: Arc::new(Semaphore::new(room(limits.connections))),
+        http: http(&limits),
+        free: Arc::new(Semaphore::new(connection_limit(limits.connections))),
         connections: TaskTracker::new(),
         sockets: TaskTracker::new(),
         guarded: door,
@@ -154,42 +145,40 @@ pub async fn serve(
     });
     let mut accepting = tokio::task::JoinSet::new();
     for listener in listeners {
-        accepting.spawn(accept(listener, entrance.clone()));
+        accepting.spawn(accept(listener, context.clone()));
     }
-    // They end by the token, and with them the listeners close.
+    // The accept loops end by the token and drop their listeners.
     while accepting.join_next().await.is_some() {}
-    entrance.close().await
+    context.close().await
 }
 
-/// What all connections share.
-struct Entrance {
-    /// None: in the clear.
+/// Shared by all connections.
+struct ConnectionContext {
+    /// None: plaintext.
     tls: Option<Handshakes>,
-    crowd: Crowd,
+    per_host: PerHostLimit,
     users: Users,
-    http: auto::Builder<Apart>,
-    /// Where connections that go on are served.
-    apart: Handle,
-    room: Arc<Semaphore>,
+    http: auto::Builder<TokioExecutor>,
+    free: Arc<Semaphore>,
     connections: TaskTracker,
-    /// Lives longer than its connection's task where that left HTTP behind.
+    /// Outlives the task of a connection that was upgraded.
     sockets: TaskTracker,
     guarded: Guarded,
     inspector: Inspector,
     shutdown: Shutdown,
-    /// As every request gets it.
+    /// A copy goes into every request.
     stopping: Stopping,
-    /// Ends the connections that are left.
+    /// Cuts the connections that are left.
     cut: CancellationToken,
     limits: Limits,
 }
 
-impl Entrance {
+impl ConnectionContext {
     async fn close(&self) -> Stopped {
         self.connections.close();
         self.sockets.close();
         let patience = tokio::time::sleep(self.limits.stop_time);
-        // Biased: everything has ended is the better reason to stop waiting.
+        // Biased: prefer an orderly end over a cut.
         tokio::select! {
             biased;
             () = self.ended() => {}
@@ -198,7 +187,7 @@ impl Entrance {
         }
         let cut = self.sockets.len();
         self.cut.cancel();
-        // Dropping a connection takes no time; one that left HTTP behind is its task's to drop.
+        // Dropping a connection is immediate; an upgraded one is dropped by its own task.
         let _ = tokio::time::timeout(Duration::from_millis(500), self.ended()).await;
         Stopped { cut }
     }
@@ -208,92 +197,75 @@ impl Entrance {
         self.connections.wait().await;
     }
 
-    fn welcome(self: &Arc<Self>, stream: TcpStream, permit: OwnedSemaphorePermit) {
+    fn start(self: &Arc<Self>, stream: TcpStream, permit: OwnedSemaphorePermit) {
         let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) else { return };
-        // Small frames go out at once; without it they only leave later.
+        // Small frames go out at once; a failure only delays them.
         let _ = stream.set_nodelay(true);
         let peer = Peer::new(crate::peer::Ends::new(client, server), self.inspector.clone());
         let origin = match peer.is_loopback() {
             true => Origin::local(self.users.of(&peer)),
             false => Some(Origin::machine(peer.address().ip())),
         };
-        let counted = match origin.map(|origin| self.crowd.enter(origin)) {
-            // It has as many as one machine or one user gets.
+        let host = match origin.map(|origin| self.per_host.acquire(origin)) {
             Some(None) => return,
-            counted => counted.flatten(),
+            host => host.flatten(),
         };
-        let place = Place { _permit: permit, _token: self.sockets.token(), _counted: counted };
-        let socket = Socket::new(stream, self.limits.stall_time, place);
+        let permits = SocketPermits { _permit: permit, _token: self.sockets.token(), _host: host };
+        let socket = Socket::new(stream, self.limits.stall_time, permits);
         self.connections.spawn(Connection::new(self.clone(), peer).run(socket));
     }
 }
 
-/// Runs the streams of HTTP/2 connections.
-#[derive(Clone)]
-struct Apart(Handle);
-
-impl<F> hyper::rt::Executor<F> for Apart
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    fn execute(&self, stream: F) {
-        self.0.spawn(stream);
-    }
-}
-
-/// HTTP/1.1 and HTTP/2 on one port, with or without TLS, told apart by their first bytes. Times are
-/// kept by our own clock: hyper's knows no difference between an idle connection and a slow head, and
-/// has none before the first bytes.
-fn http(limits: &Limits, apart: Apart) -> auto::Builder<Apart> {
-    let mut builder = auto::Builder::new(apart);
+/// HTTP/1.1 and HTTP/2 on one port, with or without TLS, told apart by their first bytes. For timeouts see [`timeouts`].
+fn http(limits: &Limits) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_buf_size(limits.header_bytes.max(8_192));
     builder
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .max_header_list_size(u32::try_from(limits.header_bytes).unwrap_or(u32::MAX))
-        // A client that is gone without a word is noticed, and one behind a proxy is not cut off.
+        // Notices clients that vanished, and keeps proxies from closing a quiet connection.
         .keep_alive_interval(Some(PING))
         .keep_alive_timeout(PING)
         .max_pending_accept_reset_streams(20)
         .max_local_error_reset_streams(256)
-        // Times the streams: what one connection may hold back, 16 MiB.
+        // Times `streams`: 16 MiB per connection.
         .max_send_buf_size(64 * 1024);
     builder
 }
 
-/// Leaves files to the rest of the process: the store, calls, looking at peers.
-fn room(connections: usize) -> usize {
+/// Leaves some files to the rest of the process: the store, tool calls, peer lookups.
+fn connection_limit(connections: usize) -> usize {
     let Ok((files, _)) = getrlimit(Resource::RLIMIT_NOFILE) else { return connections };
     let files = usize::try_from(files).unwrap_or(usize::MAX);
     connections.min(files - (files / 2).min(128)).max(1)
 }
 
-async fn accept(listener: TcpListener, entrance: Arc<Entrance>) {
-    let Shutdown { graceful, now } = entrance.shutdown.clone();
+async fn accept(listener: TcpListener, context: Arc<ConnectionContext>) {
+    let Shutdown { graceful, now } = context.shutdown.clone();
     let next = async || {
-        let Ok(permit) = entrance.room.clone().acquire_owned().await else { return };
+        let Ok(permit) = context.free.clone().acquire_owned().await else { return };
         let stream = next_stream(&listener).await;
-        entrance.welcome(stream, permit);
+        context.start(stream, permit);
     };
-    // Cancel-safe: a stream that was accepted is welcomed without another await.
+    // Cancel-safe: nothing is awaited between accepting a stream and starting its connection.
     while let Some(Some(())) = now.run_until_cancelled(graceful.run_until_cancelled(next())).await {
     }
 }
 
-/// The next connection, whatever it takes: out of files, the queue waits until some are free (R33).
+/// Waits for the next connection. Without free files, connections wait in the kernel's queue (R33).
 async fn next_stream(listener: &TcpListener) -> TcpStream {
-    let mut said = false;
+    let mut logged = false;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
-            // The client was gone before we came.
+            // The client left before it was accepted.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
-                if !said {
-                    tracing::warn!(%error, "connections have to wait");
-                    said = true;
+                if !logged {
+                    tracing::warn!(%error, "cannot accept connections");
+                    logged = true;
                 }
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

@@ -1,7 +1,7 @@
-//! `commands/get` and `command/execute`: the tree, and the immediate answer to running a command.
+//! `commands/get` and `command/execute`: the list of slash commands, and the immediate reply to running one.
 //!
-//! A command becomes a prompt; its execution id is the task's id, and what follows comes as frames
-//! of that task. What a command does is not known here.
+//! A command becomes a prompt. Its execution id is the task's id, and its output comes as frames of that task. What a
+//! command does is not known here.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,12 +11,10 @@ use loggia_core::{
     Content, CustomCommands, Details, Exchange, Screening, Session, SessionId, Slash, TaskChoice,
     TaskId,
 };
-use loggia_session::{Ack, HubError, SessionHandle};
-use loggia_wire::commands::{
-    CommandExecutionStatus, ExecuteSlashCommandResponse, GetAllSlashCommandsResponse,
-};
+use loggia_session::{Ack, SessionHandle};
+use loggia_wire::commands::{CommandExecutionStatus, ExecuteSlashCommandResponse};
 use loggia_wire::{
-    AgentSettings, Condition, Delivery, FrameId, HistoryLength, Prompt, RunSlash, View, Violation,
+    AgentSettings, Condition, Delivery, HistoryLength, Prompt, RunSlash, View, Violation,
     WireError, context, sdlc,
 };
 use serde::Serialize;
@@ -24,23 +22,22 @@ use serde_json::Value;
 
 use crate::dispatch::Reply;
 use crate::hook::Looked;
-use crate::state::{Caller, Server, Shape, hub_error, stopped, submit_error};
+use crate::state::{Caller, Server, Shape, submit_error};
 
-/// How long the answer to a command that may ask waits for its question.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How long somebody who wants to hear what a command says is kept waiting.
-const EXECUTION: Duration = Duration::from_secs(60);
+/// How long the reply to a command that may ask waits for its question.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client waits for the output of a command.
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The context of a caller's commands that name none and ask nothing: they need no session of their
-/// own each time.
+/// The context of a caller's commands that name no context and ask nothing, so that each of them needs no new session.
 const CONTEXT: &str = "slash-commands";
 
-/// Where a command stands right after it was accepted.
+/// The state of a command right after it was accepted.
 enum Standing {
-    /// Runs, or is done.
-    Under,
+    /// Running, or done.
+    Started,
     Queued,
-    /// Nothing goes on until somebody answers: a question of its own, or of the turn before it.
+    /// A question must be answered first: its own, or that of the turn before it.
     Waits {
         own: bool,
         title: String,
@@ -57,7 +54,6 @@ impl Server {
     ) -> Result<Reply, WireError> {
         let named = match (&session, &self.shape) {
             (Some(session), _) | (None, Shape::Shared(session)) => {
-                // A session that is not there has no commands.
                 Some(self.session(session, caller).await?)
             }
             (None, Shape::Many) => None,
@@ -66,13 +62,10 @@ impl Server {
             Some(handle) => self.custom_of(&handle).await?,
             None => self.custom_in(self.defaults.workspace.clone()).await?,
         };
-        match view {
-            View::SDLC => Ok(Reply::Value(sdlc::types::commands(&custom))),
-            _ => value(&GetAllSlashCommandsResponse::all(&custom)),
-        }
+        Ok(Reply::Value(view.commands(&custom)))
     }
 
-    /// The commands from files that count in a session.
+    /// The commands from files that apply in a session.
     pub(crate) async fn custom_of(
         &self,
         handle: &SessionHandle,
@@ -92,7 +85,7 @@ impl Server {
         listed.map_err(|_| Condition::Internal.into())
     }
 
-    /// Those that count where a command is to run, which may be a session that is not there yet.
+    /// The commands from files that apply where a command is to run: in a session that may not exist yet.
     async fn custom_for(
         &self,
         run: &RunSlash,
@@ -111,9 +104,9 @@ impl Server {
         };
         match known {
             Some(handle) => self.custom_of(&handle).await,
-            None => match self.place_of(run.settings.as_ref())? {
-                Some(place) => self.custom_in(place).await,
-                // A copy of a repository is trusted by nobody.
+            None => match self.directory_of(run.settings.as_ref())? {
+                Some(directory) => self.custom_in(directory).await,
+                // Commands of a cloned repository are not trusted.
                 None => self.custom_in(PathBuf::new()).await,
             },
         }
@@ -128,7 +121,7 @@ impl Server {
         let custom = self.custom_for(&run, caller).await?;
         let command = match custom.parse(&run.path, &run.args) {
             Ok(command) => command,
-            Err(error) if view == View::SDLC => return Err(no_command(&error)),
+            Err(error) if view.waits_for_commands() => return Err(no_command(&error)),
             Err(error) => {
                 return value(&ExecuteSlashCommandResponse {
                     execution_id: String::new(),
@@ -137,13 +130,13 @@ impl Server {
                 });
             }
         };
-        // One that may ask would keep those behind it waiting.
+        // A command that may ask would block the shared context.
         let shares = self.is_many() && run.settings.is_none() && !command.may_ask();
         let wanted = run.session.or_else(|| shares.then(|| CONTEXT.into()));
         let prompt = Box::new(prompt_of(&command, view, wanted, run.settings));
         let passed = match self.look(prompt, view, caller).await? {
             Looked::Passed(passed) => passed,
-            Looked::Rejected { reason, .. } if view == View::SDLC => {
+            Looked::Rejected { reason, .. } if view.waits_for_commands() => {
                 return Err(Condition::Rejected { why: reason }.into());
             }
             Looked::Rejected { reason, .. } => {
@@ -162,27 +155,26 @@ impl Server {
         let prompt = passed.prompt();
         let handle = self.session_for(prompt.session.as_ref(), prompt.settings.as_ref(), caller);
         let handle = handle.await?;
-        // What was written in its place may be anything.
+        // A hook may have rewritten the command.
         let may_ask = command.may_ask() || prompt.content != Content::text(command.to_string());
         let submitted = handle
             .submit(passed.command(view, caller.principal.scopes.approve), caller.origin.clone())
             .await;
         let ack = submitted.map_err(submit_error)?;
         let task = ack.task.clone().ok_or(Condition::Internal)?;
-        if view == View::SDLC {
-            return self.executed(&handle, &ack, &task, &run.path.join(" ")).await;
+        if view.waits_for_commands() {
+            return self.executed(&handle, view, &ack, &task, &run.path.join(" ")).await;
         }
         let mut standing = standing(&handle, &task).await?;
-        if may_ask && matches!(standing, Standing::Under) {
-            self.asks_or_ends(&handle, view, &ack, &task, PATIENCE).await?;
+        if may_ask && matches!(standing, Standing::Started) {
+            self.asks_or_ends(&handle, view, &ack, &task, QUESTION_TIMEOUT).await?;
             standing = self::standing(&handle, &task).await?;
         }
         let (status, message) = told(&standing);
         value(&ExecuteSlashCommandResponse { execution_id: task.to_string(), status, message })
     }
 
-    /// A command that the hook answered: its words are a task that is complete, because the answer to a
-    /// command names one.
+    /// A command that the hook answered. The text becomes a completed task, because the reply to a command names a task.
     async fn answered_command(
         &self,
         prompt: Prompt,
@@ -195,8 +187,8 @@ impl Server {
         let recorded = self.record(&prompt, screening, caller).await?;
         let (handle, ack) = recorded.ok_or(Condition::Internal)?;
         let task = ack.task.clone().ok_or(Condition::Internal)?;
-        if view == View::SDLC {
-            return self.executed(&handle, &ack, &task, name).await;
+        if view.waits_for_commands() {
+            return self.executed(&handle, view, &ack, &task, name).await;
         }
         value(&ExecuteSlashCommandResponse {
             execution_id: task.to_string(),
@@ -205,18 +197,18 @@ impl Server {
         })
     }
 
-    /// The answer of somebody who waits for what the command says. Where it asks or takes long, the
-    /// answer names its task, which can be watched and answered like any other.
+    /// The reply for a client that waits for the output. If the command asks or takes too long, the reply names its task,
+    /// which can be followed and answered like any other.
     async fn executed(
         &self,
         handle: &SessionHandle,
+        view: View,
         ack: &Ack,
         task: &TaskId,
         name: &str,
     ) -> Result<Reply, WireError> {
-        self.asks_or_ends(handle, View::SDLC, ack, task, EXECUTION).await?;
-        let projection = self.projection(handle, View::SDLC);
-        let said = projection.look(|projector| {
+        self.asks_or_ends(handle, view, ack, task, OUTPUT_TIMEOUT).await?;
+        let said = self.projections.reader(handle, view).look(|projector| {
             let view = projector.tasks().get(task)?;
             let replies = view.history.iter().filter_map(|said| match said {
                 Exchange::Reply { text, .. } => Some(text.as_str()),
@@ -230,33 +222,21 @@ impl Server {
         Ok(Reply::Value(sdlc::executed(name, &text, task.as_str(), context, state)))
     }
 
-    /// Waits until a task asks or is over, and not for ever.
+    /// Waits until a task asks or is over, for a limited time.
     async fn asks_or_ends(
         &self,
         handle: &SessionHandle,
         view: View,
         ack: &Ack,
         task: &TaskId,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<(), WireError> {
-        let projection = self.projection(handle, view);
-        let mut frames = projection.frames(FrameId { seq: ack.after, k: u32::MAX });
-        let settled = async {
-            loop {
-                let batch = frames.next().await;
-                let batch = batch.map_err(|error| hub_error(HubError::Store(error)))?;
-                let batch = batch.ok_or_else(|| stopped(handle))?;
-                if batch.iter().any(|frame| frame.task == *task && frame.ends.is_some()) {
-                    return Ok(());
-                }
-            }
-        };
-        // Too slow to wait for: it has started, and its frames will say the rest.
-        tokio::time::timeout(patience, settled).await.unwrap_or(Ok(()))
+        let reader = self.projections.reader(handle, view);
+        // After the timeout the reply says that the command has started; its output comes as frames.
+        tokio::time::timeout(timeout, reader.settled(task, ack.seq)).await.unwrap_or(Ok(()))
     }
 }
 
-/// A command as the message that it becomes.
 fn prompt_of(
     command: &Slash,
     view: View,
@@ -301,7 +281,7 @@ async fn standing(handle: &SessionHandle, task: &TaskId) -> Result<Standing, Wir
                 shell: matches!(call.details, Details::Execute { .. }),
             },
             Some(_) | None if queued => Standing::Queued,
-            Some(_) | None => Standing::Under,
+            Some(_) | None => Standing::Started,
         }
     };
     handle.inspect(look).await.map_err(submit_error)
@@ -309,9 +289,9 @@ async fn standing(handle: &SessionHandle, task: &TaskId) -> Result<Standing, Wir
 
 fn told(standing: &Standing) -> (CommandExecutionStatus, String) {
     match standing {
-        Standing::Under => (CommandExecutionStatus::Started, String::new()),
+        Standing::Started => (CommandExecutionStatus::Started, String::new()),
         Standing::Queued => {
-            let message = "it waits for the turn that is running".to_owned();
+            let message = "it waits for the running turn".to_owned();
             (CommandExecutionStatus::Started, message)
         }
         Standing::Waits { own, title, shell } => {
@@ -321,7 +301,7 @@ fn told(standing: &Standing) -> (CommandExecutionStatus, String) {
             };
             let message = match own {
                 true => format!("it asks to {title}"),
-                false => format!("it waits for the turn before it, which asks to {title}"),
+                false => format!("it waits for the running turn, which asks to {title}"),
             };
             (status, message)
         }

@@ -1,5 +1,5 @@
-//! What the bindings have in common: the JSON of a dialect is the JSON form of its protocol file, in
-//! both directions, and gRPC reads nothing that JSON would not have read.
+//! gRPC and JSON agree: the JSON of a protocol is the JSON form of its protocol file, in both directions, and gRPC accepts
+//! nothing that JSON does not.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! What a client gets of what it asks for: where its session works, what passes in it, and whose
-//! session a name is. A server without its front door; the intents are what the wire decodes.
+//! The settings that clients ask for, the approvals they get, and the sessions that names mean. A server without sockets;
+//! the intents are those that the wire decodes.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,15 +37,15 @@ struct Stage {
 }
 
 impl Stage {
-    /// Serves everything below a root, but for what lies behind the walls.
-    fn new(root: &Path, walls: &[PathBuf], acts: Vec<Act>) -> Self {
+    /// Serves everything below a root except the reserved directories.
+    fn new(root: &Path, reserved: &[PathBuf], acts: Vec<Act>) -> Self {
         let hub = client::hub(Arc::new(MemoryStore::default()), ScriptAgent::doing(acts));
         let hub = Arc::new(hub);
         let defaults = Defaults {
             settings: client::settings(Mode::Ask),
             workspace: root.to_owned(),
             roots: vec![root.to_owned()],
-            walls: walls.to_vec(),
+            reserved_dirs: reserved.to_vec(),
             agent: AgentName("script".into()),
             tools: Vec::new(),
             auto_execute: true,
@@ -59,7 +59,6 @@ impl Stage {
     async fn ask(&self, caller: &Caller, intent: Intent) -> Result<Value, WireError> {
         match self.server.ask(Asked { view: VIEW, intent }, caller, None).await? {
             Reply::Value(value) => Ok(value),
-            Reply::Written(text) => Ok(serde_json::from_str(&text).unwrap()),
             Reply::Frame(_) | Reply::Frames(_) => panic!("a stream"),
         }
     }
@@ -154,7 +153,7 @@ fn facts() -> CardFacts {
 
 /// A12: neither Loggia's own directories nor git's are a workspace, however they are spelled.
 #[tokio::test]
-async fn no_client_works_in_what_is_not_its_own() {
+async fn no_client_works_in_a_reserved_directory() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap();
     for name in ["own/clones/bob", "owner", "repo/.git/hooks", "repo/src"] {
@@ -168,12 +167,12 @@ async fn no_client_works_in_what_is_not_its_own() {
         ("own/clones/bob", Some("Loggia keeps its own files there")),
         ("link/clones/bob", Some("Loggia keeps its own files there")),
         ("owner/../own", Some("Loggia keeps its own files there")),
-        ("repo/.git", Some("it is git's own")),
-        ("repo/.git/hooks", Some("it is git's own")),
-        ("..", Some("it lies outside the directories that are served")),
+        ("repo/.git", Some("it belongs to git")),
+        ("repo/.git/hooks", Some("it belongs to git")),
+        ("..", Some("it is outside of the served directories")),
         ("owner", None),
         ("repo/src", None),
-        // What holds it stays usable: tools know the walls.
+        // The parent directory stays usable: tools know the reserved directories.
         (".", None),
     ] {
         let workspace_path = Some(root.join(path).to_str().unwrap().to_owned());
@@ -192,8 +191,8 @@ async fn no_client_works_in_what_is_not_its_own() {
     stage.hub.stop().await;
 }
 
-/// What was granted is not asked, on every binding; what would ask is put to whoever may answer, and
-/// refused to whoever may not.
+/// Granted calls do not ask, on every binding. Other calls ask a client that may answer, and are refused to one that may
+/// not.
 #[tokio::test]
 async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
     let root = Path::new("/");
@@ -203,7 +202,7 @@ async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
     let (asker, other) = (Scopes::CLIENT, Scopes::REGISTERED);
     let (asks, done) = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_COMPLETED");
     let refused = "TASK_STATE_FAILED";
-    // What is done, by whom; how it ends, and whether it was permitted.
+    // The call and its client; how it ends, and whether it was permitted.
     let table: [(&str, Act, Scopes, Grant, &str, bool); 9] = [
         ("asked", run(), asker, Grant::None, asks, false),
         ("refused", run(), other, Grant::None, refused, false),
@@ -224,18 +223,18 @@ async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
         let log = stage.hub.store().read(&stage.id_of("c").await, Seq::ZERO, 1000).await.unwrap();
         let started = log.iter().any(|logged| matches!(logged.event, Event::CallStarted { .. }));
         assert_eq!(started, permitted, "{case}");
-        let nobody = log.iter().any(|logged| match &logged.event {
+        let unattended = log.iter().any(|logged| match &logged.event {
             Event::CallEnded { outcome: CallOutcome::Cancelled { reason }, .. } => {
-                reason.contains("nobody is there")
+                reason.contains("this session is unattended")
             }
             _ => false,
         });
-        assert_eq!(nobody, wanted == refused, "{case}");
+        assert_eq!(unattended, wanted == refused, "{case}");
         stage.hub.stop().await;
     }
 }
 
-/// Whatever a task is by the time that an answer's stream begins: how it went on is in that stream.
+/// The stream of an answer shows how the task continued, even if the task is over when the stream begins.
 #[tokio::test]
 async fn the_stream_of_an_answer_is_never_the_end_alone() {
     let more = vec![Act::execute("touch x"), Act::say("so be it"), Act::execute("touch y")];
@@ -253,7 +252,7 @@ async fn the_stream_of_an_answer_is_never_the_end_alone() {
     stage.hub.stop().await;
 }
 
-/// Any message may have calls ask again; none can have them stop asking.
+/// Any message can make calls ask again; none can make them stop asking.
 #[tokio::test]
 async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
     let stage = Stage::new(Path::new("/"), &[], Vec::new());
@@ -261,7 +260,7 @@ async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
     for (caller, grant) in [
         (ann(), Mode::Ask),
         (caller("bob", Scopes::CLIENT, Grant::Edits), Mode::Edits),
-        // Everything is granted to her, and she asks to be asked.
+        // She has all grants and wants to be asked.
         (caller("eve", Scopes::CLIENT, Grant::All), Mode::Ask),
     ] {
         let name = &*caller.principal.name;
@@ -283,8 +282,8 @@ async fn auto_execute_is_taken_back_by_a_message_and_given_by_none() {
     stage.hub.stop().await;
 }
 
-/// An admin is shown the names of all clients. One that several gave is nobody's: each has one more,
-/// which holds wherever a context is named.
+/// An admin sees the names of all clients. For a name that several clients use, each session has a full name, which works
+/// wherever a context is named.
 #[tokio::test]
 async fn an_admin_reaches_the_session_that_it_names() {
     let stage = Stage::new(Path::new("/"), &[], Vec::new());
@@ -304,11 +303,11 @@ async fn an_admin_reaches_the_session_that_it_names() {
     let refused = stage.open(&admin, Some("both"), none()).await.unwrap_err().to_string();
     let listed = stage.tasks(&admin, "both").await.unwrap_err().to_string();
     assert_eq!(refused, listed);
-    let (_, names) = refused.split_once("name one: ").expect(&refused);
+    let (_, names) = refused.split_once("use one of: ").expect(&refused);
     let names: Vec<&str> = names.split(", ").collect();
     assert_eq!(names.len(), 2, "{refused}");
 
-    // Each of them is one client's, whatever is done with it.
+    // Each full name means one client's session, for every request.
     let mut seen = Vec::new();
     for name in names {
         let before = stage.tasks(&admin, name).await.unwrap();
@@ -323,7 +322,7 @@ async fn an_admin_reaches_the_session_that_it_names() {
     for client in [&ann(), &bob] {
         assert_eq!(stage.tasks(client, "both").await.unwrap().len(), 2);
     }
-    // Nobody else is told such names.
+    // Other clients are not told these names.
     assert!(stage.tasks(&bob, "alone").await.unwrap().is_empty());
     stage.hub.stop().await;
 }

@@ -135,4 +135,17 @@ impl View {
             Dialect::Proto03 | Dialect::A2a1 | Dialect::Legacy => true,
         }
     }
+
+    /// The media type of a webhook's payload.
+    pub fn push_media_type(self) -> &'static str {
+        match self.dialect {
+            Dialect::A2a1 => "application/a2a+json",
+            _ => "application/json",
+        }
+    }
+
+    /// Whether a webhook without an id replaces the task's earlier one.
+    pub fn replaces_unnamed_push(self) -> bool {
+        self.dialect != Dialect::A2a1
+    }
 }

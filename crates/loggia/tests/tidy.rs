@@ -259,6 +259,44 @@ fn a_secret_cannot_be_compared_or_shown() {
     assert_none(found.collect(), "traits that a secret must not have");
 }
 
+/// The protocols are described in `loggia-wire`; the server asks a `View` or an `Endpoint`. A new version is a row of the
+/// routing table.
+#[test]
+fn the_server_names_no_protocol_version() {
+    const ROUTES: &str = "crates/loggia-server/src/http/routes.rs";
+    let names = [
+        "Dialect",
+        "A2aVersion",
+        "a2a03",
+        "a2a1",
+        "proto03",
+        "coder::",
+        "\"0.1\"",
+        "\"0.3\"",
+        "\"1.0\"",
+        "a2a.v1",
+        "/a2a/1.0",
+        "/a2a/0.3",
+        "View::A2A",
+        "View::PROTO",
+        "View::SDLC",
+        "View::LEGACY",
+        "View::CODER",
+        "= View {",
+    ];
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src"]) {
+        if !path.starts_with("crates/loggia-server/") || path == ROUTES {
+            continue;
+        }
+        let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let named = |line: &str| names.iter().any(|name| line.contains(name));
+        let lines = code_lines(product).filter(|(_, line)| named(line));
+        found.extend(lines.map(|(number, line)| format!("{path}:{number}: {}", line.trim())));
+    }
+    assert_none(found, "protocol versions in loggia-server outside of its routing table");
+}
+
 /// Conformance kits are satisfied by configuration, models and hooks, never by the product. Prompts
 /// are created in one place only, because another one could skip the prompt hook.
 #[test]

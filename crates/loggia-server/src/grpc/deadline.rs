@@ -1,4 +1,4 @@
-//! How long a gRPC client waits, as it says itself: `grpc-timeout: 1500m`.
+//! The deadline that a gRPC client sends: `grpc-timeout: 1500m`.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use tokio::time::Instant;
 use tonic::Status;
 
-/// Never, where the client names none.
+/// None: the client sent no deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline(Option<Instant>);
 
@@ -16,7 +16,7 @@ impl Deadline {
         Self(given.and_then(|wait| Instant::now().checked_add(wait)))
     }
 
-    /// Done when the time is over.
+    /// Ready at the deadline.
     pub async fn over(self) {
         match self.0 {
             Some(at) => tokio::time::sleep_until(at).await,
@@ -33,10 +33,10 @@ impl Deadline {
 }
 
 pub fn exceeded() -> Status {
-    Status::deadline_exceeded("The time that the client gave is over; what was begun goes on")
+    Status::deadline_exceeded("The client's deadline has passed; the request may still complete")
 }
 
-/// At most eight digits and a unit. What is written otherwise says nothing.
+/// At most eight digits and a unit. Anything else is ignored.
 fn parse(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let whole = digits.bytes().all(|digit| digit.is_ascii_digit());
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_units_of_grpc() {
+    fn grpc_units_are_read() {
         let cases = [
             ("2H", Some(Duration::from_secs(7200))),
             ("3M", Some(Duration::from_secs(180))),

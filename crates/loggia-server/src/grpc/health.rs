@@ -1,4 +1,4 @@
-//! `grpc.health.v1.Health`: whether the server serves. It does until it is told to stop.
+//! `grpc.health.v1.Health`: serving until the server is told to stop.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -9,7 +9,8 @@ use prost_reflect::MessageDescriptor;
 use serde_json::{Value, json};
 use tonic::Status;
 
-use super::{Messages, V1, V03, exchange, last_segment, only, transcode};
+use super::{Messages, exchange, last_segment, only, transcode};
+use crate::http::routes::GRPC_SERVICES;
 use crate::serve::Stopping;
 
 pub const NAME: &str = "grpc.health.v1.Health";
@@ -26,7 +27,7 @@ pub async fn call(request: Request) -> Response {
             let asked = transcode::decode(&method.input(), &message);
             let asked = asked.map_err(|error| Status::invalid_argument(error.to_string()))?;
             let about = asked.get("service").and_then(Value::as_str).unwrap_or_default();
-            let known = ["", V1, V03, NAME].contains(&about);
+            let known = GRPC_SERVICES.contains(&about) || ["", NAME].contains(&about);
             match method.name() {
                 "Watch" => Ok(watch(known, method.output(), stopping)),
                 _ if known => Ok(only(encoded(&method.output(), serving(&stopping))?)),
@@ -46,7 +47,7 @@ fn encoded(output: &MessageDescriptor, status: &str) -> Result<Bytes, Status> {
     encoded.map_err(|error| Status::internal(error.to_string()))
 }
 
-/// How it is, and how it is when that changes: once, at the end.
+/// The status now, and the one change to it: the server stops.
 fn watch(known: bool, output: MessageDescriptor, stopping: Stopping) -> Messages {
     let now = encoded(&output, if known { serving(&stopping) } else { "SERVICE_UNKNOWN" });
     let end = futures::stream::once(async move {

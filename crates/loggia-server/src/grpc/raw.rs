@@ -1,4 +1,4 @@
-//! Messages as they are on the wire: framed and bounded by the library, read by us.
+//! A codec that passes messages through: tonic does the framing and the limits.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::Status;

@@ -1,5 +1,4 @@
-//! Reflection: what there is to call, for clients that bring no protocol files. Both versions of it,
-//! because clients ask for either.
+//! Reflection, for clients without the protocol files. Both versions of it, because clients use either.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -19,14 +18,14 @@ use crate::guard;
 use crate::serve::Stopping;
 use crate::state::Server;
 
-/// How long somebody may look around. Whoever has more questions asks again.
+/// How long one reflection stream lasts. Clients open another one.
 const AT_MOST: Duration = Duration::from_secs(60);
 
-/// Reads the descriptors when the first one asks: they are megabytes in memory, and few ask.
+/// Reads the descriptors with the first request: they take megabytes of memory, and few clients need them.
 pub fn router() -> Router<Arc<Server>> {
     let builder =
         || Builder::configure().register_encoded_file_descriptor_set(transcode::DESCRIPTORS);
-    // All that can fail is reading the descriptors, and a test reads them too.
+    // Only reading the descriptors can fail, and a test reads them, too.
     let v1 = Arc::new(LazyLock::new(move || builder().build_v1().ok()));
     let v1alpha = Arc::new(LazyLock::new(move || builder().build_v1alpha().ok()));
     let v1 = move |request| answered(LazyLock::force(&v1).clone(), request);
@@ -36,7 +35,7 @@ pub fn router() -> Router<Arc<Server>> {
         .route("/grpc.reflection.v1alpha.ServerReflection/{method}", post(v1alpha))
 }
 
-/// The questions end when the time is over or the server stops, and with them the answers.
+/// Ends the request stream, and so the answers, after the time limit or when the server stops.
 async fn answered<S, B>(reflection: Option<S>, request: Request) -> Response
 where
     S: Service<Request, Response = axum::http::Response<B>, Error = std::convert::Infallible>,

@@ -1,8 +1,7 @@
-//! Protocol buffers to JSON and back, by the protocol files alone.
+//! Protocol buffers to JSON and back, by the protocol files.
 //!
-//! Limits come before work: depth and values are counted on the wire before anything is built. A
-//! `Struct` knows doubles only; one that is whole comes out as a whole number, because that is what
-//! somebody put in.
+//! Depth and values are counted in the encoded message before anything is built. A `Struct` has only doubles; a whole
+//! number becomes an integer in JSON, because clients mean integers.
 
 use std::sync::LazyLock;
 
@@ -17,24 +16,24 @@ use prost_reflect::{
 };
 use serde_json::Value;
 
-/// The protocol files, compiled, with all that they import. Kept beside them, because their compiler
-/// costs more than a minute of every first build; a test sees to it that they say the same.
+/// The compiled protocol files with their imports. Checked in, because compiling them would add a minute to the first
+/// build; a test compares them with the sources.
 pub const DESCRIPTORS: &[u8] = include_bytes!("../../proto/descriptors.bin");
 
-/// As deep as readers of protocol buffers go. An object inside of an object takes three of them.
+/// The depth limit of protocol buffer readers. A JSON object inside of another takes three levels.
 const DEPTH_LIMIT: usize = 100;
 
-/// Levels of JSON that stay below that limit, whatever they are made of.
+/// Levels of JSON that always stay below that limit.
 const LEVELS: usize = 28;
 
-/// Whole numbers up to here are exact in a double.
+/// Integers up to here are exact in a double.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A test sees to it that they can be read; empty, there would be no method at all.
+/// A test checks that the descriptors can be read.
 static POOL: LazyLock<DescriptorPool> =
     LazyLock::new(|| DescriptorPool::decode(DESCRIPTORS).unwrap_or_default());
 
-/// A method by the name of what it belongs to and its own.
+/// A method by the names of its service and its own.
 pub fn method(of: &str, name: &str) -> Option<MethodDescriptor> {
     POOL.get_service_by_name(of)?.methods().find(|method| method.name() == name)
 }
@@ -54,7 +53,7 @@ pub fn decode(descriptor: &MessageDescriptor, message: &[u8]) -> Result<Value, W
         .map_err(|_| WireError::InvalidRequest(MALFORMED))?;
     let mut json = decoded
         .serialize_with_options(serde_json::value::Serializer, &SerializeOptions::new())
-        .map_err(|_| WireError::InvalidRequest("it holds a number that is none"))?;
+        .map_err(|_| WireError::InvalidRequest("it contains a number that is not finite"))?;
     make_whole(&mut json);
     Ok(json)
 }
@@ -68,7 +67,7 @@ pub fn encode(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, Wire
                 Ok(message) => return Ok(message),
                 Err(error) => error,
             };
-            // JSON clients may nest deeper than any reader of protocol buffers goes.
+            // JSON clients may nest deeper than protocol buffer readers allow.
             make_shallow(&mut json, 0);
             match message(descriptor, &json) {
                 Ok(message) => return Ok(message),
@@ -78,20 +77,19 @@ pub fn encode(descriptor: &MessageDescriptor, json: &[u8]) -> Result<Bytes, Wire
         Err(error) => error,
     };
     let name = descriptor.full_name();
-    tracing::error!(error = %failed, name, "an answer has no place in the protocol file");
+    tracing::error!(error = %failed, name, "an answer does not fit the protocol file");
     Err(Condition::Internal.into())
 }
 
 fn message(descriptor: &MessageDescriptor, json: &Value) -> Result<Bytes, serde_json::Error> {
-    // Cards hold what one form of a version has and the other does not; frames never do.
+    // Cards have fields that the protocol file lacks; frames have none.
     let strict = descriptor.name() != "AgentCard";
     let options = DeserializeOptions::new().deny_unknown_fields(strict);
     let message = DynamicMessage::deserialize_with_options(descriptor.clone(), json, &options)?;
     Ok(message.encode_to_vec().into())
 }
 
-/// JSON numbers are kept as they were written. Here they are doubles; one that no double comes near
-/// is written as text.
+/// JSON numbers keep their digits. Protocol buffers have doubles; a number outside of their range becomes text.
 fn make_doubles(value: &mut Value) {
     match value {
         Value::Number(number) if number.as_u64().is_none() && number.as_i64().is_none() => {
@@ -107,7 +105,7 @@ fn make_doubles(value: &mut Value) {
     }
 }
 
-/// What lies below the last level is written as text.
+/// Values below the last level become text.
 fn make_shallow(value: &mut Value, level: usize) {
     if level == LEVELS && (value.is_object() || value.is_array()) {
         *value = Value::String(value.to_string());
@@ -121,7 +119,7 @@ fn make_shallow(value: &mut Value, level: usize) {
     }
 }
 
-/// `google.rpc.Status` of its JSON form.
+/// `google.rpc.Status` from its JSON form.
 pub fn status(json: &Value) -> Option<Bytes> {
     let descriptor = POOL.get_message_by_name("google.rpc.Status")?;
     encode(&descriptor, json.to_string().as_bytes()).ok()
@@ -129,7 +127,7 @@ pub fn status(json: &Value) -> Option<Bytes> {
 
 const MALFORMED: &str = "it is not a message of this method";
 
-/// Walks a message without building anything of it.
+/// Checks the limits of an encoded message without building it.
 fn count(
     descriptor: &MessageDescriptor,
     mut message: &[u8],
@@ -137,7 +135,7 @@ fn count(
     values: &mut usize,
 ) -> Result<(), &'static str> {
     if depth > DEPTH_LIMIT {
-        return Err("it is nested too deep");
+        return Err("it is nested too deeply");
     }
     while message.has_remaining() {
         *values += 1;
@@ -153,7 +151,7 @@ fn count(
             WireType::SixtyFourBit => 8,
             WireType::ThirtyTwoBit => 4,
             WireType::LengthDelimited => decode_varint(&mut message).map_err(|_| MALFORMED)?,
-            // A form of nesting that these protocol files do not use.
+            // Groups: not used by these protocol files.
             WireType::StartGroup | WireType::EndGroup => return Err(MALFORMED),
         };
         let length = usize::try_from(length).map_err(|_| MALFORMED)?;

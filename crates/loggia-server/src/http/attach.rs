@@ -1,7 +1,7 @@
-//! The `loggia` subprotocol of `/ws`: a terminal elsewhere follows the log and sends commands.
+//! The `loggia` subprotocol of `/ws`: a remote terminal follows the log and sends commands.
 //!
-//! The forms are in [`loggia_wire::attach`]. Read by cursor like everything else: a terminal that
-//! does not read its socket holds up nobody.
+//! The messages are defined in [`loggia_wire::attach`]. Events are read by cursor, so a terminal that does not read its
+//! socket delays no other client.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use futures::{SinkExt, StreamExt};
 use loggia_core::Seq;
 use loggia_session::{SessionHandle, SubmitError};
 use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
-use loggia_wire::{Dialect, WireError, refuse};
+use loggia_wire::{View, WireError};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::ws::line::{self, Close, Hearing, Taking, WebSocket};
-use super::ws::whole::Arrivals;
+use super::ws::message_timeout::MessagePermits;
+use super::ws::socket::{self, Close, MessageReader, WebSocket, WriteProgress};
 use crate::auth::Scopes;
 use crate::dispatch::out_of_scope;
 use crate::guard::{BytePermit, SMALL};
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
-/// Answers waiting for the socket. Full: this client's next command waits.
+/// Answers waiting for the socket. When full, this client's next command waits.
 const ANSWERS: usize = 64;
 
 pub(super) async fn serve(
@@ -30,14 +30,14 @@ pub(super) async fn serve(
     caller: Caller,
     session: Result<SessionHandle, WireError>,
     after: Seq,
-    (socket, arrivals): (WebSocket, Arc<Arrivals>),
+    (socket, permits): (WebSocket, Arc<MessagePermits>),
     stopping: Stopping,
 ) {
     let (mut sink, source) = socket.split();
     let handle = match session {
         Ok(handle) => handle,
         Err(error) => {
-            let message = refuse(&error, Dialect::A2a03).message;
+            let message = View::WEBSOCKET.refuse(&error).message;
             // The client may be gone already.
             let _ = sink.send(text(&Update::Failed { id: None, message })).await;
             let _ = sink.send(Message::Close(None)).await;
@@ -46,54 +46,47 @@ pub(super) async fn serve(
     };
     let _present = server.presence.join(&caller.origin);
     let (answers, outgoing) = mpsc::channel(ANSWERS);
-    let taking = Taking::new();
-    let hearing = Hearing::new(source, server.limits.silence, &taking, arrivals);
-    let show = Show {
-        server: &server,
-        handle: &handle,
-        caller: &caller,
-        outgoing,
-        stopping,
-        taking: &taking,
-    };
-    let hear = Hear { server: &server, handle: &handle, caller: &caller, answers };
+    let progress = WriteProgress::new();
+    let reader = MessageReader::new(source, server.limits.silence, &progress, permits);
+    let (server, handle, caller) = (&*server, &handle, &caller);
+    let updates = Updates { server, handle, caller, outgoing, stopping, progress: &progress };
+    let commands = Commands { server, handle, caller, answers };
     let close = tokio::select! {
-        close = show.run(&mut sink, after) => close,
-        close = hear.run(hearing) => close,
-        () = caller.principal.tenure.clone().over() => Close::TENURE_OVER,
+        close = updates.send_all(&mut sink, after) => close,
+        close = commands.take_all(reader) => close,
+        () = caller.principal.tenure.clone().over() => Close::CREDENTIAL_EXPIRED,
     };
-    close.say(&mut sink).await;
+    close.send(&mut sink).await;
 }
 
-struct Show<'a> {
+struct Updates<'a> {
     server: &'a Server,
     handle: &'a SessionHandle,
     caller: &'a Caller,
     outgoing: mpsc::Receiver<Update>,
     stopping: Stopping,
-    taking: &'a Taking,
+    progress: &'a WriteProgress,
 }
 
-impl Show<'_> {
-    /// Facts, answers and who is there, until either end goes.
-    async fn run(mut self, sink: &mut SplitSink<WebSocket, Message>, after: Seq) -> Close {
+impl Updates<'_> {
+    /// Sends events, answers and the list of connected clients until the connection ends.
+    async fn send_all(mut self, sink: &mut SplitSink<WebSocket, Message>, after: Seq) -> Close {
         let welcome = Update::Welcome {
             session: self.handle.id().clone(),
             head: self.handle.head(),
             you: self.caller.origin.clone(),
-            // Nobody is kept out because a file could not be read.
+            // A file that cannot be read must not prevent attaching.
             commands: self.server.custom_of(self.handle).await.unwrap_or_default(),
         };
         let mut present = self.server.presence.watch();
         present.mark_changed();
         let mut follower = self.handle.follow(after);
         let (mut after, mut counted) = (after, None::<(BytePermit, usize)>);
-        let mut ping = line::pings(self.server.limits.silence);
+        let mut ping = socket::pings(self.server.limits.silence);
         let mut batch = vec![text(&welcome)];
         loop {
             for message in batch.drain(..) {
-                // It is gone, or has taken nothing for too long.
-                if self.taking.during(sink.send(message)).await.is_err() {
+                if self.progress.during(sink.send(message)).await.is_err() {
                     return Close::Silent;
                 }
             }
@@ -108,14 +101,14 @@ impl Show<'_> {
                             drop(counted.take());
                             counted = replies.try_acquire(name, weight).map(|it| (it, weight));
                             if counted.is_none() {
-                                // Nothing of it stays in memory while it waits: it is read once more.
+                                // Dropped while it waits, and read again afterwards.
                                 drop(events);
                                 counted = tokio::select! {
                                     it = replies.acquire(name, weight) => it.map(|it| (it, weight)),
                                     () = self.stopping.told() => return Close::STOPPING,
                                 };
                                 if counted.is_none() {
-                                    return Close::NO_ROOM;
+                                    return Close::BUSY;
                                 }
                                 follower = self.handle.follow(after);
                                 continue;
@@ -127,10 +120,10 @@ impl Show<'_> {
                             let words = serde_json::to_string(&update).unwrap_or_default();
                             let parts = [words.into()];
                             let sending = async {
-                                line::feed(sink, &parts).await?;
+                                socket::feed(sink, &parts).await?;
                                 sink.flush().await
                             };
-                            if self.taking.during(sending).await.is_err() {
+                            if self.progress.during(sending).await.is_err() {
                                 return Close::Silent;
                             }
                         }
@@ -150,33 +143,32 @@ impl Show<'_> {
     }
 }
 
-struct Hear<'a> {
+struct Commands<'a> {
     server: &'a Server,
     handle: &'a SessionHandle,
     caller: &'a Caller,
     answers: mpsc::Sender<Update>,
 }
 
-impl Hear<'_> {
-    /// Commands, one after the other, until the client goes or is silent for too long.
-    async fn run(self, mut hearing: Hearing<'_>) -> Close {
+impl Commands<'_> {
+    /// Takes commands one after the other until the connection ends.
+    async fn take_all(self, mut reader: MessageReader<'_>) -> Close {
         loop {
-            // Counted until its command is taken.
-            let (message, _counted) = match hearing.next().await {
-                Ok(heard) => heard,
+            // The permit lasts until the command is taken.
+            let (message, _permit) = match reader.next().await {
+                Ok(read) => read,
                 Err(close) => return close,
             };
             let answer = match message {
-                // Who was taken back is heard no more.
                 Message::Text(_) if !self.caller.principal.tenure.holds().await => {
-                    return Close::TENURE_OVER;
+                    return Close::CREDENTIAL_EXPIRED;
                 }
                 Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
                     Ok(wanted) => self.take(wanted).await,
                     Err(error) => Update::Failed { id: None, message: error.to_string() },
                 },
                 Message::Binary(_) => {
-                    Update::Failed { id: None, message: "a frame must be text".into() }
+                    Update::Failed { id: None, message: "a message must be text".into() }
                 }
                 Message::Ping(_) | Message::Pong(_) | Message::Close(_) | Message::Frame(_) => {
                     continue;
@@ -191,7 +183,7 @@ impl Hear<'_> {
     async fn take(&self, Wanted { id, wish }: Wanted) -> Update {
         let failed = |message| Update::Failed { id: Some(id), message };
         if let Some(scope) = missing(self.caller.principal.scopes, &wish) {
-            return failed(refuse(&out_of_scope(scope), Dialect::A2a03).message);
+            return failed(View::WEBSOCKET.refuse(&out_of_scope(scope)).message);
         }
         if !fits(&wish) {
             return failed(format!("the prompt is larger than {PROMPT_LIMIT} bytes"));
@@ -218,20 +210,20 @@ fn fits(wish: &Wish) -> bool {
     }
 }
 
-/// The scope that a wish lacks.
+/// The scope that the caller lacks for a command.
 fn missing(scopes: Scopes, wish: &Wish) -> Option<&'static str> {
     let (prompt, approve) = ((scopes.prompt, "prompt"), (scopes.approve, "approve"));
     let needed = match wish {
         Wish::Prompt { .. } | Wish::Cancel { .. } => [prompt; 2],
         Wish::Answer { .. } => [approve; 2],
-        // Whoever may not let a command run may not run one.
+        // Running a command line needs the scope for approving one.
         Wish::Shell { .. } => [prompt, approve],
     };
     needed.into_iter().find(|(given, _)| !given).map(|(_, scope)| scope)
 }
 
 fn text(update: &Update) -> Message {
-    // Nothing in an update can fail to be written: its maps have text for keys.
+    // Cannot fail: all map keys are text.
     Message::Text(serde_json::to_string(update).unwrap_or_default().into())
 }
 
@@ -242,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_may_want_by_what_its_person_may_do() {
+    fn commands_need_scopes() {
         let nothing = Scopes { read: true, prompt: false, approve: false, admin: true };
         let prompts = Scopes { prompt: true, ..nothing };
         let approves = Scopes { approve: true, ..nothing };

@@ -1,4 +1,7 @@
-//! Agent cards, cached by their hash.
+//! Agent cards, public and extended, with a hash as their entity tag.
+//!
+//! The extended card shows how sessions are set up, to callers that may read them. The public one shows only what a
+//! stranger may know.
 
 use std::sync::Arc;
 
@@ -6,30 +9,32 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
+use loggia_core::SessionId;
+use loggia_wire::card::AuthScheme;
 use loggia_wire::time::http_date;
-use loggia_wire::{CardKind, card, card_kind, legacy as tasks};
+use loggia_wire::{
+    CardFacts, CardKind, Condition, Extended, View, WireError, card, card_kind, extended_card,
+    legacy as legacy_wire,
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::state::Server;
+use crate::auth::SCOPES;
+use crate::dispatch::Reply;
+use crate::state::{Caller, Server, Shape, submit_error};
 
-/// Both versions in one, or the version that the request names.
+/// All versions in one card, or the version that the request names.
 pub async fn root(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
     let version = headers.get("a2a-version").and_then(|value| value.to_str().ok());
     answer(&server, card_kind(version), &headers).await
 }
 
-pub async fn version_1(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    answer(&server, CardKind::A2a1, &headers).await
+pub(super) async fn of_version(server: Arc<Server>, headers: HeaderMap, view: View) -> Response {
+    answer(&server, view.card_kind(), &headers).await
 }
 
-pub async fn version_03(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    answer(&server, CardKind::A2a03, &headers).await
-}
-
-/// Where A2A 0.1 and 0.2 look.
 pub async fn legacy(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    shown(&server, &tasks::card::agent_json(&server.card_facts().await), &headers)
+    shown(&server, &legacy_wire::card::agent_json(&server.card_facts().await), &headers)
 }
 
 async fn answer(server: &Server, kind: CardKind, headers: &HeaderMap) -> Response {
@@ -66,4 +71,81 @@ fn shown(server: &Server, card: &Value, headers: &HeaderMap) -> Response {
         }
     }
     response
+}
+
+impl Server {
+    pub(crate) async fn extended_card(
+        &self,
+        view: View,
+        caller: &Caller,
+    ) -> Result<Reply, WireError> {
+        if !self.facts.extended_card {
+            return Err(Condition::ExtendedCardNotSupported.into());
+        }
+        let extended = match &self.shape {
+            Shape::Shared(session) => self.setup_of(session, caller).await?,
+            Shape::Many => self.setup_of_new_sessions(caller),
+        };
+        let facts = self.card_facts().await;
+        Ok(Reply::Value(extended_card(&facts, &extended, view.card_kind())))
+    }
+
+    /// The contents of the cards now: clients may be registered while the server runs.
+    pub async fn card_facts(&self) -> CardFacts {
+        let mut facts = self.facts.clone();
+        let known = match &self.oauth {
+            Some(oauth) => oauth.is_in_use().await,
+            None => false,
+        };
+        if known {
+            if facts.auth.is_empty() {
+                facts.auth.push(AuthScheme::Nothing);
+            }
+            let word = |(name, allows): (&str, &str)| (name.to_owned(), allows.to_owned());
+            facts.auth.push(AuthScheme::ClientCredentials {
+                token_url: format!("{}{}", facts.public_url, super::TOKEN),
+                scopes: SCOPES.map(word).to_vec(),
+                needed: vec!["read".to_owned(), "prompt".to_owned()],
+            });
+        }
+        facts
+    }
+
+    /// The current settings of the shared session.
+    async fn setup_of(&self, id: &SessionId, caller: &Caller) -> Result<Extended, WireError> {
+        let handle = self.session(id, caller).await?;
+        let session = Some(id.clone());
+        let look = move |state: &loggia_core::Session| {
+            let opened = state.opened()?;
+            let settings = &opened.settings;
+            Some(Extended {
+                session,
+                workspace: opened.workspace.path().to_owned(),
+                roots: Vec::new(),
+                mode: settings.mode,
+                model: settings.model.clone(),
+                tools: settings.tools.clone(),
+            })
+        };
+        let looked = handle.inspect(look).await.map_err(submit_error)?;
+        looked.ok_or_else(|| Condition::Internal.into())
+    }
+
+    fn setup_of_new_sessions(&self, caller: &Caller) -> Extended {
+        let settings = &self.defaults.settings;
+        let shown = |path: &std::path::PathBuf| path.display().to_string();
+        // Only of use to clients that may open a session.
+        let roots = match caller.principal.scopes.prompt {
+            true => self.defaults.roots.iter().map(shown).collect(),
+            false => Vec::new(),
+        };
+        Extended {
+            session: None,
+            workspace: shown(&self.defaults.workspace),
+            roots,
+            mode: settings.mode,
+            model: settings.model.clone(),
+            tools: settings.tools.clone(),
+        }
+    }
 }

@@ -1,5 +1,4 @@
-//! HTTP+JSON of both versions: whatever path no other route has. Bytes in, bytes out; which path is
-//! which method is known by `loggia-wire`.
+//! HTTP+JSON of all versions: every path that has no other route. `loggia-wire` knows the method of each path.
 
 use std::sync::Arc;
 
@@ -9,20 +8,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use loggia_wire::rest::{self, NoRoute, Route};
-use loggia_wire::{
-    Asked, Condition, Dialect, Status, WireError, check_tenant, check_version, decode_method,
-    refused_at_the_door, status,
-};
+use loggia_wire::{Asked, Condition, Endpoint, Status, WireError};
 
 use super::rpc::{Envelope, asked_version, named_extension};
-use super::sse::{self, Form};
-use super::tasks::Spoken;
+use super::sse::{self, EventFormat};
 use crate::dispatch::Reply;
 use crate::guard::{self, Rejection};
 use crate::state::Server;
 
 const PLAIN: &str = "application/json";
-const OWN: &str = "application/a2a+json";
 
 const NOTHING_HERE: Rejection =
     Rejection::new(StatusCode::NOT_FOUND, "not-found", "There is nothing at this path.");
@@ -44,17 +38,16 @@ pub async fn any(State(server): State<Arc<Server>>, request: Request) -> Respons
             return other_verb(&verbs);
         }
     };
-    let media = media_type(route.dialect, request.headers());
-    let (plain, own) = (media.unwrap_or(PLAIN), media.unwrap_or(OWN));
-    // On the heap: it would be a part of all that is wrapped around it.
-    match Box::pin(answer(&server, &route, request, own)).await {
+    let media = media_types(&route, request.headers());
+    // Boxed: the future would be copied into all its wrappers.
+    match Box::pin(answer(&server, &route, request, media.answer)).await {
         Ok(response) => response,
-        Err(Failure::Door(rejection)) => refused(&rejection, route.dialect, plain),
-        Err(Failure::Wire(error)) => failed(&status(&error, route.dialect), plain),
+        Err(Failure::Rejected(rejection)) => refused(&rejection, &route, media.error),
+        Err(Failure::Wire(error)) => failed(&route.view().status(&error), media.error),
     }
 }
 
-/// Says which ones would do (RFC 9110, §15.5.6).
+/// Names the allowed methods (RFC 9110, §15.5.6).
 fn other_verb(allowed: &[&str]) -> Response {
     let mut response = OTHER_VERB.into_response();
     let allowed = HeaderValue::try_from(allowed.join(", ")).ok();
@@ -63,7 +56,7 @@ fn other_verb(allowed: &[&str]) -> Response {
 }
 
 enum Failure {
-    Door(Rejection),
+    Rejected(Rejection),
     Wire(WireError),
 }
 
@@ -79,26 +72,25 @@ async fn answer(
     request: Request,
     media: &'static str,
 ) -> Result<Response, Failure> {
-    let envelope = Envelope::of(&request, Spoken::Every);
+    let envelope = Envelope::of(&request, Endpoint::JsonRpc);
     let envelope = envelope.ok_or_else(|| WireError::from(Condition::Unauthenticated))?;
-    check_version(envelope.version.as_deref(), route.dialect)?;
+    route.view().check_version(envelope.version.as_deref())?;
     let (parts, body) = request.into_parts();
     if guard::is_grpc(&parts) {
         return Err(WireError::from(Condition::NotJson).into());
     }
-    let bytes = server.read_body(body, &envelope.caller).await.map_err(Failure::Door)?;
+    let bytes = server.read_body(body, &envelope.caller).await.map_err(Failure::Rejected)?;
     let asked = read(server, route, &parts, &bytes, &envelope)?;
     drop(bytes);
     let extension = asked.view.extension;
-    let place = server.place_for(&asked, &envelope.caller)?;
+    let permit = server.stream_permit(&asked, &envelope.caller)?;
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await? {
         Reply::Value(value) => json(value.to_string(), media),
-        Reply::Written(text) => json(text, media),
-        Reply::Frame(value) => sse::once(&Form::Events, &value),
+        Reply::Frame(value) => sse::once(&EventFormat::Events, &value),
         Reply::Frames(frames) => {
             let Envelope { caller, stopping, .. } = envelope;
             let tenure = caller.principal.tenure;
-            sse::respond(Form::Events, route.dialect, frames, stopping, tenure, place)
+            sse::respond(EventFormat::Events, route.view(), frames, stopping, tenure, permit)
         }
     };
     Ok(named_extension(response, extension))
@@ -112,27 +104,31 @@ fn read(
     envelope: &Envelope,
 ) -> Result<Asked, WireError> {
     let params = route.params(parts.uri.query(), body)?;
-    check_tenant(server.facts.tenant.as_deref(), route.dialect, &params)?;
-    decode_method(route.dialect, route.method, &params, envelope.extension)
+    route.view().check_tenant(server.facts.tenant.as_deref(), &params)?;
+    route.view().decode(route.method, &params, envelope.extension)
 }
 
-/// 1.0 has a media type of its own, and clients that do not know it yet: each is answered in the one
-/// it uses. Whoever names none gets the protocol's own, and errors as plain JSON, which is what 1.0.0
-/// said and everybody reads. 0.3 is plain JSON.
-fn media_type(dialect: Dialect, headers: &HeaderMap) -> Option<&'static str> {
+struct MediaTypes {
+    answer: &'static str,
+    error: &'static str,
+}
+
+/// The media type that the client uses, of those that the version has. Without one, answers have the version's preferred
+/// type and errors are plain JSON, which all clients read.
+fn media_types(route: &Route, headers: &HeaderMap) -> MediaTypes {
     let names = |name: &header::HeaderName, what: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values
             .flat_map(|value| value.split(','))
             .any(|one| one.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(what))
     };
-    if dialect == Dialect::Proto03 {
-        return Some(PLAIN);
-    }
-    [header::CONTENT_TYPE, header::ACCEPT].iter().find_map(|name| {
+    let offered = route.media_types();
+    let used = [header::CONTENT_TYPE, header::ACCEPT].iter().find_map(|name| {
         let named = |what: &&'static str| names(name, what);
-        [OWN, PLAIN].into_iter().find(named)
-    })
+        offered.iter().copied().find(named)
+    });
+    let preferred = offered.first().copied().unwrap_or(PLAIN);
+    MediaTypes { answer: used.unwrap_or(preferred), error: used.unwrap_or(PLAIN) }
 }
 
 fn json(text: String, media: &'static str) -> Response {
@@ -148,19 +144,19 @@ fn failed(status: &Status, media: &'static str) -> Response {
     response
 }
 
-/// A closed door in the words of the binding; its status and headers stay.
-fn refused(rejection: &Rejection, dialect: Dialect, media: &'static str) -> Response {
+/// A rejection in the form of the binding, with its own status and headers.
+fn refused(rejection: &Rejection, route: &Route, media: &'static str) -> Response {
     let Rejection { status, reason, message, .. } = rejection;
-    let body = refused_at_the_door(status.as_u16(), reason, message, dialect).body;
+    let body = route.view().rejection(status.as_u16(), reason, message).body;
     let mut response = rejection.respond(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media));
     response
 }
 
-/// The same before a route is reached. None where the path is none of ours.
+/// A rejection before a route is reached. None if no version has this path.
 pub fn refusal(rejection: &Rejection, request: &Parts) -> Option<Response> {
     let version = request.headers.get("a2a-version").and_then(|value| value.to_str().ok());
     let route = rest::route(request.method.as_str(), request.uri.path(), version).ok()?;
-    let media = media_type(route.dialect, &request.headers).unwrap_or(PLAIN);
-    Some(refused(rejection, route.dialect, media))
+    let media = media_types(&route, &request.headers);
+    Some(refused(rejection, &route, media.error))
 }

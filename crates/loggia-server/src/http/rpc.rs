@@ -1,4 +1,4 @@
-//! `POST`: JSON-RPC of both versions on one URL.
+//! `POST` of JSON-RPC: all versions on one URL, and the paths of the legacy service.
 
 use std::sync::Arc;
 
@@ -6,76 +6,77 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use futures::future::{BoxFuture, join_all};
+use futures::future::join_all;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Asked, Body as Calls, Call, Condition, Dialect, Extension, FrameId, Id, WireError, devtool,
-    refuse, streams,
+    Asked, Body as Calls, Call, CallContext, Condition, Endpoint, Extension, FrameId, Id,
+    KnownNames, StreamFormat, View, WireError, devtool, streams,
 };
 
-use super::tasks::{self, Spoken};
-use super::{BODY_LIMIT, sse};
+use super::BODY_LIMIT;
+use super::sse::{self, EventFormat};
 use crate::dispatch::Reply;
 use crate::guard::Rejection;
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
-/// Read of every request: known here as what they are, so that they are not read as names first.
+/// Parsed once, because every request is searched for them.
 static VERSION: HeaderName = HeaderName::from_static("a2a-version");
 static LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 static EXTENSIONS: [HeaderName; 2] =
     [HeaderName::from_static(devtool::HEADERS[0]), HeaderName::from_static(devtool::HEADERS[1])];
 
-/// What a request says outside its body.
+/// The parts of a request outside of its body.
 #[derive(Clone)]
 pub(crate) struct Envelope {
     pub caller: Caller,
     pub version: Option<String>,
     pub extension: Extension,
-    pub spoken: Spoken,
+    pub endpoint: Endpoint,
     pub resume: Option<FrameId>,
     pub stopping: Stopping,
 }
 
-/// Boxed here, because who calls it would move it from hand to hand first.
-pub fn post(State(server): State<Arc<Server>>, request: Request) -> BoxFuture<'static, Response> {
-    Box::pin(async move { answer(&server, request, Spoken::Every).await })
+pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
+    // Boxed: axum moves the future several times.
+    Box::pin(answer(&server, request, Endpoint::JsonRpc)).await
 }
 
-pub(super) async fn answer(server: &Arc<Server>, request: Request, spoken: Spoken) -> Response {
-    let Some(mut envelope) = Envelope::of(&request, spoken) else {
+pub(super) async fn answer(server: &Arc<Server>, request: Request, endpoint: Endpoint) -> Response {
+    let Some(mut envelope) = Envelope::of(&request, endpoint) else {
         let error = Condition::Unauthenticated.into();
-        return failure(&Id::NULL, spoken.dialect(None), false, &error);
+        return failure(&Id::NULL, endpoint.view(None), false, &error);
     };
-    let dialect = spoken.dialect(envelope.version.as_deref());
+    let view = endpoint.view(envelope.version.as_deref());
     let bytes = match server.read_body(request.into_body(), &envelope.caller).await {
         Ok(bytes) => bytes,
-        Err(rejection) => return unreadable(&rejection, dialect),
+        Err(rejection) => return unreadable(&rejection, view),
     };
-    match jsonrpc::parse(&bytes) {
+    let rejected = match jsonrpc::parse(&bytes) {
         Ok(Calls::One(call)) => {
             drop(bytes);
-            one(server, call, envelope).await
+            return one(server, call, envelope).await;
         }
         Ok(Calls::Batch(calls)) => {
             drop(bytes);
-            Box::pin(batch(server, calls, &envelope)).await
+            return Box::pin(batch(server, calls, &envelope)).await;
         }
-        Err(Rejected { error: WireError::InvalidRequest(_), .. })
-            if let Some(asked) = tasks::read_bare(&bytes, &mut envelope) =>
-        {
-            Box::pin(respond(server, Id::NULL, dialect, true, asked, envelope)).await
-        }
-        Err(error) => {
-            let object =
-                refuse(&error.error, if spoken == Spoken::Every { error.dialect } else { dialect });
-            with_status(jsonrpc::error_response(&error.id, &object), spoken, object.http)
+        Err(rejected) => rejected,
+    };
+    if let WireError::InvalidRequest(_) = rejected.error {
+        let new_task = || uuid::Uuid::now_v7().to_string();
+        let owner = envelope.caller.principal.name.clone();
+        if let Some(asked) = endpoint.read_bare(&bytes, &owner, new_task) {
+            envelope.caller.origin.surface = view.surface();
+            return Box::pin(respond(server, Id::NULL, view, true, asked, envelope)).await;
         }
     }
+    let object = endpoint.view_of_rejected(&rejected).refuse(&rejected.error);
+    with_status(jsonrpc::error_response(&rejected.id, &object), endpoint, object.http)
 }
 
 impl Envelope {
-    pub fn of(request: &Request, spoken: Spoken) -> Option<Self> {
+    pub fn of(request: &Request, endpoint: Endpoint) -> Option<Self> {
         let headers = request.headers();
         let version = asked_version(headers, request.uri());
         let resume = headers.get(&LAST_EVENT).and_then(|id| id.to_str().ok()?.parse().ok());
@@ -83,17 +84,17 @@ impl Envelope {
             caller: super::caller(request)?,
             version,
             extension: activated(headers),
-            spoken,
+            endpoint,
             resume,
             stopping: request.extensions().get::<Stopping>()?.clone(),
         })
     }
 }
 
-/// The version that a request names: in the header, or for clients without headers in the query.
+/// The version that a request names: in the header, or in the query for clients without headers.
 pub(super) fn asked_version(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let header = headers.get(&VERSION).map(|value| {
-        // What is no text is no version, and not the same as none.
+        // A value that is not text is an unknown version, which is different from no version.
         value.to_str().unwrap_or("?").to_owned()
     });
     header.or_else(|| query_version(uri))
@@ -110,53 +111,85 @@ fn activated(headers: &HeaderMap) -> Extension {
     devtool::activated_by_header(values.filter_map(|value| value.to_str().ok()))
 }
 
+/// Decodes a call, and tells the view in which it is answered.
+async fn read(
+    server: &Server,
+    call: &Call,
+    envelope: &mut Envelope,
+) -> (View, Result<Asked, WireError>) {
+    let Envelope { caller, version, extension, endpoint, .. } = envelope;
+    let context = CallContext {
+        version: version.as_deref(),
+        extension: *extension,
+        tenant: server.facts.tenant.as_deref(),
+        owner: &caller.principal.name,
+    };
+    let known = match endpoint.task_names(call, context.owner) {
+        None => KnownNames::default(),
+        Some(names) => match Box::pin(server.known_names(&names)).await {
+            Ok(known) => known,
+            Err(error) => {
+                return (endpoint.read(call, context, KnownNames::default()).0, Err(error));
+            }
+        },
+    };
+    let (view, asked) = endpoint.read(call, context, known);
+    caller.origin.surface = view.surface();
+    (view, asked)
+}
+
 async fn one(server: &Arc<Server>, call: Call, mut envelope: Envelope) -> Response {
-    let (dialect, asked) = tasks::read(server, &call, &mut envelope).await;
+    let (view, asked) = read(server, &call, &mut envelope).await;
     let (id, streaming) = (call.id.clone(), streams(&call.method));
-    // What was read of it is large where the message is, and an answer may take long.
+    // The parsed call may be large, and the answer may take long.
     drop(call);
-    respond(server, id, dialect, streaming, asked, envelope).await
+    respond(server, id, view, streaming, asked, envelope).await
 }
 
 async fn respond(
     server: &Arc<Server>,
     id: Id,
-    dialect: Dialect,
+    view: View,
     streaming: bool,
     asked: Result<Asked, WireError>,
     envelope: Envelope,
 ) -> Response {
-    let spoken = envelope.spoken;
-    let failed = |error: &WireError| match spoken.has_statuses() {
+    let endpoint = envelope.endpoint;
+    let failed = |error: &WireError| match endpoint.has_http_statuses() {
         true => {
-            let object = refuse(error, dialect);
-            with_status(jsonrpc::error_response(&id, &object), spoken, object.http)
+            let object = view.refuse(error);
+            with_status(jsonrpc::error_response(&id, &object), endpoint, object.http)
         }
-        false => failure(&id, dialect, streaming, error),
+        false => failure(&id, view, streaming, error),
     };
-    let (asked, extension) = match asked {
-        Ok(asked) => {
-            let extension = asked.view.extension;
-            (asked, extension)
-        }
+    let asked = match asked {
+        Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let place = match server.place_for(&asked, &envelope.caller) {
-        Ok(place) => place,
+    let extension = asked.view.extension;
+    let permit = match server.stream_permit(&asked, &envelope.caller) {
+        Ok(permit) => permit,
         Err(error) => return failed(&error),
     };
     let response = match server.ask(asked, &envelope.caller, envelope.resume).await {
         Ok(Reply::Value(value)) => json(jsonrpc::response_of(&id, &value)),
-        Ok(Reply::Written(text)) => json(jsonrpc::response(&id, &text)),
-        Ok(Reply::Frame(value)) => sse::once(&spoken.form(&id), &value),
+        Ok(Reply::Frame(value)) => sse::once(&event_format(endpoint, &id), &value),
         Ok(Reply::Frames(frames)) => {
             let Envelope { caller, stopping, .. } = envelope;
-            let form = spoken.form(&id);
-            sse::respond(form, dialect, frames, stopping, caller.principal.tenure, place)
+            let format = event_format(endpoint, &id);
+            sse::respond(format, view, frames, stopping, caller.principal.tenure, permit)
         }
         Err(error) => return failed(&error),
     };
     named_extension(response, extension)
+}
+
+fn event_format(endpoint: Endpoint, id: &Id) -> EventFormat {
+    match endpoint.stream_format() {
+        StreamFormat::JsonRpc => EventFormat::Responses(id.clone()),
+        StreamFormat::Bare => EventFormat::Bare,
+        StreamFormat::Text => EventFormat::Text,
+    }
 }
 
 /// Tells the client that the extension it asked for is on.
@@ -178,53 +211,53 @@ async fn batch(
     let answers = calls.into_iter().map(|call| async {
         let call = match call {
             Ok(call) => call,
-            Err(Rejected { id, dialect, error }) => {
-                return jsonrpc::error_response(&id, &refuse(&error, dialect));
+            Err(rejected) => {
+                let object = rejected.view().refuse(&rejected.error);
+                return jsonrpc::error_response(&rejected.id, &object);
             }
         };
         let mut envelope = envelope.clone();
-        let (dialect, asked) = tasks::read(server, &call, &mut envelope).await;
+        let (view, asked) = read(server, &call, &mut envelope).await;
         let answer = match asked {
             Ok(asked) => server.ask(asked, &envelope.caller, None).await,
             Err(error) => Err(error),
         };
+        let answer = answer.and_then(|reply| match reply {
+            Reply::Value(value) => Ok(value),
+            Reply::Frame(_) | Reply::Frames(_) => Err(Condition::Internal.into()),
+        });
         match answer {
-            Ok(Reply::Value(value)) => jsonrpc::response(&call.id, &value.to_string()),
-            Ok(Reply::Written(text)) => jsonrpc::response(&call.id, &text),
-            Ok(Reply::Frame(_) | Reply::Frames(_)) => {
-                jsonrpc::error_response(&call.id, &refuse(&Condition::Internal.into(), dialect))
-            }
-            Err(error) => jsonrpc::error_response(&call.id, &refuse(&error, dialect)),
+            Ok(value) => jsonrpc::response(&call.id, &value.to_string()),
+            Err(error) => jsonrpc::error_response(&call.id, &view.refuse(&error)),
         }
     });
     let answers: Vec<String> = join_all(answers).await;
     json(format!("[{}]", answers.join(",")))
 }
 
-/// An error is an answer like any other: HTTP 200 with a JSON-RPC error, as both versions say. A 0.3
-/// client that asked for a stream reads streams only.
-fn failure(id: &Id, dialect: Dialect, streaming: bool, error: &WireError) -> Response {
-    if streaming && dialect != Dialect::A2a1 {
-        return sse::refusal(id, dialect, error);
+/// An error is HTTP 200 with a JSON-RPC error. Some clients that asked for a stream read only streams.
+fn failure(id: &Id, view: View, streaming: bool, error: &WireError) -> Response {
+    if streaming && view.refuses_in_stream() {
+        return sse::refusal(id, view, error);
     }
-    json(jsonrpc::error_response(id, &refuse(error, dialect)))
+    json(jsonrpc::error_response(id, &view.refuse(error)))
 }
 
-/// Where clients read HTTP statuses, the error has its own.
-fn with_status(text: String, spoken: Spoken, status: u16) -> Response {
+/// Sets the error's HTTP status on endpoints whose clients read it.
+fn with_status(text: String, endpoint: Endpoint, status: u16) -> Response {
     let mut response = json(text);
-    if let (true, Ok(status)) = (spoken.has_statuses(), StatusCode::from_u16(status)) {
+    if let (true, Ok(status)) = (endpoint.has_http_statuses(), StatusCode::from_u16(status)) {
         *response.status_mut() = status;
     }
     response
 }
 
-/// A body that could not be read has no id; its HTTP status says what went wrong as well.
-fn unreadable(rejection: &Rejection, dialect: Dialect) -> Response {
+/// A body that could not be read has no id. Its HTTP status tells the reason, too.
+fn unreadable(rejection: &Rejection, view: View) -> Response {
     if rejection.status != StatusCode::PAYLOAD_TOO_LARGE {
         return rejection.into_response();
     }
-    let object = refuse(&Condition::BodyTooLarge { limit: BODY_LIMIT }.into(), dialect);
+    let object = view.refuse(&Condition::BodyTooLarge { limit: BODY_LIMIT }.into());
     let body = jsonrpc::error_response(&Id::NULL, &object);
     rejection.respond(serde_json::value::RawValue::from_string(body).ok())
 }

@@ -1,7 +1,5 @@
-//! The routes of the SDLC agent server, as documented and as shipped. Each one moves bytes between
-//! HTTP and [`Server::ask`].
-//!
-//! Where the two differ on one path, one answer serves both: see `docs/protocols/sdlc.md`.
+//! The routes of the SDLC agent server, as documented and as shipped. Where the two differ on one path, one answer serves
+//! both: see `docs/protocols/sdlc.md`.
 
 use std::sync::Arc;
 
@@ -13,24 +11,24 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use loggia_core::{Surface, TaskId};
 use loggia_wire::{
-    Asked, Condition, Dialect, FrameId, HistoryLength, Intent, ListTasks, RunSlash, StatusFilter,
-    View, Violation, WireError, sdlc,
+    Asked, Condition, FrameId, HistoryLength, Intent, ListTasks, RunSlash, StatusFilter, Violation,
+    WireError, sdlc,
 };
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::sse::Form;
-use super::{BODY_LIMIT, sse};
+use super::sse::EventFormat;
+use super::{BODY_LIMIT, routes, sse};
 use crate::dispatch::Reply;
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
-/// Tasks that a list shows where nobody says how many, and at most.
+/// Tasks on a page by default, and at most.
 const PAGE: usize = 50;
 const LONGEST_PAGE: usize = 100;
 const NEXT_PAGE: &str = "x-next-page-token";
 
-/// Whether a path is one of these.
+/// Whether this module serves a path.
 pub(super) fn is_route(method: &Method, path: &str) -> bool {
     let fixed = ["/tasks/metadata", "/message/stream", "/executeCommand", "/listCommands"];
     let task = path.strip_prefix("/tasks/").and_then(|rest| rest.strip_suffix("/metadata"));
@@ -78,7 +76,7 @@ pub struct Page {
     page_token: Option<String>,
 }
 
-/// An array, a page of it; where there is more, a header says how to ask for it.
+/// A page of tasks as an array. A header has the token of the next page.
 pub async fn all_metadata(
     State(server): State<Arc<Server>>,
     page: Result<Query<Page>, QueryRejection>,
@@ -130,15 +128,16 @@ pub async fn message(State(server): State<Arc<Server>>, request: Request) -> Res
         let (caller, bytes) = read(&server, request).await?;
         let sdlc::decode::Message { asked, at } = sdlc::decode::message(&bytes)?;
         drop(bytes);
-        let place = server.place_for(&asked, &caller)?;
+        let permit = server.stream_permit(&asked, &caller)?;
         let answer = server.ask(asked, &caller, resume).await;
         match answer.map_err(|error| sdlc::in_its_words(error, at))? {
             Reply::Frames(frames) => {
                 let tenure = caller.principal.tenure;
-                Ok(sse::respond(Form::Events, Dialect::Sdlc, frames, stopping, tenure, place))
+                let (format, view) = (EventFormat::Events, routes::SDLC);
+                Ok(sse::respond(format, view, frames, stopping, tenure, permit))
             }
-            Reply::Frame(value) => Ok(sse::once(&Form::Events, &value)),
-            Reply::Value(_) | Reply::Written(_) => Err(Condition::Internal.into()),
+            Reply::Frame(value) => Ok(sse::once(&EventFormat::Events, &value)),
+            Reply::Value(_) => Err(Condition::Internal.into()),
         }
     })
     .await
@@ -172,10 +171,10 @@ async fn answered(answer: impl Future<Output = Answer>) -> Response {
 }
 
 async fn ask(server: &Server, intent: Intent, caller: &Caller) -> Result<Value, WireError> {
-    let asked = Asked { view: View::SDLC, intent };
+    let asked = Asked { view: routes::SDLC, intent };
     match server.ask(asked, caller, None).await? {
         Reply::Value(value) => Ok(value),
-        Reply::Written(_) | Reply::Frame(_) | Reply::Frames(_) => Err(Condition::Internal.into()),
+        Reply::Frame(_) | Reply::Frames(_) => Err(Condition::Internal.into()),
     }
 }
 
@@ -192,7 +191,7 @@ async fn read(server: &Server, request: Request) -> Result<(Caller, Bytes), Wire
             WireError::from(Condition::BodyTooLarge { limit: BODY_LIMIT })
         }
         StatusCode::SERVICE_UNAVAILABLE => Condition::Busy.into(),
-        _ => WireError::Parse("it did not arrive whole"),
+        _ => WireError::Parse("the body is incomplete"),
     })?;
     Ok((caller, body))
 }

@@ -1,4 +1,4 @@
-//! Frames as server-sent events: an id on every one, a comment when nothing happens.
+//! Frames as server-sent events: an id on each, and a comment when nothing happens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,68 +9,61 @@ use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::Stream;
 use futures::future::BoxFuture;
-use loggia_wire::{Condition, Dialect, Id, WireError, legacy, refuse, sdlc, status};
+use loggia_wire::{Condition, Id, View, WireError, legacy};
 
 use crate::auth::Tenure;
 use crate::dispatch::TaskFrames;
 use crate::guard::{BytePermit, SMALL, StreamPermit};
-use crate::projection::Encoded;
+use crate::projection::EncodedFrame;
 use crate::serve::Stopping;
 
-/// Proxies and clients give up on a silent stream; this is well before any of them.
+/// Well before proxies and clients give up on a silent stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How frames are written.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Form {
+pub enum EventFormat {
     /// Each is a response to this request.
     Responses(Id),
-    /// As they are.
+    /// Without an envelope; errors as python-a2a writes them.
     Bare,
-    /// The words in them.
-    Words,
-    /// As they are; what goes wrong is an event of its own kind.
+    /// Only the text; errors as python-a2a writes them.
+    Text,
+    /// Without an envelope; errors in the protocol's own form.
     Events,
 }
 
-impl Form {
+impl EventFormat {
     fn id(&self) -> &Id {
         match self {
-            Form::Responses(id) => id,
-            Form::Bare | Form::Words | Form::Events => &Id::NULL,
+            EventFormat::Responses(id) => id,
+            EventFormat::Bare | EventFormat::Text | EventFormat::Events => &Id::NULL,
         }
     }
 
-    /// Why a stream ends that should not.
-    fn error(&self, dialect: Dialect, error: &WireError) -> Bytes {
-        match self {
-            Form::Responses(id) => error_event(id, dialect, error),
-            // python-a2a's own form.
-            Form::Bare | Form::Words => {
-                let why = serde_json::json!({ "error": refuse(error, dialect).message });
-                Bytes::from(format!("event: error\ndata: {why}\n\n"))
+    /// The last event of a stream that fails.
+    fn error(&self, view: View, error: &WireError) -> Bytes {
+        let data = match self {
+            EventFormat::Responses(id) => return error_event(id, view, error),
+            EventFormat::Bare | EventFormat::Text => {
+                serde_json::json!({ "error": view.refuse(error).message })
             }
-            Form::Events => {
-                let body = match dialect {
-                    Dialect::Sdlc => sdlc::error(error).1,
-                    _ => status(error, dialect).body,
-                };
-                Bytes::from(format!("event: error\ndata: {body}\n\n"))
-            }
-        }
+            EventFormat::Events => view.stream_error(error),
+        };
+        Bytes::from(format!("event: error\ndata: {data}\n\n"))
     }
 
-    /// One frame as an event's data; None where there is nothing to say.
+    /// One frame as an event's data; None for a frame without text in a text stream.
     fn write(&self, body: &[u8], out: &mut BytesMut) -> Option<()> {
         match self {
-            Form::Responses(id) => {
+            EventFormat::Responses(id) => {
                 let before = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":", id.as_json());
                 out.put_slice(before.as_bytes());
                 out.put_slice(body);
                 out.put_slice(b"}");
             }
-            Form::Bare | Form::Events => out.put_slice(body),
-            Form::Words => {
+            EventFormat::Bare | EventFormat::Events => out.put_slice(body),
+            EventFormat::Text => {
                 let event = serde_json::from_slice(body).ok()?;
                 out.put_slice(legacy::words::chunk(&event)?.to_string().as_bytes());
             }
@@ -79,33 +72,32 @@ impl Form {
     }
 }
 
-/// A stream of responses to one request. `held` lives as long as the stream: its place among the
-/// caller's streams.
+/// A stream of frames, which holds the caller's permit until it ends.
 pub fn respond(
-    form: Form,
-    dialect: Dialect,
+    format: EventFormat,
+    view: View,
     frames: TaskFrames,
     stopping: Stopping,
     tenure: Tenure,
-    held: Option<StreamPermit>,
+    permit: Option<StreamPermit>,
 ) -> Response {
     let tenure = Box::pin(tenure.over());
-    let state =
-        State { form, dialect, frames, stopping, tenure, over: false, held, on_its_way: None };
+    let (over, sending) = (false, None);
+    let state = State { format, view, frames, stopping, tenure, over, permit, sending };
     response(Body::from_stream(events(state)))
 }
 
-/// A stream of one response, which is in no log and so has no place to resume from.
-pub fn once(form: &Form, value: &serde_json::Value) -> Response {
+/// A stream of one frame that is not in a log, so it has no id to resume from.
+pub fn once(format: &EventFormat, value: &serde_json::Value) -> Response {
     let mut out = BytesMut::from(&b"data: "[..]);
-    let written = form.write(value.to_string().as_bytes(), &mut out);
+    let written = format.write(value.to_string().as_bytes(), &mut out);
     out.put_slice(b"\n\n");
     response(written.map_or_else(Body::empty, |()| Body::from(out.freeze())))
 }
 
-/// A request for a stream that failed before it began, in the form of a stream.
-pub fn refusal(id: &Id, dialect: Dialect, error: &WireError) -> Response {
-    response(Body::from(error_event(id, dialect, error)))
+/// A stream of one error.
+pub fn refusal(id: &Id, view: View, error: &WireError) -> Response {
+    response(Body::from(error_event(id, view, error)))
 }
 
 fn response(body: Body) -> Response {
@@ -123,31 +115,31 @@ fn response(body: Body) -> Response {
 }
 
 struct State {
-    form: Form,
-    dialect: Dialect,
+    format: EventFormat,
+    view: View,
     frames: TaskFrames,
     stopping: Stopping,
-    /// Over with the reader's credential.
+    /// Ready when the reader's credential expires.
     tenure: BoxFuture<'static, ()>,
     over: bool,
-    held: Option<StreamPermit>,
-    /// Of the frames that were given last, if they are large: they are sent when more is asked for.
-    on_its_way: Option<BytePermit>,
+    permit: Option<StreamPermit>,
+    /// For the last frames, if they are large. They are sent when the next ones are asked for.
+    sending: Option<BytePermit>,
 }
 
 impl State {
-    /// Frames as they go out; large ones when there is room for them.
-    async fn encode(&mut self, frames: &[Arc<Encoded>]) -> Bytes {
+    /// Encodes frames; waits until large ones can be counted.
+    async fn encode(&mut self, frames: &[Arc<EncodedFrame>]) -> Bytes {
         let size: usize = frames.iter().map(|frame| frame.body.len()).sum();
-        let counted = self.frames.counted().is_some();
-        if let (true, Some(held)) = (size > SMALL && !counted, &self.held) {
-            self.on_its_way = held.large(size).await;
-            if self.on_its_way.is_none() {
+        let counted = self.frames.permit().is_some();
+        if let (true, Some(permit)) = (size > SMALL && !counted, &self.permit) {
+            self.sending = permit.large(size).await;
+            if self.sending.is_none() {
                 self.over = true;
-                return self.form.error(self.dialect, &Condition::Busy.into());
+                return self.format.error(self.view, &Condition::Busy.into());
             }
         }
-        encode(&self.form, frames)
+        encode(&self.format, frames)
     }
 }
 
@@ -156,26 +148,26 @@ fn events(state: State) -> impl Stream<Item = Result<Bytes, std::convert::Infall
         if state.over {
             return None;
         }
-        state.on_its_way = None;
+        state.sending = None;
         let event = tokio::select! {
-            biased; // a frame that is there goes out before the stream is ended
+            biased; // frames that are ready go out before the stream is ended
             () = &mut state.tenure => {
                 state.over = true;
                 let error = Condition::Unauthenticated.into();
-                state.form.error(state.dialect, &error)
+                state.format.error(state.view, &error)
             }
             frames = state.frames.next() => match frames {
                 Ok(Some(frames)) => state.encode(&frames).await,
                 Ok(None) => return None,
                 Err(error) => {
                     state.over = true;
-                    state.form.error(state.dialect, &error)
+                    state.format.error(state.view, &error)
                 }
             },
             () = state.stopping.told() => {
                 state.over = true;
                 let error = Condition::Restarting.into();
-                state.form.error(state.dialect, &error)
+                state.format.error(state.view, &error)
             }
             () = tokio::time::sleep(KEEP_ALIVE) => Bytes::from_static(b": still here\n\n"),
         };
@@ -183,14 +175,14 @@ fn events(state: State) -> impl Stream<Item = Result<Bytes, std::convert::Infall
     })
 }
 
-fn encode(form: &Form, frames: &[Arc<Encoded>]) -> Bytes {
-    let around = 96 + form.id().as_json().len();
+fn encode(format: &EventFormat, frames: &[Arc<EncodedFrame>]) -> Bytes {
+    let around = 96 + format.id().as_json().len();
     let size = frames.iter().map(|frame| frame.body.len() + around).sum();
     let mut out = BytesMut::with_capacity(size);
     for frame in frames {
         let before = out.len();
         out.put_slice(format!("id: {}\ndata: ", frame.id).as_bytes());
-        match form.write(&frame.body, &mut out) {
+        match format.write(&frame.body, &mut out) {
             Some(()) => out.put_slice(b"\n\n"),
             None => out.truncate(before),
         }
@@ -198,7 +190,7 @@ fn encode(form: &Form, frames: &[Arc<Encoded>]) -> Bytes {
     out.freeze()
 }
 
-fn error_event(id: &Id, dialect: Dialect, error: &WireError) -> Bytes {
-    let text = loggia_wire::jsonrpc::error_response(id, &refuse(error, dialect));
+fn error_event(id: &Id, view: View, error: &WireError) -> Bytes {
+    let text = loggia_wire::jsonrpc::error_response(id, &view.refuse(error));
     Bytes::from(format!("data: {text}\n\n"))
 }

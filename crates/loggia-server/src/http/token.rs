@@ -1,9 +1,8 @@
-//! `POST /oauth/token`: the client credentials grant of RFC 6749, §4.4, and one-time codes as a grant of
-//! our own (§4.5). Reads the request, spells the answer; what a secret or a code is worth is
-//! [`OAuth`](crate::auth::OAuth)'s to say.
+//! `POST /oauth/token`: the client credentials grant of RFC 6749, §4.4, and one-time codes as an extension grant (§4.5).
+//! Reads the request and writes the answer; [`OAuth`](crate::auth::OAuth) checks secrets and codes.
 //!
-//! Strict where leniency would hide a mistake or an attack: a parameter twice, two ways of proving
-//! oneself, parameters in the address.
+//! Strict where leniency would hide a mistake or an attack: repeated parameters, two kinds of credentials, parameters in
+//! the URL.
 
 mod form;
 mod pairing;
@@ -31,7 +30,7 @@ use crate::guard::{Rejection, read_body};
 use crate::peer::Peer;
 use crate::state::Server;
 
-/// No honest request is near it.
+/// Far more than any valid request.
 const BODY_LIMIT: usize = 8 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(10);
 const BASIC: &str = "Basic realm=\"loggia\", charset=\"UTF-8\"";
@@ -48,12 +47,12 @@ const NO_CLIENT: Rejection = Rejection::new(
 const NO_GRANT: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "unsupported_grant_type",
-    "Tokens are given for grant_type=client_credentials, and for one-time codes.",
+    "The grant types are client_credentials and one-time codes.",
 );
 const NO_SCOPE: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "invalid_scope",
-    "That scope cannot be had so: leave scope out for everything that can.",
+    "That scope is not granted: leave scope out for all granted scopes.",
 );
 const UNAVAILABLE: &str = "temporarily_unavailable";
 
@@ -62,15 +61,15 @@ struct Token<'a> {
     access_token: &'a str,
     token_type: &'static str,
     expires_in: u64,
-    /// Said where it was asked for.
+    /// Present if the client asked for scopes.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
-    /// Where somebody became a client with this very request.
+    /// Present if this request registered a client.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     registered: Option<pairing::Registered>,
 }
 
-/// A token, and what is said beside it.
+/// A token and the rest of the response.
 struct Given {
     issued: Issued,
     scope: Option<String>,
@@ -78,7 +77,7 @@ struct Given {
 }
 
 pub async fn post(State(server): State<Arc<Server>>, request: Request) -> Response {
-    // Who uses Basic is told how to use it.
+    // A failed Basic authentication is answered with a challenge.
     let basic = request.headers().contains_key(AUTHORIZATION);
     let answer = match give(&server, request).await {
         Ok(Given { issued: Issued { token, life }, scope, registered }) => {
@@ -121,7 +120,7 @@ async fn give(server: &Server, request: Request) -> Result<Given, Rejection> {
     Ok(Given { issued, scope: scopes.map(|scopes| scopes.to_string()), registered: None })
 }
 
-/// What is asked for. Unknown scopes are told after the secret was looked at: strangers learn nothing.
+/// The requested scopes. Unknown ones are reported only after the secret was checked, so that strangers learn nothing.
 fn scopes(form: &Form) -> Option<Scopes> {
     form.get("scope").map(|text| text.parse().unwrap_or_default())
 }
@@ -144,7 +143,7 @@ fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
     }
 }
 
-/// What `Authorization: Basic` says, if it is there: both halves are form-encoded (§2.3.1).
+/// The credentials of `Authorization: Basic`, if present. Both halves are form-encoded (§2.3.1).
 fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Rejection> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
     let value = match (given.next(), given.next()) {
@@ -163,7 +162,7 @@ fn basic(headers: &HeaderMap) -> Result<Option<(String, String)>, Rejection> {
     read().map(Some).ok_or(NO_CLIENT)
 }
 
-/// One way of proving oneself. The client may name itself in the body as well, if it is the same.
+/// The credentials, from one source only. The body may repeat the client's name.
 fn credentials(
     basic: Option<(String, String)>,
     form: &Form,
@@ -207,7 +206,7 @@ fn unreadable(rejection: Rejection) -> Rejection {
     Rejection { reason: "invalid_request", ..rejection }
 }
 
-/// What the door says on this path, in the standard's form.
+/// A rejection by the guard on this path, in the form of the RFC.
 pub(super) fn refusal(rejection: &Rejection) -> Value {
     let error = match rejection.status {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
@@ -218,7 +217,7 @@ pub(super) fn refusal(rejection: &Rejection) -> Value {
     json!({ "error": error, "error_description": rejection.message })
 }
 
-/// Nothing of this may be kept by anybody on the way.
+/// Forbids caches to store the response.
 fn private(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -2,7 +2,7 @@
 
 use loggia_core::{Command, Origin, TaskChoice, TaskId};
 use loggia_session::{Ack, SessionHandle, StoreError, SubmitError};
-use loggia_wire::{Condition, PushTarget, View, WireError, reply};
+use loggia_wire::{Condition, PushTarget, View, WireError};
 
 use super::record::{Key, Registration, Start};
 use super::{Outbox, PushOptions, Registered, Wanted};
@@ -42,7 +42,7 @@ impl Server {
     /// Sends push notifications, and says so on the card.
     #[must_use]
     pub fn with_push(mut self, options: PushOptions) -> Self {
-        let outbox = Outbox::new(self.hub.clone(), self.shelf.clone(), options);
+        let outbox = Outbox::new(self.hub.clone(), self.projections.clone(), options);
         if let Some(oauth) = &self.oauth {
             outbox.ask_for_clients(oauth.clone());
         }
@@ -89,8 +89,8 @@ impl Server {
         };
         let registered = outbox.register(wanted).await?;
         outbox.start(&registered.registration);
-        let name = self.name_of(&handle, view, &task).await?;
-        Ok(Reply::Value(reply::push(view.dialect, &name, &registered.registration.target())))
+        let name = self.shown_task_id(&handle, view, &task).await?;
+        Ok(Reply::Value(view.push_config(&name, &registered.registration.target())))
     }
 
     /// Without a name: the only one, or the first.
@@ -108,8 +108,8 @@ impl Server {
             None => outbox.of_task(&task).await?.into_iter().next(),
         };
         let found = found.ok_or(Condition::UnknownPushConfig)?;
-        let name = self.name_of(&handle, view, &task).await?;
-        Ok(Reply::Value(reply::push(view.dialect, &name, &found.target())))
+        let name = self.shown_task_id(&handle, view, &task).await?;
+        Ok(Reply::Value(view.push_config(&name, &found.target())))
     }
 
     pub(crate) async fn list_push(
@@ -122,7 +122,7 @@ impl Server {
         self.session_of(&task, caller).await?;
         let found = outbox.of_task(&task).await?;
         let targets: Vec<PushTarget> = found.iter().map(Registration::target).collect();
-        Ok(Reply::Value(reply::pushes(view.dialect, &task, &targets)))
+        Ok(Reply::Value(view.push_configs(&task, &targets)))
     }
 
     /// One that is not there is as gone as it can be.
@@ -136,7 +136,7 @@ impl Server {
         let outbox = self.outbox()?;
         self.session_of(&task, caller).await?;
         outbox.delete(&Key { task, config }).await?;
-        Ok(Reply::Value(reply::push_deleted(view.dialect)))
+        Ok(Reply::Value(view.push_config_deleted()))
     }
 
     /// Refuses a message whose webhook can not be called, before anything is done for it.

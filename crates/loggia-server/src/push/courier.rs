@@ -14,7 +14,7 @@ use reqwest::header::{
 use reqwest::{Client, StatusCode};
 use tokio::sync::OnceCell;
 
-use super::record::{Registration, Version};
+use super::record::Registration;
 use super::resolver::Checked;
 use super::sign::Secret;
 use super::target::{Private, Target};
@@ -221,13 +221,9 @@ fn headers(registration: &Registration) -> Option<HeaderMap> {
     };
     let sent = |text: &&String| Secret::read(text).is_none();
     let mut headers = HeaderMap::new();
-    let (media, version) = match registration.version {
-        Version::V01 => ("application/json", "0.1"),
-        Version::V03 => ("application/json", "0.3"),
-        Version::V1 => ("application/a2a+json", "1.0"),
-    };
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-    headers.insert("a2a-version", HeaderValue::from_static(version));
+    let view = registration.view();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(view.push_media_type()));
+    headers.insert("a2a-version", HeaderValue::from_static(view.version()));
     if let Some(token) = registration.token.as_ref().filter(sent) {
         for name in NOTIFICATION_TOKENS {
             headers.insert(name, secret(token)?);

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use loggia_core::{Millis, Seq, SessionId, TaskId, TaskState};
 use loggia_session::{Document, Store, StoreError};
-use loggia_wire::{Dialect, Extension, FrameId, PushTarget, View};
-use serde::{Deserialize, Serialize};
+use loggia_wire::{FrameId, PushTarget, View};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 const REGISTRATIONS: &str = "push";
 const CURSORS: &str = "push-cursors";
@@ -47,23 +48,13 @@ pub struct Registration {
     pub scheme: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<String>,
-    pub version: Version,
+    /// The protocol version of the registration, and so of its payload.
+    #[serde(deserialize_with = "known_version")]
+    pub version: String,
     /// Whether the development-tool extension was on.
     pub extension: bool,
     pub principal: String,
     pub start: Start,
-}
-
-/// The protocol of a registration, and so of its payload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Version {
-    /// The task service.
-    #[serde(rename = "0.1")]
-    V01,
-    #[serde(rename = "0.3")]
-    V03,
-    #[serde(rename = "1.0")]
-    V1,
 }
 
 /// Where a webhook begins.
@@ -106,14 +97,7 @@ impl Registration {
     }
 
     pub fn view(&self) -> View {
-        View {
-            dialect: match self.version {
-                Version::V01 => Dialect::Legacy,
-                Version::V03 => Dialect::A2a03,
-                Version::V1 => Dialect::A2a1,
-            },
-            extension: if self.extension { Extension::On } else { Extension::Off },
-        }
+        View::of_version(&self.version, self.extension).unwrap_or(View::of_header(None))
     }
 
     pub fn target(&self) -> PushTarget {
@@ -123,16 +107,6 @@ impl Registration {
             token: self.token.clone(),
             scheme: self.scheme.clone(),
             credentials: self.credentials.clone(),
-        }
-    }
-}
-
-impl Version {
-    pub fn of(dialect: Dialect) -> Self {
-        match dialect {
-            Dialect::Legacy => Version::V01,
-            Dialect::A2a03 | Dialect::Proto03 | Dialect::Sdlc | Dialect::Coder => Version::V03,
-            Dialect::A2a1 => Version::V1,
         }
     }
 }
@@ -215,6 +189,15 @@ impl Records {
     pub async fn all(&self) -> Result<Vec<Registration>, StoreError> {
         let documents = self.store.documents(REGISTRATIONS, "").await?;
         Ok(documents.iter().filter_map(|(_, text)| read(text)).collect())
+    }
+}
+
+/// Fails for a version that this server does not have, so that the record is left alone.
+fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let version = String::deserialize(deserializer)?;
+    match View::of_version(&version, false) {
+        Some(_) => Ok(version),
+        None => Err(D::Error::custom("an unknown version")),
     }
 }
 

@@ -15,10 +15,10 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::courier::Outcome;
-use super::record::{Cursor, Failing, Key, Registration, Version};
+use super::record::{Cursor, Failing, Key, Registration};
 use super::target;
 use super::{Inner, backoff};
-use crate::projection::{Encoded, Frames, Reading};
+use crate::projection::{EncodedFrame, Frames, ProjectionReader};
 use crate::time::now;
 
 /// Until the session, or what keeps it, is looked at again: another process may have it.
@@ -56,7 +56,7 @@ struct Pass<'a> {
     registration: Registration,
     cursor: Cursor,
     handle: SessionHandle,
-    projection: Reading,
+    projection: ProjectionReader,
 }
 
 impl Worker {
@@ -136,7 +136,7 @@ impl Worker {
             Err(HubError::Store(error)) => return Err(error),
             Err(HubError::Submit(_)) => return Ok(Next::Later(STOPPED)),
         };
-        let projection = outbox.shelf.projection(&handle, registration.view());
+        let projection = outbox.projections.reader(&handle, registration.view());
         if !projection.reach(handle.head()).await {
             return Ok(Next::Later(STOPPED));
         }
@@ -185,15 +185,13 @@ impl Pass<'_> {
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(Next::Stop),
             };
-            match self.registration.version {
-                Version::V1 => self.send_each(&batch).await?,
-                Version::V01 | Version::V03 if self.has_news(&batch) => {
-                    match self.send_task().await? {
-                        Some(after) => frames = after,
-                        None => return Ok(Next::Nothing),
-                    }
+            if self.registration.view().pushes_updates() {
+                self.send_each(&batch).await?;
+            } else if self.has_news(&batch) {
+                match self.send_task().await? {
+                    Some(after) => frames = after,
+                    None => return Ok(Next::Nothing),
                 }
-                Version::V01 | Version::V03 => {}
             }
         }
     }
@@ -225,7 +223,7 @@ impl Pass<'_> {
     }
 
     /// 1.0: every frame of the task, as a stream would carry it.
-    async fn send_each(&mut self, batch: &[Arc<Encoded>]) -> Result<(), Ended> {
+    async fn send_each(&mut self, batch: &[Arc<EncodedFrame>]) -> Result<(), Ended> {
         let task = self.registration.task.clone();
         for frame in batch.iter().filter(|frame| frame.task == task) {
             self.send(frame.id, frame.body.clone(), None).await?;
@@ -237,7 +235,7 @@ impl Pass<'_> {
     }
 
     /// 0.3 sends tasks, not frames: whether these are about a task that a client has not seen.
-    fn has_news(&self, batch: &[Arc<Encoded>]) -> bool {
+    fn has_news(&self, batch: &[Arc<EncodedFrame>]) -> bool {
         let task = &self.registration.task;
         let mut own = batch.iter().filter(|frame| frame.task == *task).peekable();
         let any = own.peek().is_some();
@@ -252,7 +250,7 @@ impl Pass<'_> {
             projector.opening(task).map(|frame| (frame, state))
         });
         let Some((frame, state)) = opening else { return Ok(None) };
-        let frame = Encoded::new(&self.registration.session, frame);
+        let frame = EncodedFrame::new(&self.registration.session, frame);
         self.send(frame.id, frame.body, state).await?;
         Ok(Some(self.projection.frames(frame.id)))
     }

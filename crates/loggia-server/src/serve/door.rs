@@ -1,7 +1,6 @@
-//! The door around a router: the guard first, then who asks, then the routes. There is no way to
-//! serve a router without one.
+//! Wraps a router in the guard and the authenticator. A router cannot be served without them.
 //!
-//! Knows no route. How a refusal reads on an RPC endpoint is the caller's [`Render`].
+//! Knows no route. [`Render`] writes rejections in the form of an endpoint.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use tower::{ServiceExt, service_fn};
 use crate::auth::Authenticator;
 use crate::guard::{Guard, Pages, Rejection, read_away};
 
-/// A refusal of this request, where it must not be the plain one.
+/// Writes a rejection in the form of the request's endpoint. None: the default form.
 pub type Render = fn(rejection: &Rejection, request: &Parts) -> Option<Response>;
 
 pub struct Door {
@@ -25,7 +24,7 @@ pub struct Door {
     render: Render,
 }
 
-/// A router behind a door: what [`serve`](super::serve) takes.
+/// A router behind the guard and the authenticator: the argument of [`serve`](super::serve).
 #[derive(Clone)]
 pub struct Guarded {
     door: Arc<Door>,
@@ -37,13 +36,13 @@ impl Door {
         Self { guard, authenticator, render: |_, _| None }
     }
 
-    /// Lets endpoints refuse in their own shape.
+    /// Sets how rejections are written.
     pub fn rendering(mut self, render: Render) -> Self {
         self.render = render;
         self
     }
 
-    /// All routes of the router and everything that is none of them.
+    /// Protects all routes of the router, and its fallback.
     pub fn around(self, router: Router) -> Guarded {
         Guarded { door: Arc::new(self), router }
     }
@@ -80,8 +79,7 @@ impl Door {
 }
 
 impl Guarded {
-    /// The only way to the routes: through the door. Around the router and not a layer of it, which
-    /// every request would have to set up anew.
+    /// Checks a request and routes it. Not a layer of the router, because that would be set up for every request.
     pub(super) async fn answer(&self, request: Request) -> Result<Response, Infallible> {
         let (parts, body) = request.into_parts();
         let pages = self.door.guard.pages(&parts);
@@ -93,7 +91,7 @@ impl Guarded {
         Ok(response)
     }
 
-    /// For tests that call routes without a connection.
+    /// For tests without a connection.
     pub fn into_router(self) -> Router {
         let service = service_fn(move |request| {
             let guarded = self.clone();

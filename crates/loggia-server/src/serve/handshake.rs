@@ -1,8 +1,7 @@
-//! The beginning of an encrypted connection: who speaks TLS, who speaks HTTP in the clear, and who
-//! says nothing.
+//! The start of a connection on a TLS port: a handshake, plain HTTP, or nothing.
 //!
-//! Nothing is set aside for a client before its first byte; then it takes one of a limited number of
-//! handshakes, and all of it has one time. What is spoken afterwards is not known here.
+//! A client takes one of a limited number of handshake slots with its first byte, not before. One timeout covers all of
+//! it. Knows nothing of the protocol inside TLS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,43 +17,42 @@ use super::tls::Tls;
 /// The first byte of every TLS connection: a record of the kind *handshake*.
 const HANDSHAKE: u8 = 22;
 
-/// What HTTP/1.1 is told.
+/// Sent to a plain HTTP/1.1 client.
 const USE_HTTPS: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     content-type: application/json\r\ncontent-length: 116\r\nconnection: close\r\n\r\n\
     {\"error\":{\"code\":400,\"message\":\"This port speaks TLS: use https:// (wss:// for WebSockets).\",\
     \"reason\":\"tls-needed\"}}";
 
-/// The same for HTTP/2: empty settings, then GOAWAY (no stream was begun, INADEQUATE_SECURITY) with the
-/// sentence as its debug text.
+/// Sent to a plain HTTP/2 client: empty settings, then GOAWAY (no stream, INADEQUATE_SECURITY) with the sentence as its
+/// debug text.
 const GO_AWAY: &[u8] = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00\
     \x00\x00\x28\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x0c\
     This port speaks TLS: use https.";
 
 pub(super) struct Handshakes {
     acceptor: TlsAcceptor,
-    room: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     time: Duration,
 }
 
-/// What a connection began with.
-pub(super) enum Greeted {
+pub(super) enum Accepted {
     Encrypted(Box<TlsStream<Socket>>),
-    InTheClear(Socket, Greeting),
-    /// Silence, noise, or a handshake that failed.
-    Nobody,
+    Plaintext(Socket, PlainHttp),
+    /// No bytes in time, bytes of no known protocol, or a failed handshake.
+    Failed,
 }
 
-/// How somebody began who does not speak TLS.
+/// The HTTP version of a client that does not speak TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Greeting {
+pub(super) enum PlainHttp {
     Http1,
     Http2,
 }
 
-impl Greeting {
-    /// Methods begin with letters; anything else is not HTTP.
-    fn of(opening: &[u8]) -> Option<Self> {
-        match opening {
+impl PlainHttp {
+    /// An HTTP/1.1 request begins with a letter.
+    fn of(first: &[u8]) -> Option<Self> {
+        match first {
             b"PRI " => Some(Self::Http2),
             [first, ..] if first.is_ascii_alphabetic() => Some(Self::Http1),
             _ => None,
@@ -71,29 +69,29 @@ impl Greeting {
 
 impl Handshakes {
     pub(super) fn new(tls: &Tls, most: usize, time: Duration) -> Self {
-        Self { acceptor: tls.acceptor(), room: Arc::new(Semaphore::new(most)), time }
+        Self { acceptor: tls.acceptor(), slots: Arc::new(Semaphore::new(most)), time }
     }
 
-    pub(super) async fn greet(&self, socket: Socket) -> Greeted {
-        timeout(self.time, self.begin(socket)).await.unwrap_or(Greeted::Nobody)
+    pub(super) async fn accept(&self, socket: Socket) -> Accepted {
+        timeout(self.time, self.handshake(socket)).await.unwrap_or(Accepted::Failed)
     }
 
-    async fn begin(&self, socket: Socket) -> Greeted {
-        let mut opening = [0; 4];
-        let read = socket.opening(&mut opening).await.unwrap_or(0);
-        let opening = opening.get(..read).unwrap_or_default();
-        if opening.first() != Some(&HANDSHAKE) {
-            return match Greeting::of(opening) {
-                Some(greeting) => Greeted::InTheClear(socket, greeting),
-                None => Greeted::Nobody,
+    async fn handshake(&self, socket: Socket) -> Accepted {
+        let mut first = [0; 4];
+        let read = socket.peek(&mut first).await.unwrap_or(0);
+        let first = first.get(..read).unwrap_or_default();
+        if first.first() != Some(&HANDSHAKE) {
+            return match PlainHttp::of(first) {
+                Some(http) => Accepted::Plaintext(socket, http),
+                None => Accepted::Failed,
             };
         }
-        let Ok(_place) = self.room.acquire().await else { return Greeted::Nobody };
+        let Ok(_slot) = self.slots.acquire().await else { return Accepted::Failed };
         match self.acceptor.accept(socket).await {
-            Ok(stream) => Greeted::Encrypted(Box::new(stream)),
+            Ok(stream) => Accepted::Encrypted(Box::new(stream)),
             Err(error) => {
-                tracing::debug!(%error, "a TLS handshake failed");
-                Greeted::Nobody
+                tracing::debug!(%error, "TLS handshake failed");
+                Accepted::Failed
             }
         }
     }
@@ -104,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answers_are_as_long_as_they_say() {
+    fn the_answers_declare_their_length() {
         let text = std::str::from_utf8(USE_HTTPS).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());

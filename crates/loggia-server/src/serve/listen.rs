@@ -1,8 +1,7 @@
-//! Where the server listens: loopback, on both address families; elsewhere only with TLS and tokens.
+//! Binds the listening sockets: loopback on both address families; other addresses only with TLS and tokens.
 //!
-//! An address that other machines can reach is refused before anything is bound (A05), unless what
-//! passes is encrypted and everybody has to prove who they are. Knows sockets and their holders, not
-//! what is served.
+//! An address that other machines can reach is refused before it is bound (A05), unless connections are encrypted and every
+//! client must authenticate. Knows sockets and the processes that hold ports, not protocols.
 
 use std::fmt;
 use std::io;
@@ -14,18 +13,18 @@ use tokio::net::TcpListener;
 use super::tls::Tls;
 use crate::peer::{Holder, holder_of_port};
 
-/// Ports that are free on one family and taken on the other are tried again, so many times.
+/// How often another port is tried, if one is free on one address family only.
 const ATTEMPTS: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenAddress {
-    /// 127.0.0.1 and, where there is IPv6, ::1, on the same port.
+    /// 127.0.0.1 and, if the machine has IPv6, ::1 on the same port.
     Localhost,
     Ip(IpAddr),
 }
 
 impl ListenAddress {
-    /// Whether only this machine gets there.
+    /// Whether only this machine can reach it.
     pub fn is_loopback(self) -> bool {
         match self {
             Self::Localhost => true,
@@ -40,16 +39,16 @@ pub struct Listen {
     pub address: ListenAddress,
     /// 0 picks a free one.
     pub port: u16,
-    /// Every client has to present a token.
+    /// Every client must present a token.
     pub authenticated: bool,
-    /// None: in the clear.
+    /// None: plaintext.
     pub tls: Option<Tls>,
 }
 
-/// Why the server can not listen.
+/// Why the server cannot listen.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("`{0}` is no address to listen on: use localhost, or an address of this machine")]
+    #[error("`{0}` is not an address to listen on: use localhost, or an address of this machine")]
     NoAddress(String),
     #[error(
         "other machines can reach {address}, so listening there needs {missing}; or listen on \
@@ -71,7 +70,7 @@ fn by(holder: &Option<Holder>) -> String {
     holder.as_ref().map(by).unwrap_or_default()
 }
 
-/// Sockets that listen, before anybody is let in.
+/// Listening sockets, before connections are accepted.
 #[derive(Debug)]
 pub struct Bound {
     listeners: Vec<TcpListener>,
@@ -80,7 +79,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// The port that was asked for or picked.
+    /// The requested port, or the one that was picked.
     pub fn port(&self) -> u16 {
         self.addresses.first().map(SocketAddr::port).unwrap_or_default()
     }
@@ -89,7 +88,7 @@ impl Bound {
         &self.addresses
     }
 
-    /// What connections are encrypted with, if they are.
+    /// The certificate, if connections are encrypted.
     pub fn tls(&self) -> Option<&Tls> {
         self.tls.as_ref()
     }
@@ -121,14 +120,14 @@ impl fmt::Display for ListenAddress {
     }
 }
 
-/// Listens, or says why not. Must be called inside of a runtime.
+/// Binds the sockets. Must be called inside of a runtime.
 pub fn bind(listen: Listen) -> Result<Bound, ServeError> {
     let Listen { address, port, authenticated, tls } = listen;
     let bound = bind_to(address, port, missing(authenticated, tls.is_some()))?;
     Ok(Bound { tls, ..bound })
 }
 
-/// What an address that others can reach must not be without.
+/// What is missing to listen on an address that other machines can reach.
 fn missing(authenticated: bool, encrypted: bool) -> Option<&'static str> {
     match (encrypted, authenticated) {
         (true, true) => None,
@@ -172,7 +171,7 @@ fn bind_to(
     }
 }
 
-/// Both families, or only the older one where the machine has no other.
+/// Both address families, or only IPv4 if the machine has no IPv6.
 fn bind_localhost(port: u16) -> Result<Bound, (SocketAddr, io::Error)> {
     let v4 = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let first = listen_on(v4).map_err(|error| (v4, error))?;
@@ -191,7 +190,7 @@ fn is_missing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(unsupported)
 }
 
-/// The standard library's listener; its queue is as long as the system allows.
+/// A listener with a longer queue than the standard library's.
 fn listen_on(address: SocketAddr) -> io::Result<StdListener> {
     let listener = StdListener::bind(address)?;
     rustix::net::listen(&listener, 1_024)?;

@@ -1,7 +1,6 @@
-//! A socket that holds its connection's place and notices a client that takes nothing.
+//! A socket with a write timeout, which also holds its connection's permits.
 //!
-//! Below TLS, where it sees what really goes out: an encrypted stream takes some bytes although its
-//! client takes none. Knows neither TLS nor HTTP.
+//! Below TLS, because an encrypted stream accepts some bytes although its client reads none. Knows neither TLS nor HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -14,34 +13,34 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Sleep, sleep};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::crowd::Counted;
+use super::per_host_limit::HostPermit;
 
-/// A connection's place among all; free when the socket is gone, also after an upgrade.
-pub(super) struct Place {
+/// Released with the socket, which an upgraded connection keeps longer than its HTTP task.
+pub(super) struct SocketPermits {
     pub _permit: OwnedSemaphorePermit,
     pub _token: TaskTrackerToken,
-    pub _counted: Option<Counted>,
+    pub _host: Option<HostPermit>,
 }
 
 pub(super) struct Socket {
     stream: TcpStream,
     stall_time: Duration,
     stall: Option<Pin<Box<Sleep>>>,
-    _place: Place,
+    _permits: SocketPermits,
 }
 
 impl Socket {
-    pub(super) fn new(stream: TcpStream, stall_time: Duration, place: Place) -> Self {
-        Self { stream, stall_time, stall: None, _place: place }
+    pub(super) fn new(stream: TcpStream, stall_time: Duration, permits: SocketPermits) -> Self {
+        Self { stream, stall_time, stall: None, _permits: permits }
     }
 
-    /// The first bytes, which are not taken away. Nothing is kept for who sends none.
-    pub(super) async fn opening(&self, bytes: &mut [u8]) -> io::Result<usize> {
+    /// Reads the first bytes without consuming them.
+    pub(super) async fn peek(&self, bytes: &mut [u8]) -> io::Result<usize> {
         self.stream.peek(bytes).await
     }
 
-    /// Any progress starts the time anew.
-    fn progress<T>(
+    /// Any progress restarts the timeout.
+    fn check_stall<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         context: &mut Context<'_>,
@@ -75,7 +74,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.progress(written, context)
+        this.check_stall(written, context)
     }
 
     fn poll_write_vectored(
@@ -85,7 +84,7 @@ impl AsyncWrite for Socket {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
-        this.progress(written, context)
+        this.check_stall(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {

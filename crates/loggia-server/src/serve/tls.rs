@@ -1,9 +1,7 @@
-//! The server's certificate and its key: read, checked, used for every handshake, and read again when
-//! the files change.
+//! The server's certificate and key: read, checked, used for every handshake, and read again when the files change.
 //!
-//! A pair that cannot be used is refused with the file's name and a next step, before anything is
-//! listened on; a later pair that cannot be used leaves the one in use where it is. Nothing here says
-//! where a server may listen (see `listen`) or what is spoken inside (see `connection`).
+//! A pair that cannot be used is an error with the file's name and a next step, before the server listens. If a later pair
+//! cannot be used, the one in use stays. For addresses see `listen`, for the protocols inside TLS see `connection`.
 
 mod validity;
 
@@ -28,27 +26,27 @@ use tokio_rustls::TlsAcceptor;
 
 use validity::Validity;
 
-/// How often the files are looked at. What has changed is read at the second look that finds it the
-/// same, so that two files which are replaced one after the other are never read in between.
-const LOOK: Duration = Duration::from_secs(2);
-/// A longer file is no certificate.
+/// How often the files are checked. A change is read at the second check that finds it the same, so that two files that
+/// are replaced one after the other are never read in between.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// A longer file is not a certificate.
 const LARGEST_FILE: u64 = 1024 * 1024;
 
-/// Where a certificate and its key are.
+/// The paths of a certificate and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// PEM: the server's certificate first, then those that lead to the authority.
+    /// PEM: the server's certificate first, then its chain.
     pub certificate: PathBuf,
     /// PEM: PKCS#8, SEC1 or PKCS#1, without a passphrase.
     pub key: PathBuf,
 }
 
-/// Why files can not be used: a sentence with the file's name.
+/// Why files cannot be used: a sentence with the file's name.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct TlsError(String);
 
-/// A certificate in use. Clones are the same one, also after it was exchanged.
+/// A certificate in use. Clones share it, also after a change.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
@@ -64,7 +62,7 @@ impl fmt::Debug for Tls {
     }
 }
 
-/// What the next handshake uses. A lock, not a task: held for a copy of a pointer.
+/// The pair for the next handshake.
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
@@ -94,17 +92,17 @@ impl Tls {
         TlsAcceptor::from(self.config.clone())
     }
 
-    /// Looks after the files for as long as it is polled, and reports what became of a change.
+    /// Checks the files while it is polled, and reports each change or its error.
     pub async fn watch(self, mut report: impl FnMut(Result<String, TlsError>)) {
         let mut watched = Watched { judged: self.read.clone(), last: self.read.clone() };
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             let files = self.files.clone();
             let looked = tokio::task::spawn_blocking(move || {
                 let changed = watched.look(Stamp::of(&files)).then(|| certified(&files));
                 (watched, changed)
             });
-            // A look that panicked was reported where it happened.
+            // A panic was reported where it happened.
             let Ok((after, changed)) = looked.await else { return };
             watched = after;
             let Some(changed) = changed else { continue };
@@ -119,7 +117,7 @@ impl Tls {
     }
 }
 
-/// What two files looked like.
+/// The metadata of both files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp([Option<[i64; 7]>; 2]);
 
@@ -143,13 +141,13 @@ impl Stamp {
 }
 
 struct Watched {
-    /// As the files were when they were read last, whatever came of it.
+    /// The files when they were read last, usable or not.
     judged: Stamp,
     last: Stamp,
 }
 
 impl Watched {
-    /// Whether to read now: it is not what was read, and has kept still since the last look.
+    /// Whether to read now: the files have changed since they were read, and not since the last check.
     fn look(&mut self, now: Stamp) -> bool {
         let settled = now == self.last;
         let read = settled && now != self.judged;
@@ -196,12 +194,12 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     }
 }
 
-/// Of the server's own certificate, which must be valid now.
+/// The validity of the server's own certificate, which must be valid now.
 fn validity(path: &Path, chain: &[CertificateDer<'_>]) -> Result<Validity, TlsError> {
     let path = path.display();
     let own = chain.first().and_then(|own| Validity::of(own));
     let own = own.ok_or_else(|| {
-        TlsError(format!("the certificate {path} cannot be used: it is no certificate of X.509"))
+        TlsError(format!("the certificate {path} cannot be used: it is not an X.509 certificate"))
     })?;
     let now = Timestamp::now().to_zoned(TimeZone::UTC).datetime();
     if now > own.until {
@@ -240,8 +238,8 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     })
 }
 
-/// As ssh wants it, with one exception: a key of root's may be given to a group, which is how systems
-/// share keys among their servers.
+/// Like ssh, with one exception: a key of root may be readable by a group, because systems share keys among servers that
+/// way.
 fn is_private(metadata: &Metadata, named: &str, path: &Path) -> Result<(), TlsError> {
     let mode = metadata.mode() & 0o777;
     let ours = metadata.uid() == nix::unistd::geteuid().as_raw();
@@ -258,8 +256,7 @@ fn is_private(metadata: &Metadata, named: &str, path: &Path) -> Result<(), TlsEr
     Ok(())
 }
 
-/// Through one descriptor, so that what is checked is what is read. Links are followed: tools that
-/// renew certificates leave them.
+/// Checks and reads through one descriptor. Links are followed, because tools that renew certificates use them.
 fn read(path: &Path, named: &str) -> Result<(Vec<u8>, Metadata), TlsError> {
     let cannot = |error: std::io::Error| TlsError(format!("{named} cannot be read: {error}"));
     let mut options = OpenOptions::new();
@@ -277,7 +274,7 @@ fn read(path: &Path, named: &str) -> Result<(Vec<u8>, Metadata), TlsError> {
     Ok((bytes, metadata))
 }
 
-/// What the library says could show bytes of a key; where it stands is enough.
+/// The library's message could show bytes of a key, so only the kind of error is told.
 fn broken(named: &str, error: &pem::Error) -> TlsError {
     let why = match error {
         pem::Error::MissingSectionEnd { .. } => "its last part has no end",

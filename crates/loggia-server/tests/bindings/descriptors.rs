@@ -1,4 +1,4 @@
-//! The compiled protocol files are those beside them.
+//! The compiled protocol files match their sources.
 
 use loggia_server::grpc::transcode::DESCRIPTORS;
 use prost::Message;
@@ -11,9 +11,9 @@ const FILES: [&str; 5] = [
     "google/rpc/error_details.proto",
 ];
 
-/// After a change of a file, `UPDATE_DESCRIPTORS=1` writes them anew.
+/// After a change of a file, `UPDATE_DESCRIPTORS=1` writes them again.
 #[test]
-fn are_what_the_files_say() {
+fn match_their_sources() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("proto");
     let compiled = protox::compile(FILES, [&folder]).unwrap().encode_to_vec();
     if std::env::var_os("UPDATE_DESCRIPTORS").is_some() {

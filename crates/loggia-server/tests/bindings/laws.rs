@@ -1,4 +1,4 @@
-//! Laws of the way between JSON and protocol buffers.
+//! Laws of the conversion between JSON and protocol buffers.
 
 use loggia_server::grpc::transcode::{decode, encode, method};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn object() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// What a client says over gRPC is, number for number, what it would have said over JSON.
+    /// A request over gRPC equals the same request over JSON, including its numbers.
     #[test]
     fn requests_of_1_0_come_back(
         text in ".{0,20}",
@@ -63,7 +63,7 @@ proptest! {
         prop_assert_eq!(decode(&input, &bytes).unwrap(), request);
     }
 
-    /// Whatever bytes arrive, there is an answer, and it is not a panic.
+    /// Any bytes get an answer, never a panic.
     #[test]
     fn any_bytes_get_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for of in ["lf.a2a.v1.A2AService", "a2a.v1.A2AService"] {
@@ -88,7 +88,7 @@ proptest! {
     }
 }
 
-/// Every frame of every log in both views is a message of its protocol file, with nothing left over.
+/// Every frame of every log is a message of its protocol file, without unknown fields.
 #[test]
 fn frames_are_messages_of_the_protocol_file() {
     let logs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../loggia-core/tests/golden");

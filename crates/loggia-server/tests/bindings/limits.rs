@@ -1,4 +1,4 @@
-//! What gRPC does not read.
+//! Limits of gRPC messages.
 
 use loggia_server::grpc::transcode::{decode, encode, method};
 use loggia_wire::{Dialect, status};
@@ -31,9 +31,9 @@ fn wrapped(key: u8, inner: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// What JSON clients may nest and readers of protocol buffers may not arrives as text, not never.
+/// Values that JSON clients may nest and protocol buffer readers may not arrive as text.
 #[test]
-fn what_is_too_deep_for_readers_is_written_as_text() {
+fn values_too_deep_for_readers_are_written_as_text() {
     let data = sent(deep(60)).unwrap()["message"]["parts"][0]["data"].clone();
     let mut inner = &data;
     let mut levels = 0;
@@ -68,7 +68,7 @@ fn doubles_that_are_whole_are_whole() {
     assert_eq!(back, r#"{"a":2,"b":0,"c":1000000000000000,"d":0.5,"e":1e+300}"#);
 }
 
-/// However a number is written in JSON, it is one here.
+/// Every spelling of a JSON number becomes a number.
 #[test]
 fn numbers_of_every_spelling_are_doubles() {
     let numbers = "[1.0,1E5,0.1e1,-0,12345678901234567890,123456789012345678901234567890,1e400]";
@@ -80,7 +80,7 @@ fn numbers_of_every_spelling_are_doubles() {
 
 /// A number that JSON has no way to write.
 #[test]
-fn what_is_no_number_is_refused() {
+fn nan_is_refused() {
     let input = method("lf.a2a.v1.A2AService", "SendMessage").unwrap().input();
     // message { parts { data { number_value: NaN } } }
     let mut bytes = vec![0x12, 0x0f, 0x2a, 0x0d, 0x22, 0x0b, 0x11];
@@ -92,7 +92,7 @@ fn what_is_no_number_is_refused() {
 }
 
 #[test]
-fn what_the_files_do_not_have_is_not_written() {
+fn unknown_fields_are_not_written() {
     let output = method("a2a.v1.A2AService", "GetTask").unwrap().output();
     assert!(encode(&output, br#"{"id":"t1"}"#).is_ok());
     assert!(encode(&output, br#"{"id":"t1","kind":"task"}"#).is_err());

@@ -59,8 +59,7 @@ pub fn main() {
         (0..setup.wasted).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
     let shutdown = Shutdown::default();
     let door = door(&bound, &setup);
-    let crowd = runtime.handle().clone();
-    let serving = runtime.spawn(serve(bound, door, limits(&setup), shutdown.clone(), crowd));
+    let serving = runtime.spawn(serve(bound, door, limits(&setup), shutdown.clone()));
     say(&format!("ready {port}"));
     if let Some(tls) = tls {
         runtime.spawn(tls.watch(|changed| match changed {

@@ -24,7 +24,6 @@ fn in_context(text: &str, context: &str) -> Value {
 async fn task(stage: &Stage, who: &str, params: Value) -> Value {
     match stage.ask(who, "SendMessage", params).await {
         Ok(Reply::Value(value)) => value["task"].clone(),
-        Ok(Reply::Written(text)) => serde_json::from_str::<Value>(&text).unwrap()["task"].clone(),
         Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("it streams"),
         Err(error) => panic!("{error}"),
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use loggia_core::{Command, Content, Event, Seq, SessionId, TaskChoice, TaskId};
 use loggia_server::auth::{Clients, Grant, Scopes};
 use loggia_server::dispatch::Reply;
-use loggia_server::push::record::{Records, Registration, Start, Version};
+use loggia_server::push::record::{Records, Registration, Start};
 use loggia_session::{MemoryStore, SessionHandle, Store};
 use loggia_testkit::{Act, Reader, ScriptAgent, client};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ fn registration(handle: &SessionHandle, task: &TaskId, url: String) -> Registrat
         token: None,
         scheme: None,
         credentials: None,
-        version: Version::V1,
+        version: "1.0".to_owned(),
         extension: false,
         principal: "ann".into(),
         start: Start::After(handle.head()),
@@ -223,7 +223,7 @@ async fn names_do_not_run_into_each_other() {
         token: None,
         scheme: None,
         credentials: None,
-        version: Version::V03,
+        version: "0.3".to_owned(),
         extension: false,
         principal: "ann".into(),
         start: Start::After(Seq(1)),

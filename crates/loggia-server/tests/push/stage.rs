@@ -56,7 +56,7 @@ impl Stage {
             settings: client::settings(Mode::Ask),
             workspace: PathBuf::from("/"),
             roots: vec![PathBuf::from("/")],
-            walls: Vec::new(),
+            reserved_dirs: Vec::new(),
             agent: AgentName("script".into()),
             tools: Vec::new(),
             auto_execute: false,
@@ -125,7 +125,6 @@ impl Stage {
         };
         match asked {
             Ok(Reply::Value(value)) => Ok(value),
-            Ok(Reply::Written(text)) => Ok(serde_json::from_str(&text).expect("JSON")),
             Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("{method} streams"),
             Err(error) => Err(serde_json::to_value(refuse(&error, Dialect::Legacy)).unwrap()),
         }
@@ -135,7 +134,6 @@ impl Stage {
     pub async fn call(&self, method: &str, params: Value) -> Value {
         match self.ask("ann", method, params).await {
             Ok(Reply::Value(value)) => value,
-            Ok(Reply::Written(text)) => serde_json::from_str(&text).expect("JSON"),
             Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("{method} streams"),
             Err(error) => panic!("{method}: {error}"),
         }

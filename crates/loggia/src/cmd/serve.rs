@@ -406,7 +406,7 @@ impl Setup {
             settings,
             workspace: app.workspace.clone(),
             roots,
-            walls: app.reserved_paths(&self.config)?,
+            reserved_dirs: app.reserved_paths(&self.config)?,
             agent: AgentName("loggia".into()),
             tools: app.tool_facts(&self.config),
             auto_execute: args.allow_auto_execute,
@@ -439,17 +439,17 @@ impl Setup {
         let door =
             Door::new(guard, authenticator(args, self.oauth.clone())?).rendering(http::refusal);
         let shutdown = Shutdown::default();
-        let apart = tokio::runtime::Builder::new_multi_thread()
-            .thread_name("apart")
+        let connections = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("connections")
             .enable_all()
             .build()?;
         let certificate_watch = bound.tls().cloned().map(|tls| tokio::spawn(watch(tls, tell)));
         let routes = door.around(http::router(server.clone()));
-        let serving = serve::serve(bound, routes, limits, shutdown.clone(), apart.handle().clone());
-        let (listening, apart) = (tokio::spawn(serving), Some(apart));
+        let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
+        let connections = Some(connections);
         Ok(Serving {
             server,
-            apart,
+            connections,
             listening,
             resumed,
             clone_cleanup,
@@ -491,9 +491,9 @@ fn limits(configured: &ServerLimits) -> (Limits, ClientLimits) {
 /// A running server.
 pub struct Serving {
     server: Arc<Server>,
-    /// A runtime for streams, so that they do not delay sessions. None only during drop, where a
-    /// runtime must not be dropped in an async context.
-    apart: Option<Runtime>,
+    /// Serves all connections: an event wakes every follower of its session, and the session that writes the next event
+    /// must not queue behind them. None only in `drop`: dropping a runtime inside of another one panics.
+    connections: Option<Runtime>,
     listening: JoinHandle<Stopped>,
     resumed: JoinHandle<Result<(), StoreError>>,
     /// Cleans up repository clones; aborted on drop.
@@ -557,8 +557,8 @@ impl Drop for Serving {
         if let Some(certificate_watch) = &self.certificate_watch {
             certificate_watch.abort();
         }
-        if let Some(apart) = self.apart.take() {
-            apart.shutdown_background();
+        if let Some(connections) = self.connections.take() {
+            connections.shutdown_background();
         }
     }
 }

@@ -365,7 +365,7 @@ async fn unread_frames_are_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unread_events_are_counted() {
-    frames_are_counted("Sec-WebSocket-Protocol: loggia\r\n", "come back with `after`").await;
+    frames_are_counted("Sec-WebSocket-Protocol: loggia\r\n", "reconnect with `after`").await;
 }
 
 /// Unfinished messages count like request bodies.

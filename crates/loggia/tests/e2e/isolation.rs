@@ -182,7 +182,7 @@ impl Ids {
         let time = Regex::new(r"\d{4}-\d\d-\d\dT[0-9:.]+Z").unwrap();
         let text = time.replace_all(&text, "TIME");
         // Depends on whether the previous command has ended.
-        text.replace("it waits for the turn that is running", "")
+        text.replace("it waits for the running turn", "")
     }
 }
 

@@ -69,7 +69,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
 
     // A used code is invalid.
     let mut late = screen(attach(&code));
-    late.sees("code 1").sees("access refused (400): The code is wrong, used or over");
+    late.sees("code 1").sees("access refused (400): The code is wrong, used or expired");
 
     // When the token becomes invalid, the device gets a new one with its secret.
     assert_eq!(machine.run(&["clients", "rotate-keys", "--at-once"]).code, 0);
@@ -90,7 +90,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     home.types("q").sees_no(&second).types("/share off\r").sees("is no longer shared");
     home.types(&format!("/share {port}\r")).sees("Clients need a token").types("q");
     let mut late = screen(attach(&second));
-    late.sees("code 1").sees("The code is wrong, used or over");
+    late.sees("code 1").sees("The code is wrong, used or expired");
     away.types("\x03\x03");
     home.types("\x04").sees("code 0").is_restored();
 

@@ -304,7 +304,7 @@ async fn settings_that_come_too_late_are_not_dropped_in_silence() {
     for said in [
         "allowed_tools is for a session's first message",
         "MCP servers are not used",
-        "autoExecute is not given",
+        "autoExecute cannot be turned on for an existing session",
     ] {
         assert!(frames.contains(said), "{said}: {frames}");
     }

@@ -339,7 +339,7 @@ async fn a_place_that_is_none_is_refused() {
     }
     let mut beyond = served.socket("?after=999999").await;
     let told = beyond.until(|value| value["error"].is_object()).await;
-    assert!(told["error"]["message"].as_str().unwrap().contains("behind the end"), "{told}");
+    assert!(told["error"]["message"].as_str().unwrap().contains("after the end"), "{told}");
     let mut named = served.socket("?name=Ann%20B%C3%BC&after=0%2E0").await;
     named.send(1, "message/send", json!({ "message": text_message("say hi") })).await;
     named.until(|value| value["id"] == 1).await;

@@ -1,7 +1,8 @@
-//! `application/x-www-form-urlencoded`, read strictly: what is not well formed is an error and not
-//! something else. Knows no parameter.
+//! A strict reader of `application/x-www-form-urlencoded`: malformed input is an error. Knows no parameter.
+//!
+//! `form_urlencoded` accepts every input, so it cannot report a malformed one.
 
-/// Names and values, each name once. An empty value counts as none (RFC 6749, §3.2).
+/// Names and values, each name once. An empty value is treated as absent (RFC 6749, §3.2).
 pub(super) struct Form(Vec<(String, String)>);
 
 const MOST_FIELDS: usize = 32;
@@ -13,13 +14,13 @@ impl Form {
         for field in text.split('&').filter(|field| !field.is_empty()) {
             let (name, value) = field.split_once('=').unwrap_or((field, ""));
             let (Some(name), Some(value)) = (decode(name), decode(value)) else {
-                return Err("The form is not encoded as it should be.");
+                return Err("The form is not encoded correctly.");
             };
             if fields.iter().any(|(known, _)| *known == name) {
-                return Err("A parameter is there more than once.");
+                return Err("A parameter is repeated.");
             }
             if fields.len() >= MOST_FIELDS {
-                return Err("There are more parameters than this server reads.");
+                return Err("There are too many parameters.");
             }
             fields.push((name, value));
         }
@@ -32,7 +33,7 @@ impl Form {
     }
 }
 
-/// `+` is a space, `%41` is a byte; None if the text is no such encoding of UTF-8.
+/// `+` is a space, `%41` is a byte. None if the text is not a valid encoding of UTF-8.
 pub(in crate::http) fn decode(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
@@ -73,13 +74,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(text in "\\PC{0,20}") {
+        fn encoded_text_is_decoded(text in "\\PC{0,20}") {
             let encoded: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
             prop_assert_eq!(decode(&encoded), Some(text));
         }
 
         #[test]
-        fn nothing_makes_it_fail_otherwise(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_input_panics(body in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Form::parse(&body);
         }
     }

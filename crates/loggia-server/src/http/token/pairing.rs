@@ -1,6 +1,5 @@
-//! A one-time code for a token: an extension grant of RFC 6749, §4.5. The device names itself; what it
-//! gets beside the token is what a registered client has (in the words of RFC 7591), so that its next
-//! tokens come by the ordinary way.
+//! A token for a one-time code: an extension grant of RFC 6749, §4.5. The response also has the credentials of a newly
+//! registered client (as in RFC 7591), with which the device gets its next tokens.
 
 use axum::http::StatusCode;
 use axum::http::header::{HeaderMap, USER_AGENT};
@@ -14,16 +13,16 @@ use crate::guard::Rejection;
 use crate::peer::Peer;
 use crate::state::{Server, Shape};
 
-/// The grant type: an absolute URI, as the standard wants it.
+/// The grant type, an absolute URI as the RFC requires.
 pub const GRANT: &str = "urn:loggia:oauth:grant-type:pairing-code";
 
 pub(super) const NO_CODE: Rejection = Rejection::new(
     StatusCode::BAD_REQUEST,
     "invalid_grant",
-    "The code is wrong, used or over: ask for a new one.",
+    "The code is wrong, used or expired: ask for a new one.",
 );
 
-/// A client that there was not before.
+/// The client that was registered.
 #[derive(Serialize)]
 pub(super) struct Registered {
     client_id: String,
@@ -32,7 +31,7 @@ pub(super) struct Registered {
     client_secret_expires_at: i64,
 }
 
-/// The program that sends a request, by the first word it says about itself.
+/// The program that sends a request: the first word of `User-Agent`.
 pub(super) fn program(headers: &HeaderMap) -> Option<String> {
     let said = headers.get(USER_AGENT)?.to_str().ok()?;
     said.split(['/', ' ']).next().map(str::to_owned)
@@ -47,14 +46,14 @@ pub(super) async fn redeem(
     peer: &Peer,
 ) -> Result<Given, Rejection> {
     if proven {
-        return Err(invalid("A code is its own proof: leave the client's secret out."));
+        return Err(invalid("A code needs no client secret: leave it out."));
     }
     let code = form.get("code").ok_or(invalid("code is missing: send the one-time code."))?;
     let device = form.get("client_name").or(program.as_deref()).unwrap_or_default();
     let new = Redeemed { code, device, scopes: scopes(form) };
     let from = source(peer, peer.identity().await);
     let Paired { issued, client, secret } = oauth.redeem(new, from).await.map_err(denied)?;
-    server.tell(format!("{} was let in with a code: {}.", client.name, client.scopes)).await;
+    tell(server, format!("{} was let in with a code: {}.", client.name, client.scopes)).await;
     let registered = Registered {
         client_secret: secret.reveal().to_owned(),
         client_secret_expires_at: client.until.map_or(0, |until| until.0 / 1000),
@@ -63,18 +62,16 @@ pub(super) async fn redeem(
     Ok(Given { issued, scope: Some(client.scopes.to_string()), registered: Some(registered) })
 }
 
-impl Server {
-    /// Everybody in the shared session is told, and its log keeps it.
-    async fn tell(&self, text: String) {
-        let Shape::Shared(session) = &self.shape else { return };
-        let told = async {
-            let handle = self.open(session).await.map_err(|error| format!("{error:?}"))?;
-            let notice = Command::Notice { level: Level::Info, text };
-            let told = handle.submit(notice, Origin::system()).await;
-            told.map_err(|error| error.to_string())
-        };
-        if let Err(error) = told.await {
-            tracing::warn!(error, "the log was not told who was let in");
-        }
+/// Adds a notice to the shared session.
+async fn tell(server: &Server, text: String) {
+    let Shape::Shared(session) = &server.shape else { return };
+    let told = async {
+        let handle = server.open(session).await.map_err(|error| format!("{error:?}"))?;
+        let notice = Command::Notice { level: Level::Info, text };
+        let told = handle.submit(notice, Origin::system()).await;
+        told.map_err(|error| error.to_string())
+    };
+    if let Err(error) = told.await {
+        tracing::warn!(error, "the notice about a new client was not written");
     }
 }

@@ -1,4 +1,4 @@
-//! What the work of a socket is known by. An id is a JSON value, not a text: however it is written, it is the same.
+//! The keys of a socket's tasks. A request id is compared as a JSON value: `1` and `1.0` are the same id.
 
 use loggia_wire::Id;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(super) enum Key {
     Session(String),
     Request(Name),
-    /// A request whose id is free already, although its last frame is not handed over.
+    /// A request whose id is free again, although its last frame is not sent yet.
     Leaving(u64),
 }
 
@@ -15,13 +15,13 @@ pub(super) enum Key {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Name {
     Text(String),
-    /// Digits without zeros at either end, and where their point is: exact, whatever their number.
+    /// Digits without zeros at either end, and the exponent: exact for any length.
     Number {
         negative: bool,
         digits: String,
         exponent: i64,
     },
-    /// Null, and what is no id at all.
+    /// Null, and values that are not valid ids.
     Other(String),
 }
 
@@ -31,11 +31,10 @@ impl Key {
     }
 
     pub(super) fn request(id: &Id) -> Self {
-        // It was read when it came.
+        // Cannot fail: it was parsed before.
         Self::named(&serde_json::from_str(id.as_json()).unwrap_or_default())
     }
 
-    /// The request with this id.
     pub(super) fn named(id: &Value) -> Self {
         Self::Request(match id {
             Value::String(text) => Name::Text(text.clone()),
@@ -48,7 +47,7 @@ impl Key {
     }
 }
 
-/// None: its exponent is beyond all counting.
+/// None if the exponent does not fit.
 fn number_of(text: &str) -> Option<Name> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_the_same_when_their_values_are() {
+    fn ids_are_compared_as_values() {
         let alike: &[&[&str]] = &[
             &["null"],
             &[r#""""#],

@@ -1,5 +1,5 @@
-//! How a request becomes a socket. The headers are read by axum; the socket is not its own, because that lets a message
-//! take for ever.
+//! Upgrades a request to a WebSocket. axum checks the headers; the socket is ours, because axum's has no timeout for a
+//! message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,26 +17,26 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::line::WebSocket;
-use super::whole::{Arrivals, Whole};
+use super::message_timeout::{MessagePermits, MessageTimeout};
+use super::socket::WebSocket;
 use crate::http::BODY_LIMIT;
 
-/// A thousand sockets have a thousand of each, which never shrink; most clients say little, and get
-/// as much at a time as they can read in a moment.
+/// Small: every socket has both buffers, and they never shrink.
 const READ_BUFFER: usize = 1024;
 const WRITE_BUFFER: usize = 4 * 1024;
-/// A request that may become a socket.
+
+/// A request for a WebSocket.
 pub(super) struct Upgrade {
     pending: OnUpgrade,
     key: HeaderValue,
-    /// The client wants the log itself.
+    /// The client asks for the subprotocol of `attach`.
     pub(super) attaches: bool,
 }
 
 impl Upgrade {
-    /// Or what is wrong with it.
+    /// Fails with the response to send.
     pub(super) async fn of(parts: &mut Parts) -> Result<Self, Response> {
-        // Who reads the headers takes it out.
+        // Cloned, because axum's extractor removes it.
         let pending = parts.extensions.get::<OnUpgrade>().cloned();
         let upgrade = WebSocketUpgrade::from_request_parts(parts, &()).await;
         let upgrade = upgrade.map_err(IntoResponse::into_response)?;
@@ -47,12 +47,11 @@ impl Upgrade {
         }
     }
 
-    /// Serves the socket when the answer is sent. `time` is what a message may take to arrive; large ones
-    /// are counted.
+    /// Serves the socket after the answer is sent. A message may take `time` to arrive.
     pub(super) fn answer<F>(
         self,
         time: Duration,
-        arrivals: Arc<Arrivals>,
+        permits: Arc<MessagePermits>,
         serve: impl FnOnce(WebSocket) -> F + Send + 'static,
     ) -> Response
     where
@@ -67,7 +66,7 @@ impl Upgrade {
         tokio::spawn(async move {
             // The client may be gone already.
             let Ok(upgraded) = pending.await else { return };
-            let stream = Whole::new(TokioIo::new(upgraded), time, arrivals);
+            let stream = MessageTimeout::new(TokioIo::new(upgraded), time, permits);
             let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
             serve(socket).await;
         });

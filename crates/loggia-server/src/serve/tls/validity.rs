@@ -1,6 +1,4 @@
-//! From when until when a certificate is valid: the two times in its DER, and nothing else of it.
-//!
-//! Whether the certificate is any good is the library's to say, which does not tell these times.
+//! The two times of a certificate's validity, read from its DER. rustls checks certificates but does not tell these times.
 
 use jiff::civil::DateTime;
 
@@ -12,7 +10,7 @@ const VERSION: u8 = 0xa0;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Validity {
-    /// Of UTC: a certificate without an end names a time that is later than any timestamp.
+    /// UTC. A certificate without an end has a time later than any timestamp.
     pub from: DateTime,
     pub until: DateTime,
 }
@@ -33,7 +31,7 @@ impl Validity {
     }
 }
 
-/// What is left of a value's content.
+/// The rest of a value's content.
 pub(super) struct Der<'a>(pub &'a [u8]);
 
 impl<'a> Der<'a> {
@@ -43,7 +41,7 @@ impl<'a> Der<'a> {
         let (&length, rest) = rest.split_first()?;
         let (length, rest) = match length {
             0..=0x7f => (usize::from(length), rest),
-            // As many bytes of length; four are more than any file here.
+            // A length of more than four bytes does not fit any file here.
             0x81..=0x84 => {
                 let (bytes, rest) = rest.split_at_checked(usize::from(length & 0x7f))?;
                 (bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)), rest)
@@ -55,7 +53,7 @@ impl<'a> Der<'a> {
         (found == kind).then_some(content)
     }
 
-    /// RFC 5280, 4.1.2.5: seconds are there, and the zone is `Z`.
+    /// RFC 5280, 4.1.2.5: with seconds, in zone `Z`.
     fn time(&mut self) -> Option<DateTime> {
         let kind = *self.0.first()?;
         let text = std::str::from_utf8(self.take(kind)?).ok()?.strip_suffix('Z')?;

@@ -1,61 +1,80 @@
-//! A fold of a log that keeps the contents of a few tasks, up to a number of bytes, and drops those of all others.
+//! A fold of a session's log from the store, for one answer: it keeps the contents of a few tasks, up to a number of
+//! bytes, and drops the contents of all others.
 //!
-//! A session may hold far more than one answer shows; what is not shown is not kept in memory either.
+//! For tasks that no [`projection`](crate::projection) holds complete: tasks of sessions that are not open here, and large
+//! tasks that are over. Needs no lease and opens no session.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use loggia_core::{CallOutcome, Content, Envelope, Event, Output, SessionId, TaskId};
+use loggia_session::{Store, StoreError, hub};
 use loggia_wire::{Projector, View};
 
-/// An event of this weight is kept whatever task it belongs to.
+/// Events up to this weight are kept for every task.
 const SMALL: usize = 1024;
 
-pub(crate) struct Selected {
+pub(crate) struct TaskFold {
     projector: Projector,
     wanted: Vec<TaskId>,
-    /// What the events of each wanted task weigh.
+    /// The weight of each wanted task's events.
     weights: HashMap<TaskId, usize>,
     room: usize,
     kept: usize,
-    /// Something of the wanted tasks was dropped, too.
-    short: bool,
-    /// Contents of prompts are of no use.
+    /// Contents of a wanted task were dropped, too.
+    incomplete: bool,
+    /// The contents of prompts are not needed.
     without_prompts: bool,
 }
 
-impl Selected {
-    pub fn new(session: SessionId, view: View, wanted: Vec<TaskId>, room: usize) -> Self {
-        let projector = Projector::new(session, view);
+/// Folds the log of a session for some of its tasks, with at most `room` bytes of their contents.
+pub(crate) async fn fold_tasks(
+    store: &dyn Store,
+    session: &SessionId,
+    view: View,
+    wanted: Vec<TaskId>,
+    room: usize,
+) -> Result<TaskFold, StoreError> {
+    TaskFold::new(session, view, wanted, room).read(store, session).await
+}
+
+impl TaskFold {
+    pub fn new(session: &SessionId, view: View, wanted: Vec<TaskId>, room: usize) -> Self {
+        let projector = Projector::new(session.clone(), view);
         let (weights, without_prompts) = (HashMap::new(), false);
-        Self { projector, wanted, weights, room, kept: 0, short: false, without_prompts }
+        Self { projector, wanted, weights, room, kept: 0, incomplete: false, without_prompts }
     }
 
-    /// The same for an answer that shows no history.
+    /// For an answer that shows no history.
     #[must_use]
     pub fn without_prompts(mut self, without: bool) -> Self {
         self.without_prompts = without;
         self
     }
 
+    pub async fn read(
+        mut self,
+        store: &dyn Store,
+        session: &SessionId,
+    ) -> Result<Self, StoreError> {
+        hub::fold(store, session, |envelope| self.apply(envelope)).await?;
+        Ok(self)
+    }
+
     pub fn projector(&self) -> &Projector {
         &self.projector
     }
 
-    pub fn into_projector(self) -> Projector {
-        self.projector
-    }
-
-    /// Whether a task did not fit, so that the fold is of no use but for its weights.
-    pub fn is_short(&self) -> bool {
-        self.short
+    /// Whether a wanted task did not fit. Then only the weights are of use.
+    pub fn is_incomplete(&self) -> bool {
+        self.incomplete
     }
 
     pub fn weight(&self, task: &TaskId) -> usize {
         self.weights.get(task).copied().unwrap_or_default()
     }
 
-    pub fn learn(&mut self, envelope: &Envelope) {
+    fn apply(&mut self, envelope: &Envelope) {
         let weight = envelope.event.approx_bytes();
         let prompted = match &envelope.event {
             Event::PromptAccepted { task, .. } | Event::PromptScreened { task, .. } => Some(task),
@@ -73,7 +92,7 @@ impl Selected {
             self.projector.learn(envelope);
             return;
         }
-        self.short |= wanted.is_some();
+        self.incomplete |= wanted.is_some();
         match without_contents(&envelope.event) {
             Some(event) => {
                 let Envelope { seq, at, ref origin, .. } = *envelope;
@@ -84,7 +103,7 @@ impl Selected {
     }
 }
 
-/// The same fact without its long texts. None where the fold needs them, or does not keep them.
+/// The same event without its long texts. None if the fold needs them, or does not keep them.
 fn without_contents(event: &Event) -> Option<Event> {
     let emptied = |content: &Content| {
         let (message, profile) = (content.message.clone(), content.profile.clone());

@@ -1,6 +1,6 @@
-//! One WebSocket, whatever is spoken on it: how it is heard, when its client counts as gone, and how it is closed.
+//! One WebSocket of any subprotocol: reading messages, detecting a client that is gone, and closing.
 //!
-//! Who takes nothing is found out by the socket below (see `serve::socket`), as for everything else.
+//! A client that does not read is noticed by the TCP socket (see `serve::socket`), as on all connections.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,50 +19,48 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
-use super::whole::{Arrivals, NoRoom, Unfinished, Whole};
+use super::message_timeout::{MessagePermits, MessageTimeout, NoRoom, Unfinished};
 use crate::guard::{BytePermit, SMALL};
 
-/// A socket, after its upgrade.
-pub(in crate::http) type WebSocket = WebSocketStream<Whole<TokioIo<Upgraded>>>;
+pub(in crate::http) type WebSocket = WebSocketStream<MessageTimeout<TokioIo<Upgraded>>>;
 
 // Close codes of RFC 6455 and its registry.
 const GOING_AWAY: u16 = 1001;
 const PROTOCOL_ERROR: u16 = 1002;
-const NOT_TEXT_AT_ALL: u16 = 1007;
+const INVALID_TEXT: u16 = 1007;
 const POLICY: u16 = 1008;
 const TOO_LARGE: u16 = 1009;
 const TRY_LATER: u16 = 1013;
 
-/// How long the last word may wait for the client.
-const LAST_WORD: Duration = Duration::from_secs(1);
+/// How long the close frame may wait for the client.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a socket is closed.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::http) enum Close {
-    /// The client has closed it, and gets its answer.
-    Answered,
+    /// Answer the client's close frame.
+    Answer,
     /// With a code and a reason.
     With(u16, &'static str),
-    /// Nobody would hear it.
+    /// Without a close frame: the client is gone.
     Silent,
 }
 
 impl Close {
     pub(in crate::http) const STOPPING: Self = Self::With(GOING_AWAY, "stopping");
-    /// Large frames wait for other readers.
-    pub(in crate::http) const NO_ROOM: Self =
-        Self::With(TRY_LATER, "too much is being sent to others: come back with `after`");
+    /// Large events could not be counted in time.
+    pub(in crate::http) const BUSY: Self =
+        Self::With(TRY_LATER, "too many large events are being sent: reconnect with `after`");
     pub(in crate::http) const STOPPED: Self = Self::With(GOING_AWAY, "the session stopped");
-    /// The client is nobody any more.
-    pub(in crate::http) const TENURE_OVER: Self =
-        Self::With(POLICY, "the token is over: come back with a new one");
+    pub(in crate::http) const CREDENTIAL_EXPIRED: Self =
+        Self::With(POLICY, "the token has expired: reconnect with a new one");
 
-    pub(in crate::http) async fn say(self, sink: &mut SplitSink<WebSocket, Message>) {
-        let saying = async {
+    pub(in crate::http) async fn send(self, sink: &mut SplitSink<WebSocket, Message>) {
+        let sending = async {
             match self {
                 Self::Silent => Ok(()),
-                // It lies there already, behind what was sent before.
-                Self::Answered => sink.flush().await,
+                // tungstenite has queued the answer.
+                Self::Answer => sink.flush().await,
                 Self::With(code, reason) => {
                     let reason = Utf8Bytes::from_static(reason);
                     sink.send(Message::Close(Some(CloseFrame { code: code.into(), reason }))).await
@@ -70,14 +68,14 @@ impl Close {
             }
         };
         // The client may be gone already.
-        let _ = timeout(LAST_WORD, saying).await;
+        let _ = timeout(CLOSE_TIMEOUT, sending).await;
     }
 
-    /// What is said to a client whose frames can not be read any further.
+    /// The close for a client whose frames cannot be read.
     fn after(error: &tungstenite::Error) -> Self {
         match error {
             tungstenite::Error::Capacity(_) => Self::With(TOO_LARGE, "larger than 10 MiB"),
-            tungstenite::Error::Utf8(_) => Self::With(NOT_TEXT_AT_ALL, "text must be UTF-8"),
+            tungstenite::Error::Utf8(_) => Self::With(INVALID_TEXT, "text must be UTF-8"),
             tungstenite::Error::Protocol(_) => {
                 Self::With(PROTOCOL_ERROR, "not the WebSocket protocol")
             }
@@ -96,10 +94,10 @@ impl Close {
     }
 }
 
-/// How much of a large text is written at a time: a socket keeps as much room as its largest frame needed.
+/// The size of a frame of a large text: tungstenite keeps a buffer as large as the largest frame.
 const PIECE: usize = 64 * 1024;
 
-/// Sends one text, of several parts; a large one in several frames.
+/// Queues one text, given in parts; a large one becomes several frames.
 pub(in crate::http) async fn feed(
     sink: &mut SplitSink<WebSocket, Message>,
     parts: &[Bytes],
@@ -118,24 +116,24 @@ pub(in crate::http) async fn feed(
     Ok(())
 }
 
-/// When to ask a client whether it is there: a living one answers twice before it would count as gone.
+/// The times of pings. A live client answers two of them before its silence ends the connection.
 pub(in crate::http) fn pings(silence: Duration) -> Interval {
     let mut pings = interval(silence * 2 / 5);
-    // While it takes what is there it is not asked, and afterwards once.
+    // No pings while a write waits, and one afterwards.
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     pings
 }
 
-/// When a client last took what had to wait for it. Who is still busy taking can not answer a ping that stands behind
-/// that, and is not gone.
-pub(in crate::http) struct Taking(watch::Sender<Option<Instant>>);
+/// When a client last read bytes that had to wait for it. A client that still reads cannot answer a ping that is queued
+/// behind them, and is not gone.
+pub(in crate::http) struct WriteProgress(watch::Sender<Option<Instant>>);
 
-impl Taking {
+impl WriteProgress {
     pub(in crate::http) fn new() -> Self {
         Self(watch::Sender::new(Some(Instant::now())))
     }
 
-    /// Sends. What goes at once tells nothing: a socket takes some although nobody is there.
+    /// Sends. A write that completes at once proves nothing: the kernel buffers bytes for a client that is gone.
     pub(in crate::http) async fn during<T>(&self, sending: impl Future<Output = T>) -> T {
         let mut sending = std::pin::pin!(sending);
         if let Some(sent) = poll_immediate(&mut sending).await {
@@ -152,40 +150,39 @@ impl Taking {
     }
 }
 
-/// What a client says.
-pub(in crate::http) struct Hearing<'a> {
+/// Reads the messages of a client.
+pub(in crate::http) struct MessageReader<'a> {
     source: SplitStream<WebSocket>,
     silence: Duration,
-    taking: &'a Taking,
-    arrivals: Arc<Arrivals>,
+    progress: &'a WriteProgress,
+    permits: Arc<MessagePermits>,
 }
 
-impl<'a> Hearing<'a> {
+impl<'a> MessageReader<'a> {
     pub(in crate::http) fn new(
         source: SplitStream<WebSocket>,
         silence: Duration,
-        taking: &'a Taking,
-        arrivals: Arc<Arrivals>,
+        progress: &'a WriteProgress,
+        permits: Arc<MessagePermits>,
     ) -> Self {
-        Self { source, silence, taking, arrivals }
+        Self { source, silence, progress, permits }
     }
 
-    /// The next message but for a close, with what a large one counts, or how it ends. A living client answers a ping
-    /// at least.
+    /// The next message with its permit if it is large, or how to close the socket. A live client at least answers pings.
     pub(in crate::http) async fn next(&mut self) -> Result<(Message, Option<BytePermit>), Close> {
-        let mut heard = Instant::now();
+        let mut last_heard = Instant::now();
         loop {
-            match timeout_at(heard + self.silence, self.source.next()).await {
-                Ok(Some(Ok(Message::Close(_)))) => return Err(Close::Answered),
+            match timeout_at(last_heard + self.silence, self.source.next()).await {
+                Ok(Some(Ok(Message::Close(_)))) => return Err(Close::Answer),
                 Ok(Some(Ok(message))) => {
                     let large = !message.is_ping() && !message.is_pong() && message.len() > SMALL;
-                    let permit = if large { self.arrivals.take() } else { None };
+                    let permit = if large { self.permits.take() } else { None };
                     return Ok((message, permit));
                 }
                 Ok(Some(Err(error))) => return Err(Close::after(&error)),
                 Ok(None) => return Err(Close::Silent),
-                Err(_) => match self.taking.last() {
-                    last if last > heard => heard = last,
+                Err(_) => match self.progress.last() {
+                    last if last > last_heard => last_heard = last,
                     _ => return Err(Close::Silent),
                 },
             }

@@ -1,6 +1,5 @@
-//! How many connections each other machine and each other user of this one holds, so that none of
-//! them alone can take all. Those of our own user and of root are not counted: for them the limit on
-//! all connections is enough.
+//! Limits the connections of each other machine and of each other user of this machine, so that none of them can use up
+//! all connections. Connections of our own user and of root are not counted: the limit on all connections covers them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -26,7 +25,7 @@ impl Origin {
         Self::Network(network(address))
     }
 
-    /// None for those that are not counted: our own user, and root.
+    /// None for our own user and root, which are not counted.
     pub(super) fn local(uid: Option<u32>) -> Option<Self> {
         match uid {
             Some(uid) if uid == 0 || uid == geteuid().as_raw() => None,
@@ -36,40 +35,40 @@ impl Origin {
     }
 }
 
-/// Clones count together.
+/// Clones share their counts.
 #[derive(Clone)]
-pub(super) struct Crowd {
+pub(super) struct PerHostLimit {
     most: usize,
-    /// A lock, not a task: held for a count. As many entries as there are connections, at most.
+    /// At most one entry per connection.
     held: Arc<Mutex<HashMap<Origin, usize>>>,
 }
 
-/// One connection that counts until it is dropped.
-pub(super) struct Counted {
-    crowd: Crowd,
+/// Counts one connection until it is dropped.
+pub(super) struct HostPermit {
+    limit: PerHostLimit,
     origin: Origin,
 }
 
-impl Crowd {
+impl PerHostLimit {
     pub(super) fn new(most: usize) -> Self {
         Self { most, held: Arc::default() }
     }
 
-    /// None where this one has enough already.
-    pub(super) fn enter(&self, origin: Origin) -> Option<Counted> {
+    /// None if the origin has reached its limit.
+    pub(super) fn acquire(&self, origin: Origin) -> Option<HostPermit> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let count = held.entry(origin).or_default();
         if *count >= self.most {
             return None;
         }
         *count += 1;
-        Some(Counted { crowd: self.clone(), origin })
+        Some(HostPermit { limit: self.clone(), origin })
     }
 }
 
-impl Drop for Counted {
+impl Drop for HostPermit {
     fn drop(&mut self) {
-        let mut held = self.crowd.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.limit.held.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(count) = held.get_mut(&self.origin) else { return };
         *count -= 1;
         if *count == 0 {
@@ -83,9 +82,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_gets_no_more_than_its_share_and_leaves_nothing_behind() {
-        let crowd = Crowd::new(2);
-        let at = |text: &str| crowd.enter(Origin::machine(text.parse().unwrap()));
+    fn an_origin_gets_no_more_than_its_share_and_leaves_no_entry() {
+        let limit = PerHostLimit::new(2);
+        let at = |text: &str| limit.acquire(Origin::machine(text.parse().unwrap()));
         let (one, two) = (at("192.0.2.1").unwrap(), at("192.0.2.1").unwrap());
         assert!(at("192.0.2.1").is_none());
         let other = at("192.0.2.2").unwrap();
@@ -95,6 +94,6 @@ mod tests {
         assert!(at("fd00::4").is_none(), "one network");
         assert!(at("fd00:0:0:1::4").is_some(), "another");
         drop((two, other, again, six));
-        assert!(crowd.held.lock().unwrap().is_empty());
+        assert!(limit.held.lock().unwrap().is_empty());
     }
 }

@@ -1,25 +1,25 @@
-//! Tasks that their clients name: a message under a known name is the same request again, or the
-//! answer to a question, or a mistake, and never a second task.
+//! Task ids chosen by clients. A message with a known id repeats a request, answers a question, or is a mistake; it never
+//! creates a second task.
 //!
-//! Names are found in the store's index like every other task. Two requests under one name meet in
-//! one session, whose writer lets one of them in.
+//! The store's index finds these ids like those of all tasks. Two requests with one id meet in one session, whose actor
+//! accepts one of them.
 
 use loggia_core::{
     Cancel, Command, Exchange, Refusal, SessionId, TaskChoice, TaskId, TaskState, TaskView,
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::legacy::{name, request};
-use loggia_wire::{Answers, Condition, Dialect, Prompt, Shown, View, Violation, WireError};
+use loggia_wire::{Answers, Condition, KnownNames, Prompt, TaskNames, View, Violation, WireError};
 
-use crate::dispatch::{Due, Opening, Reply, submit};
+use crate::dispatch::{Recipient, Reply, StreamStart, submit};
 use crate::state::{Caller, Server, Shape, hub_error};
 
-/// What a message under a client's own name is.
+/// A message whose client may have chosen the task's id.
 pub(crate) enum Recognised {
-    /// New, or what a task goes on with.
-    Goes(Box<Prompt>),
-    /// It was sent before: here is what became of it.
-    Again(Reply),
+    /// A new message, possibly to an existing task.
+    New(Box<Prompt>),
+    /// It was sent before: the reply is its result.
+    Repeated(Reply),
 }
 
 impl Server {
@@ -29,7 +29,7 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Recognised, WireError> {
-        let TaskChoice::Named(task) = &prompt.task else { return Ok(Recognised::Goes(prompt)) };
+        let TaskChoice::Named(task) = &prompt.task else { return Ok(Recognised::New(prompt)) };
         let task = task.clone();
         Box::pin(self.recognise_named(task, prompt, view, caller)).await
     }
@@ -43,12 +43,12 @@ impl Server {
     ) -> Result<Recognised, WireError> {
         match self.session_of(&task, caller).await {
             Ok(handle) => self.repeated(&handle, task, prompt, view, caller).await,
-            Err(WireError::Condition(Condition::TaskNotFound)) => Ok(Recognised::Goes(prompt)),
+            Err(WireError::Condition(Condition::TaskNotFound)) => Ok(Recognised::New(prompt)),
             Err(error) => Err(error),
         }
     }
 
-    /// A message for a name that is taken.
+    /// A message with a task id that exists.
     async fn repeated(
         &self,
         handle: &SessionHandle,
@@ -67,12 +67,11 @@ impl Server {
             return self.again(handle, task, &prompt, view, caller).await;
         };
         prompt.task = TaskChoice::Continue(task.clone());
-        // It is an answer or a mistake: the task's name was given with another message.
+        // An answer or a mistake: the id belongs to another message.
         prompt.answers = Answers::Only;
-        // The task knows its session.
         prompt.session = None;
         if state == TaskState::InputRequired {
-            return Ok(Recognised::Goes(prompt));
+            return Ok(Recognised::New(prompt));
         }
         let may_answer = caller.principal.scopes.approve;
         let command = prompt.clone().command(view, SessionHandle::fresh_prompt(), may_answer);
@@ -83,7 +82,7 @@ impl Server {
         }
     }
 
-    /// What became of a message that was sent before.
+    /// The result of a message that was sent before.
     async fn again(
         &self,
         handle: &SessionHandle,
@@ -94,13 +93,12 @@ impl Server {
     ) -> Result<Recognised, WireError> {
         let head = handle.head();
         let ack = Ack { after: head, seq: head, task: Some(task.clone()), answered: None };
-        let shown = Shown { history: prompt.history, artifacts: true };
-        let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Now);
-        let due = Due { handle, view, task, ack, delivery, shown, opening, caller };
-        Ok(Recognised::Again(self.deliver(due).await?))
+        let to = Recipient { caller, view, delivery: prompt.delivery, history: prompt.history };
+        let reply = self.deliver(handle, task, &ack, StreamStart::Now, to).await?;
+        Ok(Recognised::Repeated(reply))
     }
 
-    /// The answer to a message whose name was taken while it was on its way.
+    /// The reply to a message whose task id was taken by another request meanwhile.
     pub(crate) async fn late(
         &self,
         prompt: Box<Prompt>,
@@ -108,14 +106,14 @@ impl Server {
         caller: &Caller,
     ) -> Result<Reply, WireError> {
         match self.recognise(prompt, view, caller).await? {
-            Recognised::Again(reply) => Ok(reply),
-            // It asks by now, and this is no answer to a question that nobody has read yet.
-            Recognised::Goes(_) => Err(Condition::Busy.into()),
+            Recognised::Repeated(reply) => Ok(reply),
+            // The task already asks, and this message cannot be an answer to that question.
+            Recognised::New(_) => Err(Condition::Busy.into()),
         }
     }
 
-    /// Two requests with one name for two sessions came at once, and this one was second: the task
-    /// is where the index has it, and what began here ends.
+    /// Whether another request created this task in another session at the same time. Then the task of this session is
+    /// cancelled: the index has the first one.
     pub(crate) async fn is_second(
         &self,
         handle: &SessionHandle,
@@ -127,13 +125,13 @@ impl Server {
             return Ok(false);
         }
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
-        // What is over can not be cancelled, and need not be.
+        // Fails if the task is already over.
         let _ = handle.submit(command, caller.origin.clone()).await;
         Ok(true)
     }
 
-    /// The session a new task belongs into. Where one session is shared, that one; otherwise the one
-    /// the client names, in our words or in its own, or a session of the task's own.
+    /// The session of a new task: the shared one, or the one that the client names by id or by its own name, or a session
+    /// for this task.
     pub(crate) async fn session_name(
         &self,
         prompt: &Prompt,
@@ -148,7 +146,7 @@ impl Server {
                 Err(WireError::Condition(Condition::UnknownContext)) => {
                     Ok(Some(name::session(&caller.principal.name, word.as_str())))
                 }
-                // Here it is called otherwise.
+                // The field has another name in this protocol.
                 Err(WireError::Invalid(Violation { why, .. })) => {
                     Err(WireError::Invalid(Violation { field: "sessionId".to_owned(), why }))
                 }
@@ -157,33 +155,28 @@ impl Server {
         }
     }
 
-    /// What a reader of this view calls a task.
-    pub(crate) async fn name_of(
+    /// The id that clients of this view know a task by.
+    pub(crate) async fn shown_task_id(
         &self,
         handle: &SessionHandle,
         view: View,
         task: &TaskId,
     ) -> Result<TaskId, WireError> {
-        match view.dialect {
-            Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1 | Dialect::Sdlc | Dialect::Coder => {
-                Ok(task.clone())
-            }
-            Dialect::Legacy => {
-                let named = |task: &TaskView| {
-                    request::of_task(task).and_then(|sent| sent["id"].as_str().map(TaskId::from))
-                };
-                let named = self.look_at(handle, view, task, named).await?;
-                Ok(named.unwrap_or_else(|| task.clone()))
-            }
+        match view.has_client_task_ids() {
+            true => self.look_at(handle, view, task, |task| view.task_id(task)).await,
+            false => Ok(task.clone()),
         }
     }
 
-    pub(crate) async fn has_task(&self, task: &TaskId) -> Result<bool, WireError> {
-        Ok(self.hub.locate(task).await.map_err(hub_error)?.is_some())
+    /// Which of these tasks exist. Always looks up both, so that another client's task takes as long as none.
+    pub(crate) async fn known_names(&self, names: &TaskNames) -> Result<KnownNames, WireError> {
+        let by_server = self.hub.locate(&names.by_server).await.map_err(hub_error)?.is_some();
+        let by_client = self.hub.locate(&names.by_client).await.map_err(hub_error)?.is_some();
+        Ok(KnownNames { by_client, by_server })
     }
 }
 
-/// How a request differs from everything that was sent to a task; None if it was sent before.
+/// How a request differs from the first request of a task; None if it equals any of them.
 fn differs_from_all(task: &TaskView, content: &loggia_core::Content) -> Option<Violation> {
     let mut first = None;
     for said in &task.history {

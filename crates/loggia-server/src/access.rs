@@ -1,40 +1,37 @@
-//! Whose session it is: from a caller's name or task to a session, and to nothing that is somebody
-//! else's. Every look-up of every route ends here.
+//! Access to sessions: from a name or a task to a session that the caller may see. Every lookup of every route ends here,
+//! and so does the creation of sessions.
 //!
-//! Where sessions are many, what belongs to another principal is answered exactly like what does not
-//! exist, with the same work: the store is asked the same questions, and no session is opened for a
-//! caller that does not own it. A name that another has taken is as free as any: the session of a
-//! client always has an id with the client's mark, whether or not somebody else has the name. The
-//! person at this machine sees all sessions anyway, and gets plain ids. Which scope an intent needs
-//! is not known here.
+//! Another client's session looks exactly like one that does not exist, and takes the same work: the store gets the same
+//! queries, and a session is opened only for its owner. The ids of a client's named sessions contain the client's mark, so
+//! a name is free whether or not another client uses it. The local user sees all sessions and gets plain ids. The scopes
+//! of intents are checked in `dispatch`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loggia_core::{Refusal, Seq, Session, SessionId, TaskId};
-use loggia_session::{HubError, NewSession, SessionHandle, StoreError, SubmitError};
-use loggia_wire::{Condition, Violation, WireError, context};
+use loggia_core::{Command, Level, Origin, Refusal, Seq, Session, SessionId, TaskId, Workspace};
+use loggia_session::{HubError, NewSession, SessionHandle, StoreError, SubmitError, hub};
+use loggia_wire::{AgentSettings, Condition, Violation, WireError, context};
 use sha2::{Digest, Sha256};
 
 use crate::auth::is_local_user;
+use crate::requested_settings::Site;
 use crate::state::{Caller, Server, Shape, hub_error, submit_error};
 
-/// Names of one answer.
+/// Session names that one error lists.
 const MOST_NAMED: usize = 8;
 
-/// Sessions that their owners have used lately: the store need not be asked again whose they are.
-/// Only a hint, which is confirmed in the session. It changes nothing for anybody else.
+/// The owners of recently used sessions, which saves a read of the store. Only a hint: the session confirms it.
 #[derive(Default)]
-pub(crate) struct Used {
-    /// A lock, not a task: held for a look-up.
+pub(crate) struct RecentOwners {
     owners: Mutex<HashMap<SessionId, Arc<str>>>,
 }
 
-impl Used {
-    /// When it is full, it begins again.
+impl RecentOwners {
+    /// Cleared when it is full.
     const MOST: usize = 4_096;
 
-    fn is_by(&self, session: &SessionId, principal: &Arc<str>) -> bool {
+    fn is_owner(&self, session: &SessionId, principal: &Arc<str>) -> bool {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(session) == Some(principal)
     }
@@ -49,7 +46,7 @@ impl Used {
 }
 
 impl Server {
-    /// An existing session, if the caller may see it. Whoever may not cannot tell it from none.
+    /// An existing session, if the caller may see it.
     pub(crate) async fn session(
         &self,
         id: &SessionId,
@@ -63,7 +60,7 @@ impl Server {
                 None => Err(Condition::UnknownContext.into()),
             },
             Shape::Many => match self.own(id, caller).await {
-                // A client's own has a mark.
+                // The client's own session of this name has its mark.
                 Err(WireError::Condition(Condition::UnknownContext)) => {
                     self.own(&apart(id, caller), caller).await
                 }
@@ -72,19 +69,19 @@ impl Server {
         }
     }
 
-    /// The session of exactly this id, if it is the caller's.
+    /// The session with exactly this id, if it is the caller's.
     async fn own(&self, id: &SessionId, caller: &Caller) -> Result<SessionHandle, WireError> {
         let principal = &caller.principal;
-        let known = principal.scopes.admin || self.used.is_by(id, &principal.name);
-        // Before it is opened: opening takes longer than finding nothing. That another process has
-        // it, or that it is busy or damaged, is for its owner to know.
+        let known = principal.scopes.admin || self.recent_owners.is_owner(id, &principal.name);
+        // Checked before opening, which takes longer than finding nothing. Only the owner learns that a session is busy,
+        // damaged or held by another process.
         if !known && !self.is_owner_by_log(id, caller).await? {
             return Err(Condition::UnknownContext.into());
         }
         let opened = self.open_if_own(id, caller).await?;
         let handle = opened.ok_or(Condition::UnknownContext)?;
         if !principal.scopes.admin {
-            self.used.note(id, &principal.name);
+            self.recent_owners.note(id, &principal.name);
         }
         Ok(handle)
     }
@@ -104,7 +101,7 @@ impl Server {
         Ok((mine || caller.principal.scopes.admin).then_some(handle))
     }
 
-    /// The same without opening it: one read, whether or not there is such a session.
+    /// Checks the owner without opening the session: one read, whether or not the session exists.
     async fn is_owner_by_log(&self, id: &SessionId, caller: &Caller) -> Result<bool, WireError> {
         match self.hub.store().read(id, Seq::ZERO, 1).await {
             Ok(events) => {
@@ -112,7 +109,7 @@ impl Server {
                 Ok(owner == Some(&caller.principal.name))
             }
             Err(StoreError::Unknown(_) | StoreError::Corrupt { .. }) => Ok(false),
-            // Nothing can be read now, whosever it is.
+            // The store cannot be read at all.
             Err(error) => Err(hub_error(HubError::Store(error))),
         }
     }
@@ -130,7 +127,7 @@ impl Server {
         Ok(if self.is_unknown(&own).await? { name.clone() } else { own })
     }
 
-    /// Whether a name that came together with a task is one of its session.
+    /// Whether a name is one of this session's names.
     pub(crate) async fn is_name_of(
         &self,
         name: &SessionId,
@@ -144,8 +141,8 @@ impl Server {
         Ok(admin && self.meant(name).await?.as_ref() == Some(session))
     }
 
-    /// The session that an admin means, to whom the names of all clients are shown. One that several
-    /// clients gave means none of theirs: the answer is what to call each of them.
+    /// The session that an admin means: admins see the names of all clients. For a name that several clients use, the
+    /// error lists the full names.
     async fn meant(&self, name: &SessionId) -> Result<Option<SessionId>, WireError> {
         let store = |error| hub_error(HubError::Store(error));
         let shown = SessionId::from(context::shown(name));
@@ -165,11 +162,12 @@ impl Server {
             names.push(self.full_name(id).await.map_err(store)?.to_string());
         }
         names.sort();
-        let why = format!("is what several clients call theirs; name one: {}", names.join(", "));
+        let why =
+            format!("is the name of several clients' sessions; use one of: {}", names.join(", "));
         Err(WireError::Invalid(Violation { field: "contextId".to_owned(), why }))
     }
 
-    /// What nobody else's session is called: its id, with its owner's mark where it has none.
+    /// The unique name of a session: its id, with its owner's mark if it has none.
     async fn full_name(&self, id: &SessionId) -> Result<SessionId, StoreError> {
         if context::is_apart(id) {
             return Ok(id.clone());
@@ -188,12 +186,12 @@ impl Server {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
         let Some(id) = found else {
             if self.is_many() {
-                // As much work as for the task of another client.
+                // The same work as for another client's task.
                 self.is_owner_by_log(&task.as_str().into(), caller).await?;
             }
             return Err(Condition::TaskNotFound.into());
         };
-        // This very session: the caller's own of the same name would be another one.
+        // By id, not by name: the caller may have another session of this name.
         let session = match &self.shape {
             Shape::Shared(_) => self.session(&id, caller).await,
             Shape::Many => self.own(&id, caller).await,
@@ -204,9 +202,97 @@ impl Server {
         })
     }
 
-    /// Under the name that the client gives, with its mark; the person at this machine without one,
-    /// unless the plain id is taken.
-    pub(crate) async fn create_named(
+    /// The session of a new task, created if needed.
+    pub(crate) async fn session_for(
+        &self,
+        wanted: Option<&SessionId>,
+        settings: Option<&AgentSettings>,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        let existing = match (&self.shape, wanted) {
+            (Shape::Shared(shared), None) => Some(Box::pin(self.session(shared, caller)).await?),
+            (Shape::Shared(_), Some(id)) => Some(Box::pin(self.session(id, caller)).await?),
+            (Shape::Many, None) => None,
+            (Shape::Many, Some(id)) => match Box::pin(self.session(id, caller)).await {
+                Ok(handle) => Some(handle),
+                // The first message may name its context.
+                Err(WireError::Condition(Condition::UnknownContext)) => None,
+                Err(error) => return Err(error),
+            },
+        };
+        match existing {
+            Some(handle) => {
+                Box::pin(self.fit(&handle, settings, caller)).await?;
+                Ok(handle)
+            }
+            None => self.create(wanted, settings, caller).await,
+        }
+    }
+
+    /// Whether no session of this id was opened yet.
+    async fn is_unknown(&self, id: &SessionId) -> Result<bool, WireError> {
+        let head = self.hub.store().head(id).await;
+        match head.map_err(|error| hub_error(HubError::Store(error)))? {
+            None => Ok(true),
+            Some(_) => {
+                let handle = match self.open(id).await {
+                    // Another process has it.
+                    Err(WireError::Condition(Condition::HeldElsewhere)) => return Ok(false),
+                    opened => opened?,
+                };
+                let opened = handle.inspect(|session| session.opened().is_some()).await;
+                Ok(!opened.map_err(submit_error)?)
+            }
+        }
+    }
+
+    async fn create(
+        &self,
+        wanted: Option<&SessionId>,
+        asked: Option<&AgentSettings>,
+        caller: &Caller,
+    ) -> Result<SessionHandle, WireError> {
+        let site = self.site(asked)?;
+        let mut settings = self.defaults.settings.clone();
+        if let Site::Directory(path) = &site {
+            let rules = hub::project_rules(self.hub.store().as_ref(), path).await;
+            settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
+        }
+        let notices = self.configure(&mut settings, asked, caller)?;
+        let agent = self.defaults.agent.clone();
+        let name = match (wanted, &site) {
+            (Some(name), _) => NewName::Given(name.clone()),
+            // The directory of a clone is named after the session's id.
+            (None, Site::Clone(..)) => NewName::Made(uuid::Uuid::now_v7().into()),
+            // Opened in one append with its first message, which follows.
+            (None, Site::Directory(path)) => {
+                let workspace = Workspace::Local { path: path.clone() };
+                let new = NewSession { workspace, settings, agent };
+                let begun = self.hub.begin(new, caller.origin.clone());
+                let handle = self.in_session_runtime(begun).await.map_err(hub_error)?;
+                tell(&handle, notices).await?;
+                return Ok(handle);
+            }
+        };
+        let new = |id: &SessionId| -> Result<NewSession, WireError> {
+            let (settings, agent) = (settings.clone(), agent.clone());
+            Ok(NewSession { workspace: site.workspace(id)?, settings, agent })
+        };
+        match Box::pin(self.create_named(&name, new, caller)).await? {
+            Created::Now(handle) => {
+                tell(&handle, notices).await?;
+                Ok(handle)
+            }
+            Created::Before(handle) => {
+                Box::pin(self.fit(&handle, asked, caller)).await?;
+                Ok(handle)
+            }
+        }
+    }
+
+    /// Creates a session under the client's name for it, with the client's mark. The local user's has no mark, unless
+    /// the plain id is taken.
+    async fn create_named(
         &self,
         name: &NewName,
         new: impl Fn(&SessionId) -> Result<NewSession, WireError>,
@@ -221,9 +307,9 @@ impl Server {
             if self.is_unknown(&id).await? {
                 let created =
                     self.hub.create_named(Some(id.clone()), new(&id)?, caller.origin.clone());
-                match self.at_home(created).await {
+                match self.in_session_runtime(created).await {
                     Ok(handle) => return Ok(Created::Now(handle)),
-                    // Two first messages of one context at once: the other one opened it.
+                    // Another first message of this context came at the same time and opened it.
                     Err(HubError::Submit(SubmitError::Refused(Refusal::AlreadyOpen))) => {}
                     Err(error) => return Err(hub_error(error)),
                 }
@@ -237,27 +323,35 @@ impl Server {
     }
 }
 
-/// What a new session is to be called.
-pub(crate) enum NewName {
-    /// By its client. Another may have chosen the same.
+/// The name of a new session.
+enum NewName {
+    /// Chosen by its client. Another client may have chosen the same.
     Given(SessionId),
-    /// By us; there is no other of this name.
+    /// Made by the server, and unique.
     Made(SessionId),
 }
 
-/// A session that a message was to open.
-pub(crate) enum Created {
+enum Created {
     Now(SessionHandle),
     /// By another message, at the same time.
     Before(SessionHandle),
 }
 
-/// The id of the caller's session of this name, where the name itself is somebody else's.
+/// Tells a client in its session which of its settings were not applied.
+async fn tell(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireError> {
+    for text in notices {
+        let notice = Command::Notice { level: Level::Warning, text };
+        Box::pin(handle.submit(notice, Origin::system())).await.map_err(submit_error)?;
+    }
+    Ok(())
+}
+
+/// The id of the caller's session of this name.
 fn apart(name: &SessionId, caller: &Caller) -> SessionId {
     context::apart(name, mark(&caller.principal.name))
 }
 
-/// What tells one principal's sessions from another's of the same name.
+/// Distinguishes the sessions of different principals that have the same name.
 fn mark(principal: &str) -> u64 {
     let digest: [u8; 32] = Sha256::digest(principal.as_bytes()).into();
     digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte))

@@ -1,16 +1,14 @@
-//! What passes for somebody without a question, on every binding. The one place that says so: a session
-//! gets it as its mode when it is opened, and policy does the rest.
+//! The mode of a principal's sessions, on every binding. A session gets it when it is opened; policy does the rest.
 
 use loggia_core::Mode;
 
 use crate::auth::{Grant, Principal};
 
-/// The mode of a session of this principal.
-pub(crate) fn mode(default: Mode, principal: &Principal) -> Mode {
+pub(crate) fn of_principal(default: Mode, principal: &Principal) -> Mode {
     more(default, granted(principal))
 }
 
-/// What was granted when the client was registered.
+/// The grant of the client's registration.
 fn granted(principal: &Principal) -> Mode {
     match principal.grant {
         Grant::None => Mode::Ask,
@@ -19,8 +17,7 @@ fn granted(principal: &Principal) -> Mode {
     }
 }
 
-/// What the server lets pass anyway, or what was granted, whichever is more. Read only stays read
-/// only.
+/// The server's default or the grant, whichever allows more. Plan mode stays read-only.
 fn more(default: Mode, granted: Mode) -> Mode {
     match (default, granted) {
         (Mode::Plan, _) => Mode::Plan,
@@ -35,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_grant_adds_and_takes_nothing_away() {
+    fn a_grant_only_adds() {
         use Mode::{All, Ask, Edits, Plan};
         for (default, granted, wanted) in [
             (Ask, Ask, Ask),
