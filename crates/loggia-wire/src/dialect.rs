@@ -155,6 +155,11 @@ pub fn streams(method: &str) -> bool {
     [a2a03::STREAMING, a2a1::STREAMING, legacy::STREAMING].iter().any(|some| some.contains(&method))
 }
 
+/// Whether requests of this `A2A-Version` are served. Without one, every version is meant.
+pub fn is_served_version(given: Option<&str>) -> bool {
+    [Dialect::A2a1, Dialect::A2a03].iter().any(|dialect| check_version(given, *dialect).is_ok())
+}
+
 /// The `A2A-Version` header or query parameter. Absent and empty fit both dialects; the patch
 /// number is never looked at.
 pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {

@@ -9,13 +9,46 @@ use loggia_core::{
 };
 use serde_json::Value;
 
+use crate::devtool::Subject;
 use crate::dialect::{Dialect, Extension, View};
+use crate::{coder, devtool};
 
 /// A decoded request, and how its answer has to look.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     pub view: View,
     pub intent: Intent,
+}
+
+impl Asked {
+    /// The task or session whose profile decides in which view this request is meant. None if the request says it
+    /// itself.
+    pub fn profile_subject(&self) -> Option<Subject<'_>> {
+        coder::leaves_open(self).map(Subject::Task).or(devtool::leaves_open(self))
+    }
+
+    /// The request as it is meant to a task or session of this profile.
+    #[must_use]
+    pub fn in_profile(self, profile: Option<&str>) -> Asked {
+        let may_be_coder = coder::leaves_open(&self).is_some();
+        let may_be_extended = devtool::leaves_open(&self).is_some();
+        let about_task = matches!(self.profile_subject(), Some(Subject::Task(_)));
+        match profile {
+            Some(coder::PROFILE) if may_be_coder => coder::in_this_dialect(self),
+            Some(devtool::PROFILE) if may_be_extended => devtool::with_extension(self),
+            _ if about_task && devtool::is_meant(&self) => devtool::with_extension(self),
+            _ => self,
+        }
+    }
+
+    /// Whether the answer would be a stream.
+    pub fn is_stream(&self) -> bool {
+        match &self.intent {
+            Intent::Prompt(prompt) => prompt.delivery == Delivery::Stream,
+            Intent::Answer(answer) => answer.delivery == Delivery::Stream,
+            intent => matches!(intent, Intent::Subscribe { .. }),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -14,7 +14,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::dialect::{Dialect, dialect_of, streams};
+use crate::dialect::{Dialect, View, dialect_of, streams};
 use crate::refuse::{ErrorObject, WireError};
 
 /// How deep a body may nest, the envelope included.
@@ -57,6 +57,11 @@ pub struct Rejected {
 }
 
 impl Rejected {
+    /// The view in which it is answered.
+    pub fn view(&self) -> View {
+        View::plain(self.dialect)
+    }
+
     fn nameless(error: WireError) -> Self {
         Self { id: Id::NULL, dialect: Dialect::A2a03, error }
     }

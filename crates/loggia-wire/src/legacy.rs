@@ -28,6 +28,11 @@ pub(crate) const METHODS: &[&str] = &[
 pub(crate) const STREAM: &str = "tasks/stream";
 pub(crate) const STREAMING: &[&str] = &["tasks/sendSubscribe", STREAM];
 
+/// Methods that name a task which exists.
+pub(crate) fn names_task(method: &str) -> bool {
+    is_shared(method) || method.starts_with("tasks/pushNotification/")
+}
+
 /// Methods that A2A 0.3 has under the same names: which one is meant depends on the task.
 pub fn is_shared(method: &str) -> bool {
     ["tasks/get", "tasks/cancel", "tasks/resubscribe"].contains(&method)

@@ -23,6 +23,7 @@ pub mod commands;
 pub mod context;
 pub mod devtool;
 pub mod dialect;
+pub mod endpoint;
 pub mod intent;
 pub mod jsonrpc;
 pub mod legacy;
@@ -36,12 +37,15 @@ pub mod sdlc;
 mod send;
 pub mod stream;
 pub mod time;
+mod view;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
     A2aVersion, Dialect, Extension, View, answered_in, check_call_version, check_tenant,
-    check_version, decode, decode_method, dialect_of, dialect_of_version, methods, streams,
+    check_version, decode, decode_method, dialect_of, dialect_of_version, is_served_version,
+    methods, streams,
 };
+pub use endpoint::{CallContext, Endpoint, KnownNames, StreamFormat, TaskNames, decode_call};
 pub use intent::{
     AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask,
     Prompt, PushTarget, RunSlash, StatusFilter, Written,

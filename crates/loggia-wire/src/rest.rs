@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::dialect::{Dialect, major_minor};
+use crate::dialect::{Dialect, View, major_minor};
 use crate::jsonrpc::{DEPTH_LIMIT, VALUES_LIMIT, scan};
 use crate::read::violation;
 use crate::refuse::WireError;
@@ -54,6 +54,19 @@ pub fn verbs(path: &str, version: Option<&str>) -> Vec<&'static str> {
 }
 
 impl Route {
+    pub fn view(&self) -> View {
+        View::plain(self.dialect)
+    }
+
+    /// The media types of its answers, the preferred one first. 1.0 has its own, and clients that do not know it
+    /// yet.
+    pub fn media_types(&self) -> &'static [&'static str] {
+        match self.dialect {
+            Dialect::A2a1 => &["application/a2a+json", "application/json"],
+            _ => &["application/json"],
+        }
+    }
+
     /// The parameters: the body, or the query where there is none, and what the path says.
     pub fn params(&self, query: Option<&str>, body: &[u8]) -> Result<Value, WireError> {
         let mut params = match body.trim_ascii() {

@@ -107,7 +107,7 @@ fn said(name: &str, message: &Message) -> Artifact {
     }
 }
 
-fn word(view: &TaskView) -> &str {
+pub(crate) fn word(view: &TaskView) -> &str {
     let given = request::of_task(view).and_then(|sent| sent.get("id")).and_then(Value::as_str);
     given.unwrap_or(view.id.as_str())
 }
