@@ -152,30 +152,30 @@ impl EventKind {
 
 /// What stands beside an event for clients that speak the extension.
 #[derive(Debug, Clone, PartialEq)]
-pub struct About {
+pub struct EventMetadata {
     pub kind: EventKind,
     pub error: Option<String>,
-    pub question: Option<AboutQuestion>,
-    pub answer: Option<AboutAnswer>,
+    pub question: Option<QuestionMetadata>,
+    pub answer: Option<AnswerMetadata>,
 }
 
 /// Names the open question, so that an answer can say what it answers and what was seen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AboutQuestion {
+pub struct QuestionMetadata {
     pub correlation: String,
     pub digest: String,
 }
 
 /// Who settled it, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AboutAnswer {
+pub struct AnswerMetadata {
     pub choice: String,
     pub by: String,
     /// The person changed what was proposed.
     pub edited: bool,
 }
 
-impl About {
+impl EventMetadata {
     pub fn kind(kind: EventKind) -> Self {
         Self { kind, error: None, question: None, answer: None }
     }
@@ -200,11 +200,11 @@ impl About {
     /// Which question is open, and how it was settled.
     fn custom(&self) -> Map<String, Value> {
         let mut members = Map::new();
-        if let Some(AboutQuestion { correlation, digest }) = &self.question {
+        if let Some(QuestionMetadata { correlation, digest }) = &self.question {
             members.insert("correlationId".into(), correlation.as_str().into());
             members.insert("detailsDigest".into(), digest.as_str().into());
         }
-        if let Some(AboutAnswer { choice, by, edited }) = &self.answer {
+        if let Some(AnswerMetadata { choice, by, edited }) = &self.answer {
             let answer = json!({ "selectedOptionId": choice, "by": by, "edited": edited });
             members.insert("answer".into(), answer);
         }

@@ -4,13 +4,13 @@
 //! the client may, whether the workspace is allowed is decided where that is known.
 
 use loggia_core::{
-    AnswerMessage, ChoiceId, Command, Content, Edit, IfNotAnswer, LateUntil, Millis, PromptId,
-    Question, Reply, Repository, SessionId, TaskChoice, TaskId, TaskState,
+    AnswerMessage, ChoiceId, Command, Content, Edit, IfNotAnswer, Millis, PromptId, Question,
+    Reply, Repository, SessionId, TaskChoice, TaskId, TaskState,
 };
 use serde_json::Value;
 
 use crate::devtool::Subject;
-use crate::dialect::{Dialect, Extension, View};
+use crate::dialect::{Dialect, View};
 use crate::{coder, devtool};
 
 /// A decoded request, and how its answer has to look.
@@ -280,31 +280,16 @@ impl Prompt {
     /// question, comes too late for that, or is its next prompt.
     pub fn command(self, view: View, prompt: PromptId, may_answer: bool) -> Command {
         let Prompt { task, content, answers, .. } = self;
+        let has_answer_form = view.protocol().has_answer_form(view.extension);
         let otherwise = match answers {
             Answers::Only => IfNotAnswer::Refused,
-            Answers::Maybe | Answers::Never if view.has_form_for_answers() => IfNotAnswer::Prompt,
+            Answers::Maybe | Answers::Never if has_answer_form => IfNotAnswer::Prompt,
             Answers::Maybe | Answers::Never => IfNotAnswer::PromptUnlessAsked,
         };
-        // A task of the shipped SDLC server waits for its next message when a turn has ended, and "yes" may be one.
-        let late = match view.dialect {
-            Dialect::Coder => LateUntil::UntilTurnEnds,
-            _ => LateUntil::UntilNextTurn,
-        };
+        let late = view.protocol().late_answers();
         match task.existing().is_some() && answers != Answers::Never {
             true => Command::Reply(Reply { prompt, task, content, otherwise, late, may_answer }),
             false => Command::Prompt { prompt, task, content },
-        }
-    }
-}
-
-impl View {
-    /// Whether a client can answer otherwise than in words. Its words are a prompt where they answer nothing.
-    fn has_form_for_answers(self) -> bool {
-        match self.dialect {
-            Dialect::Sdlc | Dialect::Coder => true,
-            Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1 | Dialect::Legacy => {
-                self.extension == Extension::On
-            }
         }
     }
 }
@@ -313,10 +298,9 @@ impl Delivery {
     /// What a client gets that did not say.
     #[must_use]
     pub fn in_dialect(self, dialect: Dialect) -> Delivery {
-        match (self, dialect) {
-            (Delivery::Unsaid, Dialect::Coder) => Delivery::WhenSettled,
-            (Delivery::Unsaid, _) => Delivery::AtOnce,
-            (said, _) => said,
+        match self {
+            Delivery::Unsaid => dialect.protocol().default_delivery(),
+            said => said,
         }
     }
 }

@@ -14,8 +14,9 @@
 //! WireError ─ refuse ─► ErrorObject { code, message, data }
 //! ```
 
-pub mod a2a03;
-pub mod a2a1;
+mod a2a;
+mod a2a03;
+mod a2a1;
 pub mod attach;
 pub mod card;
 pub mod coder;
@@ -28,7 +29,8 @@ pub mod intent;
 pub mod jsonrpc;
 pub mod legacy;
 pub mod project;
-pub mod proto03;
+mod proto03;
+mod protocol;
 mod read;
 pub mod refuse;
 pub mod reply;

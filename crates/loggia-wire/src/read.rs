@@ -147,6 +147,11 @@ impl<'a> Fields<'a> {
         self.short(name, self.text(name)?.filter(|text| !text.is_empty()))
     }
 
+    /// An id that may be empty in the JSON form of protocol buffers only.
+    pub fn proto_id(&self, name: &str) -> Read<Option<&'a str>> {
+        if self.proto_names { self.optional_id(name) } else { self.id(name) }
+    }
+
     pub fn needed_id(&self, name: &str) -> Read<&'a str> {
         self.id(name)?.ok_or_else(|| self.missing(name))
     }
@@ -193,14 +198,18 @@ impl<'a> Fields<'a> {
 
     pub fn object(&self, name: &str) -> Read<Option<Fields<'a>>> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        let fields = Fields::of(self.path(name), value)?;
-        Ok(Some(Fields { proto_names: self.proto_names, ..fields }))
+        self.item(self.path(name), value).map(Some)
     }
 
     /// The elements of an array with their places; an absent array is empty.
     pub fn items(&self, name: &str) -> Read<Vec<(String, &'a Value)>> {
         let items = self.array(name)?.iter().enumerate();
         Ok(items.map(|(n, item)| (self.item_path(name, n), item)).collect())
+    }
+
+    /// An element that is an object.
+    pub fn item(&self, at: String, value: &'a Value) -> Read<Fields<'a>> {
+        Ok(Fields { proto_names: self.proto_names, ..Fields::of(at, value)? })
     }
 
     fn array(&self, name: &str) -> Read<&'a [Value]> {

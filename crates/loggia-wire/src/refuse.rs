@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{A2aVersion, Dialect};
+use crate::protocol::ErrorFormat;
 use crate::time::rfc3339;
 
 pub use status::{RpcCode, Status, closed_door_code, refused_at_the_door, status};
@@ -28,11 +29,11 @@ pub enum WireError {
     MethodNotFound,
     #[error("Invalid parameters: {} {}", .0.field, .0.why)]
     Invalid(Violation),
-    #[error("This protocol version is not supported; supported are 1.0 and 0.3")]
+    #[error("This protocol version is not supported; supported are {}", served_versions(" and "))]
     VersionNotSupported,
-    /// Told by its method, its path or its service; the version that it names is the other one.
-    #[error("This is a request of A2A {}, but its A2A-Version says {}", .0.written(), .0.other().written())]
-    OtherVersion(A2aVersion),
+    /// The method, path or service of the request is of one version, and its `A2A-Version` names another.
+    #[error("This is a request of A2A {}, but its A2A-Version says {}", of.name(), named.name())]
+    OtherVersion { of: A2aVersion, named: A2aVersion },
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
@@ -162,7 +163,7 @@ pub struct ErrorObject {
 }
 
 /// One row: the code, what A2A calls it, what exactly it was, and the HTTP status of 1.0.1.
-struct Row {
+struct ErrorRow {
     code: i32,
     /// None: JSON-RPC's own codes, for which A2A has no name.
     named: Option<&'static str>,
@@ -176,62 +177,36 @@ const INTERNAL: i32 = -32603;
 const NOT_PERMITTED: i32 = -32000;
 
 pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
-    let row = row(error);
-    let code = code_in(&row, dialect);
-    // Who wrote what can not be read may speak either dialect; the code says it all.
+    let (row, protocol) = (row(error), dialect.protocol());
+    // A request that could not be read has no version yet; its code is enough.
     let unread = matches!(
         error,
         WireError::Parse(_) | WireError::InvalidRequest(_) | WireError::MethodNotFound
     );
-    let data = (!unread).then(|| match dialect.version() {
-        A2aVersion::V03 => free_form(error, &row),
-        A2aVersion::V1 => typed_details(error, &row),
+    let data = (!unread).then(|| match protocol.error_format() {
+        ErrorFormat::Reason => free_form(error, &row),
+        ErrorFormat::Typed => typed_details(error, &row),
     });
-    let message = match (dialect, error) {
-        (Dialect::Legacy, WireError::Invalid(violation)) => violation.quoted(),
-        _ => error.to_string(),
-    };
-    let http = if dialect == Dialect::Sdlc { conflict(error) } else { None };
-    ErrorObject { code, message, data, http: http.unwrap_or(row.http) }
+    ErrorObject {
+        code: code_in(&row, protocol.error_format()),
+        message: protocol.error_message(error),
+        data,
+        http: protocol.http_status(error).unwrap_or(row.http),
+    }
 }
 
 /// Codes that 0.3 does not know are internal errors to it.
-fn code_in(row: &Row, dialect: Dialect) -> i32 {
+fn code_in(row: &ErrorRow, format: ErrorFormat) -> i32 {
     let newer = matches!(row.code, -32008 | -32009);
-    if dialect.version() == A2aVersion::V03 && newer { INTERNAL } else { row.code }
+    if format == ErrorFormat::Reason && newer { INTERNAL } else { row.code }
 }
 
-impl Violation {
-    /// As the task service words it: `Invalid params: 'id' is required.`
-    fn quoted(&self) -> String {
-        let why = if self.why == MISSING { "is required" } else { &self.why };
-        format!("Invalid params: '{}' {why}.", self.field)
-    }
-}
-
-/// Plain HTTP has words that JSON-RPC lacks: what came too late, and what is not there.
-fn conflict(error: &WireError) -> Option<u16> {
-    match error {
-        WireError::Refused(
-            Refusal::AlreadyAnswered { .. }
-            | Refusal::Withdrawn { .. }
-            | Refusal::MixedQuestion
-            | Refusal::DetailsChanged
-            | Refusal::TaskExists
-            | Refusal::TaskOver
-            | Refusal::NothingToCancel,
-        )
-        | WireError::Condition(
-            Condition::QuestionElsewhere | Condition::ContextMismatch | Condition::WorkspaceDiffers,
-        ) => Some(409),
-        WireError::Refused(Refusal::UnknownQuestion)
-        | WireError::Condition(Condition::UnknownContext) => Some(404),
-        _ => None,
-    }
+fn served_versions(between: &str) -> String {
+    A2aVersion::ALL.map(A2aVersion::name).join(between)
 }
 
 /// `{reason, …}`, free-form as 0.3 leaves it.
-fn free_form(error: &WireError, row: &Row) -> Value {
+fn free_form(error: &WireError, row: &ErrorRow) -> Value {
     let mut data = Map::new();
     data.insert("reason".into(), row.cause.into());
     for (name, value) in facts(error) {
@@ -241,7 +216,7 @@ fn free_form(error: &WireError, row: &Row) -> Value {
 }
 
 /// An array of typed objects: `ErrorInfo`, and `BadRequest` where a field is to blame.
-fn typed_details(error: &WireError, row: &Row) -> Value {
+fn typed_details(error: &WireError, row: &ErrorRow) -> Value {
     if let WireError::Invalid(Violation { field, why }) = error {
         return json!([{
             "@type": "type.googleapis.com/google.rpc.BadRequest",
@@ -273,8 +248,8 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
         WireError::Invalid(Violation { field, why }) => {
             vec![("field", field.clone()), ("why", why.clone())]
         }
-        WireError::VersionNotSupported => vec![("supported", "1.0, 0.3".to_owned())],
-        WireError::OtherVersion(of) => vec![("supported", of.written().to_owned())],
+        WireError::VersionNotSupported => vec![("supported", served_versions(", "))],
+        WireError::OtherVersion { of, .. } => vec![("supported", of.name().to_owned())],
         WireError::Refused(refusal) => match refusal {
             Refusal::AlreadyAnswered { choice, by, at } => {
                 vec![("choice", choice.to_string()), ("by", by.to_string()), ("at", rfc3339(*at))]
@@ -307,13 +282,13 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
     }
 }
 
-fn row(error: &WireError) -> Row {
+fn row(error: &WireError) -> ErrorRow {
     match error {
         WireError::Parse(_) => own(-32700, "invalid-json", 400),
         WireError::InvalidRequest(_) => own(-32600, "invalid-request", 400),
         WireError::MethodNotFound => own(-32601, "method-not-found", 404),
         WireError::Invalid(_) => own(PARAMS, "invalid-params", 400),
-        WireError::VersionNotSupported | WireError::OtherVersion(_) => {
+        WireError::VersionNotSupported | WireError::OtherVersion { .. } => {
             named(-32009, "VERSION_NOT_SUPPORTED", "version-not-supported", 400)
         }
         WireError::Refused(refusal) => refusal_row(refusal),
@@ -321,7 +296,7 @@ fn row(error: &WireError) -> Row {
     }
 }
 
-fn refusal_row(refusal: &Refusal) -> Row {
+fn refusal_row(refusal: &Refusal) -> ErrorRow {
     match refusal {
         Refusal::AlreadyAnswered { .. } => own(PARAMS, "already-answered", 400),
         Refusal::Withdrawn { .. } => own(PARAMS, "question-withdrawn", 400),
@@ -348,7 +323,7 @@ fn refusal_row(refusal: &Refusal) -> Row {
     }
 }
 
-fn condition_row(condition: &Condition) -> Row {
+fn condition_row(condition: &Condition) -> ErrorRow {
     let unsupported = |cause| named(-32004, "UNSUPPORTED_OPERATION", cause, 400);
     match condition {
         Condition::TaskNotFound => named(-32001, "TASK_NOT_FOUND", "unknown-task", 404),
@@ -400,10 +375,10 @@ fn condition_row(condition: &Condition) -> Row {
     }
 }
 
-fn own(code: i32, cause: &'static str, http: u16) -> Row {
-    Row { code, named: None, cause, http }
+fn own(code: i32, cause: &'static str, http: u16) -> ErrorRow {
+    ErrorRow { code, named: None, cause, http }
 }
 
-fn named(code: i32, named: &'static str, cause: &'static str, http: u16) -> Row {
-    Row { code, named: Some(named), cause, http }
+fn named(code: i32, named: &'static str, cause: &'static str, http: u16) -> ErrorRow {
+    ErrorRow { code, named: Some(named), cause, http }
 }

@@ -5,7 +5,6 @@
 
 use loggia_core::{Seq, TaskId};
 
-use crate::dialect::{Dialect, Extension, View};
 use crate::project::{End, Frame, FrameId};
 
 /// What a stream decides by.
@@ -121,18 +120,6 @@ impl TaskStream {
             (None, _) | (Some(End::InputRequired), Until::Over) => false,
             (Some(End::InputRequired | End::Terminal), Until::Settled)
             | (Some(End::Terminal), Until::Over) => true,
-        }
-    }
-}
-
-impl View {
-    /// Whether the stream of an answer begins with the task. The extension's own exchange in 0.3, and the SDLC
-    /// protocol, continue with the call itself.
-    pub fn answer_opens_with_task(self) -> bool {
-        match self.dialect {
-            Dialect::Sdlc | Dialect::Coder => false,
-            Dialect::A2a03 => self.extension == Extension::Off,
-            Dialect::Proto03 | Dialect::A2a1 | Dialect::Legacy => true,
         }
     }
 }

@@ -34,7 +34,7 @@ pub enum ToolCallStatus {
 }
 
 impl ToolCallStatus {
-    /// For the names of messages.
+    /// For the ids of messages.
     pub fn word(self) -> &'static str {
         match self {
             ToolCallStatus::Pending => "pending",

@@ -7,7 +7,7 @@ use loggia_core::{Content, Part, TaskChoice, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::{STREAM, name, request};
-use crate::dialect::{Dialect, Extension, View};
+use crate::dialect::View;
 use crate::intent::{
     AgentSettings, Answers, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
 };
@@ -35,8 +35,6 @@ pub struct Reading<'a> {
     pub send: Delivery,
 }
 
-const VIEW: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
-
 pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(&call.params)?;
     let task = || fields.needed_id("id").map(|word| reading.task(word));
@@ -54,13 +52,13 @@ pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
         "tasks/pushNotification/get" => Intent::GetPush { task: task()?, config: None },
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(Asked { view: VIEW, intent })
+    Ok(Asked { view: View::LEGACY, intent })
 }
 
 /// The parameters of `tasks/sendSubscribe` without an envelope around them.
 pub fn decode_bare(params: &Value, reading: Reading<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(params)?;
-    Ok(Asked { view: VIEW, intent: sent(params, &fields, reading, Delivery::Stream)? })
+    Ok(Asked { view: View::LEGACY, intent: sent(params, &fields, reading, Delivery::Stream)? })
 }
 
 impl Reading<'_> {

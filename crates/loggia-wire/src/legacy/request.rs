@@ -48,6 +48,11 @@ pub fn of_task(view: &TaskView) -> Option<&Value> {
     (name::task(owner, word(content)?) == view.id).then(|| of_content(content)).flatten()
 }
 
+/// The id that its client gave a task; None for a task of another protocol.
+pub(crate) fn client_task_id(view: &TaskView) -> Option<&str> {
+    of_task(view)?.get("id")?.as_str()
+}
+
 /// Puts other words in the place of those that a client sent, here as well.
 pub fn rewrite(content: &mut Content, text: &str) {
     let Some(metadata) = content.metadata.as_mut().and_then(Value::as_object_mut) else { return };

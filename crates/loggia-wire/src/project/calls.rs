@@ -10,7 +10,7 @@ use loggia_core::{
 };
 use serde_json::Value;
 
-use crate::devtool::AboutAnswer;
+use crate::devtool::AnswerMetadata;
 
 const LIVE_PAUSE: i64 = 100;
 
@@ -31,24 +31,24 @@ pub(crate) struct OpenCall {
     pub input: Value,
     /// As proposed, or as edited by whoever approved it.
     pub details: Details,
-    pub asked: Option<Asked>,
-    pub answer: Option<AboutAnswer>,
+    pub asked: Option<PendingApproval>,
+    pub answer: Option<AnswerMetadata>,
     pub started: bool,
     pub ended: bool,
     /// Clients know of it.
     pub announced: bool,
-    live: Live,
+    live: LiveText,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct PendingApproval {
     pub approval: ApprovalId,
     pub choices: Vec<Choice>,
     pub risk: Risk,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Live {
+struct LiveText {
     tail: String,
     shown: Option<Millis>,
     held: bool,
@@ -145,19 +145,19 @@ impl Calls {
                     started: false,
                     ended: false,
                     announced: false,
-                    live: Live::default(),
+                    live: LiveText::default(),
                 });
             }
             Event::ApprovalAsked { approval, call, choices, risk } => self.change(call, |open| {
                 let (approval, choices) = (approval.clone(), choices.clone());
-                open.asked = Some(Asked { approval, choices, risk: *risk });
+                open.asked = Some(PendingApproval { approval, choices, risk: *risk });
                 open.answer = None;
             }),
             Event::ApprovalAnswered { call, choice, edit, details, .. } => {
                 let by = envelope.origin.to_string();
                 self.change(call, |open| {
                     let edited = edit.is_some() && details.is_some();
-                    open.answer = Some(AboutAnswer { choice: choice.0.clone(), by, edited });
+                    open.answer = Some(AnswerMetadata { choice: choice.0.clone(), by, edited });
                     if let Some(details) = details {
                         open.details = details.clone();
                     }

@@ -5,8 +5,9 @@
 
 use serde_json::{Value, json};
 
-use super::{NOT_PERMITTED, Row, WireError, code_in, free_form, row, typed_details};
-use crate::dialect::{A2aVersion, Dialect};
+use super::{ErrorRow, NOT_PERMITTED, WireError, code_in, free_form, row, typed_details};
+use crate::dialect::Dialect;
+use crate::protocol::ErrorFormat;
 
 /// What HTTP+JSON and gRPC say of an error.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,12 +39,13 @@ pub enum RpcCode {
 pub fn status(error: &WireError, dialect: Dialect) -> Status {
     let row = row(error);
     let (message, details) = (error.to_string(), typed_details(error, &row));
-    let rpc = RpcCode::of(&row, dialect);
-    let (http, body) = match dialect.version() {
-        A2aVersion::V1 => (row.http, rpc.body(row.http, &message, &details)),
-        A2aVersion::V03 => {
+    let format = dialect.protocol().error_format();
+    let rpc = RpcCode::of(&row, format);
+    let (http, body) = match format {
+        ErrorFormat::Typed => (row.http, rpc.body(row.http, &message, &details)),
+        ErrorFormat::Reason => {
             let body = json!({
-                "code": code_in(&row, dialect),
+                "code": code_in(&row, format),
                 "message": message,
                 "error": name_03(row.code),
                 "data": free_form(error, &row),
@@ -68,9 +70,9 @@ pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dial
         "domain": domain,
         "metadata": { "cause": reason },
     }]);
-    let body = match dialect.version() {
-        A2aVersion::V1 => rpc.body(http, message, &details),
-        A2aVersion::V03 => {
+    let body = match dialect.protocol().error_format() {
+        ErrorFormat::Typed => rpc.body(http, message, &details),
+        ErrorFormat::Reason => {
             let code = closed_door_code(http);
             json!({ "code": code, "message": message, "error": name_03(code), "data": { "reason": reason } })
         }
@@ -102,11 +104,11 @@ impl RpcCode {
         }
     }
 
-    fn of(row: &Row, dialect: Dialect) -> Self {
+    fn of(row: &ErrorRow, format: ErrorFormat) -> Self {
         match row.code {
             -32601 => RpcCode::Unimplemented,
-            // Clients of 0.3 know by the code alone what it is.
-            -32003 | -32004 if dialect.version() == A2aVersion::V03 => RpcCode::Unimplemented,
+            // Clients of 0.3 tell these two apart from other errors by the gRPC code alone.
+            -32003 | -32004 if format == ErrorFormat::Reason => RpcCode::Unimplemented,
             -32002 | -32003 | -32004 | -32007 | -32008 | -32009 => RpcCode::FailedPrecondition,
             _ => RpcCode::of_http(row.http),
         }
@@ -137,7 +139,7 @@ impl RpcCode {
 }
 
 /// As the SDKs of 0.3 answer, where 1.0 settled on something else.
-fn http_03(row: &Row) -> u16 {
+fn http_03(row: &ErrorRow) -> u16 {
     match row.code {
         -32002 => 409,
         -32003 | -32004 => 501,

@@ -15,7 +15,7 @@ use crate::intent::{
 };
 use crate::jsonrpc::value;
 use crate::read::{Fields, Read, violation};
-use crate::send::check_text;
+use crate::send::{self, check_text};
 
 /// As much as the text of a message.
 const ARGUMENTS_LIMIT: usize = 1024 * 1024;
@@ -127,7 +127,7 @@ fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
     }
     let parts = match (message.text("text")?, message.get("parts")) {
         (Some(text), None) => vec![Part::Text { text: text.to_owned() }],
-        (None, Some(_)) => a2a03::decode::parts(&message)?,
+        (None, Some(_)) => send::parts(&message, "parts", a2a03::decode::part)?,
         (None, None) => return Err(message.missing("text")),
         (Some(_), Some(_)) => {
             return Err(violation(message.path("text"), "and parts: only one may be there"));

@@ -4,7 +4,6 @@ use loggia_core::{CustomCommands, slash};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::a2a03::types::State;
 use crate::devtool::schema::ToolCallStatus;
 
 /// What the server publishes.
@@ -34,7 +33,7 @@ pub enum Event {
         message_id: String,
     },
     StateChange {
-        task_state: State,
+        task_state: &'static str,
         task_id: String,
         context_id: String,
         timestamp: String,
@@ -60,13 +59,13 @@ pub struct ConfirmationRequest {
     pub title: String,
     pub prompt: String,
     #[serde(rename = "type")]
-    pub kind: Weight,
+    pub kind: Severity,
 }
 
 /// How carefully a person should look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Weight {
+pub enum Severity {
     Info,
     Warning,
     Danger,
@@ -77,7 +76,7 @@ pub enum Weight {
 pub struct TaskMetadata {
     pub id: String,
     pub context_id: String,
-    pub task_state: State,
+    pub task_state: &'static str,
     pub model: String,
     pub mcp_servers: Vec<Value>,
     /// Until [`super::metadata`] puts the tools here: the names of those given, or null for all.

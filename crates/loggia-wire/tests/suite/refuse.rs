@@ -22,7 +22,7 @@ fn all() -> Vec<(&'static str, WireError)> {
             }),
         ),
         ("version", WireError::VersionNotSupported),
-        ("other version", WireError::OtherVersion(A2aVersion::V03)),
+        ("other version", WireError::OtherVersion { of: A2aVersion::V03, named: A2aVersion::V1 }),
         (
             "already answered",
             refused(Refusal::AlreadyAnswered { choice: "proceed_once".into(), by, at }),
