@@ -86,7 +86,7 @@ fn part(part: &Part) -> Value {
     written
 }
 
-/// What the Python SDK writes beside data that it has wrapped in an object.
+/// The mark of the Python SDK for data that it has wrapped in an object.
 pub(crate) fn wrapped_data_metadata() -> Value {
     json!({ "data_part_compat": true })
 }

@@ -1,8 +1,8 @@
-//! The `loggia` subprotocol of `/ws`: the log itself, for a Loggia that joins from elsewhere.
+//! The `loggia` subprotocol of `/ws`: the log itself, for `loggia attach`.
 //!
-//! One JSON object a text frame. What an attached terminal sees are the very envelopes of the log,
-//! so it folds them as if it were at home; what it sends is the part of [`Command`] that any client
-//! may use. What runs a turn or sets the session up stays where the session runs.
+//! One JSON object for each text frame. An attached terminal gets the envelopes of the log and folds them
+//! like a local one. It sends the commands that any client may send; running turns and setting up sessions
+//! stay on the server.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use loggia_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What the two ends agree on in `Sec-WebSocket-Protocol`.
+/// The subprotocol in `Sec-WebSocket-Protocol`.
 pub const SUBPROTOCOL: &str = "loggia";
 
-/// Bytes of a prompt.
+/// The largest prompt, in bytes.
 pub const PROMPT_LIMIT: usize = 1024 * 1024;
 
-/// A command under a number that its answer carries.
+/// A command with a number that its answer repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
     pub id: u64,
@@ -33,7 +33,7 @@ pub enum Wish {
         prompt: PromptId,
         content: Content,
     },
-    /// A command line of the person's own.
+    /// A shell command typed by the person.
     Shell {
         prompt: PromptId,
         line: String,
@@ -52,7 +52,7 @@ pub enum Wish {
 }
 
 impl Wish {
-    /// The command in the form of this wire; None for one that a client does not send.
+    /// The command in this form; None for a command that a client does not send.
     pub fn of(command: Command) -> Option<Self> {
         match command {
             Command::Prompt { prompt, task: TaskChoice::New, content } => {
@@ -94,11 +94,11 @@ impl From<Wish> for Command {
     }
 }
 
-/// What the server sends.
+/// A message of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Update {
-    /// The first frame. The commands are those from files, to complete; they may change later.
+    /// The first frame. `commands` are the custom commands, for completion; they may change later.
     Welcome {
         session: SessionId,
         head: Seq,
@@ -106,7 +106,7 @@ pub enum Update {
         #[serde(default)]
         commands: CustomCommands,
     },
-    /// One fact of the log, in order, without gaps.
+    /// One event of the log, in order, without gaps.
     Event { envelope: Arc<Envelope> },
     /// The command is on disk.
     Done {
@@ -116,11 +116,11 @@ pub enum Update {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
     },
-    /// The command changed nothing, and why.
+    /// The command was refused and changed nothing.
     Refused { id: u64, refusal: Refusal },
-    /// The command could not be taken now.
+    /// The command could not be accepted now.
     Failed { id: Option<u64>, message: String },
-    /// Who is connected, this client included.
+    /// The connected clients, this one included.
     Present { clients: Vec<Origin> },
 }
 

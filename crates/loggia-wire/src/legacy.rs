@@ -11,7 +11,6 @@ pub mod name;
 mod project;
 pub mod request;
 pub mod schema;
-mod types;
 pub mod words;
 
 use loggia_core::{SessionId, Surface, TaskArtifact, TaskId, TaskView};
@@ -92,7 +91,7 @@ impl Protocol for Legacy {
     }
 
     fn task_frame(&self, task: TaskSnapshot<'_>) -> Value {
-        project::task_frame(&task)
+        project::task_frame(task)
     }
 
     fn continued_task_frame(&self, mut frame: Value) -> Value {

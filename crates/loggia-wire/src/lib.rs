@@ -1,12 +1,12 @@
-//! Speak: decode and project, per dialect.
+//! Protocols: requests to intents, events to frames.
 //!
-//! A dialect is two functions. [`decode`] turns a request into an [`Intent`], which names no
-//! dialect; [`Projector::project`] turns an event into [`Frame`]s, which are nothing but the
-//! dialect. Between them stands one table, [`refuse`], that words every refusal.
+//! Each protocol has a directory, and implements [`protocol::Protocol`] at its top. [`decode`] turns a
+//! request into an [`Intent`], which names no protocol; [`Projector::project`] turns an event into
+//! [`Frame`]s of one protocol; [`refuse()`] is the one table of errors. A server uses [`View`] and
+//! [`Endpoint`] and never asks which protocol it serves.
 //!
-//! What must not be here: a socket, a runtime, a clock, a file, a decision. The same log gives the
-//! same frames with the same ids, however often and from wherever it is read; that is what makes
-//! resuming a stream exact and sharing one projection among all its readers possible.
+//! No socket, runtime, clock, file or decision belongs here. The same log always gives the same frames with
+//! the same ids, so that a stream can be resumed exactly and all its readers can share one projection.
 //!
 //! ```text
 //! bytes ─ jsonrpc::parse ─► Call ─ decode ─► Asked { view, intent }        (or a WireError)

@@ -1,10 +1,9 @@
-//! Why not, in the words of each dialect. One table: every way in which a request can fail has one
-//! row here and no other place.
+//! Errors, in the form of each protocol. Every way in which a request can fail has one row in one table.
 //!
 //! JSON-RPC has an [`ErrorObject`]; HTTP+JSON and gRPC have a [`Status`].
 //!
-//! A message is a sentence for people. It holds no path, no name of a type, and never more than a
-//! few bytes of what a client sent.
+//! A message is a sentence for people. It contains no path, no name of a type, and at most a few bytes of
+//! what a client sent.
 
 mod status;
 
@@ -18,7 +17,7 @@ use crate::time::rfc3339;
 
 pub use status::{RpcCode, Status, closed_door_code, refused_at_the_door, status};
 
-/// A request that gets an error. The server's own conditions travel the same way as refusals.
+/// Why a request fails.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WireError {
     #[error("Invalid JSON payload: {0}")]
@@ -40,20 +39,20 @@ pub enum WireError {
     Condition(#[from] Condition),
 }
 
-/// What is wrong with a field that is not there.
+/// The reason for a field that is absent.
 pub(crate) const MISSING: &str = "is missing";
 
-/// A field that is not as it must be. The name is ours, never the client's.
+/// An invalid field. The name is Loggia's, never the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub field: String,
     pub why: String,
 }
 
-/// What only the server knows.
+/// Errors that only the server can detect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Condition {
-    /// Also for somebody else's task: whoever may not see it can not tell.
+    /// Another client's task looks exactly like one that does not exist.
     #[error("Task not found")]
     TaskNotFound,
     #[error("There is no such context")]
@@ -68,10 +67,10 @@ pub enum Condition {
     NothingToFollow,
     #[error("The server is busy: try again in a moment")]
     Busy,
-    /// For its owner only: to everybody else there is no such session.
+    /// For its owner only: for other clients the session does not exist.
     #[error(
-        "Another process has this session: ask the Loggia that runs it, or try again when that has \
-         stopped; meanwhile its tasks can only be looked up here"
+        "Another process has this session open: use the Loggia that runs it, or try again when it has \
+         stopped; until then its tasks can only be read here"
     )]
     HeldElsewhere,
     #[error("Too many streams are open: close one and try again")]
@@ -80,7 +79,7 @@ pub enum Condition {
     Restarting,
     #[error("The log cannot be read or written: nothing was changed")]
     Storage,
-    #[error("The disk is full: nothing was changed, and nothing is taken until there is room")]
+    #[error("The disk is full: nothing was changed, and requests are refused until there is space")]
     StorageFull,
     #[error(
         "The log of a session is damaged and cannot be read: the server's own log names the file and the event"
@@ -99,9 +98,8 @@ pub enum Condition {
     #[error("This workspace is not allowed: {why}")]
     WorkspaceRefused { why: &'static str },
     #[error(
-        "No repository can be cloned here now: there are as many copies as there may be \
-         (server.clones.count). Copies go \
-         when their sessions have rested (server.clones.keep) or are deleted where this server runs"
+        "No repository can be cloned now: the limit of clones is reached (server.clones.count). Clones \
+         are removed when their sessions have been idle (server.clones.keep) or are deleted on the server"
     )]
     ClonesFull,
     #[error("The session works in another workspace")]
@@ -110,15 +108,15 @@ pub enum Condition {
     SettingRefused { setting: &'static str },
     #[error("Push notifications are not supported")]
     PushNotSupported,
-    #[error("This address can not be called back: {why}")]
+    #[error("This URL cannot be used for push notifications: {why}")]
     PushTargetRefused { why: &'static str },
-    #[error("There is no room for another webhook: {why}")]
+    #[error("Too many webhooks: {why}")]
     TooManyWebhooks { why: &'static str },
     #[error("There is no such push notification configuration for this task")]
     UnknownPushConfig,
     #[error("Streaming is not supported")]
     StreamingNotSupported,
-    #[error("There is no extended card")]
+    #[error("This server has no extended card")]
     ExtendedCardNotSupported,
     #[error("The extended card is not configured")]
     ExtendedCardNotConfigured,
@@ -130,8 +128,8 @@ pub enum Condition {
     Rejected { why: String },
     #[error("The message was answered before it reached the task: {text}")]
     Answered { text: String },
-    /// Whoever has to look at messages did not; the log of the server says why.
-    #[error("The message could not be checked, so it was not taken")]
+    /// The prompt hook failed; the server's log has the reason.
+    #[error("The message could not be checked, so it was not accepted")]
     HookFailed,
     #[error("Internal error")]
     Internal,
@@ -139,12 +137,12 @@ pub enum Condition {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
-    #[error("a call of this agent can not speak for a person")]
+    #[error("a call of this agent cannot act for a person")]
     ToolDescendant,
     #[error("this connection belongs to another user")]
     OtherUser,
-    /// The one that is missing.
-    #[error("the token has not the scope `{0}`")]
+    /// The missing scope.
+    #[error("the token lacks the `{0}` scope")]
     Scope(&'static str),
     #[error("requests from other origins are refused")]
     Origin,
@@ -157,15 +155,15 @@ pub struct ErrorObject {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// For plain HTTP that has no form of its own for errors.
+    /// For bindings whose errors are plain HTTP statuses.
     #[serde(skip)]
     pub http: u16,
 }
 
-/// One row: the code, what A2A calls it, what exactly it was, and the HTTP status of 1.0.1.
+/// One row: the code, its name in A2A, the cause, and the HTTP status of 1.0.1.
 struct ErrorRow {
     code: i32,
-    /// None: JSON-RPC's own codes, for which A2A has no name.
+    /// None for codes of JSON-RPC, which A2A does not name.
     named: Option<&'static str>,
     cause: &'static str,
     http: u16,
@@ -173,7 +171,7 @@ struct ErrorRow {
 
 const PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
-/// JSON-RPC leaves -32000 to servers and A2A leaves it alone.
+/// JSON-RPC reserves -32000 for servers, and A2A does not use it.
 const NOT_PERMITTED: i32 = -32000;
 
 pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
@@ -205,7 +203,7 @@ fn served_versions(between: &str) -> String {
     A2aVersion::ALL.map(A2aVersion::name).join(between)
 }
 
-/// `{reason, …}`, free-form as 0.3 leaves it.
+/// `{reason, …}`: in 0.3 `data` has any form.
 fn free_form(error: &WireError, row: &ErrorRow) -> Value {
     let mut data = Map::new();
     data.insert("reason".into(), row.cause.into());
@@ -215,7 +213,7 @@ fn free_form(error: &WireError, row: &ErrorRow) -> Value {
     Value::Object(data)
 }
 
-/// An array of typed objects: `ErrorInfo`, and `BadRequest` where a field is to blame.
+/// A list of typed objects: `ErrorInfo`, or `BadRequest` for an invalid field.
 fn typed_details(error: &WireError, row: &ErrorRow) -> Value {
     if let WireError::Invalid(Violation { field, why }) = error {
         return json!([{
@@ -242,7 +240,7 @@ fn typed_details(error: &WireError, row: &ErrorRow) -> Value {
     }])
 }
 
-/// What a program needs to know beside the reason.
+/// The details for programs, besides the reason.
 fn facts(error: &WireError) -> Vec<(&'static str, String)> {
     match error {
         WireError::Invalid(Violation { field, why }) => {
@@ -257,28 +255,9 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             Refusal::Withdrawn { at, .. } => vec![("at", rfc3339(*at))],
             Refusal::NotAChoice { offered, .. } => vec![("offered", offered.join(", "))],
             Refusal::OwnerOnly { instead, .. } => vec![("offered", instead.join(", "))],
-            Refusal::UnknownQuestion
-            | Refusal::MayNotAnswer
-            | Refusal::MixedQuestion
-            | Refusal::UnfitEdit { .. }
-            | Refusal::DetailsChanged
-            | Refusal::UnknownTask
-            | Refusal::TaskExists
-            | Refusal::TaskOver
-            | Refusal::NothingToCancel
-            | Refusal::QueueFull { .. }
-            | Refusal::UnknownRule
-            | Refusal::StaleTurn
-            | Refusal::StaleCall
-            | Refusal::DuplicateCall
-            | Refusal::AlreadyOpen
-            | Refusal::NotOpen
-            | Refusal::SessionClosed => Vec::new(),
+            _ => Vec::new(),
         },
-        WireError::Parse(_)
-        | WireError::InvalidRequest(_)
-        | WireError::MethodNotFound
-        | WireError::Condition(_) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
@@ -314,7 +293,7 @@ fn refusal_row(refusal: &Refusal) -> ErrorRow {
         Refusal::QueueFull { .. } => own(INTERNAL, "queue-full", 503),
         Refusal::UnknownRule => own(PARAMS, "unknown-rule", 400),
         Refusal::SessionClosed => named(-32004, "UNSUPPORTED_OPERATION", "session-closed", 400),
-        // Answers to the running agent and to whoever opens sessions; a client sees none of them.
+        // For the agent and the code that opens sessions; clients never see them.
         Refusal::StaleTurn
         | Refusal::StaleCall
         | Refusal::DuplicateCall

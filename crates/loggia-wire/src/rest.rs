@@ -1,8 +1,7 @@
 //! HTTP+JSON: a verb, a path and a query are a method and its parameters.
 //!
-//! 1.0 has its paths at the root, or below one segment, the tenant; 0.3 has them below `/v1`. Both may
-//! stand below `/a2a/VERSION`, where that version's card names them. What the method wants is decoded
-//! as on every other binding.
+//! 1.0 has its paths at the root, or below one segment, the tenant; 0.3 has them below `/v1`. Both are also
+//! below `/a2a/VERSION`, where that version's card is. Methods are decoded as on every other binding.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +11,7 @@ use crate::read::violation;
 use crate::refuse::WireError;
 use crate::{a2a1, proto03};
 
-/// Where a request leads.
+/// The method of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
     pub dialect: Dialect,
@@ -20,20 +19,20 @@ pub struct Route {
     /// The answer is a stream of frames.
     pub streams: bool,
     media_types: &'static [&'static str],
-    /// Members that the path gives; they win over those of the body and the query.
+    /// Parameters from the path; they override the body and the query.
     path: Map<String, Value>,
 }
 
-/// Why a path leads nowhere.
+/// Why a path has no method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoRoute {
     Unknown,
-    /// It is there, with other verbs.
+    /// The path exists with other verbs.
     Verb,
 }
 
-/// The method of a request. `version` is what it says about itself: a client of 1.0 may have a
-/// tenant by the name of `v1`.
+/// Finds the method of a request. `version` is its `A2A-Version`: a client of 1.0 may have a tenant named
+/// `v1`.
 pub fn route(verb: &str, path: &str, version: Option<&str>) -> Result<Route, NoRoute> {
     let mut segments = Vec::new();
     for segment in path.split('/').skip(1) {
@@ -49,7 +48,7 @@ pub fn route(verb: &str, path: &str, version: Option<&str>) -> Result<Route, NoR
     }
 }
 
-/// The verbs with which a path leads somewhere.
+/// The verbs that a path accepts.
 pub fn verbs(path: &str, version: Option<&str>) -> Vec<&'static str> {
     let leads = |verb: &&str| route(verb, path, version).is_ok();
     ["GET", "POST", "DELETE"].into_iter().filter(leads).collect()
@@ -65,7 +64,7 @@ impl Route {
         self.media_types
     }
 
-    /// The parameters: the body, or the query where there is none, and what the path says.
+    /// The parameters: the body, or the query if there is none, with those of the path.
     pub fn params(&self, query: Option<&str>, body: &[u8]) -> Result<Value, WireError> {
         let mut params = match body.trim_ascii() {
             b"" => from_query(query.unwrap_or_default()),
@@ -93,7 +92,7 @@ fn v1_below(verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
     a2a1::PATHS.route(Dialect::A2a1, verb, segments)
 }
 
-/// In what the HTTP+JSON paths of the versions differ.
+/// The differences between the HTTP+JSON paths of the versions.
 pub(crate) struct HttpPaths {
     /// Methods that the versions name differently.
     pub subscribe: &'static str,
@@ -170,7 +169,7 @@ fn resource<'a>(segments: &'a [&'a str]) -> Resource<'a> {
     }
 }
 
-/// An object; `null` is what some clients send where there is nothing to say.
+/// An object. Some clients send `null` instead of an empty one.
 fn from_body(body: &[u8]) -> Result<Map<String, Value>, WireError> {
     match jsonrpc::value(body)? {
         Value::Object(members) => Ok(members),
@@ -181,8 +180,8 @@ fn from_body(body: &[u8]) -> Result<Map<String, Value>, WireError> {
     }
 }
 
-/// The first of each name counts. What is to be a number or a flag is read as one; where it is none,
-/// the decoder says so.
+/// The first value of a name is used. Numbers and flags are converted; the decoder rejects values that
+/// cannot be.
 fn from_query(query: &str) -> Map<String, Value> {
     let mut members = Map::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -202,7 +201,7 @@ fn from_query(query: &str) -> Map<String, Value> {
     members
 }
 
-/// Percent-encoding taken away; None for what is no text then. In a query a plus is a space.
+/// Decodes percent-encoding; None if the result is no UTF-8. In a query a plus is a space.
 fn decoded(text: &str, query: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

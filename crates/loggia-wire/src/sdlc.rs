@@ -136,9 +136,7 @@ pub fn in_its_words(error: WireError, message: &str) -> WireError {
                     "is missing: this is a question; answer with one of its options or in other \
                          words, or say approved: false"
                 }
-                false => {
-                    "must not be there: this call can be approved (true or false), not answered"
-                }
+                false => "must be absent: this call can be approved (true or false), not answered",
             };
             violation(format!("{message}.answer"), why)
         }

@@ -34,7 +34,7 @@ pub(crate) struct MessageForm {
     pub coder: CoderMessages,
 }
 
-/// What a message means that has the form of the shipped SDLC agent server and does not name the extension.
+/// How to read a message that has the form of the shipped SDLC agent server and does not name the extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoderMessages {
     /// It is in that server's dialect: it speaks this version.
@@ -45,7 +45,7 @@ pub(crate) enum CoderMessages {
     Ignored,
 }
 
-/// A message, read.
+/// A message after reading.
 struct Draft {
     session: Option<SessionId>,
     task: Option<TaskId>,
@@ -86,7 +86,7 @@ pub(crate) fn decode(
     extension: Extension,
 ) -> Read<Asked> {
     if message.text("role")?.ok_or_else(|| message.missing("role"))? != form.user {
-        let why = format!("must be {} in what a client sends", form.user);
+        let why = format!("must be {} in a message of a client", form.user);
         return Err(violation(message.path("role"), why));
     }
     let draft = Draft {
@@ -123,7 +123,7 @@ pub(crate) fn decode(
     Ok(if view == View::CODER { coder::in_this_dialect(asked) } else { asked })
 }
 
-/// The parts of a message; there must be one.
+/// The parts of a message, at least one.
 pub(crate) fn parts(
     message: &Fields<'_>,
     member: &str,
@@ -255,7 +255,7 @@ pub(crate) fn check_file(
         }
         (Some(_), None) | (None, Some(_)) => Ok(()),
         (Some(_), Some(_)) | (None, None) => {
-            let why = format!("or {uri_name} must be there, and only one");
+            let why = format!("or {uri_name} is required, and not both");
             Err(violation(fields.path(bytes_name), why))
         }
     }

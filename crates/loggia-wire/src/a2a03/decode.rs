@@ -42,7 +42,7 @@ fn task(fields: &Fields<'_>) -> Read<TaskId> {
     fields.needed_id("id").map(TaskId::from)
 }
 
-/// Zero means everything, as the comment in the 0.3 protocol file says and its SDKs do.
+/// Zero means all, as the comment in the 0.3 protocol file says and its SDKs do.
 pub(crate) fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
     Ok(match fields.count("historyLength")? {
         None | Some(0) => HistoryLength::All,

@@ -60,7 +60,7 @@ pub(crate) fn list(fields: &Fields<'_>) -> Read<ListTasks> {
         })?),
     };
     Ok(ListTasks {
-        // An empty string is how the protocol's default looks.
+        // An empty text is the protocol's default.
         session: fields.text("contextId")?.filter(|id| !id.is_empty()).map(Into::into),
         status: status(fields)?,
         page_size,
@@ -101,7 +101,7 @@ fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) 
     send::decode(&FORM, fields, &message, stream, extension)
 }
 
-/// A send waits, unless it is told to return immediately.
+/// A send waits unless the client asks for an immediate answer.
 fn configuration(fields: &Fields<'_>, stream: Option<Delivery>) -> Read<Configuration> {
     let Some(given) = fields.object("configuration")? else {
         return Ok(Configuration::absent(stream.unwrap_or(Delivery::WhenSettled)));
@@ -140,6 +140,6 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
         },
         Some("url") => file(None, fields.header_text("url", FILE_URI_LIMIT)?),
         Some("data") => Ok(Part::Data { data: fields.get("data").cloned().unwrap_or_default() }),
-        Some(_) | None => Err(violation(fields.path("text"), "or raw, url or data must be there")),
+        Some(_) | None => Err(violation(fields.path("text"), "or raw, url or data is required")),
     }
 }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// One call, whole, on every update.
+/// A whole call, in every update.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {

@@ -1,8 +1,8 @@
-//! What clients of the extension send: settings, confirmations, slash commands.
+//! Requests of clients of the extension: settings, confirmations, slash commands.
 //!
-//! The schemas are protocol buffers, whose JSON form may be spelled in two ways (`tool_call_id`,
-//! `toolCallId`); both are read, S1's own is written. A confirmation is read strictly: a member
-//! that is not known might be meant to change what is approved.
+//! The schemas are protocol buffers, whose JSON form has two spellings (`tool_call_id`, `toolCallId`). Both
+//! are accepted; S1's is written. A confirmation with an unknown member is refused, because the member might
+//! be meant to change what is approved.
 
 use std::path::Path;
 
@@ -16,10 +16,10 @@ use crate::read::{Fields, Read, violation};
 
 const PATH_LIMIT: usize = 4096;
 const COMMAND_DEPTH: usize = 16;
-/// As much as the text of a message.
+/// The same as for the text of a message.
 const ARGUMENTS_LIMIT: usize = 1024 * 1024;
 
-/// One choice for one call, as S1's `ToolCallConfirmation` says it.
+/// One choice for one call: S1's `ToolCallConfirmation`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Confirmation {
     pub to: Question,
@@ -28,14 +28,14 @@ pub(crate) struct Confirmation {
     pub digest: Option<String>,
 }
 
-/// Whether a data part means to be a confirmation, well-formed or not.
+/// Whether a data part is meant as a confirmation, well-formed or not.
 pub(crate) fn is_confirmation(data: &Value) -> bool {
     let members = ["tool_call_id", "toolCallId", "selected_option_id", "selectedOptionId"];
     data.as_object().is_some_and(|map| members.iter().any(|name| map.contains_key(*name)))
 }
 
-/// `metadata` is the message's, and where it stands: the correlation id and the digest may be there
-/// instead, under the extension's name or beside it.
+/// `metadata` is that of the message, with its path. It may have the correlation id and the digest, under
+/// the extension's URI or next to it.
 pub(crate) fn confirmation(
     at: &str,
     data: &Value,
@@ -86,21 +86,21 @@ pub(crate) fn confirmation(
     let choice = ChoiceId::from(choice);
     Ok(Confirmation {
         to,
-        // A refusal changes nothing, whatever else it carries.
+        // A refusal changes nothing, whatever else it has.
         edit: if choice.proceeds() { edit(&fields)? } else { None },
         choice,
         digest: named("details_digest", "detailsDigest")?,
     })
 }
 
-/// New content for the file that was shown, and nothing else: the path is not the client's to say.
+/// New content for the file that was shown. The client cannot change the path.
 fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     let nested = both(fields, "modified_details", "modifiedDetails")?;
     let direct = both(fields, "file_details", "fileDetails")?;
     let details = match (nested, direct) {
         (Some(_), Some(_)) => {
             let name = written(fields, "file_details", "fileDetails");
-            return Err(violation(fields.path(name), "stands there twice"));
+            return Err(violation(fields.path(name), "is there twice"));
         }
         (Some(nested), None) => {
             let only = |name: &String| ["file_details", "fileDetails"].contains(&name.as_str());
@@ -126,14 +126,14 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     Ok(Some(Edit::File { content: content.to_owned() }))
 }
 
-/// Settings in a message's metadata, under the extension's name or in the shipped server's form.
+/// Settings in a message's metadata, under the extension's URI or in the shipped server's form.
 pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentSettings>> {
     let Some(metadata) = metadata else { return Ok(None) };
     let fields = Fields::of(at, metadata)?;
     let keyed = fields.names().find(|name| is_ours(name)).cloned();
     for name in [keyed, Some(CODER_AGENT.to_owned())].into_iter().flatten() {
         let Some(value) = fields.get(&name) else { continue };
-        // As the client wrote it, but for what it may have written into the version.
+        // The path without the version that the client wrote.
         let at = match name == CODER_AGENT {
             true => format!("{at}.{CODER_AGENT}"),
             false => format!("{at}[{URI}]"),
@@ -145,8 +145,8 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     Ok(None)
 }
 
-/// Whether the sender says that a message is a prompt (`"prompt": true` under the extension's name) or an answer
-/// (`false`). Without it, the words of a message to a task may be an answer.
+/// Whether the client marks a message as a prompt (`"prompt": true` under the extension's URI) or as an
+/// answer (`false`). Without the mark, the text of a message to a task may be an answer.
 pub(crate) fn answers(at: &str, metadata: Option<&Value>) -> Read<Answers> {
     let Some(metadata) = metadata else { return Ok(Answers::Maybe) };
     let fields = Fields::of(at, metadata)?;
@@ -191,8 +191,8 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
     Ok((settings != AgentSettings::default()).then_some(settings))
 }
 
-/// The metadata as everybody may see it: how to reach a client's tool servers may hold secrets, and
-/// what a prompt holds goes into the log and to every reader.
+/// The metadata without the addresses of the client's tool servers, which may contain secrets: a prompt's
+/// metadata goes into the log and to every reader.
 pub(crate) fn without_servers(mut metadata: Value) -> Value {
     let keyed = metadata.as_object_mut().into_iter().flat_map(|map| map.iter_mut());
     let ours = keyed.filter(|(name, _)| *name == CODER_AGENT || is_ours(name));
@@ -204,7 +204,7 @@ pub(crate) fn without_servers(mut metadata: Value) -> Value {
 
 fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
     let name = written(fields, "workspace_path", "workspacePath");
-    // An empty one is how protocol buffers write one that is not there.
+    // Protocol buffers write an absent text as an empty one.
     let Some(path) = fields.text(name)?.filter(|path| !path.is_empty()) else { return Ok(None) };
     let at = || fields.path(name);
     if path.len() > PATH_LIMIT || path.chars().any(char::is_control) {
@@ -216,8 +216,8 @@ fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
     }
 }
 
-/// What to work in a copy of. Whether it is allowed is for the server to say, and whether the
-/// directory is one is known when there is a copy.
+/// The repository to clone. The server decides whether it is allowed; the directory is checked after
+/// cloning.
 fn repository(fields: &Fields<'_>) -> Read<Option<Repository>> {
     let Some(fields) = fields.object("repository")? else { return Ok(None) };
     let directory = match fields.text("target_directory")? {
@@ -260,7 +260,7 @@ pub(crate) fn slash(method: &str, params: &Value) -> Read<Intent> {
     }))
 }
 
-/// Which of its two spellings a member has.
+/// The spelling that the client used for a member.
 fn written<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
     match fields.get(snake) {
         None if fields.get(camel).is_some() => camel,
@@ -268,7 +268,7 @@ fn written<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
     }
 }
 
-/// How a client that leaves a member out would have spelled it: as it spells the others.
+/// The spelling for a member that is missing: that of the client's other members.
 fn spelled<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
     let in_camel = fields.names().any(|name| name.bytes().any(|byte| byte.is_ascii_uppercase()));
     if in_camel { camel } else { snake }

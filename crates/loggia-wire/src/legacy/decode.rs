@@ -1,7 +1,7 @@
-//! Requests of the task service to intents.
+//! Requests of the legacy service to intents.
 //!
-//! Parts may be tagged `type`, `kind` or not at all, and python-a2a has one `content` instead. What
-//! the service can not ask, policy answers: a session that it opens is unattended.
+//! Parts may be tagged `type`, `kind` or not at all, and python-a2a has one `content` instead. Clients
+//! cannot answer questions, so a session that they open is unattended: policy decides.
 
 use loggia_core::{Content, Part, TaskChoice, TaskId};
 use serde_json::{Map, Value, json};
@@ -18,16 +18,16 @@ use crate::{a2a03, send};
 
 mod repository;
 
-/// Whose words the names in a request are.
+/// Whose task ids a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names<'a> {
-    /// This client's own.
+    /// Those of this client.
     Of(&'a str),
-    /// Ours, as other protocols use them.
+    /// The tasks' own ids, as in other protocols.
     Ours,
 }
 
-/// How the service is addressed.
+/// The circumstances of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading<'a> {
     pub names: Names<'a>,
@@ -55,7 +55,7 @@ pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
     Ok(Asked { view: View::LEGACY, intent })
 }
 
-/// The parameters of `tasks/sendSubscribe` without an envelope around them.
+/// Decodes the parameters of `tasks/sendSubscribe` without an envelope.
 pub fn decode_bare(params: &Value, reading: Reading<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(params)?;
     Ok(Asked { view: View::LEGACY, intent: sent(params, &fields, reading, Delivery::Stream)? })
@@ -81,7 +81,7 @@ fn sent(
     match message.text("role")? {
         None | Some("user") => {}
         Some(_) => {
-            return Err(violation(message.path("role"), "must be user in what a client sends"));
+            return Err(violation(message.path("role"), "must be user in a message of a client"));
         }
     }
     let mut parts = parts(&message)?;
@@ -126,12 +126,12 @@ fn sent(
     })))
 }
 
-/// A client of this protocol that does not ask for a history does not want one.
+/// Without `historyLength`, clients of this protocol expect no history.
 fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
     Ok(HistoryLength::Last(fields.count("historyLength")?.unwrap_or(0)))
 }
 
-/// What stands in the context beside the repository is for the agent to read.
+/// Members of the context that do not describe the repository are for the agent to read.
 fn told(context: &Fields<'_>, cloned: bool) -> Option<Part> {
     let ours = |name: &str| cloned && repository::MEMBERS.contains(&name);
     let names = context.names().filter(|name| !ours(name));
@@ -150,7 +150,7 @@ fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
     }
 }
 
-/// python-a2a: one `content`, text or something structured.
+/// python-a2a: one `content`, text or structured.
 fn content_part(content: &Fields<'_>, value: Option<&Value>) -> Read<Part> {
     match (content.text("type")?, value) {
         (None | Some("text"), _) | (Some(_), None) => {
@@ -185,6 +185,6 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
 }
 
 fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
-    // One for each task: setting it again replaces it.
+    // A task has one webhook; setting it again replaces it.
     Ok(PushTarget { id: None, ..a2a03::decode::push_target(config)? })
 }

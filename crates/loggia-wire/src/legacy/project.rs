@@ -1,101 +1,95 @@
-//! Frames and answers of the legacy service. A task has the id that its client gave it; a task of another protocol has
+//! Frames and answers of the legacy service: the members of A2A 0.1 and of the services built on it, together. The state
+//! is in `state` and in `status.state`, with the agent's message beside each. A task has the id that its client gave it; a task of another protocol has
 //! its own.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use loggia_core::{Part, SessionId, TaskArtifact, TaskState, TaskView};
-use serde_json::Value;
+use loggia_core::{Millis, Part, SessionId, TaskArtifact, TaskState, TaskView};
+use serde_json::{Value, json};
 
-use super::types::{
-    Artifact, Message, Task, TaskArtifactUpdateEvent, TaskStatus, TaskStatusUpdateEvent,
-};
 use super::{Legacy, request};
+use crate::a2a::members;
 use crate::a2a03::{role, state_of_six, tagged_part};
 use crate::project::snapshot::{TaskSnapshot, artifact_of, artifacts as chunks};
-use crate::project::update::{ArtifactChunk, ChatMessage, FrameContext, StatusChange, value_of};
+use crate::project::update::{ArtifactChunk, ChatMessage, FrameContext, StatusChange};
 use crate::time::rfc3339;
 
 pub(super) fn task(task: &TaskSnapshot<'_>) -> Value {
-    value_of(&whole(task))
-}
-
-/// The first event of a stream. Old clients read it as a status update.
-pub(super) fn task_frame(task: &TaskSnapshot<'_>) -> Value {
-    let settled = task.state == TaskState::InputRequired || task.state.is_over();
-    value_of(&Task { history: None, r#final: Some(settled), ..whole(task) })
-}
-
-fn whole(task: &TaskSnapshot<'_>) -> Task {
     let request = request::of_task(task.view);
     let member = |name: &str| request.and_then(|sent| sent.get(name)).cloned();
     let message = status_message(task.view, task.state, task.message.as_ref());
-    let artifacts = task.artifacts.as_ref().map(|chunks| artifacts(task.view, chunks));
-    let artifacts = artifacts.map(|shown| artifacts_or_message(shown, task.state, &message));
-    let at = rfc3339(task.at);
-    Task {
-        id: id(task.view).to_owned(),
-        session_id: session(task.view, task.session),
-        state: state_of_six(task.state),
-        status: TaskStatus {
-            state: state_of_six(task.state),
-            message: message.clone(),
-            timestamp: at.clone(),
-        },
-        message,
-        input: request.cloned(),
-        context: member("context"),
-        metadata: member("metadata"),
-        artifacts,
-        history: task.history.as_ref().map(|history| history.iter().map(written).collect()),
-        created_at: rfc3339(task.view.created),
-        updated_at: at,
-        r#final: None,
-    }
+    let artifacts = task.artifacts.as_ref();
+    let artifacts =
+        artifacts.map(|chunks| artifacts_or_message(task.view, chunks, task.state, &message));
+    members([
+        ("id", Some(id(task.view).into())),
+        ("sessionId", Some(session(task.view, task.session).into())),
+        ("state", Some(state_of_six(task.state).into())),
+        ("status", Some(status(task.state, &message, task.at))),
+        ("message", Some(message)),
+        ("input", request.cloned()),
+        ("context", member("context")),
+        ("metadata", member("metadata")),
+        ("artifacts", artifacts),
+        ("history", task.history.as_ref().map(|history| history.iter().map(written).collect())),
+        ("createdAt", Some(rfc3339(task.view.created).into())),
+        ("updatedAt", Some(rfc3339(task.at).into())),
+    ])
 }
 
-/// The last one has all artifacts.
-pub(super) fn status_frame(at: &FrameContext<'_>, view: &TaskView, status: &StatusChange) -> Value {
-    let message = status_message(view, status.state, status.message.as_ref());
-    let shown = status.state.is_over().then(|| artifacts(view, &chunks(view, &Legacy)));
-    let artifacts = shown.map(|shown| artifacts_or_message(shown, status.state, &message));
-    value_of(&TaskStatusUpdateEvent {
-        id: id(view).to_owned(),
-        session_id: session(view, at.session),
-        state: state_of_six(status.state),
-        status: TaskStatus {
-            state: state_of_six(status.state),
-            message: message.clone(),
-            timestamp: rfc3339(at.at),
-        },
-        message,
-        artifacts,
-        r#final: status.ends.is_some(),
-    })
+/// The first event of a stream. Old clients read it as a status update.
+pub(super) fn task_frame(task: TaskSnapshot<'_>) -> Value {
+    let settled = task.state == TaskState::InputRequired || task.state.is_over();
+    let mut frame = self::task(&TaskSnapshot { history: None, ..task });
+    frame["final"] = settled.into();
+    frame
+}
+
+/// The last one has all artifacts, for clients that read no other event.
+pub(super) fn status_frame(at: &FrameContext<'_>, view: &TaskView, change: &StatusChange) -> Value {
+    let state = change.state;
+    let message = status_message(view, state, change.message.as_ref());
+    let artifacts = state
+        .is_over()
+        .then(|| artifacts_or_message(view, &chunks(view, &Legacy), state, &message));
+    members([
+        ("id", Some(id(view).into())),
+        ("sessionId", Some(session(view, at.session).into())),
+        ("state", Some(state_of_six(state).into())),
+        ("status", Some(status(state, &message, at.at))),
+        ("message", Some(message)),
+        ("artifacts", artifacts),
+        ("final", Some(change.ends.is_some().into())),
+    ])
 }
 
 pub(super) fn artifact_frame(view: &TaskView, chunk: &ArtifactChunk) -> Value {
-    let artifact = artifact(view, chunk);
-    value_of(&TaskArtifactUpdateEvent { id: id(view).to_owned(), artifact })
+    json!({ "id": id(view), "artifact": artifact(view, chunk) })
+}
+
+fn status(state: TaskState, message: &Value, at: Millis) -> Value {
+    json!({ "state": state_of_six(state), "message": message, "timestamp": rfc3339(at) })
 }
 
 /// A task that is over without artifacts gets its message as one. Some clients take a result without artifacts for no
 /// result and send the task again.
 fn artifacts_or_message(
-    artifacts: Vec<Artifact>,
+    view: &TaskView,
+    chunks: &[ArtifactChunk],
     state: TaskState,
-    message: &Message,
-) -> Vec<Artifact> {
-    match artifacts.is_empty() && state.is_over() {
-        true => vec![Artifact {
-            name: "status".into(),
-            mime_type: PLAIN.into(),
-            parts: message.parts.clone(),
-            index: 0,
-            append: false,
-            last_chunk: true,
-        }],
-        false => artifacts,
+    message: &Value,
+) -> Value {
+    if !chunks.is_empty() || !state.is_over() {
+        return chunks.iter().map(|chunk| artifact(view, chunk)).collect();
     }
+    json!([{
+        "name": "status",
+        "mimeType": PLAIN,
+        "parts": message["parts"],
+        "index": 0,
+        "append": false,
+        "lastChunk": true,
+    }])
 }
 
 fn id(view: &TaskView) -> &str {
@@ -108,7 +102,7 @@ fn session(view: &TaskView, ours: &SessionId) -> String {
 }
 
 /// The agent's message about a state, and the list of refused calls.
-fn status_message(view: &TaskView, state: TaskState, said: Option<&ChatMessage>) -> Message {
+fn status_message(view: &TaskView, state: TaskState, said: Option<&ChatMessage>) -> Value {
     let mut message = said.cloned().unwrap_or_else(|| ChatMessage::text("state", words(state)));
     // Progress and questions do not need the list.
     let has_own_text = said.is_some() && !state.is_over();
@@ -133,7 +127,7 @@ fn words(state: TaskState) -> &'static str {
     }
 }
 
-/// So many refused calls are listed.
+/// At most so many refused calls are listed.
 const LISTED: usize = 8;
 
 fn refused(view: &TaskView) -> Option<String> {
@@ -152,30 +146,28 @@ fn refused(view: &TaskView) -> Option<String> {
     (!lines.is_empty()).then(|| format!("\n\nNot done:{lines}{more}"))
 }
 
-fn written(message: &ChatMessage) -> Message {
-    let parts = message.parts.iter().map(part);
-    Message { role: role(message.role), parts: parts.collect() }
+fn written(message: &ChatMessage) -> Value {
+    let parts: Vec<Value> = message.parts.iter().map(part).collect();
+    json!({ "role": role(message.role), "parts": parts })
 }
 
 fn part(part: &Part) -> Value {
     tagged_part("type", part)
 }
 
-fn artifacts(view: &TaskView, chunks: &[ArtifactChunk]) -> Vec<Artifact> {
-    chunks.iter().map(|chunk| artifact(view, chunk)).collect()
-}
-
-/// The index is the position in the order of appearance, so it never changes.
-fn artifact(view: &TaskView, chunk: &ArtifactChunk) -> Artifact {
+/// A whole artifact, or a chunk of one. Chunks of one artifact have the same index: its position in the order of
+/// appearance, which never changes.
+fn artifact(view: &TaskView, chunk: &ArtifactChunk) -> Value {
     let found = artifact_of(view, chunk);
-    Artifact {
-        name: chunk.name.clone(),
-        mime_type: mime_type(found.map(|(_, artifact)| artifact), chunk).to_owned(),
-        parts: chunk.parts.iter().map(artifact_part).collect(),
-        index: found.map_or(0, |(index, _)| index),
-        append: chunk.append,
-        last_chunk: chunk.last,
-    }
+    let parts: Vec<Value> = chunk.parts.iter().map(artifact_part).collect();
+    json!({
+        "name": chunk.name,
+        "mimeType": mime_type(found.map(|(_, artifact)| artifact), chunk),
+        "parts": parts,
+        "index": found.map_or(0, |(index, _)| index),
+        "append": chunk.append,
+        "lastChunk": chunk.last,
+    })
 }
 
 /// A part of an artifact. Clients of this protocol read text, so a file with text is a text part.

@@ -16,7 +16,7 @@ pub(crate) struct FrameContext<'a> {
 }
 
 pub(crate) enum Update {
-    /// The task as it is, whole.
+    /// The whole task as it is.
     Task,
     Status(StatusChange),
     Artifact(ArtifactChunk),

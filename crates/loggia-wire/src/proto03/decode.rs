@@ -16,7 +16,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
         "SendMessage" => return message(&fields, None, extension),
         "SendStreamingMessage" => return message(&fields, Some(Delivery::Stream), extension),
         "GetTask" => Intent::GetTask { task: task(&fields, "name")?, history: history(&fields)? },
-        // Only its HTTP paths have lists, and nothing says how they look: as in 1.0.
+        // Only its HTTP paths have lists, whose form is not specified: they are as in 1.0.
         "ListTasks" => Intent::ListTasks(crate::a2a1::decode::list(&fields)?),
         "CancelTask" => Intent::Cancel { task: task(&fields, "name")? },
         "TaskSubscription" => Intent::Subscribe { task: task(&fields, "name")? },
@@ -36,7 +36,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
     Ok(Asked { view: View { dialect: Dialect::Proto03, extension }, intent })
 }
 
-/// Two ids in a name, each as long as an id may be.
+/// A name has two ids, each of the longest length.
 const NAME_LIMIT: usize = 1024;
 
 fn name<'a>(fields: &Fields<'a>, member: &str) -> Read<&'a str> {
@@ -67,7 +67,7 @@ fn config(fields: &Fields<'_>) -> Read<(TaskId, String)> {
     }
 }
 
-/// The protocol file puts the configuration below `config`; some clients send what is in it alone.
+/// The protocol file has the configuration in `config`; some clients send its members directly.
 fn create_push(fields: &Fields<'_>) -> Read<Intent> {
     let task = task(fields, "parent")?;
     let resource = fields.object("config")?;
@@ -93,7 +93,7 @@ fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) 
         configuration: |fields, stream| configuration(fields, "pushNotification", stream),
         coder: CoderMessages::Ignored,
     };
-    // In the protocol file the field is called `request`.
+    // The protocol file calls the member `request`.
     let message = match fields.object("message")? {
         None => fields.object("request")?,
         given => given,
@@ -113,7 +113,7 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
             Some(_) => Err(violation(data.path("data"), "must be an object")),
             None => Err(data.missing("data")),
         },
-        (None, None, None) => Err(violation(fields.path("text"), "or file or data must be there")),
+        (None, None, None) => Err(violation(fields.path("text"), "or file or data is required")),
         (_, _, _) => Err(violation(fields.path("text"), "and file and data exclude each other")),
     }
 }

@@ -1,7 +1,6 @@
-//! A refusal where HTTP or gRPC has its own word for it: the status beside the error.
+//! Errors of HTTP+JSON and gRPC, which have their own status.
 //!
-//! 1.0 writes `google.rpc.Status` (§11.6, §10.6), 0.3 a bare object with the code of JSON-RPC. The
-//! reasons and the facts are those of the one table.
+//! 1.0 writes `google.rpc.Status` (§11.6, §10.6), 0.3 a plain object with the code of JSON-RPC.
 
 use serde_json::{Value, json};
 
@@ -9,19 +8,19 @@ use super::{ErrorRow, NOT_PERMITTED, WireError, code_in, free_form, row, typed_d
 use crate::dialect::Dialect;
 use crate::protocol::ErrorFormat;
 
-/// What HTTP+JSON and gRPC say of an error.
+/// An error as HTTP+JSON and gRPC write it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     pub http: u16,
     pub rpc: RpcCode,
     pub message: String,
-    /// Typed objects: `ErrorInfo`, or `BadRequest` where a field is to blame.
+    /// Typed objects: `ErrorInfo`, or `BadRequest` for an invalid field.
     pub details: Value,
     /// The body of an HTTP+JSON response.
     pub body: Value,
 }
 
-/// The codes of gRPC that are in use here.
+/// The gRPC codes in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpcCode {
     InvalidArgument = 3,
@@ -56,8 +55,7 @@ pub fn status(error: &WireError, dialect: Dialect) -> Status {
     Status { http, rpc, message, details, body }
 }
 
-/// A request that was not let in, so that nobody has read it: the status, a reason for programs, a
-/// sentence.
+/// A request that was rejected before it was read: the HTTP status, a reason for programs, a sentence.
 pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dialect) -> Status {
     let rpc = RpcCode::of_http(http);
     let (named, domain) = match http {
@@ -80,7 +78,7 @@ pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dial
     Status { http, rpc, message: message.to_owned(), details, body }
 }
 
-/// The code of JSON-RPC where the request was not let in.
+/// The JSON-RPC code of a request that was rejected before it was read.
 pub fn closed_door_code(http: u16) -> i32 {
     match http {
         413 => -32600,
@@ -90,7 +88,7 @@ pub fn closed_door_code(http: u16) -> i32 {
 }
 
 impl RpcCode {
-    /// What belongs to an HTTP status where nothing more is known.
+    /// The code for an HTTP status.
     pub fn of_http(http: u16) -> Self {
         match http {
             401 => RpcCode::Unauthenticated,
@@ -138,7 +136,7 @@ impl RpcCode {
     }
 }
 
-/// As the SDKs of 0.3 answer, where 1.0 settled on something else.
+/// The statuses of the 0.3 SDKs, where 1.0 chose others.
 fn http_03(row: &ErrorRow) -> u16 {
     match row.code {
         -32002 => 409,
@@ -150,7 +148,7 @@ fn http_03(row: &ErrorRow) -> u16 {
     }
 }
 
-/// What 0.3 calls the error.
+/// The name of an error in 0.3.
 fn name_03(code: i32) -> &'static str {
     match code {
         -32700 => "JSONParseError",

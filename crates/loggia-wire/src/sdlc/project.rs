@@ -123,7 +123,7 @@ fn event(event: Event) -> Update {
     Update::Ready { body: value_of(&event), ends: None }
 }
 
-/// What an update of a call has besides its status.
+/// A detail in an update of a call, besides its status.
 enum CallDetail {
     Nothing,
     Input,

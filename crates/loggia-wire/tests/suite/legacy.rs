@@ -390,7 +390,7 @@ fn a_client_speaks_as_the_user() {
     params["message"]["role"] = json!("agent");
     let error = ask("tasks/send", params).unwrap_err();
     let shown = refuse(&error, Dialect::Legacy).message;
-    assert_eq!(shown, "Invalid params: 'message.role' must be user in what a client sends.");
+    assert_eq!(shown, "Invalid params: 'message.role' must be user in a message of a client.");
 }
 
 /// A request is the same in every spelling, and another one where it says something else.
