@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme, clone_name, is_clone_name};
 use loggia_core::{Repository, SessionId, Workspace};
-use loggia_wire::{Condition, Violation, WireError, Written};
+use loggia_wire::{Condition, RepositoryFields, Violation, WireError};
 
 use crate::state::Defaults;
 
@@ -26,14 +26,14 @@ impl ClonePolicy {
     pub(crate) fn admit(
         &self,
         repository: &Repository,
-        written: &Written,
+        fields: &RepositoryFields,
         defaults: &Defaults,
     ) -> Result<Repository, WireError> {
-        let url = repository.address().map_err(|why| violation(&written.url, why))?;
-        self.sources.admit(&url).map_err(|why| violation(&written.url, why))?;
-        repository.named_revision().map_err(|why| violation(&written.revision, why))?;
+        let url = repository.address().map_err(|why| violation(&fields.url, why))?;
+        self.sources.admit(&url).map_err(|why| violation(&fields.url, why))?;
+        repository.named_revision().map_err(|why| violation(&fields.revision, why))?;
         let url = match url.scheme {
-            Scheme::File => served(&url.path, written, defaults)?,
+            Scheme::File => served(&url.path, fields, defaults)?,
             Scheme::Https | Scheme::Ssh | Scheme::Http | Scheme::Git => url,
         };
         Ok(Repository { url: url.to_string(), ..repository.clone() })
@@ -56,8 +56,12 @@ impl ClonePolicy {
 }
 
 /// A repository of this machine lies where clients may work anyway.
-fn served(path: &str, written: &Written, defaults: &Defaults) -> Result<RepositoryUrl, WireError> {
-    let refused = |why| violation(&written.url, why);
+fn served(
+    path: &str,
+    fields: &RepositoryFields,
+    defaults: &Defaults,
+) -> Result<RepositoryUrl, WireError> {
+    let refused = |why| violation(&fields.url, why);
     let found = Path::new(path).canonicalize().ok().filter(|path| path.is_dir());
     let found = found.filter(|path| defaults.closes(path).is_none());
     let outside =

@@ -12,7 +12,7 @@ use loggia_core::{
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::{
     Answer, Answered, Asked, Condition, Delivery, Frame, FrameId, Intent, OpenTask, Projector,
-    Prompt, Shown, Subscription, TaskStream, View, WireError, coder,
+    Prompt, Subscription, TaskDetail, TaskStream, View, WireError, coder,
     devtool::{self, Subject},
     reply,
 };
@@ -119,7 +119,7 @@ impl Server {
                 Box::pin(self.subscribe(task, view, caller, resume)).await
             }
             Intent::GetTask { task, history } => {
-                let shown = Shown { history, artifacts: true };
+                let shown = TaskDetail { history, artifacts: true };
                 Box::pin(self.get_task(&task, shown, view, caller)).await
             }
             Intent::ListTasks(list) => Box::pin(self.list(list, view, caller)).await,
@@ -190,14 +190,14 @@ impl Server {
         let command = Command::OpenTask { task: task.clone(), profile };
         let ack = submit(&handle, command, caller).await?;
         Ok(Reply::Value(
-            self.snapshot(&handle, view, &task, Shown::default(), ack.seq, caller).await?,
+            self.snapshot(&handle, view, &task, TaskDetail::default(), ack.seq, caller).await?,
         ))
     }
 
     async fn get_task(
         &self,
         task: &TaskId,
-        shown: Shown,
+        shown: TaskDetail,
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
@@ -261,7 +261,7 @@ impl Server {
             (Err(error), _) => return Err(error),
         };
         let task = ack.task.clone().ok_or(Condition::Internal)?;
-        let shown = Shown { history, artifacts: true };
+        let shown = TaskDetail { history, artifacts: true };
         if let Some(call) = &ack.answered {
             self.task_changed(&task);
             let opening = Opening::of_answer(view, &ack, Question::Call(call.clone()));
@@ -339,7 +339,7 @@ impl Server {
         let task = asked_in.or(task).ok_or(Condition::TaskNotFound)?;
         self.task_changed(&task);
         let opening = Opening::of_answer(view, &ack, to);
-        let shown = Shown { history, artifacts: true };
+        let shown = TaskDetail { history, artifacts: true };
         let (handle, ack) = (&handle, &ack);
         self.deliver(Due { handle, view, task, ack, delivery, shown, opening, caller }).await
     }
@@ -362,7 +362,7 @@ impl Server {
         let ack = submit(&handle, command, caller).await?;
         self.task_changed(task);
         Ok(Reply::Value(
-            self.snapshot(&handle, view, task, Shown::default(), ack.seq, caller).await?,
+            self.snapshot(&handle, view, task, TaskDetail::default(), ack.seq, caller).await?,
         ))
     }
 
@@ -466,7 +466,7 @@ impl Server {
         handle: &SessionHandle,
         view: View,
         task: &TaskId,
-        shown: Shown,
+        shown: TaskDetail,
         at_least: Seq,
         caller: &Caller,
     ) -> Result<Value, WireError> {
@@ -564,7 +564,7 @@ pub(crate) struct Due<'a> {
     pub task: TaskId,
     pub ack: &'a Ack,
     pub delivery: Delivery,
-    pub shown: Shown,
+    pub shown: TaskDetail,
     pub opening: Opening,
     pub caller: &'a Caller,
 }

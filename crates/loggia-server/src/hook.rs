@@ -15,9 +15,9 @@ use loggia_core::{
     Command, Content, Origin, Part, Refusal, Screening, SessionId, TaskChoice, TaskId,
 };
 use loggia_session::{Ack, SessionHandle};
-use loggia_wire::attach::{self, Wish};
+use loggia_wire::attach::{self, ClientCommand};
 use loggia_wire::{
-    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, PushTarget, Shown, View,
+    AgentSettings, Condition, Delivery, Dialect, Extension, Prompt, PushTarget, TaskDetail, View,
     WireError, context, legacy, refuse, reply,
 };
 use serde::{Deserialize, Serialize};
@@ -245,7 +245,7 @@ impl Server {
         if prompt.session.is_some() && self.is_second(&handle, &task, caller).await? {
             return self.late(prompt, view, caller).await;
         }
-        let shown = Shown { history: prompt.history, artifacts: true };
+        let shown = TaskDetail { history: prompt.history, artifacts: true };
         let (handle, ack, opening, delivery) = (&handle, &ack, Opening::InFrames, prompt.delivery);
         self.deliver(Due { handle, view, task, ack, delivery, shown, opening, caller }).await
     }
@@ -278,15 +278,15 @@ impl Server {
     /// own, which the hook sees behind its `!`. The sentence is for them.
     pub(crate) async fn screen_attached(
         &self,
-        wish: Wish,
+        wish: ClientCommand,
         handle: &SessionHandle,
         caller: &Caller,
     ) -> Result<Command, String> {
         let Some(hook) = &self.hook else { return Ok(wish.into()) };
         let content = match &wish {
-            Wish::Prompt { content, .. } => content.clone(),
-            Wish::Shell { line, .. } => Content::text(format!("{LINE}{line}")),
-            Wish::Answer { .. } | Wish::Cancel { .. } => return Ok(wish.into()),
+            ClientCommand::Prompt { content, .. } => content.clone(),
+            ClientCommand::Shell { line, .. } => Content::text(format!("{LINE}{line}")),
+            ClientCommand::Answer { .. } | ClientCommand::Cancel { .. } => return Ok(wish.into()),
         };
         let submitted = Submitted {
             event: "prompt_submit",
@@ -343,16 +343,16 @@ async fn consult(hook: &dyn PromptHook, submitted: &Submitted) -> Result<Decisio
 }
 
 /// What a person would have typed. A line may become a message so, but no message a line.
-fn typed_instead(wish: Wish, text: String) -> Wish {
+fn typed_instead(wish: ClientCommand, text: String) -> ClientCommand {
     match wish {
-        Wish::Shell { prompt, .. } => match text.strip_prefix(LINE) {
-            Some(line) => Wish::Shell { prompt, line: line.to_owned() },
-            None => Wish::Prompt { prompt, content: Content::text(text) },
+        ClientCommand::Shell { prompt, .. } => match text.strip_prefix(LINE) {
+            Some(line) => ClientCommand::Shell { prompt, line: line.to_owned() },
+            None => ClientCommand::Prompt { prompt, content: Content::text(text) },
         },
-        Wish::Prompt { prompt, content } => {
-            Wish::Prompt { prompt, content: rewritten(content, text) }
+        ClientCommand::Prompt { prompt, content } => {
+            ClientCommand::Prompt { prompt, content: rewritten(content, text) }
         }
-        wish @ (Wish::Answer { .. } | Wish::Cancel { .. }) => wish,
+        wish @ (ClientCommand::Answer { .. } | ClientCommand::Cancel { .. }) => wish,
     }
 }
 

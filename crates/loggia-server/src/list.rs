@@ -10,8 +10,8 @@ use futures::StreamExt;
 use loggia_core::{Millis, SessionId, TaskId, TaskView};
 use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery, hub};
 use loggia_wire::{
-    Condition, Dialect, HistoryLength, ListTasks, Projector, Shown, StatusFilter, View, Violation,
-    WireError, reply,
+    Condition, Dialect, HistoryLength, ListTasks, Projector, StatusFilter, TaskDetail, View,
+    Violation, WireError, reply,
 };
 use serde_json::Value;
 
@@ -143,7 +143,7 @@ impl Server {
     pub(crate) async fn shown_by_log(
         &self,
         task: &TaskId,
-        shown: Shown,
+        shown: TaskDetail,
         view: View,
         caller: &Caller,
     ) -> Result<Value, WireError> {
@@ -250,7 +250,7 @@ impl Part<'_> {
         projector: &Projector,
         weight: impl Fn(&TaskId) -> usize,
     ) -> Vec<(TaskId, Found)> {
-        let shown = Shown { history: self.list.history, artifacts: self.list.artifacts };
+        let shown = TaskDetail { history: self.list.history, artifacts: self.list.artifacts };
         let known = |task: &&TaskId| {
             let known = projector.tasks().get(task);
             known.is_some_and(|known| self.list.status.admits(known.state))

@@ -9,7 +9,7 @@ use loggia_core::{
 };
 use loggia_session::{Ack, SessionHandle};
 use loggia_wire::legacy::{name, request};
-use loggia_wire::{Answers, Condition, Dialect, Prompt, Shown, View, Violation, WireError};
+use loggia_wire::{Answers, Condition, Dialect, Prompt, TaskDetail, View, Violation, WireError};
 
 use crate::dispatch::{Due, Opening, Reply, submit};
 use crate::state::{Caller, Server, Shape, hub_error};
@@ -94,7 +94,7 @@ impl Server {
     ) -> Result<Recognised, WireError> {
         let head = handle.head();
         let ack = Ack { after: head, seq: head, task: Some(task.clone()), answered: None };
-        let shown = Shown { history: prompt.history, artifacts: true };
+        let shown = TaskDetail { history: prompt.history, artifacts: true };
         let (ack, delivery, opening) = (&ack, prompt.delivery, Opening::Now);
         let due = Due { handle, view, task, ack, delivery, shown, opening, caller };
         Ok(Recognised::Again(self.deliver(due).await?))

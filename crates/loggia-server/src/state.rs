@@ -444,7 +444,7 @@ impl Server {
             return Err(refused("it is a directory or a repository, not both"));
         }
         let clones = self.clones.as_ref().ok_or(refused("nothing is cloned here"))?;
-        clones.admit(repository, &asked.written, &self.defaults).map(Some)
+        clones.admit(repository, &asked.repository_fields, &self.defaults).map(Some)
     }
 }
 

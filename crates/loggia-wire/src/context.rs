@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_shown_as_it_was_given() {
+    fn a_name_is_shown_without_its_suffix() {
         for name in ["a", "", "a@b", "a@0123456789abcdeF", "a@0123456789abcdef", "ä@"] {
             let name = SessionId::from(name);
             for mark in [0, 7, u64::MAX] {

@@ -201,19 +201,19 @@ pub struct AgentSettings {
     /// Work in a clone of this repository instead of a directory of the server.
     pub repository: Option<Repository>,
     /// The names of the repository's fields, for errors.
-    pub written: Written,
+    pub repository_fields: RepositoryFields,
     /// The client cannot answer questions: calls that would need approval are refused.
     pub unattended: bool,
 }
 
 /// The paths of the members in which a client described a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct RepositoryFields {
     pub url: String,
     pub revision: String,
 }
 
-impl Written {
+impl RepositoryFields {
     pub(crate) fn below(at: &str, url: &str, revision: &str) -> Self {
         Self { url: format!("{at}.{url}"), revision: format!("{at}.{revision}") }
     }

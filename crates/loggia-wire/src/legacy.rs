@@ -24,7 +24,7 @@ use crate::project::update::{ArtifactChunk, ChatMessage, FrameContext, StatusCha
 use crate::protocol::Protocol;
 use crate::read::Read;
 use crate::refuse::{MISSING, Violation, WireError};
-pub use decode::{Names, Reading, decode, decode_bare};
+pub use decode::{DecodeOptions, TaskIds, decode, decode_bare};
 
 pub(crate) struct Legacy;
 

@@ -50,11 +50,11 @@ pub use dialect::{
 pub use endpoint::{CallContext, Endpoint, KnownNames, StreamFormat, TaskNames, decode_call};
 pub use intent::{
     AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask,
-    Prompt, PushTarget, RunSlash, StatusFilter, Written,
+    Prompt, PushTarget, RepositoryFields, RunSlash, StatusFilter,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use loggia_core::words::words_to_choice;
-pub use project::{Answered, End, Frame, FrameId, Projector, Shown};
+pub use project::{Answered, End, Frame, FrameId, Projector, TaskDetail};
 pub use refuse::{
     Condition, ErrorObject, RpcCode, Status, Violation, WireError, closed_door_code, refuse,
     refused_at_the_door, status,

@@ -37,12 +37,12 @@ use update::{FrameContext, Update};
 
 /// How much of a task to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shown {
+pub struct TaskDetail {
     pub history: HistoryLength,
     pub artifacts: bool,
 }
 
-impl Default for Shown {
+impl Default for TaskDetail {
     fn default() -> Self {
         Self { history: HistoryLength::All, artifacts: true }
     }
@@ -254,13 +254,13 @@ impl Projector {
     }
 
     /// The task as it is now: the answer to a poll.
-    pub fn snapshot(&self, task: &TaskId, detail: Shown) -> Option<Value> {
+    pub fn snapshot(&self, task: &TaskId, detail: TaskDetail) -> Option<Value> {
         let view = self.tasks.get(task)?;
         Some(self.view.protocol().task(self.task_snapshot(view, detail)))
     }
 
     /// The task as it is now, as the result of a send.
-    pub fn sent(&self, task: &TaskId, detail: Shown) -> Option<String> {
+    pub fn sent(&self, task: &TaskId, detail: TaskDetail) -> Option<String> {
         Some(self.view.sent(self.snapshot(task, detail)?).to_string())
     }
 
@@ -280,10 +280,10 @@ impl Projector {
     }
 
     fn task_frame(&self, view: &TaskView) -> Value {
-        self.view.protocol().task_frame(self.task_snapshot(view, Shown::default()))
+        self.view.protocol().task_frame(self.task_snapshot(view, TaskDetail::default()))
     }
 
-    fn task_snapshot<'a>(&'a self, view: &'a TaskView, detail: Shown) -> TaskSnapshot<'a> {
+    fn task_snapshot<'a>(&'a self, view: &'a TaskView, detail: TaskDetail) -> TaskSnapshot<'a> {
         TaskSnapshot::new(&self.session, view, &self.calls, &self.setup, self.view, detail)
     }
 

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_may_be_a_text_where_protocol_buffers_are_spoken() {
+    fn protocol_buffers_may_write_a_number_as_text() {
         let table = [
             (json!(5), Some(5)),
             (json!("5"), Some(5)),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_protocol_file_are_found_among_few_and_among_many() {
+    fn protocol_file_names_in_small_and_large_objects() {
         for more in [0, 2 * FEW] {
             let mut given = json!({ "history_length": 1, "page_size": 2, "pageSize": 3, "a": 4 });
             for n in 0..more {

@@ -9,7 +9,7 @@ use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::Seq;
 use loggia_session::{SessionHandle, SubmitError};
-use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
+use loggia_wire::attach::{ClientCommand, CommandRequest, PROMPT_LIMIT, Update};
 use loggia_wire::{Dialect, WireError, refuse};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
@@ -171,7 +171,7 @@ impl Hear<'_> {
                 Message::Text(_) if !self.caller.principal.tenure.holds().await => {
                     return Close::TENURE_OVER;
                 }
-                Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
+                Message::Text(words) => match serde_json::from_str::<CommandRequest>(&words) {
                     Ok(wanted) => self.take(wanted).await,
                     Err(error) => Update::Failed { id: None, message: error.to_string() },
                 },
@@ -188,7 +188,7 @@ impl Hear<'_> {
         }
     }
 
-    async fn take(&self, Wanted { id, wish }: Wanted) -> Update {
+    async fn take(&self, CommandRequest { id, command: wish }: CommandRequest) -> Update {
         let failed = |message| Update::Failed { id: Some(id), message };
         if let Some(scope) = missing(self.caller.principal.scopes, &wish) {
             return failed(refuse(&out_of_scope(scope), Dialect::A2a03).message);
@@ -210,22 +210,22 @@ impl Hear<'_> {
     }
 }
 
-fn fits(wish: &Wish) -> bool {
+fn fits(wish: &ClientCommand) -> bool {
     match wish {
-        Wish::Prompt { content, .. } => content.to_text().len() <= PROMPT_LIMIT,
-        Wish::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
-        Wish::Answer { .. } | Wish::Cancel { .. } => true,
+        ClientCommand::Prompt { content, .. } => content.to_text().len() <= PROMPT_LIMIT,
+        ClientCommand::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
+        ClientCommand::Answer { .. } | ClientCommand::Cancel { .. } => true,
     }
 }
 
 /// The scope that a wish lacks.
-fn missing(scopes: Scopes, wish: &Wish) -> Option<&'static str> {
+fn missing(scopes: Scopes, wish: &ClientCommand) -> Option<&'static str> {
     let (prompt, approve) = ((scopes.prompt, "prompt"), (scopes.approve, "approve"));
     let needed = match wish {
-        Wish::Prompt { .. } | Wish::Cancel { .. } => [prompt; 2],
-        Wish::Answer { .. } => [approve; 2],
+        ClientCommand::Prompt { .. } | ClientCommand::Cancel { .. } => [prompt; 2],
+        ClientCommand::Answer { .. } => [approve; 2],
         // Whoever may not let a command run may not run one.
-        Wish::Shell { .. } => [prompt, approve],
+        ClientCommand::Shell { .. } => [prompt, approve],
     };
     needed.into_iter().find(|(given, _)| !given).map(|(_, scope)| scope)
 }
@@ -246,11 +246,12 @@ mod tests {
         let nothing = Scopes { read: true, prompt: false, approve: false, admin: true };
         let prompts = Scopes { prompt: true, ..nothing };
         let approves = Scopes { approve: true, ..nothing };
-        let prompt = Wish::Prompt { prompt: "p".into(), content: Content::text("hi") };
-        let shell = Wish::Shell { prompt: "p".into(), line: "ls".into() };
+        let prompt = ClientCommand::Prompt { prompt: "p".into(), content: Content::text("hi") };
+        let shell = ClientCommand::Shell { prompt: "p".into(), line: "ls".into() };
         let to = Question::Call("c".into());
-        let answer = Wish::Answer { to, choice: "cancel".into(), edit: None, digest: None };
-        let cancel = Wish::Cancel { what: Cancel::Turn };
+        let answer =
+            ClientCommand::Answer { to, choice: "cancel".into(), edit: None, digest: None };
+        let cancel = ClientCommand::Cancel { what: Cancel::Turn };
         let table = [
             // reads only, may prompt, may approve, both
             (prompt, [false, true, false, true]),

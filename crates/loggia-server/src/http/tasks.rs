@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use loggia_core::Surface;
-use loggia_wire::legacy::{self, Names, Reading};
+use loggia_wire::legacy::{self, DecodeOptions, TaskIds};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Id, WireError, answered_in, check_call_version, check_tenant,
     decode, dialect_of_version,
@@ -134,7 +134,7 @@ async fn meant_by_task(
     }
     let own = of_client(&envelope.caller, envelope.spoken.send());
     let Ok(asked) = legacy::decode(call, own) else { return Ok(dialect) };
-    let Ok(ours) = legacy::decode(call, Reading { names: Names::Ours, ..own }) else {
+    let Ok(ours) = legacy::decode(call, DecodeOptions { ids: TaskIds::OfServer, ..own }) else {
         return Ok(dialect);
     };
     match (asked.intent.task(), ours.intent.task()) {
@@ -159,14 +159,14 @@ async fn legacy_call(
     let asked = legacy::decode(call, own)?;
     match asked.intent.task() {
         Some(task) if !server.has_task(task).await? => {
-            legacy::decode(call, Reading { names: Names::Ours, ..own })
+            legacy::decode(call, DecodeOptions { ids: TaskIds::OfServer, ..own })
         }
         Some(_) | None => Ok(asked),
     }
 }
 
-fn of_client(caller: &Caller, send: Delivery) -> Reading<'_> {
-    Reading { names: Names::Of(&caller.principal.name), send }
+fn of_client(caller: &Caller, send: Delivery) -> DecodeOptions<'_> {
+    DecodeOptions { ids: TaskIds::OfClient(&caller.principal.name), send }
 }
 
 /// A task, or a message that begins one, without an envelope: where streams have none either.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{CODER_AGENT, URI, is_ours};
 use crate::commands;
-use crate::intent::{AgentSettings, Answers, Intent, RunSlash, Written};
+use crate::intent::{AgentSettings, Answers, Intent, RepositoryFields, RunSlash};
 use crate::read::{Fields, Read, violation};
 
 const PATH_LIMIT: usize = 4096;
@@ -60,9 +60,9 @@ pub(crate) fn confirmation(
         return Err(violation(at, "holds a member that a confirmation does not have"));
     }
     let call = either(&fields, "tool_call_id", "toolCallId")?
-        .ok_or_else(|| fields.missing(spelled(&fields, "tool_call_id", "toolCallId")))?;
+        .ok_or_else(|| fields.missing(missing_spelling(&fields, "tool_call_id", "toolCallId")))?;
     let choice = either(&fields, "selected_option_id", "selectedOptionId")?.ok_or_else(|| {
-        fields.missing(spelled(&fields, "selected_option_id", "selectedOptionId"))
+        fields.missing(missing_spelling(&fields, "selected_option_id", "selectedOptionId"))
     })?;
     let beside = metadata.map(|(at, metadata)| Fields::of(at, metadata)).transpose()?;
     let keyed = beside.as_ref().and_then(|beside| beside.names().find(|name| is_ours(name)));
@@ -99,13 +99,13 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     let direct = both(fields, "file_details", "fileDetails")?;
     let details = match (nested, direct) {
         (Some(_), Some(_)) => {
-            let name = written(fields, "file_details", "fileDetails");
+            let name = spelling(fields, "file_details", "fileDetails");
             return Err(violation(fields.path(name), "is there twice"));
         }
         (Some(nested), None) => {
             let only = |name: &String| ["file_details", "fileDetails"].contains(&name.as_str());
             if !nested.names().all(only) {
-                let at = fields.path(written(fields, "modified_details", "modifiedDetails"));
+                let at = fields.path(spelling(fields, "modified_details", "modifiedDetails"));
                 return Err(violation(at, "may only hold file_details"));
             }
             both(&nested, "file_details", "fileDetails")?
@@ -121,8 +121,8 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
         Some(content) => Some(content),
         None => details.text("newContent")?,
     };
-    let content =
-        content.ok_or_else(|| details.missing(spelled(fields, "new_content", "newContent")))?;
+    let content = content
+        .ok_or_else(|| details.missing(missing_spelling(fields, "new_content", "newContent")))?;
     Ok(Some(Edit::File { content: content.to_owned() }))
 }
 
@@ -163,7 +163,7 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
     let workspace_path = workspace_path(fields)?;
     let repository = repository(fields)?;
     if workspace_path.is_some() && repository.is_some() {
-        let other = written(fields, "workspace_path", "workspacePath");
+        let other = spelling(fields, "workspace_path", "workspacePath");
         let why = format!("must not be given together with {other}: it is one or the other");
         return Err(violation(fields.path("repository"), why));
     }
@@ -178,9 +178,11 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
         None => fields.flag("autoExecute")?,
         given => given,
     };
-    let written = Written::below(&fields.path("repository"), "url", "revision");
     let settings = AgentSettings {
-        written: repository.as_ref().map(|_| written).unwrap_or_default(),
+        repository_fields: match &repository {
+            Some(_) => RepositoryFields::below(&fields.path("repository"), "url", "revision"),
+            None => RepositoryFields::default(),
+        },
         workspace_path,
         mcp_servers,
         allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
@@ -203,7 +205,7 @@ pub(crate) fn without_servers(mut metadata: Value) -> Value {
 }
 
 fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
-    let name = written(fields, "workspace_path", "workspacePath");
+    let name = spelling(fields, "workspace_path", "workspacePath");
     // Protocol buffers write an absent text as an empty one.
     let Some(path) = fields.text(name)?.filter(|path| !path.is_empty()) else { return Ok(None) };
     let at = || fields.path(name);
@@ -261,7 +263,7 @@ pub(crate) fn slash(method: &str, params: &Value) -> Read<Intent> {
 }
 
 /// The spelling that the client used for a member.
-fn written<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
+fn spelling<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
     match fields.get(snake) {
         None if fields.get(camel).is_some() => camel,
         Some(_) | None => snake,
@@ -269,7 +271,7 @@ fn written<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
 }
 
 /// The spelling for a member that is missing: that of the client's other members.
-fn spelled<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
+fn missing_spelling<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
     let in_camel = fields.names().any(|name| name.bytes().any(|byte| byte.is_ascii_uppercase()));
     if in_camel { camel } else { snake }
 }

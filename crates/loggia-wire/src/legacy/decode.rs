@@ -20,27 +20,27 @@ mod repository;
 
 /// Whose task ids a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names<'a> {
+pub enum TaskIds<'a> {
     /// Those of this client.
-    Of(&'a str),
+    OfClient(&'a str),
     /// The tasks' own ids, as in other protocols.
-    Ours,
+    OfServer,
 }
 
 /// The circumstances of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading<'a> {
-    pub names: Names<'a>,
+pub struct DecodeOptions<'a> {
+    pub ids: TaskIds<'a>,
     /// When `tasks/send` answers.
     pub send: Delivery,
 }
 
-pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
+pub fn decode(call: &Call, options: DecodeOptions<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(&call.params)?;
-    let task = || fields.needed_id("id").map(|word| reading.task(word));
+    let task = || fields.needed_id("id").map(|word| options.task(word));
     let intent = match call.method.as_str() {
-        "tasks/send" => sent(&call.params, &fields, reading, reading.send)?,
-        "tasks/sendSubscribe" | STREAM => sent(&call.params, &fields, reading, Delivery::Stream)?,
+        "tasks/send" => sent(&call.params, &fields, options, options.send)?,
+        "tasks/sendSubscribe" | STREAM => sent(&call.params, &fields, options, Delivery::Stream)?,
         "tasks/get" => Intent::GetTask { task: task()?, history: history(&fields)? },
         "tasks/cancel" => Intent::Cancel { task: task()? },
         "tasks/resubscribe" => Intent::Subscribe { task: task()? },
@@ -56,16 +56,16 @@ pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
 }
 
 /// Decodes the parameters of `tasks/sendSubscribe` without an envelope.
-pub fn decode_bare(params: &Value, reading: Reading<'_>) -> Result<Asked, WireError> {
+pub fn decode_bare(params: &Value, options: DecodeOptions<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(params)?;
-    Ok(Asked { view: View::LEGACY, intent: sent(params, &fields, reading, Delivery::Stream)? })
+    Ok(Asked { view: View::LEGACY, intent: sent(params, &fields, options, Delivery::Stream)? })
 }
 
-impl Reading<'_> {
+impl DecodeOptions<'_> {
     fn task(&self, word: &str) -> TaskId {
-        match self.names {
-            Names::Of(owner) => name::task(owner, word),
-            Names::Ours => word.into(),
+        match self.ids {
+            TaskIds::OfClient(owner) => name::task(owner, word),
+            TaskIds::OfServer => word.into(),
         }
     }
 }
@@ -73,10 +73,10 @@ impl Reading<'_> {
 fn sent(
     params: &Value,
     fields: &Fields<'_>,
-    reading: Reading<'_>,
+    options: DecodeOptions<'_>,
     delivery: Delivery,
 ) -> Read<Intent> {
-    let task = reading.task(fields.needed_id("id")?);
+    let task = options.task(fields.needed_id("id")?);
     let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
     match message.text("role")? {
         None | Some("user") => {}
@@ -103,10 +103,13 @@ fn sent(
         None => message.id("message_id")?,
         given => given,
     };
-    let written = context.as_ref().filter(|_| repository.is_some());
-    let written = written.map(repository::written).unwrap_or_default();
-    let settings =
-        AgentSettings { repository, written, unattended: true, ..AgentSettings::default() };
+    let described = context.as_ref().filter(|_| repository.is_some());
+    let settings = AgentSettings {
+        repository_fields: described.map(repository::fields).unwrap_or_default(),
+        repository,
+        unattended: true,
+        ..AgentSettings::default()
+    };
     Ok(Intent::Prompt(Box::new(Prompt {
         session: fields.id("sessionId")?.map(Into::into),
         task: TaskChoice::Named(task),

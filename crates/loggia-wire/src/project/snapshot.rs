@@ -5,7 +5,7 @@ use loggia_core::{Exchange, Millis, Part, SessionId, TaskArtifact, TaskState, Ta
 use super::calls::Calls;
 use super::question::{failure_id, response_id, response_text, sources_text};
 use super::update::{ArtifactChunk, ChatMessage, Role};
-use super::{Setup, Shown, plain, tool};
+use super::{Setup, TaskDetail, plain, tool};
 use crate::devtool::{EventKind, EventMetadata};
 use crate::dialect::{Extension, View};
 use crate::intent::HistoryLength;
@@ -33,7 +33,7 @@ impl<'a> TaskSnapshot<'a> {
         calls: &'a Calls,
         setup: &'a Setup,
         reader: View,
-        detail: Shown,
+        detail: TaskDetail,
     ) -> Self {
         let protocol = reader.protocol();
         let asks = view.state == TaskState::InputRequired;

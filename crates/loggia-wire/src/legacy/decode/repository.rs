@@ -3,7 +3,7 @@
 
 use loggia_core::Repository;
 
-use crate::intent::Written;
+use crate::intent::RepositoryFields;
 use crate::read::{Fields, Read, violation};
 
 /// The members of a context that are about the repository.
@@ -51,9 +51,9 @@ fn check_url(url: &str) -> Result<(), &'static str> {
 }
 
 /// The paths of the members, for errors.
-pub fn written(context: &Fields<'_>) -> Written {
+pub fn fields(context: &Fields<'_>) -> RepositoryFields {
     let named = REVISIONS.iter().find(|name| context.get(name).is_some());
-    Written::below(context.at(), URL, named.unwrap_or(&"revision"))
+    RepositoryFields::below(context.at(), URL, named.unwrap_or(&"revision"))
 }
 
 const REVISIONS: [&str; 3] = ["revision", "branch", "commit"];
