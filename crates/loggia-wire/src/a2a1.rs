@@ -30,6 +30,8 @@ pub(crate) const METHODS: &[&str] = &[
     "GetExtendedAgentCard",
 ];
 
+const MEDIA_TYPE: &str = "application/a2a+json";
+
 pub(crate) const PATHS: HttpPaths = HttpPaths {
     subscribe: "SubscribeToTask",
     list_configs: "ListTaskPushNotificationConfigs",
@@ -37,7 +39,7 @@ pub(crate) const PATHS: HttpPaths = HttpPaths {
     task: |task| vec![("id", task.to_owned())],
     configs: |task| vec![("taskId", task.to_owned())],
     config: |task, config| vec![("taskId", task.to_owned()), ("id", config.to_owned())],
-    media_types: &["application/a2a+json", "application/json"],
+    media_types: &[MEDIA_TYPE, "application/json"],
 };
 
 impl Protocol for A2a1 {
@@ -105,6 +107,14 @@ impl Protocol for A2a1 {
 
     fn pushes_updates(&self) -> bool {
         true
+    }
+
+    fn push_media_type(&self) -> &'static str {
+        MEDIA_TYPE
+    }
+
+    fn replaces_unnamed_push(&self) -> bool {
+        false
     }
 }
 

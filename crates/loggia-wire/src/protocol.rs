@@ -225,6 +225,16 @@ pub(crate) trait Protocol: Sync {
         false
     }
 
+    /// The media type of a webhook's payload.
+    fn push_media_type(&self) -> &'static str {
+        "application/json"
+    }
+
+    /// Whether a webhook without an id replaces the task's earlier one.
+    fn replaces_unnamed_push(&self) -> bool {
+        true
+    }
+
     /// Whether a rejected message becomes a rejected task. Otherwise its client gets an error.
     fn has_rejected_tasks(&self) -> bool {
         true

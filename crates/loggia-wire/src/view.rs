@@ -171,6 +171,16 @@ impl View {
         self.protocol().pushes_updates()
     }
 
+    /// The media type of a webhook's payload.
+    pub fn push_media_type(self) -> &'static str {
+        self.protocol().push_media_type()
+    }
+
+    /// Whether a webhook without an id replaces the task's earlier one.
+    pub fn replaces_unnamed_push(self) -> bool {
+        self.protocol().replaces_unnamed_push()
+    }
+
     /// Whether a task can be written without its history. The legacy service repeats the request that made it.
     pub fn writes_without_history(self) -> bool {
         !self.has_client_task_ids()
