@@ -2,7 +2,7 @@
 """Runs the official A2A clients against a Loggia binary: run.py BINARY [CLIENT…].
 
 Installs each client at its pinned version under target/interop/, starts a server with a fresh home
-and workspace for it, and counts what the checks say.
+and workspace for it, and counts the results of its checks.
 """
 
 import argparse
@@ -24,7 +24,7 @@ TIME_LIMIT = 300
 
 
 def install(name, inputs, command_of):
-    """Installs into a directory of its own, once for each content of `inputs`."""
+    """Installs into a separate directory, once for each content of `inputs`."""
     directory = INSTALLED / name
     stamp = directory / 'installed'
     wanted = hashlib.sha256(b'\0'.join(path.read_bytes() for path in inputs)).hexdigest()
@@ -38,7 +38,7 @@ def install(name, inputs, command_of):
 
 
 def python(version, script, complete=True):
-    """`complete`: everything that the client declares to need is there, used or not."""
+    """`complete`: all declared dependencies are installed, used or not."""
     requirements = HERE / 'python' / f'requirements-{version}.txt'
 
     def commands(directory):
@@ -64,14 +64,14 @@ def js(name):
         yield ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
 
     directory = install(f'js-{name}', inputs, commands)
-    # Packages are found from where the script lies.
+    # Packages are resolved from the directory of the script.
     for path in [*(HERE / 'js').glob('*.mjs'), *source.glob('*.mjs')]:
         shutil.copy(path, directory)
     return ['node', directory / 'test.mjs']
 
 
 def command_line(version):
-    """The official command line, built once; it has no other form in a registry."""
+    """The official command line, built once; the registry has its source only."""
 
     def commands(directory):
         yield [
@@ -79,7 +79,7 @@ def command_line(version):
             *('--root', directory, '--target-dir', directory / 'build'),
             *('--config', 'profile.dev.debug=false'),
         ]
-        # Half a gigabyte that is not needed again.
+        # Build files of half a gigabyte, not needed again.
         yield ['rm', '-r', directory / 'build']
 
     script = HERE / 'cli' / 'test_cli.py'
@@ -88,7 +88,7 @@ def command_line(version):
 
 
 BINDINGS = ['JSONRPC', 'HTTP+JSON', 'GRPC']
-# What installs a client and gives its command, and the bindings to try it with.
+# The function that installs a client and returns its command, and the bindings to test.
 CLIENTS = {
     'python-1.3.0': (lambda: python('1.3.0', 'test_v1.py'), BINDINGS),
     'python-0.3.26': (lambda: python('0.3.26', 'test_v03.py'), BINDINGS),
@@ -103,17 +103,17 @@ CLIENTS = {
     'oauth': (lambda: python('oauth', 'test_oauth.py'), ['JSONRPC']),
     'a2acli-0.4.5': (lambda: command_line('0.4.5'), ['JSONRPC', 'HTTP+JSON']),
 }
-# Those that can be told whom to believe; their checks open gRPC channels without TLS.
+# Clients that accept a custom certificate authority; their checks open gRPC channels without TLS.
 SDKS = ['python-1.3.0', 'python-0.3.26', 'js-1.3.0', 'js-0.3.14']
-# What a client needs before its server starts, and flags of that server.
+# The preparation of a client before its server starts, and flags of that server.
 BEFORE = {'oauth': ['clients', 'add', 'before', '--json']}
 FLAGS = {'oauth': ['--require-token']}
-# Clients of the task service have sessions of their own, and prove who they are.
+# Clients of the task service have their own sessions, and authenticate.
 SERVED = {'python-a2a-0.5.10'}
 
 
 def with_token(root):
-    """Arguments for a server of many sessions, and the token that its client shows."""
+    """Arguments for a server of many sessions, and the token of its client."""
     tokens, token = root / 'tokens', secrets.token_hex(16)
     tokens.touch(mode=0o600)
     tokens.write_text(f'interop:{token}\n')
@@ -121,7 +121,7 @@ def with_token(root):
 
 
 def certificate(root):
-    """Arguments for a server that speaks TLS, and the environment in which clients believe it."""
+    """Arguments for a server with TLS, and the environment in which clients trust its certificate."""
     cert, key = str(root / 'server.pem'), str(root / 'server.key')
     subprocess.run(
         [
@@ -168,7 +168,7 @@ def served(name, binary, root, test, binding, tls):
             return [f'FAIL the server did not start: {line}{said}'], 1
         threading.Thread(target=server.stdout.read, daemon=True).start()
         command = [*test, where.group(), work, binding]
-        # For checks that prove who they are, and for those that change what the server knows.
+        # For checks that authenticate, and for checks that change the server's clients.
         given = {'LOGGIA_TOKEN': token, 'LOGGIA_BINARY': str(binary), 'LOGGIA_HOME': str(home)}
         try:
             ran = subprocess.run(

@@ -1,5 +1,4 @@
-//! Markdown of any model at any width: every line fits and is safe, and what arrives in two pieces
-//! looks the same as in one.
+//! Any Markdown at any width: every line fits and is safe, and text in two pieces looks the same as in one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

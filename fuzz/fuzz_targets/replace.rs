@@ -1,10 +1,10 @@
-//! Replacing never panics, and what it gives is the old text with as many pieces exchanged as were
-//! expected: nothing outside those pieces is touched.
+//! Replacing never panics, and the result is the old text with as many replacements as expected; the rest is
+//! unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-// The file alone: its crate brings SQLite along, which the sanitizer does not let start.
+// Included as a file: its crate depends on SQLite, which does not start under the sanitizer.
 #[path = "../../crates/loggia-agent/src/tool/edit/replacement.rs"]
 mod replacement;
 use replacement::apply_replace;

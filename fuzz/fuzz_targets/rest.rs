@@ -1,12 +1,12 @@
-//! Whatever is asked over HTTP+JSON, by whichever path and with whatever body, gets an intent or an
-//! error, and an error gives next to nothing of it back. The first line is `VERB TARGET`.
+//! Any HTTP+JSON request gets an intent or an error, and an error repeats next to nothing of it. The first
+//! line of the input is `VERB TARGET`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::rest::route;
 use loggia_wire::{Dialect, Extension, WireError, decode_method, status};
 
-/// What both services call their methods; gRPC brings parameters to them without a path.
+/// Methods of both gRPC services; gRPC has parameters without a path.
 const METHODS: [&str; 5] = [
     "SendMessage",
     "GetTask",

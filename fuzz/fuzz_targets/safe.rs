@@ -1,5 +1,5 @@
-//! Any bytes as a text or as the output of a program: no terminal would obey what is left of them,
-//! what is safe already stays as it is, and no output is larger than what it came from allows.
+//! Any bytes as a text or as the output of a program: the result has no control sequences, safe text is
+//! unchanged, and output is bounded by its input.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use loggia_testkit::terminal::is_safe;
 use loggia_tui::safe::{one_line, output, printable};
 use ratatui::style::Style;
 
-/// Blank columns that movements in an output may make, in any output.
+/// How many blank columns cursor movements may make in any output.
 const BLANKS: usize = 80_000;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,11 +1,10 @@
-//! Whatever is said and done in a session, whatever key is pressed and however the terminal changes
-//! its size: the screen never panics, and nothing reaches the terminal but text and what a picture
-//! is painted with.
+//! Any events, keys and terminal sizes: the screen never panics, and nothing reaches the terminal but text
+//! and the sequences that draw it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-// What a law of the terminal interface does with few bytes, this does with many.
+// The same as a law of the terminal interface, with more bytes.
 #[path = "../../crates/loggia-tui/tests/suite/storm.rs"]
 mod storm;
 

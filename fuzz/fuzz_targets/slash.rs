@@ -1,5 +1,5 @@
-//! Reading a prompt as a slash command never panics, what was understood is understood again from
-//! its own words, and a mistake is told in a short sentence.
+//! Reading a prompt as a slash command never panics, a command is read again from its own text, and an error
+//! is a short sentence.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

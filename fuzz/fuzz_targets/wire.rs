@@ -1,10 +1,9 @@
-//! Whatever bytes arrive, they get an intent or a JSON-RPC error, and an error gives nothing of
-//! them back but the id.
+//! Any bytes get an intent or a JSON-RPC error, and an error repeats nothing of them but the id.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::jsonrpc::{self, Body, Rejected};
-use loggia_wire::legacy::{self, Names, Reading};
+use loggia_wire::legacy::{self, DecodeOptions, TaskIds};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Extension, Intent, WireError, decode, dialect_of, refuse, sdlc,
 };
@@ -46,10 +45,10 @@ fn answer(call: Call) {
             show(&call.id, &error, dialect);
         }
     }
-    for names in [Names::Of("token:somebody"), Names::Ours] {
-        let reading = Reading { names, send: Delivery::AtOnce };
-        let bare = legacy::decode_bare(&call.params, reading);
-        for asked in [legacy::decode(&call, reading), bare] {
+    for ids in [TaskIds::OfClient("token:somebody"), TaskIds::OfServer] {
+        let options = DecodeOptions { ids, send: Delivery::AtOnce };
+        let bare = legacy::decode_bare(&call.params, options);
+        for asked in [legacy::decode(&call, options), bare] {
             match asked {
                 Ok(asked) => repeat(&asked),
                 Err(error) => show(&call.id, &error, Dialect::Legacy),
@@ -58,7 +57,7 @@ fn answer(call: Call) {
     }
 }
 
-/// What was sent is the same as itself, and kept.
+/// A request does not differ from itself, and its task id is kept.
 fn repeat(asked: &Asked) {
     if let Intent::Prompt(prompt) = &asked.intent {
         assert!(legacy::request::word(&prompt.content).is_some());

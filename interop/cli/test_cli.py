@@ -14,7 +14,7 @@ TRANSPORT = {'JSONRPC': 'jsonrpc', 'HTTP+JSON': 'rest'}[BINDING]
 
 
 async def ran(*words, card=URL):
-    """The exit code and the JSON documents of one command, whole or one a line."""
+    """The exit code and the JSON documents of one command, as one document or one per line."""
     command = [CLI, '-a', card, '--transport', TRANSPORT, '-o', 'json', '--compact', *words]
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -40,7 +40,7 @@ def task(said):
 
 async def card():
     equal((await one('card', 'get'))['name'], 'Loggia')
-    # By the letter of 1.0; the card at the root has the members of 0.3 beside it.
+    # The 1.0 card: the card at the root also has the members of 0.3.
     pure = f'{URL}/a2a/1.0/.well-known/agent-card.json'
     equal((await one('card', 'get', '--validate', card=pure))['name'], 'Loggia')
 

@@ -1,4 +1,4 @@
-// Runs named checks one after the other and says one line for each.
+// Runs named checks one after the other and prints one line for each.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 
@@ -40,7 +40,7 @@ export async function refused(promise, kind) {
   });
 }
 
-// What a request is called: in 1.0, in 0.3, and where HTTP+JSON has it.
+// The name of a request in 1.0 and in 0.3, and its HTTP+JSON path.
 const OPERATIONS = [
   ['SendMessage', 'message/send', /^POST \/message:send$/],
   ['SendStreamingMessage', 'message/stream', /^POST \/message:stream$/],

@@ -1,4 +1,4 @@
-"""Runs named checks one after the other and says one line for each."""
+"""Runs named checks one after the other and prints one line for each."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ async def refused(awaitable, kind):
     raise AssertionError(f'no {kind.__name__}, but {got!r}')
 
 
-# What a request is called: in 1.0, in 0.3, and where HTTP+JSON has it.
+# The name of a request in 1.0 and in 0.3, and its HTTP+JSON path.
 OPERATIONS = [
     ('SendMessage', 'message/send', 'POST', r'/message:send'),
     ('SendStreamingMessage', 'message/stream', 'POST', r'/message:stream'),
@@ -102,7 +102,7 @@ def of_grpc(method):
 
 
 def noting_channel(note):
-    """A channel factory; `note(operation, metadata)` is told of each call."""
+    """A channel factory that calls `note(operation, metadata)` for each call."""
     import grpc
 
     def noted(details):
@@ -122,7 +122,7 @@ def noting_channel(note):
 
 
 class Webhook:
-    """Listens, keeps the (headers, body) of each POST, and says yes to everything."""
+    """Listens, keeps the (headers, body) of each POST, and answers 200."""
 
     async def __aenter__(self):
         self.calls, self.open, self.news = [], [], asyncio.Condition()
@@ -152,7 +152,7 @@ class Webhook:
             writer.close()
 
     async def until(self, fits):
-        """All calls, once the body of one of them fits."""
+        """All calls, when the body of one of them matches."""
         async with self.news:
             await self.news.wait_for(lambda: any(fits(body) for _, body in self.calls))
             return list(self.calls)

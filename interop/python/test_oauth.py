@@ -1,4 +1,4 @@
-"""OAuth libraries and a2a-sdk 1.3.0 with their tokens, against a server that wants one from everybody:
+"""OAuth libraries and a2a-sdk 1.3.0 with their tokens, against a server that requires a token of every client:
 test_oauth.py URL WORKSPACE."""
 
 import json
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import uuid
 
-# The library would refuse plain HTTP, which is all there is on loopback.
+# The library refuses plain HTTP by default; loopback has no TLS.
 os.environ['OAUTHLIB_INSECURE_TRANSPORT'] = '1'
 
 import httpx
@@ -34,7 +34,7 @@ URL = sys.argv[1]
 
 
 def loggia(*arguments):
-    """Runs the command line that belongs to the server."""
+    """Runs the server's command line."""
     command = [os.environ['LOGGIA_BINARY'], *arguments]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     return ran.stdout
@@ -48,7 +48,7 @@ def registered(scope='read,prompt'):
 
 
 async def advertised():
-    """The flow as the card says it."""
+    """The flow of the card."""
     async with httpx.AsyncClient(timeout=20) as http:
         card = await A2ACardResolver(http, URL).get_agent_card()
     return card.security_schemes['oauth2'].oauth2_security_scheme.flows.client_credentials
@@ -107,7 +107,7 @@ async def requests_oauthlib_gets_a_token():
 
 
 class Connected:
-    """The SDK on an HTTP client that brings its token along."""
+    """The SDK on an HTTP client that sends a token."""
 
     def __init__(self, client, secret, **config):
         self.oauth = AsyncOAuth2Client(client, secret, timeout=20)

@@ -1,6 +1,6 @@
 """python-a2a 0.5.10 against a running server: test_tasks.py URL WORKSPACE, the token in LOGGIA_TOKEN.
 
-The client of the task service: it posts to one path a method, waits for results, and reads streams
+The client of the task service: it has one path for each method, waits for results, and reads streams
 without an envelope.
 """
 
@@ -85,7 +85,7 @@ async def the_same_task_again():
 
 
 def tasks():
-    """How many this client has made, in the words of A2A 1.0."""
+    """The number of tasks of this client, asked for with A2A 1.0."""
     call = {'jsonrpc': '2.0', 'id': 1, 'method': 'ListTasks', 'params': {}}
     return requests.post(URL, json=call, headers=headers(), timeout=20).json()['result']['totalSize']
 

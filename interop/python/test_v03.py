@@ -95,7 +95,7 @@ def blocking(path=''):
     return Connected(path, streaming=False)
 
 
-# How an error arrives: JSON-RPC has a code, HTTP a status, gRPC a name.
+# The form of an error: a code in JSON-RPC, a status in HTTP, a name in gRPC.
 ERRORS = {
     NOT_FOUND: (404, 'NOT_FOUND'),
     NOT_CANCELABLE: (409, 'FAILED_PRECONDITION'),
@@ -136,7 +136,7 @@ def last(events):
 
 
 def kind(event):
-    """What the extension says an event is."""
+    """The extension's kind of an event."""
     update = event[1]
     return ((update and update.metadata) or {}).get(EXTENSION, {}).get('kind')
 
@@ -204,7 +204,7 @@ async def resubscribe_to_a_running_task():
     async with Connected() as c:
         stream = c.start('wait 2s\nsay done')
         task = (await anext(stream))[0].id
-        # Two who join, while the first one leaves.
+        # Two clients join, and the first one leaves.
         both = asyncio.gather(c.resubscribe(task), c.resubscribe(task))
         await asyncio.sleep(0.3)
         await stream.aclose()
@@ -269,20 +269,20 @@ async def unknown_task():
     async with Connected() as c, blocking() as b:
         await refused_with(c.get(NOWHERE), NOT_FOUND)
         await refused_with(c.cancel(NOWHERE), NOT_FOUND)
-        # Over HTTP this SDK looks at the content type before the status, and calls it 400.
+        # Over HTTP this SDK checks the content type before the status, and reports 400.
         await refused_with(c.resubscribe(NOWHERE), NOT_FOUND, status=400)
         await refused_with(b.send('say x', NOWHERE), NOT_FOUND)
         await refused_with(c.events('say x', NOWHERE), NOT_FOUND)
 
 
 def callback(hook):
-    """A configuration with everything in it."""
+    """A configuration with all members."""
     secret = PushNotificationAuthenticationInfo(schemes=['Bearer'], credentials='a-secret')
     return PushNotificationConfig(url=hook.url, token='a-token', authentication=secret)
 
 
 def told(calls):
-    """What a webhook was told, read with the SDK's own type."""
+    """The payloads of a webhook, parsed with the SDK's own type."""
     for headers, _ in calls:
         equal(headers['authorization'], 'Bearer a-secret')
         equal(headers['x-a2a-notification-token'], 'a-token')
@@ -314,9 +314,9 @@ async def push_by_method():
         equal(c.calls[-1], 'tasks/pushNotificationConfig/set')
         shown = made.push_notification_config
         equal((made.task_id, shown.id, shown.url), (task.id, task.id, hook.url))
-        # Secrets are for the webhook alone.
+        # Secrets are sent to the webhook only.
         equal((shown.token or '', shown.authentication.credentials or ''), ('', ''))
-        # Without a name it is the only one; the SDK can say that over JSON-RPC alone.
+        # Without an id it is the only one; the SDK can express that over JSON-RPC only.
         name = None if BINDING == 'JSONRPC' else shown.id
         which = GetTaskPushNotificationConfigParams(id=task.id, push_notification_config_id=name)
         got = await c.client.get_task_callback(which)

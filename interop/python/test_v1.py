@@ -40,7 +40,7 @@ from google.protobuf.struct_pb2 import Value
 from checks import Webhook, equal, noting_channel, operation, refused, run
 
 URL, WORKSPACE, BINDING = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
-# Only JSON-RPC has a code that says so; elsewhere the SDK knows the errors of A2A itself and no other.
+# Only JSON-RPC has a code for this error; on other bindings the SDK has classes for the errors of A2A only.
 InvalidParams = InvalidParamsError if BINDING == 'JSONRPC' else A2AClientError
 NOWHERE = str(uuid.uuid4())
 EXTENSION = (
@@ -113,13 +113,13 @@ def streamed(events):
 
 
 def states(events):
-    """The states that a stream went through."""
+    """The states in a stream."""
     found = [e.task.status.state for e in events if e.HasField('task')]
     return found + [e.status_update.status.state for e in events if e.HasField('status_update')]
 
 
 def kind(event):
-    """What the extension says an event is."""
+    """The extension's kind of an event."""
     return MessageToDict(event.status_update.metadata).get(EXTENSION, {}).get('kind')
 
 
@@ -230,7 +230,7 @@ async def subscribe_to_a_running_task():
             )
         )
         task = (await anext(stream)).task.id
-        # Two who join, while the first one leaves.
+        # Two clients join, and the first one leaves.
         both = asyncio.gather(c.subscribe(task), c.subscribe(task))
         await asyncio.sleep(0.3)
         await stream.aclose()
@@ -315,7 +315,7 @@ async def unknown_task():
 
 
 def told(calls):
-    """What a webhook was told, read with the SDK's own types; an unknown field is an error."""
+    """The payloads of a webhook, parsed with the SDK's own types; an unknown field is an error."""
     return [ParseDict(body, StreamResponse()) for _, body in calls]
 
 
@@ -354,7 +354,7 @@ async def push_by_method():
         made = await c.client.create_task_push_notification_config(config)
         equal(c.calls[-1], ('CreateTaskPushNotificationConfig', '1.0'))
         equal((made.task_id, made.id, made.url), (task.id, 'mine', hook.url))
-        # Secrets are for the webhook alone.
+        # Secrets are sent to the webhook only.
         equal((made.token, made.authentication.credentials), ('', ''))
         which = GetTaskPushNotificationConfigRequest(task_id=task.id, id='mine')
         equal(await c.client.get_task_push_notification_config(which), made)

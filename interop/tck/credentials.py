@@ -1,9 +1,8 @@
-"""A pytest plugin that gives a kit the token of the server it tests; neither kit can be told one.
+"""A pytest plugin that gives a kit the token of the server it tests; neither kit has an option for one.
 
-A kit's own clients (`httpx`, gRPC) carry it, and what its tests send beside them (`requests`), unless
-it has credentials of its own. A test about missing or wrong credentials sends what it means to send
-with `requests`: in such a file that stays as it is. The tests of the authenticated card ask for it
-without credentials, with the clients.
+The kit's own clients (`httpx`, gRPC) send it, and so do requests of its tests (`requests`) that have no
+credentials. Tests about missing or wrong credentials use `requests`; in such files these requests are
+not changed. The tests of the authenticated card request it without credentials, with the clients.
 """
 
 import functools
@@ -29,7 +28,7 @@ def pytest_runtest_setup(item):
 
 
 def carrying(sender, given):
-    """A library's way out, with the token on requests to the server that have nothing of their own."""
+    """A library's transport, with the token on requests to the server that have no credentials."""
 
     @functools.wraps(sender)
     def send(self, request, **options):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The prompt hook for the 1.0 kit, which says in the ids of its messages what it would like to see.
+"""The prompt hook for the 1.0 kit, which encodes the expected behaviour in the ids of its messages.
 
-Answers and rejects where that is asked for, and otherwise shows the model the id of a message that
-begins a task. A message to a task stays as it is.
+Answers or rejects such messages. For any other message that begins a task it adds the id to the text, so
+that the model sees it. A message to an existing task stays as it is.
 """
 
 import json

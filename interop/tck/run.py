@@ -3,8 +3,8 @@
 
 KIT is a checkout of a2a-tck, branch 0.3.x or 1.0-dev, in which the kit's own tests can run: with its
 dependencies installed in KIT/.venv, or in the Python given with --python. Each pass gets a fresh
-server, home and workspace. What must be waived is in waivers.toml; a
-failure that is not there, and a waiver that is not needed any more, are errors.
+server, home and workspace. Known failures are in waivers.toml; any other failure, and a waiver that is
+no longer needed, is an error.
 """
 
 import argparse
@@ -27,10 +27,10 @@ TIME_LIMIT = 600
 # Tests of a binding that is not the one of the pass; the kit skips them.
 OTHER_BINDING = r'Test specific to [\w+-]+ transport|(gRPC|REST) client implementation required'
 
-# A reduced server has nothing that it may leave out.
+# A reduced server has no optional features.
 Pass = collections.namedtuple('Pass', 'name model hook token reduced tests options')
 
-# The first needs its token after it has sent wrong ones; all of them together are slowed down.
+# The first needs its token after it has sent wrong ones; together they are rate-limited.
 AUTHENTICATION = [
     'security/test_in_task_authentication.py',
     'authentication',
@@ -43,7 +43,7 @@ REDUCED = '[server]\nstreaming = false\npush = false\nextended_card = false\n'
 
 
 def passes_of(kit):
-    """Which version a checkout tests, and what is run of it."""
+    """The version that a checkout tests, and the tests to run."""
     if (kit / 'tests/compatibility').is_dir():
 
         def one(name, token=False, reduced=False):
@@ -57,7 +57,7 @@ def passes_of(kit):
         ]
         return '1.0', passes, ['--sut-host', '{url}/a2a/1.0']
     if (kit / 'tests/mandatory').is_dir():
-        # What the kit's own runner selects: the first kind is about JSON-RPC alone.
+        # The selection of the kit's own runner: the first kind is about JSON-RPC only.
         mandatory = ['-m', 'mandatory_jsonrpc or mandatory_protocol']
         protocol = ['-m', 'mandatory_protocol']
         optional = 'tests/optional/'
@@ -72,7 +72,7 @@ def passes_of(kit):
         authentication = [f'tests/mandatory/{name}' for name in AUTHENTICATION]
 
         def whole(name, **server):
-            """Everything that the kit has for one kind of server."""
+            """All tests of the kit for one kind of server."""
             yield one(f'mandatory{name}', ['tests/mandatory'], mandatory, **server)
             for over, binding in (('grpc', 'gRPC'), ('rest', 'HTTP+JSON')):
                 yield one(f'mandatory{name}, {binding}', ['tests/mandatory'], protocol, over, **server)
@@ -105,7 +105,7 @@ def start(binary, root, one):
     with socket.create_server(('127.0.0.1', 0)) as free:
         port = free.getsockname()[1]
     arguments = ['--port', str(port), '--approve', 'all', '--model', f'scripted:{HERE / one.model}']
-    # The 0.3 kit takes no address for gRPC that is not written as a URL.
+    # The 0.3 kit accepts a gRPC address only as a URL.
     arguments += ['--grpc-url-0.3', f'http://localhost:{port}']
     config = REDUCED if one.reduced else ''
     if one.hook:
@@ -138,7 +138,7 @@ def start(binary, root, one):
 
 
 def run(binary, kit, python, one, shared):
-    """Runs one pass; returns what became of each test: its name, outcome and words."""
+    """Runs one pass; returns the name, the outcome and the message of each test."""
     with tempfile.TemporaryDirectory(prefix='loggia-tck-') as root:
         root = pathlib.Path(root)
         server, url = start(binary, root, one)
@@ -188,7 +188,7 @@ def outcomes(report):
 
 
 def unfounded(version, kit, waivers):
-    """Prints what waivers say of the kit and is not so; returns how many such things there are."""
+    """Prints the statements of waivers about the kit that are wrong; returns how many there are."""
     wrong = 0
     for waiver in waivers:
         for shown in waiver.get('shown', []) if waiver['kit'] == version else []:
@@ -202,7 +202,7 @@ def unfounded(version, kit, waivers):
 
 
 def judge(version, results, waivers, whole):
-    """Prints what is not in the waivers; returns how many such things there are."""
+    """Prints the failures that are not in the waivers; returns how many there are."""
     wrong = 0
     used = set()
     for name, outcome, words in results:

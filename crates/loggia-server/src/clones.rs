@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme, clone_name, is_clone_name};
 use loggia_core::{Repository, SessionId, Workspace};
-use loggia_wire::{Condition, Violation, WireError, Written};
+use loggia_wire::{Condition, Violation, WireError, RepositoryFields};
 
 use crate::state::Defaults;
 
@@ -25,14 +25,14 @@ impl ClonePolicy {
     pub(crate) fn admit(
         &self,
         repository: &Repository,
-        written: &Written,
+        fields: &RepositoryFields,
         defaults: &Defaults,
     ) -> Result<Repository, WireError> {
-        let url = repository.address().map_err(|why| violation(&written.url, why))?;
-        self.sources.admit(&url).map_err(|why| violation(&written.url, why))?;
-        repository.named_revision().map_err(|why| violation(&written.revision, why))?;
+        let url = repository.address().map_err(|why| violation(&fields.url, why))?;
+        self.sources.admit(&url).map_err(|why| violation(&fields.url, why))?;
+        repository.named_revision().map_err(|why| violation(&fields.revision, why))?;
         let url = match url.scheme {
-            Scheme::File => served(&url.path, written, defaults)?,
+            Scheme::File => served(&url.path, fields, defaults)?,
             Scheme::Https | Scheme::Ssh | Scheme::Http | Scheme::Git => url,
         };
         Ok(Repository { url: url.to_string(), ..repository.clone() })
@@ -55,8 +55,8 @@ impl ClonePolicy {
 }
 
 /// A local repository must be in a directory where clients may work.
-fn served(path: &str, written: &Written, defaults: &Defaults) -> Result<RepositoryUrl, WireError> {
-    let refused = |why| violation(&written.url, why);
+fn served(path: &str, fields: &RepositoryFields, defaults: &Defaults) -> Result<RepositoryUrl, WireError> {
+    let refused = |why| violation(&fields.url, why);
     let found = Path::new(path).canonicalize().ok().filter(|path| path.is_dir());
     let found = found.filter(|path| defaults.closes(path).is_none());
     let outside = "must name a repository below the served directories, and none of Loggia's own";

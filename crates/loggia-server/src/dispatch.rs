@@ -11,7 +11,7 @@ use loggia_core::{
 use loggia_session::{Ack, HubError, SessionHandle};
 use loggia_wire::devtool::Subject;
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt, Shown,
+    Answer, Asked, Condition, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt, TaskDetail,
     View, WireError,
 };
 use serde_json::Value;
@@ -43,8 +43,8 @@ pub(crate) struct Recipient<'a> {
 }
 
 impl Recipient<'_> {
-    fn shown(self) -> Shown {
-        Shown { history: self.history, artifacts: true }
+    fn shown(self) -> TaskDetail {
+        TaskDetail { history: self.history, artifacts: true }
     }
 }
 
@@ -105,7 +105,7 @@ impl Server {
                 Box::pin(self.subscribe(&task, view, caller, resume)).await
             }
             Intent::GetTask { task, history } => {
-                let shown = Shown { history, artifacts: true };
+                let shown = TaskDetail { history, artifacts: true };
                 Box::pin(self.get_task(&task, shown, view, caller)).await
             }
             Intent::ListTasks(list) => Box::pin(self.list(list, view, caller)).await,
@@ -166,14 +166,14 @@ impl Server {
         let task = TaskId::from(uuid::Uuid::now_v7());
         let command = Command::OpenTask { task: task.clone(), profile };
         let ack = submit(&handle, command, caller).await?;
-        let task = self.snapshot(&handle, view, &task, Shown::default(), ack.seq, caller).await?;
+        let task = self.snapshot(&handle, view, &task, TaskDetail::default(), ack.seq, caller).await?;
         Ok(Reply::Value(task))
     }
 
     async fn get_task(
         &self,
         task: &TaskId,
-        shown: Shown,
+        shown: TaskDetail,
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
@@ -323,7 +323,7 @@ impl Server {
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
         let ack = submit(&handle, command, caller).await?;
         self.task_changed(task);
-        let task = self.snapshot(&handle, view, task, Shown::default(), ack.seq, caller).await?;
+        let task = self.snapshot(&handle, view, task, TaskDetail::default(), ack.seq, caller).await?;
         Ok(Reply::Value(task))
     }
 
@@ -371,7 +371,7 @@ impl Server {
         handle: &SessionHandle,
         view: View,
         task: &TaskId,
-        shown: Shown,
+        shown: TaskDetail,
         at_least: Seq,
         caller: &Caller,
     ) -> Result<Value, WireError> {
@@ -397,7 +397,7 @@ impl Server {
         session: &SessionId,
         view: View,
         task: &TaskId,
-        shown: Shown,
+        shown: TaskDetail,
         caller: &Caller,
     ) -> Result<Value, WireError> {
         let fold = async |room| {

@@ -15,7 +15,7 @@ use loggia_core::{
     Command, Content, Origin, Part, Refusal, Screening, SessionId, TaskChoice, TaskId,
 };
 use loggia_session::{Ack, SessionHandle};
-use loggia_wire::attach::{self, Wish};
+use loggia_wire::attach::{self, ClientCommand};
 use loggia_wire::{
     AgentSettings, Condition, Delivery, Prompt, PushTarget, View, WireError, context, legacy,
 };
@@ -272,15 +272,15 @@ impl Server {
     /// own, which the hook sees behind its `!`. The sentence is for them.
     pub(crate) async fn screen_attached(
         &self,
-        wish: Wish,
+        command: ClientCommand,
         handle: &SessionHandle,
         caller: &Caller,
     ) -> Result<Command, String> {
-        let Some(hook) = &self.hook else { return Ok(wish.into()) };
-        let content = match &wish {
-            Wish::Prompt { content, .. } => content.clone(),
-            Wish::Shell { line, .. } => Content::text(format!("{LINE}{line}")),
-            Wish::Answer { .. } | Wish::Cancel { .. } => return Ok(wish.into()),
+        let Some(hook) = &self.hook else { return Ok(command.into()) };
+        let content = match &command {
+            ClientCommand::Prompt { content, .. } => content.clone(),
+            ClientCommand::Shell { line, .. } => Content::text(format!("{LINE}{line}")),
+            ClientCommand::Answer { .. } | ClientCommand::Cancel { .. } => return Ok(command.into()),
         };
         let submitted = Submitted {
             event: "prompt_submit",
@@ -297,8 +297,8 @@ impl Server {
         let decision = consult(hook.as_ref(), &submitted).await;
         let decision = decision.map_err(|error| View::WEBSOCKET.refuse(&error).message)?;
         match decision {
-            Decision::Pass {} => Ok(wish.into()),
-            Decision::Rewrite { text } => Ok(typed_instead(wish, text).into()),
+            Decision::Pass {} => Ok(command.into()),
+            Decision::Rewrite { text } => Ok(typed_instead(command, text).into()),
             Decision::Reject { reason } => Err(format!("the prompt hook rejects it: {reason}")),
             Decision::Answer { text } => Err(format!("the prompt hook answers: {text}")),
         }
@@ -337,16 +337,16 @@ async fn consult(hook: &dyn PromptHook, submitted: &Submitted) -> Result<Decisio
 }
 
 /// What a person would have typed. A line may become a message so, but no message a line.
-fn typed_instead(wish: Wish, text: String) -> Wish {
-    match wish {
-        Wish::Shell { prompt, .. } => match text.strip_prefix(LINE) {
-            Some(line) => Wish::Shell { prompt, line: line.to_owned() },
-            None => Wish::Prompt { prompt, content: Content::text(text) },
+fn typed_instead(command: ClientCommand, text: String) -> ClientCommand {
+    match command {
+        ClientCommand::Shell { prompt, .. } => match text.strip_prefix(LINE) {
+            Some(line) => ClientCommand::Shell { prompt, line: line.to_owned() },
+            None => ClientCommand::Prompt { prompt, content: Content::text(text) },
         },
-        Wish::Prompt { prompt, content } => {
-            Wish::Prompt { prompt, content: rewritten(content, text) }
+        ClientCommand::Prompt { prompt, content } => {
+            ClientCommand::Prompt { prompt, content: rewritten(content, text) }
         }
-        wish @ (Wish::Answer { .. } | Wish::Cancel { .. }) => wish,
+        command @ (ClientCommand::Answer { .. } | ClientCommand::Cancel { .. }) => command,
     }
 }
 

@@ -32,17 +32,18 @@ fn a_rewritten_message_keeps_what_is_not_text() {
 /// A line of one's own may become a message; nothing that was a message ever becomes a line.
 #[test]
 fn what_is_typed_at_a_terminal_stays_what_it_may_be() {
-    let line = || Wish::Shell { prompt: "p".into(), line: "rm x".into() };
-    let message = || Wish::Prompt { prompt: "p".into(), content: Content::text("hi") };
-    let said = |text: &str| Wish::Prompt { prompt: "p".into(), content: Content::text(text) };
-    let ran = |text: &str| Wish::Shell { prompt: "p".into(), line: text.into() };
+    let line = || ClientCommand::Shell { prompt: "p".into(), line: "rm x".into() };
+    let message = || ClientCommand::Prompt { prompt: "p".into(), content: Content::text("hi") };
+    let said =
+        |text: &str| ClientCommand::Prompt { prompt: "p".into(), content: Content::text(text) };
+    let ran = |text: &str| ClientCommand::Shell { prompt: "p".into(), line: text.into() };
     let table = [
         (line(), "!ls", ran("ls")),
         (line(), "say ls", said("say ls")),
         (message(), "!ls", said("!ls")),
         (message(), "say ls", said("say ls")),
     ];
-    for (wish, text, wanted) in table {
-        assert_eq!(typed_instead(wish, text.to_owned()), wanted);
+    for (command, text, wanted) in table {
+        assert_eq!(typed_instead(command, text.to_owned()), wanted);
     }
 }

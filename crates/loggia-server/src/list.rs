@@ -9,7 +9,7 @@ use futures::StreamExt;
 use loggia_core::{Millis, SessionId, TaskId, TaskView};
 use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery};
 use loggia_wire::{
-    Condition, HistoryLength, ListTasks, Projector, Shown, StatusFilter, View, Violation,
+    Condition, HistoryLength, ListTasks, Projector, TaskDetail, StatusFilter, View, Violation,
     WireError, reply,
 };
 use serde_json::Value;
@@ -109,7 +109,7 @@ impl Server {
                 found.extend(left_out(read)?);
             }
             match found.remove(&place.task) {
-                Some(Found::Shown(weight, task)) if weight <= room || tasks.is_empty() => {
+                Some(Found::TaskDetail(weight, task)) if weight <= room || tasks.is_empty() => {
                     room = room.saturating_sub(weight);
                     tasks.push(task);
                 }
@@ -122,12 +122,12 @@ impl Server {
                     let part = Part { session, tasks, list, view, room };
                     let read = left_out(self.read(part).await)?;
                     let task = read.into_iter().find_map(|(_, found)| match found {
-                        Found::Shown(_, task) => Some(task),
+                        Found::TaskDetail(_, task) => Some(task),
                         Found::TooLarge(_) => None,
                     });
                     return Ok((task.into_iter().collect(), index + 1));
                 }
-                Some(Found::Shown(..) | Found::TooLarge(_)) => {
+                Some(Found::TaskDetail(..) | Found::TooLarge(_)) => {
                     caller.load.hold_reply(counted);
                     return Ok((tasks, index));
                 }
@@ -205,7 +205,7 @@ struct Part<'a> {
 
 /// A task, or its weight if it did not fit.
 enum Found {
-    Shown(usize, Value),
+    TaskDetail(usize, Value),
     TooLarge(usize),
 }
 
@@ -228,7 +228,7 @@ impl Part<'_> {
         projector: &Projector,
         weight: impl Fn(&TaskId) -> usize,
     ) -> Vec<(TaskId, Found)> {
-        let shown = Shown { history: self.list.history, artifacts: self.list.artifacts };
+        let shown = TaskDetail { history: self.list.history, artifacts: self.list.artifacts };
         let known = |task: &&TaskId| {
             let known = projector.tasks().get(task);
             known.is_some_and(|known| self.list.status.admits(known.state))
@@ -238,7 +238,7 @@ impl Part<'_> {
             let weight = weight(task);
             room = room.and_then(|room| room.checked_sub(weight));
             let found = match room {
-                Some(_) => Found::Shown(weight, projector.snapshot(task, shown)?),
+                Some(_) => Found::TaskDetail(weight, projector.snapshot(task, shown)?),
                 None => Found::TooLarge(weight),
             };
             Some((task.clone(), found))

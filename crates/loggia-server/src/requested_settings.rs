@@ -191,7 +191,7 @@ impl Server {
         }
         let clones =
             self.clones.as_ref().ok_or(refused("this server does not clone repositories"))?;
-        clones.admit(repository, &asked.written, &self.defaults).map(Some)
+        clones.admit(repository, &asked.repository_fields, &self.defaults).map(Some)
     }
 }
 

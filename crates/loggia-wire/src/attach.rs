@@ -1,8 +1,8 @@
-//! The `loggia` subprotocol of `/ws`: the log itself, for a Loggia that joins from elsewhere.
+//! The `loggia` subprotocol of `/ws`: the log itself, for `loggia attach`.
 //!
-//! One JSON object a text frame. What an attached terminal sees are the very envelopes of the log,
-//! so it folds them as if it were at home; what it sends is the part of [`Command`] that any client
-//! may use. What runs a turn or sets the session up stays where the session runs.
+//! One JSON object for each text frame. An attached terminal gets the envelopes of the log and folds them
+//! like a local one. It sends the commands that any client may send; running turns and setting up sessions
+//! stay on the server.
 
 use std::sync::Arc;
 
@@ -12,28 +12,28 @@ use loggia_core::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What the two ends agree on in `Sec-WebSocket-Protocol`.
+/// The subprotocol in `Sec-WebSocket-Protocol`.
 pub const SUBPROTOCOL: &str = "loggia";
 
-/// Bytes of a prompt.
+/// The largest prompt, in bytes.
 pub const PROMPT_LIMIT: usize = 1024 * 1024;
 
-/// A command under a number that its answer carries.
+/// A command with a number that its answer repeats.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct CommandRequest {
     pub id: u64,
     #[serde(flatten)]
-    pub wish: Wish,
+    pub command: ClientCommand,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Wish {
+pub enum ClientCommand {
     Prompt {
         prompt: PromptId,
         content: Content,
     },
-    /// A command line of the person's own.
+    /// A shell command typed by the person.
     Shell {
         prompt: PromptId,
         line: String,
@@ -51,18 +51,18 @@ pub enum Wish {
     },
 }
 
-impl Wish {
-    /// The command in the form of this wire; None for one that a client does not send.
+impl ClientCommand {
+    /// The command in this form; None for a command that a client does not send.
     pub fn of(command: Command) -> Option<Self> {
         match command {
             Command::Prompt { prompt, task: TaskChoice::New, content } => {
-                Some(Wish::Prompt { prompt, content })
+                Some(ClientCommand::Prompt { prompt, content })
             }
-            Command::Shell { prompt, line } => Some(Wish::Shell { prompt, line }),
+            Command::Shell { prompt, line } => Some(ClientCommand::Shell { prompt, line }),
             Command::Answer { to, choice, edit, digest, message: _ } => {
-                Some(Wish::Answer { to, choice, edit, digest })
+                Some(ClientCommand::Answer { to, choice, edit, digest })
             }
-            Command::Cancel { what } => Some(Wish::Cancel { what }),
+            Command::Cancel { what } => Some(ClientCommand::Cancel { what }),
             Command::Prompt { .. }
             | Command::Reply(_)
             | Command::Open { .. }
@@ -79,26 +79,26 @@ impl Wish {
     }
 }
 
-impl From<Wish> for Command {
-    fn from(wish: Wish) -> Self {
-        match wish {
-            Wish::Prompt { prompt, content } => {
+impl From<ClientCommand> for Command {
+    fn from(command: ClientCommand) -> Self {
+        match command {
+            ClientCommand::Prompt { prompt, content } => {
                 Command::Prompt { prompt, task: TaskChoice::New, content }
             }
-            Wish::Shell { prompt, line } => Command::Shell { prompt, line },
-            Wish::Answer { to, choice, edit, digest } => {
+            ClientCommand::Shell { prompt, line } => Command::Shell { prompt, line },
+            ClientCommand::Answer { to, choice, edit, digest } => {
                 Command::Answer { to, choice, edit, digest, message: None }
             }
-            Wish::Cancel { what } => Command::Cancel { what },
+            ClientCommand::Cancel { what } => Command::Cancel { what },
         }
     }
 }
 
-/// What the server sends.
+/// A message of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Update {
-    /// The first frame. The commands are those from files, to complete; they may change later.
+    /// The first frame. `commands` are the custom commands, for completion; they may change later.
     Welcome {
         session: SessionId,
         head: Seq,
@@ -106,7 +106,7 @@ pub enum Update {
         #[serde(default)]
         commands: CustomCommands,
     },
-    /// One fact of the log, in order, without gaps.
+    /// One event of the log, in order, without gaps.
     Event { envelope: Arc<Envelope> },
     /// The command is on disk.
     Done {
@@ -116,11 +116,11 @@ pub enum Update {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
     },
-    /// The command changed nothing, and why.
+    /// The command was refused and changed nothing.
     Refused { id: u64, refusal: Refusal },
-    /// The command could not be taken now.
+    /// The command could not be accepted now.
     Failed { id: Option<u64>, message: String },
-    /// Who is connected, this client included.
+    /// The connected clients, this one included.
     Present { clients: Vec<Origin> },
 }
 
@@ -128,13 +128,13 @@ pub enum Update {
 mod tests {
     use super::*;
 
-    fn round(wanted: &Wanted) -> Wanted {
-        serde_json::from_str(&serde_json::to_string(wanted).unwrap()).unwrap()
+    fn round(request: &CommandRequest) -> CommandRequest {
+        serde_json::from_str(&serde_json::to_string(request).unwrap()).unwrap()
     }
 
     #[test]
-    fn what_a_client_may_want_survives_the_wire() {
-        let wishes = [
+    fn commands_survive_the_wire() {
+        let commands = [
             Command::Prompt {
                 prompt: "p1".into(),
                 task: TaskChoice::New,
@@ -158,19 +158,19 @@ mod tests {
             Command::Cancel { what: Cancel::Turn },
             Command::Cancel { what: Cancel::Prompt("p1".into()) },
         ];
-        for command in wishes {
-            let wish = Wish::of(command.clone()).unwrap();
-            let wanted = Wanted { id: 7, wish };
-            assert_eq!(round(&wanted), wanted);
-            assert_eq!(Command::from(wanted.wish), command);
+        for command in commands {
+            let request =
+                CommandRequest { id: 7, command: ClientCommand::of(command.clone()).unwrap() };
+            assert_eq!(round(&request), request);
+            assert_eq!(Command::from(request.command), command);
         }
     }
 
     #[test]
-    fn what_only_the_owner_may_do_has_no_form() {
+    fn commands_of_the_owner_have_no_form() {
         let close = Command::Close { reason: loggia_core::CloseReason::Requested };
-        assert_eq!(Wish::of(close), None);
+        assert_eq!(ClientCommand::of(close), None);
         let text = r#"{"id":1,"type":"configure","settings":{}}"#;
-        assert!(serde_json::from_str::<Wanted>(text).is_err());
+        assert!(serde_json::from_str::<CommandRequest>(text).is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! Agent cards: what Loggia says about itself.
+//! Agent cards: how Loggia describes itself.
 //!
-//! Three of them. The root shows both versions in one, because 0.3 clients ask for it without
-//! saying who they are; the pure ones hold one version and nothing of the other, because 1.0 is
-//! read strictly. The same facts give the same bytes, so their hash can name them.
+//! There are three. The root card has both versions in one, because 0.3 clients ask for it without naming
+//! their version. The others have one version each, because clients of 1.0 reject unknown members. The same
+//! facts give the same bytes, so a hash can identify a card.
 
 use loggia_core::{Mode, ModelName, SessionId};
 use serde_json::{Map, Value, json};
@@ -10,38 +10,39 @@ use serde_json::{Map, Value, json};
 use crate::devtool;
 use crate::dialect::major_minor;
 
-/// Our own binding, described in `docs/protocols/websocket.md`.
+/// Loggia's WebSocket binding, described in `docs/protocols/websocket.md`.
 pub const WEBSOCKET: &str = "urn:loggia:a2a:websocket:v1";
 
-/// How sessions are set up, on the extended card, described in `docs/protocols/extended-card.md`.
+/// The extension of the extended card that describes how sessions are set up:
+/// `docs/protocols/extended-card.md`.
 pub const SETUP: &str = "urn:loggia:a2a:setup:v1";
 
-/// What the server knows about itself.
+/// The facts that the cards show.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CardFacts {
     pub name: String,
     pub description: String,
     pub version: String,
-    /// Where clients reach the server: scheme, host, port and prefix, without a slash at the end.
+    /// The URL at which clients reach the server: scheme, host, port and prefix, without a trailing slash.
     pub public_url: String,
-    /// Where gRPC clients do; None where they can not.
+    /// The same for gRPC clients; None if gRPC is not reachable.
     pub grpc: Option<GrpcUrls>,
-    /// The name that 1.0 clients put before paths and into requests, if there is one.
+    /// The tenant that 1.0 clients put before paths and into requests, if there is one.
     pub tenant: Option<String>,
     pub documentation_url: Option<String>,
     pub streaming: bool,
     pub push: bool,
     pub extended_card: bool,
-    /// None needed where this is empty.
+    /// Empty: no authentication is needed.
     pub auth: Vec<AuthScheme>,
     pub input_modes: Vec<String>,
     pub output_modes: Vec<String>,
     pub skills: Vec<Skill>,
-    /// One for each tool, its name as the id; on the extended card only.
+    /// One for each tool, with its name as the id; on the extended card only.
     pub tools: Vec<Skill>,
 }
 
-/// `host:port`, which is what clients of both versions want; some ask for a URL in 0.3.
+/// `host:port`, the form that clients of both versions read; some 0.3 clients want a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrpcUrls {
     pub v1: String,
@@ -49,8 +50,8 @@ pub struct GrpcUrls {
 }
 
 impl GrpcUrls {
-    /// What follows from where the server is reached. None where that is below a path: gRPC has its
-    /// own paths, and a proxy must be told of them.
+    /// Derived from the public URL. None if that has a path: gRPC has its own paths, which a proxy must
+    /// forward.
     pub fn of(public_url: &str) -> Option<Self> {
         let (scheme, rest) = public_url.split_once("://")?;
         let host = rest.strip_suffix('/').unwrap_or(rest);
@@ -64,29 +65,29 @@ impl GrpcUrls {
     }
 }
 
-/// What only a client that may read sessions is told: how they are set up.
+/// How sessions are set up. TaskDetail only to clients that may read sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extended {
-    /// The one session that is shared; None where a message without a context opens a new one.
+    /// The shared session; None if a message without a context opens a new one.
     pub session: Option<SessionId>,
     pub workspace: String,
     /// Directories below which a client may choose another workspace.
     pub roots: Vec<String>,
     pub mode: Mode,
     pub model: ModelName,
-    /// The tools that the agent is given; None means all of them.
+    /// The tools that the agent has; None means all of them.
     pub tools: Option<Vec<String>>,
 }
 
-/// A way to prove who one is; where there are several, any one will do.
+/// A way to authenticate. If there are several, any of them is enough.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuthScheme {
-    /// No way at all will do, too: who is here already is known without a word.
+    /// No credential is needed: local processes are identified by the kernel.
     Nothing,
     Bearer,
     ClientCredentials {
         token_url: String,
-        /// Names and what they allow.
+        /// Names, each with a description.
         scopes: Vec<(String, String)>,
         /// The scopes that ordinary use needs.
         needed: Vec<String>,
@@ -111,7 +112,7 @@ pub enum CardKind {
     Proto03,
 }
 
-/// Which card the root gives: who says 1.x gets 1.0 pure, everybody else gets both in one.
+/// The kind of the root card: 1.0 for clients that name 1.x, both versions in one for all others.
 pub fn card_kind(version: Option<&str>) -> CardKind {
     match version.map(str::trim).and_then(major_minor) {
         Some([1, _]) => CardKind::A2a1,
@@ -125,8 +126,8 @@ pub fn card(facts: &CardFacts, kind: CardKind) -> Value {
         CardKind::A2a1 => add_a2a1(&mut card, facts, &[V1]),
         CardKind::A2a03 | CardKind::Proto03 => add_a2a03(&mut card, facts, &[WEBSOCKET]),
         CardKind::Hybrid => {
-            // A custom transport among the 0.3 interfaces makes the 0.3 conformance kit refuse the
-            // whole card; whoever reads this one finds the WebSocket among the 1.0 interfaces.
+            // The 0.3 conformance kit rejects a card with a custom transport among the 0.3 interfaces.
+            // Readers of this card find the WebSocket among the 1.0 interfaces.
             add_a2a03(&mut card, facts, &[]);
             add_a2a1(&mut card, facts, &[V1, V03]);
         }
@@ -142,9 +143,8 @@ pub fn card(facts: &CardFacts, kind: CardKind) -> Value {
     Value::Object(card)
 }
 
-/// The card of somebody who may read sessions: everything of the public one, the tools as skills,
-/// and the set-up of the sessions as the parameters of an extension, which is where both versions
-/// have room for it.
+/// The card for clients that may read sessions: the public card, the tools as skills, and how sessions are
+/// set up as the parameters of an extension, which both versions allow.
 pub fn extended_card(facts: &CardFacts, extended: &Extended, kind: CardKind) -> Value {
     let given =
         |tool: &&Skill| extended.tools.as_ref().is_none_or(|given| given.contains(&tool.id));
@@ -180,7 +180,7 @@ fn setup(extended: &Extended) -> Value {
 const V1: &str = "1.0";
 const V03: &str = "0.3";
 
-/// What both versions write alike.
+/// The members that both versions write alike.
 fn of_both(facts: &CardFacts) -> Map<String, Value> {
     let mut card = Map::new();
     card.insert("name".into(), facts.name.as_str().into());
@@ -207,7 +207,7 @@ fn of_both(facts: &CardFacts) -> Map<String, Value> {
 fn add_a2a1(card: &mut Map<String, Value>, facts: &CardFacts, versions: &[&str]) {
     card.insert("supportedInterfaces".into(), interfaces(facts, versions).into());
     if !facts.auth.is_empty() {
-        // Either one will do.
+        // Any one of them is enough.
         let either = facts.auth.iter().map(|scheme| match scheme.name() {
             Some(name) => json!({ "schemes": { name: { "list": scheme.needed() } } }),
             None => json!({ "schemes": {} }),
@@ -216,7 +216,8 @@ fn add_a2a1(card: &mut Map<String, Value>, facts: &CardFacts, versions: &[&str])
     }
 }
 
-/// Each binding in each version, the newer one first: a client takes the first that it knows.
+/// Each binding in each version, the newer version first: a client takes the first interface that it
+/// supports.
 fn interfaces(facts: &CardFacts, versions: &[&str]) -> Vec<Value> {
     let socket = websocket_url(&facts.public_url);
     let mut interfaces = Vec::new();
@@ -266,7 +267,7 @@ fn add_a2a03(card: &mut Map<String, Value>, facts: &CardFacts, sockets: &[&str])
     }
 }
 
-/// Required would shut out every client that does not know the extension.
+/// The extension is optional: `required` would lock out clients that do not know it.
 fn capabilities(facts: &CardFacts, kind: CardKind) -> Value {
     let mut capabilities = json!({
         "streaming": facts.streaming,
@@ -304,7 +305,7 @@ impl AuthScheme {
         }
     }
 
-    /// 0.3 has a `type`, 1.0 a wrapper; in the hybrid they stand side by side.
+    /// 0.3 has a `type`, 1.0 a wrapper; the hybrid card has both.
     fn shape(&self, kind: CardKind) -> Value {
         let (v03, v1) = match self {
             AuthScheme::Nothing => (json!({}), json!({})),
@@ -336,8 +337,8 @@ impl AuthScheme {
     }
 }
 
-/// The extended card of 0.3 as its protocol file has it: there, requirements are wrapped as in 1.0, and
-/// schemes are what they are in 1.0. What the file does not know is left out by whoever encodes it.
+/// The extended card of 0.3 in the JSON form of its protocol file: requirements and schemes are wrapped as
+/// in 1.0. The encoder drops members that the file does not have.
 pub fn proto_card(mut card: Value) -> Value {
     if let Some(requirements) = card.get_mut("security").and_then(Value::as_array_mut) {
         for requirement in requirements {

@@ -1,37 +1,91 @@
 //! The SDLC agent server as it was shipped: A2A 0.3 whose status updates carry that server's own
 //! records of calls, named by `metadata.coderAgent`.
 //!
-//! A message that says `coderAgent` and does not name the development-tool extension is spoken in
-//! this dialect, and so is the task it begins: the log keeps [`PROFILE`] with the prompt, and who
-//! reads the task later without naming an extension is shown it the same way.
+//! A message that says `coderAgent` and does not name the development-tool extension is in this dialect, and so is the
+//! task it begins. The log keeps [`PROFILE`] with the prompt, and readers that name no extension later see the task in
+//! the same way.
 //!
-//! What must not be here: the faults of that server. `docs/protocols/sdlc.md` lists what is written
-//! differently on purpose.
+//! The faults of that server are not repeated. `docs/protocols/sdlc.md` lists the deliberate differences.
 
-pub mod decode;
-pub(crate) mod project;
+pub(crate) mod decode;
+mod project;
 mod record;
-pub mod types;
+mod types;
 
-use loggia_core::{ChoiceId, TaskChoice};
+use loggia_core::{ChoiceId, LateUntil, TaskArtifact, TaskChoice, TaskView};
+use serde_json::Value;
 
+use crate::a2a03;
 use crate::devtool::CODER_AGENT;
-use crate::dialect::{Dialect, Extension, View};
-use crate::intent::{Asked, Intent};
+use crate::dialect::{Extension, View};
+use crate::intent::{Asked, Delivery, Intent};
+use crate::project::Step;
+use crate::project::snapshot::TaskSnapshot;
+use crate::project::update::Update;
+use crate::protocol::Protocol;
+use crate::read::Read;
 
-/// What the log calls this dialect.
+/// The name of this dialect in the log.
 pub const PROFILE: &str = "coder-agent";
 
+pub(crate) struct Coder;
+
+impl Protocol for Coder {
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+        a2a03::decode::decode(method, params, extension)
+    }
+
+    fn default_delivery(&self) -> Delivery {
+        Delivery::WhenSettled
+    }
+
+    /// Answers are records of their own.
+    fn has_answer_form(&self, _: Extension) -> bool {
+        true
+    }
+
+    /// A task waits for its next message when a turn has ended, and that message may be "yes".
+    fn late_answers(&self) -> LateUntil {
+        LateUntil::UntilTurnEnds
+    }
+
+    fn offered_choice(&self, choice: ChoiceId, offered: &[ChoiceId]) -> ChoiceId {
+        within(choice, offered)
+    }
+
+    fn updates(&self, step: &mut Step<'_>, _: Extension) -> Vec<Update> {
+        project::updates(step)
+    }
+
+    fn task(&self, task: TaskSnapshot<'_>) -> Value {
+        project::task(task)
+    }
+
+    /// Text is in the history, and changed files are in the records of their calls.
+    fn artifacts<'a>(&self, task: &'a TaskView) -> Vec<&'a TaskArtifact> {
+        let published =
+            |artifact: &&TaskArtifact| matches!(artifact, TaskArtifact::Published { .. });
+        task.artifacts.iter().filter(published).collect()
+    }
+
+    fn has_question_in_status(&self) -> bool {
+        false
+    }
+
+    fn answer_starts_with_task(&self, _: Extension) -> bool {
+        false
+    }
+}
+
 /// Whether a message's metadata is that server's.
-pub(crate) fn is_spoken_in(metadata: Option<&serde_json::Value>) -> bool {
+pub(crate) fn is_used_in(metadata: Option<&Value>) -> bool {
     metadata.is_some_and(|metadata| metadata.get(CODER_AGENT).is_some())
 }
 
-/// Whether a request says by itself in which view its answer has to be. A plain 0.3 request about a
-/// task does not: the task may have been begun in this dialect.
+/// The task of a plain 0.3 request. Such a request does not tell the view of its answer: the task may have been begun
+/// in this dialect.
 pub fn leaves_open(asked: &Asked) -> Option<&loggia_core::TaskId> {
-    let plain = View { dialect: Dialect::A2a03, extension: Extension::Off };
-    if asked.view != plain {
+    if asked.view != View::A2A_03 {
         return None;
     }
     match &asked.intent {
@@ -52,8 +106,8 @@ pub fn leaves_open(asked: &Asked) -> Option<&loggia_core::TaskId> {
     }
 }
 
-/// The widest offered choice that reaches no further than the given one. Its clients are not told
-/// what is offered, so "always" may be said where only "once" is; anything else stays as it is.
+/// The widest offered choice that is not wider than the given one. Its clients do not see the offered choices, so they
+/// may send "always" where only "once" is offered. Any other choice stays as it is.
 #[must_use]
 pub fn within(choice: ChoiceId, offered: &[ChoiceId]) -> ChoiceId {
     const WIDEST_FIRST: [&str; 3] =
@@ -64,7 +118,7 @@ pub fn within(choice: ChoiceId, offered: &[ChoiceId]) -> ChoiceId {
     taken.map_or(choice, ChoiceId::from)
 }
 
-/// The same request, as this dialect means it: here a task goes on after a turn has ended.
+/// The same request in this dialect, where a task continues after a turn has ended.
 #[must_use]
 pub fn in_this_dialect(asked: Asked) -> Asked {
     let Asked { mut intent, .. } = asked;

@@ -29,7 +29,7 @@ pub struct SlashCommandArgument {
 }
 
 impl GetAllSlashCommandsResponse {
-    /// The tree of every command that Loggia knows, and those from files.
+    /// The tree of built-in commands and custom ones.
     pub fn all(custom: &CustomCommands) -> Self {
         let own = slash::COMMANDS.iter().map(SlashCommand::from);
         Self { commands: own.chain(custom.commands.iter().map(SlashCommand::from)).collect() }
@@ -52,13 +52,10 @@ impl From<&slash::SlashCommand> for SlashCommand {
     }
 }
 
-/// What stands behind a command from a file.
-pub(crate) const ARGUMENTS: &str = "arguments";
-
 impl From<&CustomCommand> for SlashCommand {
     fn from(command: &CustomCommand) -> Self {
         let argument = SlashCommandArgument {
-            name: ARGUMENTS.to_owned(),
+            name: "arguments".to_owned(),
             description: command.hint.clone().unwrap_or_default(),
             is_required: false,
         };
@@ -71,7 +68,7 @@ impl From<&CustomCommand> for SlashCommand {
     }
 }
 
-/// The answer to `command/execute`; what follows comes as frames of the task it names.
+/// The answer to `command/execute`. The output comes as frames of the task that it names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExecuteSlashCommandResponse {
     /// The task of this execution.

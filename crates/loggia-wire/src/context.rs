@@ -1,12 +1,12 @@
-//! The names of contexts: a session's id, except where two clients have chosen the same name for
-//! different sessions. The later one's session then has an id of its own, which ends in a mark, and
-//! its client sees the name without it: nobody can tell whether a name is somebody else's.
+//! Context names. A context is named by its session's id, unless two clients have chosen the same name for
+//! different sessions. The later session then has an id with a suffix, and its client sees the name without
+//! the suffix. So a client cannot tell whether another client uses a name.
 //!
-//! Who gets which mark is not known here.
+//! The suffix is computed elsewhere.
 
 use loggia_core::SessionId;
 
-/// What stands between a name and its mark.
+/// Between a name and its suffix.
 const SIGN: char = '@';
 const DIGITS: usize = 16;
 
@@ -15,7 +15,7 @@ pub fn apart(name: &SessionId, mark: u64) -> SessionId {
     SessionId::from(format!("{name}{SIGN}{mark:0DIGITS$x}").as_str())
 }
 
-/// The name as clients see it.
+/// The name that clients see.
 pub fn shown(session: &SessionId) -> &str {
     marked(session.as_str()).unwrap_or(session.as_str())
 }
@@ -25,7 +25,7 @@ pub fn shown_id(session: SessionId) -> SessionId {
     marked(session.as_str()).map(SessionId::from).unwrap_or(session)
 }
 
-/// Whether a name looks like an id with a mark; such a name needs a mark itself.
+/// Whether a name looks like an id with a suffix. Such a name needs a suffix itself.
 pub fn is_apart(name: &SessionId) -> bool {
     marked(name.as_str()).is_some()
 }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_shown_as_it_was_given() {
+    fn a_name_is_shown_without_its_suffix() {
         for name in ["a", "", "a@b", "a@0123456789abcdeF", "a@0123456789abcdef", "ä@"] {
             let name = SessionId::from(name);
             for mark in [0, 7, u64::MAX] {

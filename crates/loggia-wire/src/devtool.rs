@@ -1,6 +1,6 @@
-//! The development-tool extension: its name, who speaks it, and what it writes beside an event.
+//! The development-tool extension: its URI, how it is activated, and the metadata it adds to events.
 //!
-//! The schemas are in [`schema`], word for word; what clients send back is read in [`decode`].
+//! The schemas are in [`schema`], exactly as specified; messages of clients are decoded in [`decode`].
 
 pub mod decode;
 pub mod schema;
@@ -13,21 +13,21 @@ use crate::dialect::{Extension, View};
 use crate::intent::{Asked, Intent};
 use version::{Version, compatible, version_in};
 
-/// The extension's name; its version is part of it.
+/// The extension's URI, which contains its version.
 pub const URI: &str =
     "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
-/// Where clients of the shipped SDLC agent server look instead; see [`crate::coder`].
+/// The metadata key for clients of the shipped SDLC agent server; see [`crate::coder`].
 pub const CODER_AGENT: &str = "coderAgent";
-/// What the card says about it.
+/// The description on the card.
 pub const DESCRIPTION: &str = "An extension for interactive development tasks, enabling features like code generation, tool usage, and real-time status updates.";
 
-/// What the log calls a task that was begun with the extension.
+/// The name in the log of a task that was begun with the extension.
 pub const PROFILE: &str = "development-tool";
 
-/// Both spellings of the header that activates extensions, 1.0's first.
+/// Both names of the header that activates extensions, that of 1.0 first.
 pub const HEADERS: [&str; 2] = ["a2a-extensions", "x-a2a-extensions"];
 
-/// Whether this URI names our extension in a version that goes together with ours.
+/// Whether a URI names this extension in a compatible version.
 pub fn is_ours(uri: &str) -> bool {
     if uri == URI {
         return true;
@@ -47,13 +47,13 @@ fn without_version(uri: &str) -> Option<Vec<&str>> {
     (named.len() > 1).then_some(named)
 }
 
-/// The values of either header; each may hold several URIs, separated by commas.
+/// From the values of either header; each may hold several URIs, separated by commas.
 pub fn activated_by_header<'a>(values: impl IntoIterator<Item = &'a str>) -> Extension {
     let mut uris = values.into_iter().flat_map(|value| value.split(',')).map(str::trim);
     on_if(uris.any(is_ours))
 }
 
-/// What a message itself says: `extensions`, or a key of its metadata.
+/// From a message: `extensions`, or a key of its metadata.
 pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> Extension {
     let listed = extensions.iter().any(|uri| is_ours(uri));
     let keyed =
@@ -61,8 +61,8 @@ pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> 
     on_if(listed || keyed)
 }
 
-/// What a request without a word about the extension is about. Only the first message of a session has
-/// to name it (S1 §3.2), so the task, or the session that it names, may have been begun with it.
+/// The subject of a request that does not name the extension. Only the first message of a session has to
+/// name it (S1 §3.2), so the task or the session may have been begun with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject<'a> {
     Task(&'a TaskId),
@@ -95,7 +95,7 @@ pub fn leaves_open(asked: &Asked) -> Option<Subject<'_>> {
     }
 }
 
-/// Whether a request can only be meant with the extension on: a confirmation has no other form.
+/// Whether a request is only possible with the extension: a confirmation has no other form.
 pub fn is_meant(asked: &Asked) -> bool {
     is_plain(asked.view) && matches!(asked.intent, Intent::Answer(_))
 }
@@ -104,7 +104,7 @@ fn is_plain(view: View) -> bool {
     view.extension == Extension::Off && View::A2A.contains(&view)
 }
 
-/// The same message with the extension on.
+/// The same request with the extension on.
 #[must_use]
 pub fn with_extension(asked: Asked) -> Asked {
     let Asked { view, mut intent } = asked;
@@ -121,7 +121,7 @@ fn on_if(active: bool) -> Extension {
     if active { Extension::On } else { Extension::Off }
 }
 
-/// What an event is about; S1's `DevelopmentToolEventKind`.
+/// The kind of an event: S1's `DevelopmentToolEventKind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     ToolCallUpdate,
@@ -150,39 +150,39 @@ impl EventKind {
     }
 }
 
-/// What stands beside an event for clients that speak the extension.
+/// The metadata of an event for clients of the extension.
 #[derive(Debug, Clone, PartialEq)]
-pub struct About {
+pub struct EventMetadata {
     pub kind: EventKind,
     pub error: Option<String>,
-    pub question: Option<AboutQuestion>,
-    pub answer: Option<AboutAnswer>,
+    pub question: Option<QuestionMetadata>,
+    pub answer: Option<AnswerMetadata>,
 }
 
-/// Names the open question, so that an answer can say what it answers and what was seen.
+/// Identifies the open question, so that an answer can name the question and the details that were shown.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AboutQuestion {
+pub struct QuestionMetadata {
     pub correlation: String,
     pub digest: String,
 }
 
-/// Who settled it, and how.
+/// Who answered, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AboutAnswer {
+pub struct AnswerMetadata {
     pub choice: String,
     pub by: String,
-    /// The person changed what was proposed.
+    /// The person edited the proposal.
     pub edited: bool,
 }
 
-impl About {
+impl EventMetadata {
     pub fn kind(kind: EventKind) -> Self {
         Self { kind, error: None, question: None, answer: None }
     }
 
-    /// S1's `DevelopmentToolEvent` under the extension's name, and in it what S1 has no member for:
-    /// custom metadata is keyed by the extension (S1 §3.2). Beside it the form of the shipped server,
-    /// and the same members once more where clients looked for them first (S0 §5.1).
+    /// S1's `DevelopmentToolEvent` under the extension's URI, extended by members that S1 lacks: custom
+    /// metadata is keyed by the extension (S1 §3.2). Next to it are the form of the shipped server, and the
+    /// same members again where older clients expect them (S0 §5.1).
     pub fn metadata(&self, model: &str) -> Map<String, Value> {
         let mut event = Map::new();
         event.insert("kind".into(), self.kind.upper().into());
@@ -197,14 +197,14 @@ impl About {
         metadata
     }
 
-    /// Which question is open, and how it was settled.
+    /// The open question, and its answer.
     fn custom(&self) -> Map<String, Value> {
         let mut members = Map::new();
-        if let Some(AboutQuestion { correlation, digest }) = &self.question {
+        if let Some(QuestionMetadata { correlation, digest }) = &self.question {
             members.insert("correlationId".into(), correlation.as_str().into());
             members.insert("detailsDigest".into(), digest.as_str().into());
         }
-        if let Some(AboutAnswer { choice, by, edited }) = &self.answer {
+        if let Some(AnswerMetadata { choice, by, edited }) = &self.answer {
             let answer = json!({ "selectedOptionId": choice, "by": by, "edited": edited });
             members.insert("answer".into(), answer);
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::dialect::{Dialect, Extension, View, check_call_version, decode};
 use crate::intent::{Asked, Delivery};
 use crate::jsonrpc::{Call, Rejected};
-use crate::legacy::{self, Names, Reading};
+use crate::legacy::{self, DecodeOptions, TaskIds};
 use crate::refuse::WireError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,11 +126,14 @@ impl Endpoint {
         if !legacy::names_task(&call.method) {
             return None;
         }
-        let task = |names| {
-            let reading = Reading { names, send: self.send_delivery() };
-            legacy::decode(call, reading).ok()?.intent.task().cloned()
+        let task = |ids| {
+            let options = DecodeOptions { ids, send: self.send_delivery() };
+            legacy::decode(call, options).ok()?.intent.task().cloned()
         };
-        Some(TaskNames { by_client: task(Names::Of(owner))?, by_server: task(Names::Ours)? })
+        Some(TaskNames {
+            by_client: task(TaskIds::OfClient(owner))?,
+            by_server: task(TaskIds::OfServer)?,
+        })
     }
 
     /// Decodes a call, and tells the view in which it is answered.
@@ -148,9 +151,13 @@ impl Endpoint {
         let shared = legacy::is_shared(&call.method) && known.by_client && !known.by_server;
         if view.dialect == Dialect::Legacy || shared {
             let named = legacy::names_task(&call.method);
-            let names = if named && !known.by_client { Names::Ours } else { Names::Of(owner) };
-            let reading = Reading { names, send: self.send_delivery() };
-            return (View::LEGACY, legacy::decode(call, reading));
+            let ids = if named && !known.by_client {
+                TaskIds::OfServer
+            } else {
+                TaskIds::OfClient(owner)
+            };
+            let options = DecodeOptions { ids, send: self.send_delivery() };
+            return (View::LEGACY, legacy::decode(call, options));
         }
         (view, decode_call(call, context))
     }
@@ -172,7 +179,7 @@ impl Endpoint {
             StreamFormat::Bare => value,
             StreamFormat::Text => legacy::words::task_of(value, &new_task()),
         };
-        let reading = Reading { names: Names::Of(owner), send: Delivery::Stream };
-        Some(legacy::decode_bare(&params, reading))
+        let options = DecodeOptions { ids: TaskIds::OfClient(owner), send: Delivery::Stream };
+        Some(legacy::decode_bare(&params, options))
     }
 }

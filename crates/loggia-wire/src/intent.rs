@@ -1,19 +1,19 @@
-//! Everything a client can ask, in one enum that names no dialect.
+//! Every request that a client can make, in one enum that names no dialect.
 //!
-//! An intent is checked for shape and size and for nothing else: whether the task exists, whether
-//! the client may, whether the workspace is allowed is decided where that is known.
+//! Decoding checks shape and size only. Whether the task exists, the client is allowed and the workspace is
+//! permitted is decided by the server.
 
 use loggia_core::{
-    AnswerMessage, ChoiceId, Command, Content, Edit, IfNotAnswer, LateUntil, Millis, PromptId,
-    Question, Reply, Repository, SessionId, TaskChoice, TaskId, TaskState,
+    AnswerMessage, ChoiceId, Command, Content, Edit, IfNotAnswer, Millis, PromptId, Question,
+    Reply, Repository, SessionId, TaskChoice, TaskId, TaskState,
 };
 use serde_json::Value;
 
 use crate::devtool::Subject;
-use crate::dialect::{Dialect, Extension, View};
+use crate::dialect::{Dialect, View};
 use crate::{coder, devtool};
 
-/// A decoded request, and how its answer has to look.
+/// A decoded request, and the view of its answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     pub view: View,
@@ -21,13 +21,13 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The task or session whose profile decides in which view this request is meant. None if the request says it
-    /// itself.
+    /// The task or session whose profile decides the view of this request. None if the request names its
+    /// view.
     pub fn profile_subject(&self) -> Option<Subject<'_>> {
         coder::leaves_open(self).map(Subject::Task).or(devtool::leaves_open(self))
     }
 
-    /// The request as it is meant to a task or session of this profile.
+    /// The request in the view of a task or session with this profile.
     #[must_use]
     pub fn in_profile(self, profile: Option<&str>) -> Asked {
         let may_be_coder = coder::leaves_open(&self).is_some();
@@ -91,7 +91,7 @@ pub enum Intent {
 }
 
 impl Intent {
-    /// The task that a request without a message is about.
+    /// The task of a request without a message.
     pub fn task(&self) -> Option<&TaskId> {
         match self {
             Intent::Cancel { task }
@@ -112,12 +112,13 @@ impl Intent {
     }
 }
 
-/// A message for the agent. To a task with a question it may be an answer in words: see [`Prompt::command`].
+/// A message for the agent. To a task with an open question, its text may be an answer: see
+/// [`Prompt::command`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// None: the shared session, or a new one.
     pub session: Option<SessionId>,
-    /// `Reopen` with the extension, where a finished task goes on; `Continue` without.
+    /// `Reopen` with the extension, where a finished task can continue; `Continue` without.
     pub task: TaskChoice,
     pub content: Content,
     pub answers: Answers,
@@ -131,14 +132,14 @@ pub struct Prompt {
     pub references: Vec<TaskId>,
 }
 
-/// Whether a message to a task may be an answer in words.
+/// Whether a message to a task may be an answer in text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Answers {
     #[default]
     Maybe,
     /// The client says that it is a prompt.
     Never,
-    /// The client says that it is no prompt, or the task takes no further one.
+    /// The client says that it is not a prompt, or the task accepts no further prompt.
     Only,
 }
 
@@ -146,7 +147,7 @@ pub enum Answers {
 pub struct OpenTask {
     pub session: Option<SessionId>,
     pub settings: Option<AgentSettings>,
-    /// What readers that name no profile are shown it in.
+    /// The view for readers that name none.
     pub profile: Option<String>,
 }
 
@@ -154,29 +155,29 @@ pub struct OpenTask {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     pub session: Option<SessionId>,
-    /// The task the client believes the question belongs to.
+    /// The task to which the question belongs, according to the client.
     pub task: Option<TaskId>,
     pub to: Question,
     pub choice: ChoiceId,
     pub edit: Option<Edit>,
-    /// The digest of what the person saw.
+    /// The digest of the details that the person saw.
     pub digest: Option<String>,
-    /// As it was sent.
+    /// The client's message.
     pub message: Option<AnswerMessage>,
     pub delivery: Delivery,
     pub history: HistoryLength,
 }
 
-/// When and how the result of a message is given.
+/// When and how the result of a message is delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
-    /// Frames, until the task is over or asks.
+    /// As frames, until the task is over or waits for an answer.
     Stream,
-    /// The task, once it is over or asks.
+    /// The task, when it is over or waits for an answer.
     WhenSettled,
     /// The task as it is now.
     AtOnce,
-    /// The client did not say: as its dialect has it.
+    /// The client did not say; the protocol has a default.
     Unsaid,
 }
 
@@ -188,31 +189,31 @@ pub enum HistoryLength {
     Last(usize),
 }
 
-/// How a client would like a session to be set up. A request within the server's policy, no more.
+/// The settings that a client requests for a session, within the server's policy.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AgentSettings {
     /// Absolute.
     pub workspace_path: Option<String>,
-    /// As given: an object by server name.
+    /// As sent: an object by server name.
     pub mcp_servers: Option<Value>,
     pub allowed_tools: Option<Vec<String>>,
     pub auto_execute: Option<bool>,
-    /// Work in a copy of this instead of in a directory of the server.
+    /// Work in a clone of this repository instead of a directory of the server.
     pub repository: Option<Repository>,
-    /// Where the client wrote that, for whoever finds fault with it.
-    pub written: Written,
-    /// The client can not be asked: what would be a question is refused.
+    /// The names of the repository's fields, for errors.
+    pub repository_fields: RepositoryFields,
+    /// The client cannot answer questions: calls that would need approval are refused.
     pub unattended: bool,
 }
 
-/// What a client calls what it said about a repository.
+/// The paths of the members in which a client described a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Written {
+pub struct RepositoryFields {
     pub url: String,
     pub revision: String,
 }
 
-impl Written {
+impl RepositoryFields {
     pub(crate) fn below(at: &str, url: &str, revision: &str) -> Self {
         Self { url: format!("{at}.{url}"), revision: format!("{at}.{revision}") }
     }
@@ -236,7 +237,7 @@ pub enum StatusFilter {
     #[default]
     Any,
     Is(TaskState),
-    /// A state of the protocol that no task of ours is ever in.
+    /// A state of the protocol in which no task of Loggia can be.
     Nothing,
 }
 
@@ -250,7 +251,7 @@ impl StatusFilter {
     }
 }
 
-/// Where to call back. The secrets in it go to that address and nowhere else.
+/// A webhook. Its secrets are sent to its URL only.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PushTarget {
     pub id: Option<String>,
@@ -271,25 +272,22 @@ pub struct RunSlash {
 }
 
 impl Prompt {
-    /// The task this message goes on with. A name for a new one is none.
+    /// The existing task that this message continues.
     pub fn named_task(&self) -> Option<&TaskId> {
         self.task.existing()
     }
 
-    /// What the session is asked to do. To a task that exists, the session decides whether the message answers its
-    /// question, comes too late for that, or is its next prompt.
+    /// The command for the session. If the task exists, the session decides whether the message answers its
+    /// question, is too late for that, or is the next prompt.
     pub fn command(self, view: View, prompt: PromptId, may_answer: bool) -> Command {
         let Prompt { task, content, answers, .. } = self;
+        let has_answer_form = view.protocol().has_answer_form(view.extension);
         let otherwise = match answers {
             Answers::Only => IfNotAnswer::Refused,
-            Answers::Maybe | Answers::Never if view.has_form_for_answers() => IfNotAnswer::Prompt,
+            Answers::Maybe | Answers::Never if has_answer_form => IfNotAnswer::Prompt,
             Answers::Maybe | Answers::Never => IfNotAnswer::PromptUnlessAsked,
         };
-        // A task of the shipped SDLC server waits for its next message when a turn has ended, and "yes" may be one.
-        let late = match view.dialect {
-            Dialect::Coder => LateUntil::UntilTurnEnds,
-            _ => LateUntil::UntilNextTurn,
-        };
+        let late = view.protocol().late_answers();
         match task.existing().is_some() && answers != Answers::Never {
             true => Command::Reply(Reply { prompt, task, content, otherwise, late, may_answer }),
             false => Command::Prompt { prompt, task, content },
@@ -297,26 +295,13 @@ impl Prompt {
     }
 }
 
-impl View {
-    /// Whether a client can answer otherwise than in words. Its words are a prompt where they answer nothing.
-    fn has_form_for_answers(self) -> bool {
-        match self.dialect {
-            Dialect::Sdlc | Dialect::Coder => true,
-            Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1 | Dialect::Legacy => {
-                self.extension == Extension::On
-            }
-        }
-    }
-}
-
 impl Delivery {
-    /// What a client gets that did not say.
+    /// The protocol's default for a client that did not say.
     #[must_use]
     pub fn in_dialect(self, dialect: Dialect) -> Delivery {
-        match (self, dialect) {
-            (Delivery::Unsaid, Dialect::Coder) => Delivery::WhenSettled,
-            (Delivery::Unsaid, _) => Delivery::AtOnce,
-            (said, _) => said,
+        match self {
+            Delivery::Unsaid => dialect.protocol().default_delivery(),
+            said => said,
         }
     }
 }

@@ -1,8 +1,7 @@
 //! JSON-RPC 2.0 envelopes: bytes in, calls out, answers spliced together.
 //!
-//! Limits come before work: depth and values are counted before anything is parsed, ids and batches are bounded,
-//! and an id is echoed exactly as it came or not at all. The size of a body is for whoever reads
-//! it from the network.
+//! Limits are checked first: depth and values are counted before parsing, ids and batches are bounded, and
+//! an id is echoed exactly or not at all. The size of a body is limited by the server that reads it.
 
 pub(crate) mod scan;
 
@@ -19,15 +18,15 @@ use crate::refuse::{ErrorObject, WireError};
 
 /// How deep a body may nest, the envelope included.
 pub const DEPTH_LIMIT: usize = 64;
-/// How many values a body may hold: elements, members, and what holds them.
+/// How many values a body may have: elements, members, arrays and objects.
 pub const VALUES_LIMIT: usize = 65_536;
 pub const BATCH_LIMIT: usize = 100;
-/// Bytes of an id as it stands in the body.
+/// Bytes of an id in the body.
 pub const ID_LIMIT: usize = 256;
 const METHOD_LIMIT: usize = 256;
 
-/// The id of a request, word for word. A request without one is answered under `null`: A2A has no
-/// notifications, and a client that forgot its id should still learn what was wrong.
+/// The id of a request, exactly as sent. A request without one is answered under `null`: A2A has no
+/// notifications, and a client that forgot the id should still get the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Id(Cow<'static, str>);
 
@@ -48,7 +47,7 @@ pub struct Call {
     pub params: Value,
 }
 
-/// A request that is none, and under which id and in which dialect to say so.
+/// A body or an item of a batch that is no valid request, with the id and the dialect of the error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rejected {
     pub id: Id,
@@ -70,7 +69,7 @@ impl Rejected {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     One(Call),
-    /// Each is answered by itself, in this order, in one array.
+    /// Each is answered separately, in this order, in one array.
     Batch(Vec<Result<Call, Rejected>>),
 }
 
@@ -85,7 +84,7 @@ pub fn parse(bytes: &[u8]) -> Result<Body, Rejected> {
     if text.trim_start().starts_with('[') { batch(text) } else { one(text).map(Body::One) }
 }
 
-/// One JSON value under the same limits, for whoever speaks no JSON-RPC.
+/// One JSON value under the same limits, for bindings without JSON-RPC.
 pub(crate) fn value(bytes: &[u8]) -> Result<Value, WireError> {
     let text = std::str::from_utf8(bytes).map_err(|_| WireError::Parse("it is not valid UTF-8"))?;
     if let Some(excess) = scan::excess(bytes, DEPTH_LIMIT, VALUES_LIMIT) {
@@ -105,7 +104,7 @@ fn batch(text: &str) -> Result<Body, Rejected> {
                 .map(|item| {
                     let call = one(item.get())?;
                     if streams(&call.method) {
-                        let error = WireError::InvalidRequest("a stream can not be in a batch");
+                        let error = WireError::InvalidRequest("a stream cannot be in a batch");
                         let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
                         return Err(Rejected { id: call.id, dialect, error });
                     }
@@ -121,7 +120,7 @@ const MALFORMED: WireError = WireError::Parse("it is malformed");
 
 fn one(text: &str) -> Result<Call, Rejected> {
     let nameless = Rejected::nameless;
-    // Parameters that can not be read are looked at once more without them, for the id to answer under.
+    // If the parameters are malformed, read the envelope again without them, for the id of the error.
     let members = read_members(text, Ok).or_else(|_| read_members(text, read_params));
     let members = members.map_err(|_| nameless(MALFORMED))?;
     let members = members
@@ -131,7 +130,7 @@ fn one(text: &str) -> Result<Call, Rejected> {
     let dialect = dialect_of(&method).unwrap_or(Dialect::A2a03);
     let named = |error| Rejected { id: id.clone(), dialect, error };
     if members.twice {
-        return Err(named(WireError::InvalidRequest("a member stands there twice")));
+        return Err(named(WireError::InvalidRequest("a member is there twice")));
     }
     let version: Option<Cow<'_, str>> = members.jsonrpc.and_then(as_text);
     if version.as_deref() != Some("2.0") {
@@ -148,7 +147,7 @@ fn as_text(raw: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Text<'_>>(raw.get()).ok().map(|Text(text)| text)
 }
 
-/// Copied only where it is written with escapes.
+/// Copied only if it has escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -160,7 +159,7 @@ fn read_id(raw: &RawValue) -> Result<Id, WireError> {
     if text.len() > ID_LIMIT || !text.starts_with(fits) {
         return Err(SHAPE);
     }
-    // What can not be read again must not be sent back.
+    // Only a valid value may be echoed.
     serde_json::from_str::<Value>(text).map_err(|_| MALFORMED)?;
     Ok(Id(Cow::Owned(text.to_owned())))
 }
@@ -169,7 +168,7 @@ fn read_params(raw: &RawValue) -> Result<Value, WireError> {
     serde_json::from_str(raw.get()).map_err(|_| MALFORMED)
 }
 
-/// The members of an envelope, unread but for the parameters.
+/// The members of an envelope; only the parameters are parsed.
 #[derive(Default)]
 struct Members<'a> {
     jsonrpc: Option<&'a RawValue>,
@@ -179,7 +178,7 @@ struct Members<'a> {
     twice: bool,
 }
 
-/// None: well-formed, but no object.
+/// None: well-formed, but not an object.
 fn read_members<'a, P: Deserialize<'a>>(
     text: &'a str,
     read_params: fn(P) -> Result<Value, WireError>,
@@ -224,7 +223,7 @@ fn read_members<'a, P: Deserialize<'a>>(
     Ok(Some(members))
 }
 
-/// The items of a batch, unread, and no more of them than it takes to see that they are too many.
+/// The items of a batch, not parsed; at most one more than allowed.
 fn read_batch(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     struct Items;
     impl<'de> Visitor<'de> for Items {
@@ -251,18 +250,18 @@ fn read_batch(text: &str) -> Result<Vec<&RawValue>, serde_json::Error> {
     Ok(items)
 }
 
-/// The answer to a call. `result` is JSON, encoded once and shared by all who get it.
+/// The answer to a call. `result` is JSON that all readers of a frame share.
 pub fn response(id: &Id, result: &str) -> String {
     ["{\"jsonrpc\":\"2.0\",\"id\":", id.as_json(), ",\"result\":", result, "}"].concat()
 }
 
-/// The same for a result that only one client gets.
+/// The same for a result with one reader.
 pub fn response_of(id: &Id, result: &Value) -> Vec<u8> {
     let mut text = Vec::with_capacity(512);
     text.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     text.extend_from_slice(id.as_json().as_bytes());
     text.extend_from_slice(b",\"result\":");
-    // Writing a value into memory can not fail.
+    // Writing to memory cannot fail.
     let _ = serde_json::to_writer(&mut text, result);
     text.push(b'}');
     text

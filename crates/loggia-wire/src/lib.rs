@@ -1,12 +1,12 @@
-//! Speak: decode and project, per dialect.
+//! Protocols: requests to intents, events to frames.
 //!
-//! A dialect is two functions. [`decode`] turns a request into an [`Intent`], which names no
-//! dialect; [`Projector::project`] turns an event into [`Frame`]s, which are nothing but the
-//! dialect. Between them stands one table, [`refuse`], that words every refusal.
+//! Each protocol has a directory, and implements [`protocol::Protocol`] at its top. [`decode`] turns a
+//! request into an [`Intent`], which names no protocol; [`Projector::project`] turns an event into
+//! [`Frame`]s of one protocol; [`refuse()`] is the one table of errors. A server uses [`View`] and
+//! [`Endpoint`] and never asks which protocol it serves.
 //!
-//! What must not be here: a socket, a runtime, a clock, a file, a decision. The same log gives the
-//! same frames with the same ids, however often and from wherever it is read; that is what makes
-//! resuming a stream exact and sharing one projection among all its readers possible.
+//! No socket, runtime, clock, file or decision belongs here. The same log always gives the same frames with
+//! the same ids, so that a stream can be resumed exactly and all its readers can share one projection.
 //!
 //! ```text
 //! bytes ─ jsonrpc::parse ─► Call ─ decode ─► Asked { view, intent }        (or a WireError)
@@ -14,8 +14,9 @@
 //! WireError ─ refuse ─► ErrorObject { code, message, data }
 //! ```
 
-pub mod a2a03;
-pub mod a2a1;
+mod a2a;
+mod a2a03;
+mod a2a1;
 pub mod attach;
 pub mod card;
 pub mod coder;
@@ -28,7 +29,8 @@ pub mod intent;
 pub mod jsonrpc;
 pub mod legacy;
 pub mod project;
-pub mod proto03;
+mod proto03;
+mod protocol;
 mod read;
 pub mod refuse;
 pub mod reply;
@@ -48,11 +50,11 @@ pub use dialect::{
 pub use endpoint::{CallContext, Endpoint, KnownNames, StreamFormat, TaskNames, decode_call};
 pub use intent::{
     AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask,
-    Prompt, PushTarget, RunSlash, StatusFilter, Written,
+    Prompt, PushTarget, RepositoryFields, RunSlash, StatusFilter,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use loggia_core::words::words_to_choice;
-pub use project::{Answered, End, Frame, FrameId, Projector, Shown};
+pub use project::{Answered, End, Frame, FrameId, Projector, TaskDetail};
 pub use refuse::{
     Condition, ErrorObject, RpcCode, Status, Violation, WireError, closed_door_code, refuse,
     refused_at_the_door, status,

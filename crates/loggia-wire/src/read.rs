@@ -1,9 +1,9 @@
-//! Reading parameters: a JSON object that knows where it stands, so that a complaint names the
-//! field. Null counts as absent, unknown members are left alone. Nothing is converted, but for numbers
-//! in the JSON form of protocol buffers, which may be written as text.
+//! Reading parameters: a JSON object that knows its path, so that an error names the field. Null is the same
+//! as absent, and unknown members are ignored. No value is converted, except for numbers as text in the JSON
+//! form of protocol buffers.
 //!
-//! Where a dialect is the JSON form of protocol buffers, a member may also stand under its name in
-//! the protocol file (`history_length` for `historyLength`): that form asks every reader for it.
+//! In that form a member may also have its name in the protocol file (`history_length` for `historyLength`),
+//! which the specification requires of every reader.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,14 +12,14 @@ use serde_json::{Map, Value};
 
 use crate::refuse::{MISSING, Violation, WireError};
 
-/// Characters of ids, names of choices, tokens of a page.
+/// Characters of ids, names of choices and page tokens.
 pub(crate) const ID_LIMIT: usize = 256;
 const ID_LENGTH: &str = "must have 1 to 256 characters";
 /// One metadata object, as JSON.
 const METADATA_LIMIT: usize = 64 * 1024;
 const URL_LIMIT: usize = 2048;
 const SECRET_LIMIT: usize = 8 * 1024;
-/// Members that are looked through one by one.
+/// Objects with at most so many members are searched without building the other name.
 const FEW: usize = 16;
 
 pub(crate) type Read<T> = Result<T, WireError>;
@@ -28,14 +28,14 @@ pub(crate) fn violation(field: impl Into<String>, why: impl Into<String>) -> Wir
     WireError::Invalid(Violation { field: field.into(), why: why.into() })
 }
 
-/// Counted as JSON Schema counts, which the card speaks.
+/// Counted in characters, as in JSON Schema, which the card uses.
 fn is_id(text: &str) -> bool {
     !text.is_empty() && text.chars().take(ID_LIMIT + 1).count() <= ID_LIMIT
 }
 
 pub(crate) struct Fields<'a> {
     at: String,
-    /// None: there is nothing to read, and nothing wrong with that.
+    /// None: no object, which is allowed.
     map: Option<&'a Map<String, Value>>,
     proto_names: bool,
 }
@@ -70,12 +70,12 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// This object and those below it may use the names of the protocol file.
+    /// This object and those in it may use the names of the protocol file.
     pub fn with_proto_names(self) -> Self {
         Self { proto_names: true, ..self }
     }
 
-    /// Where a member of this object stands, under the name that the client gave it.
+    /// The path of a member, with the name that the client used.
     pub fn path(&self, name: &str) -> String {
         let name = self.written(name);
         if self.at.is_empty() { name.into_owned() } else { [self.at.as_str(), ".", &name].concat() }
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         name.into()
     }
 
-    /// Where this object stands.
+    /// The path of this object.
     pub fn at(&self) -> &str {
         &self.at
     }
@@ -142,9 +142,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The same, where an empty string is how the protocol's default looks.
+    /// The same, where an empty text means absent.
     pub fn optional_id(&self, name: &str) -> Read<Option<&'a str>> {
         self.short(name, self.text(name)?.filter(|text| !text.is_empty()))
+    }
+
+    /// An id that may be empty in the JSON form of protocol buffers only.
+    pub fn proto_id(&self, name: &str) -> Read<Option<&'a str>> {
+        if self.proto_names { self.optional_id(name) } else { self.id(name) }
     }
 
     pub fn needed_id(&self, name: &str) -> Read<&'a str> {
@@ -180,7 +185,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// A whole number, zero or more.
     pub fn count(&self, name: &str) -> Read<Option<usize>> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let number = if self.proto_names { proto_count(value) } else { value.as_u64() };
@@ -193,14 +198,18 @@ impl<'a> Fields<'a> {
 
     pub fn object(&self, name: &str) -> Read<Option<Fields<'a>>> {
         let Some(value) = self.get(name) else { return Ok(None) };
-        let fields = Fields::of(self.path(name), value)?;
-        Ok(Some(Fields { proto_names: self.proto_names, ..fields }))
+        self.item(self.path(name), value).map(Some)
     }
 
-    /// The elements of an array with their places; an absent array is empty.
+    /// The elements of an array with their paths; an absent array is empty.
     pub fn items(&self, name: &str) -> Read<Vec<(String, &'a Value)>> {
         let items = self.array(name)?.iter().enumerate();
         Ok(items.map(|(n, item)| (self.item_path(name, n), item)).collect())
+    }
+
+    /// An element that is an object.
+    pub fn item(&self, at: String, value: &'a Value) -> Read<Fields<'a>> {
+        Ok(Fields { proto_names: self.proto_names, ..Fields::of(at, value)? })
     }
 
     fn array(&self, name: &str) -> Read<&'a [Value]> {
@@ -251,11 +260,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A number of the JSON form of protocol buffers: also as text, and with a fraction that is zero.
+/// A number in the JSON form of protocol buffers: also as text, and with a fraction that is zero.
 fn proto_count(value: &Value) -> Option<u64> {
     let whole = |double: f64| {
         let fits = double >= 0.0 && double <= f64::from(i32::MAX) && double.fract() == 0.0;
-        // Within these bounds a double holds every whole number.
+        // A double represents every whole number in this range.
         fits.then(|| format!("{double:.0}").parse().ok()).flatten()
     };
     match value {
@@ -268,22 +277,22 @@ fn proto_count(value: &Value) -> Option<u64> {
     }
 }
 
-/// Digits, a point and an exponent: none of the words that also stand for numbers.
+/// Digits, a point and an exponent; no `inf` and no `nan`.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte))
 }
 
-/// A name of one word is the same there.
+/// A name of one word is the same in the protocol file.
 fn has_proto_name(name: &str) -> bool {
     name.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// `historyLength` is `history_length` there.
+/// `historyLength` is `history_length`.
 fn proto_name(name: &str) -> String {
     proto_letters(name).collect()
 }
 
-/// The same question without writing the name down.
+/// The same comparison without allocating.
 fn is_proto_name(written: &str, name: &str) -> bool {
     written.chars().eq(proto_letters(name))
 }
@@ -295,7 +304,7 @@ fn proto_letters(name: &str) -> impl Iterator<Item = char> + '_ {
     })
 }
 
-/// How many bytes a value has as JSON, without writing it down.
+/// The length of a value as JSON, without allocating.
 fn json_length(value: &Value) -> usize {
     struct Counted(usize);
     impl fmt::Write for Counted {
@@ -305,7 +314,7 @@ fn json_length(value: &Value) -> usize {
         }
     }
     let mut counted = Counted(0);
-    // Counting can not fail.
+    // Counting cannot fail.
     let _ = fmt::Write::write_fmt(&mut counted, format_args!("{value}"));
     counted.0
 }
@@ -317,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_may_be_a_text_where_protocol_buffers_are_spoken() {
+    fn protocol_buffers_may_write_a_number_as_text() {
         let table = [
             (json!(5), Some(5)),
             (json!("5"), Some(5)),
@@ -342,7 +351,7 @@ mod tests {
             let read = fields.count("pageSize");
             match wanted {
                 Some(wanted) => assert_eq!(read.unwrap(), Some(wanted), "{given}"),
-                // The complaint is about the name that was written.
+                // The error names the field as the client wrote it.
                 None => assert_eq!(
                     read.unwrap_err(),
                     violation("page_size", "must be a whole number, zero or more"),
@@ -355,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_protocol_file_are_found_among_few_and_among_many() {
+    fn protocol_file_names_in_small_and_large_objects() {
         for more in [0, 2 * FEW] {
             let mut given = json!({ "history_length": 1, "page_size": 2, "pageSize": 3, "a": 4 });
             for n in 0..more {

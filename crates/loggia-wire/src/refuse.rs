@@ -1,10 +1,9 @@
-//! Why not, in the words of each dialect. One table: every way in which a request can fail has one
-//! row here and no other place.
+//! Errors, in the form of each protocol. Every way in which a request can fail has one row in one table.
 //!
 //! JSON-RPC has an [`ErrorObject`]; HTTP+JSON and gRPC have a [`Status`].
 //!
-//! A message is a sentence for people. It holds no path, no name of a type, and never more than a
-//! few bytes of what a client sent.
+//! A message is a sentence for people. It contains no path, no name of a type, and at most a few bytes of
+//! what a client sent.
 
 mod status;
 
@@ -13,11 +12,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{A2aVersion, Dialect};
+use crate::protocol::ErrorFormat;
 use crate::time::rfc3339;
 
 pub use status::{RpcCode, Status, closed_door_code, refused_at_the_door, status};
 
-/// A request that gets an error. The server's own conditions travel the same way as refusals.
+/// Why a request fails.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WireError {
     #[error("Invalid JSON payload: {0}")]
@@ -28,31 +28,31 @@ pub enum WireError {
     MethodNotFound,
     #[error("Invalid parameters: {} {}", .0.field, .0.why)]
     Invalid(Violation),
-    #[error("This protocol version is not supported; supported are 1.0 and 0.3")]
+    #[error("This protocol version is not supported; supported are {}", served_versions(" and "))]
     VersionNotSupported,
-    /// Told by its method, its path or its service; the version that it names is the other one.
-    #[error("This is a request of A2A {}, but its A2A-Version says {}", .0.written(), .0.other().written())]
-    OtherVersion(A2aVersion),
+    /// The method, path or service of the request is of one version, and its `A2A-Version` names another.
+    #[error("This is a request of A2A {}, but its A2A-Version says {}", of.name(), named.name())]
+    OtherVersion { of: A2aVersion, named: A2aVersion },
     #[error(transparent)]
     Refused(#[from] Refusal),
     #[error(transparent)]
     Condition(#[from] Condition),
 }
 
-/// What is wrong with a field that is not there.
+/// The reason for a field that is absent.
 pub(crate) const MISSING: &str = "is missing";
 
-/// A field that is not as it must be. The name is ours, never the client's.
+/// An invalid field. The name is Loggia's, never the client's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     pub field: String,
     pub why: String,
 }
 
-/// What only the server knows.
+/// Errors that only the server can detect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Condition {
-    /// Also for somebody else's task: whoever may not see it can not tell.
+    /// Another client's task looks exactly like one that does not exist.
     #[error("Task not found")]
     TaskNotFound,
     #[error("There is no such context")]
@@ -67,10 +67,10 @@ pub enum Condition {
     NothingToFollow,
     #[error("The server is busy: try again in a moment")]
     Busy,
-    /// For its owner only: to everybody else there is no such session.
+    /// For its owner only: for other clients the session does not exist.
     #[error(
-        "Another process has this session: ask the Loggia that runs it, or try again when that has \
-         stopped; meanwhile its tasks can only be looked up here"
+        "Another process has this session open: use the Loggia that runs it, or try again when it has \
+         stopped; until then its tasks can only be read here"
     )]
     HeldElsewhere,
     #[error("Too many streams are open: close one and try again")]
@@ -79,7 +79,7 @@ pub enum Condition {
     Restarting,
     #[error("The log cannot be read or written: nothing was changed")]
     Storage,
-    #[error("The disk is full: nothing was changed, and nothing is taken until there is room")]
+    #[error("The disk is full: nothing was changed, and requests are refused until there is space")]
     StorageFull,
     #[error(
         "The log of a session is damaged and cannot be read: the server's own log names the file and the event"
@@ -98,9 +98,8 @@ pub enum Condition {
     #[error("This workspace is not allowed: {why}")]
     WorkspaceRefused { why: &'static str },
     #[error(
-        "No repository can be cloned here now: there are as many copies as there may be \
-         (server.clones.count). Copies go \
-         when their sessions have rested (server.clones.keep) or are deleted where this server runs"
+        "No repository can be cloned now: the limit of clones is reached (server.clones.count). Clones \
+         are removed when their sessions have been idle (server.clones.keep) or are deleted on the server"
     )]
     ClonesFull,
     #[error("The session works in another workspace")]
@@ -109,15 +108,15 @@ pub enum Condition {
     SettingRefused { setting: &'static str },
     #[error("Push notifications are not supported")]
     PushNotSupported,
-    #[error("This address can not be called back: {why}")]
+    #[error("This URL cannot be used for push notifications: {why}")]
     PushTargetRefused { why: &'static str },
-    #[error("There is no room for another webhook: {why}")]
+    #[error("Too many webhooks: {why}")]
     TooManyWebhooks { why: &'static str },
     #[error("There is no such push notification configuration for this task")]
     UnknownPushConfig,
     #[error("Streaming is not supported")]
     StreamingNotSupported,
-    #[error("There is no extended card")]
+    #[error("This server has no extended card")]
     ExtendedCardNotSupported,
     #[error("The extended card is not configured")]
     ExtendedCardNotConfigured,
@@ -129,8 +128,8 @@ pub enum Condition {
     Rejected { why: String },
     #[error("The message was answered before it reached the task: {text}")]
     Answered { text: String },
-    /// Whoever has to look at messages did not; the log of the server says why.
-    #[error("The message could not be checked, so it was not taken")]
+    /// The prompt hook failed; the server's log has the reason.
+    #[error("The message could not be checked, so it was not accepted")]
     HookFailed,
     #[error("Internal error")]
     Internal,
@@ -138,12 +137,12 @@ pub enum Condition {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Forbidden {
-    #[error("a call of this agent can not speak for a person")]
+    #[error("a call of this agent cannot act for a person")]
     ToolDescendant,
     #[error("this connection belongs to another user")]
     OtherUser,
-    /// The one that is missing.
-    #[error("the token has not the scope `{0}`")]
+    /// The missing scope.
+    #[error("the token lacks the `{0}` scope")]
     Scope(&'static str),
     #[error("requests from other origins are refused")]
     Origin,
@@ -156,15 +155,15 @@ pub struct ErrorObject {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// For plain HTTP that has no form of its own for errors.
+    /// For bindings whose errors are plain HTTP statuses.
     #[serde(skip)]
     pub http: u16,
 }
 
-/// One row: the code, what A2A calls it, what exactly it was, and the HTTP status of 1.0.1.
-struct Row {
+/// One row: the code, its name in A2A, the cause, and the HTTP status of 1.0.1.
+struct ErrorRow {
     code: i32,
-    /// None: JSON-RPC's own codes, for which A2A has no name.
+    /// None for codes of JSON-RPC, which A2A does not name.
     named: Option<&'static str>,
     cause: &'static str,
     http: u16,
@@ -172,66 +171,40 @@ struct Row {
 
 const PARAMS: i32 = -32602;
 const INTERNAL: i32 = -32603;
-/// JSON-RPC leaves -32000 to servers and A2A leaves it alone.
+/// JSON-RPC reserves -32000 for servers, and A2A does not use it.
 const NOT_PERMITTED: i32 = -32000;
 
 pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
-    let row = row(error);
-    let code = code_in(&row, dialect);
-    // Who wrote what can not be read may speak either dialect; the code says it all.
+    let (row, protocol) = (row(error), dialect.protocol());
+    // A request that could not be read has no version yet; its code is enough.
     let unread = matches!(
         error,
         WireError::Parse(_) | WireError::InvalidRequest(_) | WireError::MethodNotFound
     );
-    let data = (!unread).then(|| match dialect.version() {
-        A2aVersion::V03 => free_form(error, &row),
-        A2aVersion::V1 => typed_details(error, &row),
+    let data = (!unread).then(|| match protocol.error_format() {
+        ErrorFormat::Reason => free_form(error, &row),
+        ErrorFormat::Typed => typed_details(error, &row),
     });
-    let message = match (dialect, error) {
-        (Dialect::Legacy, WireError::Invalid(violation)) => violation.quoted(),
-        _ => error.to_string(),
-    };
-    let http = if dialect == Dialect::Sdlc { conflict(error) } else { None };
-    ErrorObject { code, message, data, http: http.unwrap_or(row.http) }
+    ErrorObject {
+        code: code_in(&row, protocol.error_format()),
+        message: protocol.error_message(error),
+        data,
+        http: protocol.http_status(error).unwrap_or(row.http),
+    }
 }
 
 /// Codes that 0.3 does not know are internal errors to it.
-fn code_in(row: &Row, dialect: Dialect) -> i32 {
+fn code_in(row: &ErrorRow, format: ErrorFormat) -> i32 {
     let newer = matches!(row.code, -32008 | -32009);
-    if dialect.version() == A2aVersion::V03 && newer { INTERNAL } else { row.code }
+    if format == ErrorFormat::Reason && newer { INTERNAL } else { row.code }
 }
 
-impl Violation {
-    /// As the task service words it: `Invalid params: 'id' is required.`
-    fn quoted(&self) -> String {
-        let why = if self.why == MISSING { "is required" } else { &self.why };
-        format!("Invalid params: '{}' {why}.", self.field)
-    }
+fn served_versions(between: &str) -> String {
+    A2aVersion::ALL.map(A2aVersion::name).join(between)
 }
 
-/// Plain HTTP has words that JSON-RPC lacks: what came too late, and what is not there.
-fn conflict(error: &WireError) -> Option<u16> {
-    match error {
-        WireError::Refused(
-            Refusal::AlreadyAnswered { .. }
-            | Refusal::Withdrawn { .. }
-            | Refusal::MixedQuestion
-            | Refusal::DetailsChanged
-            | Refusal::TaskExists
-            | Refusal::TaskOver
-            | Refusal::NothingToCancel,
-        )
-        | WireError::Condition(
-            Condition::QuestionElsewhere | Condition::ContextMismatch | Condition::WorkspaceDiffers,
-        ) => Some(409),
-        WireError::Refused(Refusal::UnknownQuestion)
-        | WireError::Condition(Condition::UnknownContext) => Some(404),
-        _ => None,
-    }
-}
-
-/// `{reason, …}`, free-form as 0.3 leaves it.
-fn free_form(error: &WireError, row: &Row) -> Value {
+/// `{reason, …}`: in 0.3 `data` has any form.
+fn free_form(error: &WireError, row: &ErrorRow) -> Value {
     let mut data = Map::new();
     data.insert("reason".into(), row.cause.into());
     for (name, value) in facts(error) {
@@ -240,8 +213,8 @@ fn free_form(error: &WireError, row: &Row) -> Value {
     Value::Object(data)
 }
 
-/// An array of typed objects: `ErrorInfo`, and `BadRequest` where a field is to blame.
-fn typed_details(error: &WireError, row: &Row) -> Value {
+/// A list of typed objects: `ErrorInfo`, or `BadRequest` for an invalid field.
+fn typed_details(error: &WireError, row: &ErrorRow) -> Value {
     if let WireError::Invalid(Violation { field, why }) = error {
         return json!([{
             "@type": "type.googleapis.com/google.rpc.BadRequest",
@@ -267,14 +240,14 @@ fn typed_details(error: &WireError, row: &Row) -> Value {
     }])
 }
 
-/// What a program needs to know beside the reason.
+/// The details for programs, besides the reason.
 fn facts(error: &WireError) -> Vec<(&'static str, String)> {
     match error {
         WireError::Invalid(Violation { field, why }) => {
             vec![("field", field.clone()), ("why", why.clone())]
         }
-        WireError::VersionNotSupported => vec![("supported", "1.0, 0.3".to_owned())],
-        WireError::OtherVersion(of) => vec![("supported", of.written().to_owned())],
+        WireError::VersionNotSupported => vec![("supported", served_versions(", "))],
+        WireError::OtherVersion { of, .. } => vec![("supported", of.name().to_owned())],
         WireError::Refused(refusal) => match refusal {
             Refusal::AlreadyAnswered { choice, by, at } => {
                 vec![("choice", choice.to_string()), ("by", by.to_string()), ("at", rfc3339(*at))]
@@ -282,38 +255,19 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             Refusal::Withdrawn { at, .. } => vec![("at", rfc3339(*at))],
             Refusal::NotAChoice { offered, .. } => vec![("offered", offered.join(", "))],
             Refusal::OwnerOnly { instead, .. } => vec![("offered", instead.join(", "))],
-            Refusal::UnknownQuestion
-            | Refusal::MayNotAnswer
-            | Refusal::MixedQuestion
-            | Refusal::UnfitEdit { .. }
-            | Refusal::DetailsChanged
-            | Refusal::UnknownTask
-            | Refusal::TaskExists
-            | Refusal::TaskOver
-            | Refusal::NothingToCancel
-            | Refusal::QueueFull { .. }
-            | Refusal::UnknownRule
-            | Refusal::StaleTurn
-            | Refusal::StaleCall
-            | Refusal::DuplicateCall
-            | Refusal::AlreadyOpen
-            | Refusal::NotOpen
-            | Refusal::SessionClosed => Vec::new(),
+            _ => Vec::new(),
         },
-        WireError::Parse(_)
-        | WireError::InvalidRequest(_)
-        | WireError::MethodNotFound
-        | WireError::Condition(_) => Vec::new(),
+        _ => Vec::new(),
     }
 }
 
-fn row(error: &WireError) -> Row {
+fn row(error: &WireError) -> ErrorRow {
     match error {
         WireError::Parse(_) => own(-32700, "invalid-json", 400),
         WireError::InvalidRequest(_) => own(-32600, "invalid-request", 400),
         WireError::MethodNotFound => own(-32601, "method-not-found", 404),
         WireError::Invalid(_) => own(PARAMS, "invalid-params", 400),
-        WireError::VersionNotSupported | WireError::OtherVersion(_) => {
+        WireError::VersionNotSupported | WireError::OtherVersion { .. } => {
             named(-32009, "VERSION_NOT_SUPPORTED", "version-not-supported", 400)
         }
         WireError::Refused(refusal) => refusal_row(refusal),
@@ -321,7 +275,7 @@ fn row(error: &WireError) -> Row {
     }
 }
 
-fn refusal_row(refusal: &Refusal) -> Row {
+fn refusal_row(refusal: &Refusal) -> ErrorRow {
     match refusal {
         Refusal::AlreadyAnswered { .. } => own(PARAMS, "already-answered", 400),
         Refusal::Withdrawn { .. } => own(PARAMS, "question-withdrawn", 400),
@@ -339,7 +293,7 @@ fn refusal_row(refusal: &Refusal) -> Row {
         Refusal::QueueFull { .. } => own(INTERNAL, "queue-full", 503),
         Refusal::UnknownRule => own(PARAMS, "unknown-rule", 400),
         Refusal::SessionClosed => named(-32004, "UNSUPPORTED_OPERATION", "session-closed", 400),
-        // Answers to the running agent and to whoever opens sessions; a client sees none of them.
+        // For the agent and the code that opens sessions; clients never see them.
         Refusal::StaleTurn
         | Refusal::StaleCall
         | Refusal::DuplicateCall
@@ -348,7 +302,7 @@ fn refusal_row(refusal: &Refusal) -> Row {
     }
 }
 
-fn condition_row(condition: &Condition) -> Row {
+fn condition_row(condition: &Condition) -> ErrorRow {
     let unsupported = |cause| named(-32004, "UNSUPPORTED_OPERATION", cause, 400);
     match condition {
         Condition::TaskNotFound => named(-32001, "TASK_NOT_FOUND", "unknown-task", 404),
@@ -400,10 +354,10 @@ fn condition_row(condition: &Condition) -> Row {
     }
 }
 
-fn own(code: i32, cause: &'static str, http: u16) -> Row {
-    Row { code, named: None, cause, http }
+fn own(code: i32, cause: &'static str, http: u16) -> ErrorRow {
+    ErrorRow { code, named: None, cause, http }
 }
 
-fn named(code: i32, named: &'static str, cause: &'static str, http: u16) -> Row {
-    Row { code, named: Some(named), cause, http }
+fn named(code: i32, named: &'static str, cause: &'static str, http: u16) -> ErrorRow {
+    ErrorRow { code, named: Some(named), cause, http }
 }

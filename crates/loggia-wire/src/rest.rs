@@ -1,37 +1,38 @@
 //! HTTP+JSON: a verb, a path and a query are a method and its parameters.
 //!
-//! 1.0 has its paths at the root, or below one segment, the tenant; 0.3 has them below `/v1`. Both may
-//! stand below `/a2a/VERSION`, where that version's card names them. What the method wants is decoded
-//! as on every other binding.
+//! 1.0 has its paths at the root, or below one segment, the tenant; 0.3 has them below `/v1`. Both are also
+//! below `/a2a/VERSION`, where that version's card is. Methods are decoded as on every other binding.
 
 use serde_json::{Map, Value};
 
 use crate::dialect::{Dialect, View, major_minor};
-use crate::jsonrpc::{DEPTH_LIMIT, VALUES_LIMIT, scan};
+use crate::jsonrpc;
 use crate::read::violation;
 use crate::refuse::WireError;
+use crate::{a2a1, proto03};
 
-/// Where a request leads.
+/// The method of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
     pub dialect: Dialect,
     pub method: &'static str,
     /// The answer is a stream of frames.
     pub streams: bool,
-    /// Members that the path gives; they win over those of the body and the query.
+    media_types: &'static [&'static str],
+    /// Parameters from the path; they override the body and the query.
     path: Map<String, Value>,
 }
 
-/// Why a path leads nowhere.
+/// Why a path has no method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoRoute {
     Unknown,
-    /// It is there, with other verbs.
+    /// The path exists with other verbs.
     Verb,
 }
 
-/// The method of a request. `version` is what it says about itself: a client of 1.0 may have a
-/// tenant by the name of `v1`.
+/// Finds the method of a request. `version` is its `A2A-Version`: a client of 1.0 may have a tenant named
+/// `v1`.
 pub fn route(verb: &str, path: &str, version: Option<&str>) -> Result<Route, NoRoute> {
     let mut segments = Vec::new();
     for segment in path.split('/').skip(1) {
@@ -41,13 +42,13 @@ pub fn route(verb: &str, path: &str, version: Option<&str>) -> Result<Route, NoR
     let newer = version.and_then(|given| major_minor(given.trim())).is_some_and(|[n, _]| n >= 1);
     match segments.as_slice() {
         ["a2a", "1.0", rest @ ..] => of_v1(verb, rest),
-        ["a2a", "0.3", "v1", rest @ ..] => of_v03(verb, rest),
-        ["v1", rest @ ..] if !newer => of_v03(verb, rest),
+        ["a2a", "0.3", "v1", rest @ ..] => proto03::PATHS.route(Dialect::Proto03, verb, rest),
+        ["v1", rest @ ..] if !newer => proto03::PATHS.route(Dialect::Proto03, verb, rest),
         rest => of_v1(verb, rest),
     }
 }
 
-/// The verbs with which a path leads somewhere.
+/// The verbs that a path accepts.
 pub fn verbs(path: &str, version: Option<&str>) -> Vec<&'static str> {
     let leads = |verb: &&str| route(verb, path, version).is_ok();
     ["GET", "POST", "DELETE"].into_iter().filter(leads).collect()
@@ -58,16 +59,12 @@ impl Route {
         View::plain(self.dialect)
     }
 
-    /// The media types of its answers, the preferred one first. 1.0 has its own, and clients that do not know it
-    /// yet.
+    /// The media types of its answers, the preferred one first. 1.0 has its own, but not all of its clients know it.
     pub fn media_types(&self) -> &'static [&'static str] {
-        match self.dialect {
-            Dialect::A2a1 => &["application/a2a+json", "application/json"],
-            _ => &["application/json"],
-        }
+        self.media_types
     }
 
-    /// The parameters: the body, or the query where there is none, and what the path says.
+    /// The parameters: the body, or the query if there is none, with those of the path.
     pub fn params(&self, query: Option<&str>, body: &[u8]) -> Result<Value, WireError> {
         let mut params = match body.trim_ascii() {
             b"" => from_query(query.unwrap_or_default()),
@@ -92,70 +89,57 @@ fn of_v1(verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
 }
 
 fn v1_below(verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
-    let task = |method, id: &str| Ok((method, vec![("id", id.to_owned())]));
-    let config = |method, task: &str, config: &str| {
-        Ok((method, vec![("taskId", task.to_owned()), ("id", config.to_owned())]))
-    };
-    let of_task = |method, task: &str| Ok((method, vec![("taskId", task.to_owned())]));
-    let plain = |method| Ok((method, Vec::new()));
-    let (method, members) = match (addressed(segments), verb) {
-        (Place::Send, "POST") => plain("SendMessage"),
-        (Place::Stream, "POST") => plain("SendStreamingMessage"),
-        (Place::Tasks, "GET") => plain("ListTasks"),
-        (Place::Task(id), "GET") => task("GetTask", id),
-        (Place::Cancel(id), "POST") => task("CancelTask", id),
-        (Place::Subscribe(id), "GET" | "POST") => task("SubscribeToTask", id),
-        (Place::Configs(id), "GET") => of_task("ListTaskPushNotificationConfigs", id),
-        (Place::Configs(id), "POST") => of_task("CreateTaskPushNotificationConfig", id),
-        (Place::Config(id, name), "GET") => config("GetTaskPushNotificationConfig", id, name),
-        (Place::Config(id, name), "DELETE") => config("DeleteTaskPushNotificationConfig", id, name),
-        (Place::Other(["extendedAgentCard"]), "GET") => plain("GetExtendedAgentCard"),
-        (Place::Other(["extendedAgentCard"]), _) => Err(NoRoute::Verb),
-        (Place::Other(_), _) => Err(NoRoute::Unknown),
-        (_, _) => Err(NoRoute::Verb),
-    }?;
-    Ok(Route::new(Dialect::A2a1, method, members))
+    a2a1::PATHS.route(Dialect::A2a1, verb, segments)
 }
 
-fn of_v03(verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
-    let task = |method, id: &str| Ok((method, vec![("name", format!("tasks/{id}"))]));
-    let of_task = |method, id: &str| Ok((method, vec![("parent", format!("tasks/{id}"))]));
-    let config = |method, id: &str, name: &str| {
-        Ok((method, vec![("name", format!("tasks/{id}/pushNotificationConfigs/{name}"))]))
-    };
-    let plain = |method| Ok((method, Vec::new()));
-    let (method, members) = match (addressed(segments), verb) {
-        (Place::Send, "POST") => plain("SendMessage"),
-        (Place::Stream, "POST") => plain("SendStreamingMessage"),
-        (Place::Tasks, "GET") => plain("ListTasks"),
-        (Place::Task(id), "GET") => task("GetTask", id),
-        (Place::Cancel(id), "POST") => task("CancelTask", id),
-        (Place::Subscribe(id), "GET" | "POST") => task("TaskSubscription", id),
-        (Place::Configs(id), "GET") => of_task("ListTaskPushNotificationConfig", id),
-        (Place::Configs(id), "POST") => of_task("CreateTaskPushNotificationConfig", id),
-        (Place::Config(id, name), "GET") => config("GetTaskPushNotificationConfig", id, name),
-        (Place::Config(id, name), "DELETE") => config("DeleteTaskPushNotificationConfig", id, name),
-        (Place::Other(["card"]), "GET") => plain("GetAgentCard"),
-        (Place::Other(["card"]), _) => Err(NoRoute::Verb),
-        (Place::Other(_), _) => Err(NoRoute::Unknown),
-        (_, _) => Err(NoRoute::Verb),
-    }?;
-    Ok(Route::new(Dialect::Proto03, method, members))
+/// The differences between the HTTP+JSON paths of the versions.
+pub(crate) struct HttpPaths {
+    /// Methods that the versions name differently.
+    pub subscribe: &'static str,
+    pub list_configs: &'static str,
+    /// The segment and the method of the extended card.
+    pub card: (&'static str, &'static str),
+    /// The parameters that name a task, the push configurations of a task, and one of them.
+    pub task: fn(&str) -> Members,
+    pub configs: fn(&str) -> Members,
+    pub config: fn(&str, &str) -> Members,
+    /// The media types of answers, the preferred one first.
+    pub media_types: &'static [&'static str],
 }
 
-impl Route {
-    fn new(dialect: Dialect, method: &'static str, members: Vec<(&str, String)>) -> Self {
-        let streams = match dialect == Dialect::Proto03 {
-            true => crate::proto03::STREAMING.contains(&method),
-            false => crate::dialect::streams(method),
+pub(crate) type Members = Vec<(&'static str, String)>;
+
+impl HttpPaths {
+    fn route(&self, dialect: Dialect, verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
+        let (task, configs, config) = (self.task, self.configs, self.config);
+        let (method, members) = match (resource(segments), verb) {
+            (Resource::Send, "POST") => ("SendMessage", Vec::new()),
+            (Resource::Stream, "POST") => ("SendStreamingMessage", Vec::new()),
+            (Resource::Tasks, "GET") => ("ListTasks", Vec::new()),
+            (Resource::Task(id), "GET") => ("GetTask", task(id)),
+            (Resource::Cancel(id), "POST") => ("CancelTask", task(id)),
+            (Resource::Subscribe(id), "GET" | "POST") => (self.subscribe, task(id)),
+            (Resource::Configs(id), "GET") => (self.list_configs, configs(id)),
+            (Resource::Configs(id), "POST") => ("CreateTaskPushNotificationConfig", configs(id)),
+            (Resource::Config(id, name), "GET") => {
+                ("GetTaskPushNotificationConfig", config(id, name))
+            }
+            (Resource::Config(id, name), "DELETE") => {
+                ("DeleteTaskPushNotificationConfig", config(id, name))
+            }
+            (Resource::Other([card]), "GET") if *card == self.card.0 => (self.card.1, Vec::new()),
+            (Resource::Other([card]), _) if *card == self.card.0 => return Err(NoRoute::Verb),
+            (Resource::Other(_), _) => return Err(NoRoute::Unknown),
+            (_, _) => return Err(NoRoute::Verb),
         };
         let path = members.into_iter().map(|(name, value)| (name.to_owned(), value.into()));
-        Self { dialect, method, streams, path: path.collect() }
+        let streams = dialect.protocol().streaming_methods().contains(&method);
+        Ok(Route { dialect, method, streams, media_types: self.media_types, path: path.collect() })
     }
 }
 
-/// The places that both versions have.
-enum Place<'a> {
+/// What a path addresses, in every version.
+enum Resource<'a> {
     Send,
     Stream,
     Tasks,
@@ -167,31 +151,27 @@ enum Place<'a> {
     Other(&'a [&'a str]),
 }
 
-fn addressed<'a>(segments: &'a [&'a str]) -> Place<'a> {
+fn resource<'a>(segments: &'a [&'a str]) -> Resource<'a> {
     match segments {
-        ["message:send"] => Place::Send,
-        ["message:stream"] => Place::Stream,
-        ["tasks"] => Place::Tasks,
+        ["message:send"] => Resource::Send,
+        ["message:stream"] => Resource::Stream,
+        ["tasks"] => Resource::Tasks,
         ["tasks", named] if !named.is_empty() => match named.rsplit_once(':') {
-            Some((id, "cancel")) if !id.is_empty() => Place::Cancel(id),
-            Some((id, "subscribe")) if !id.is_empty() => Place::Subscribe(id),
-            Some(_) | None => Place::Task(named),
+            Some((id, "cancel")) if !id.is_empty() => Resource::Cancel(id),
+            Some((id, "subscribe")) if !id.is_empty() => Resource::Subscribe(id),
+            Some(_) | None => Resource::Task(named),
         },
-        ["tasks", id, "pushNotificationConfigs"] if !id.is_empty() => Place::Configs(id),
+        ["tasks", id, "pushNotificationConfigs"] if !id.is_empty() => Resource::Configs(id),
         ["tasks", id, "pushNotificationConfigs", name] if !id.is_empty() && !name.is_empty() => {
-            Place::Config(id, name)
+            Resource::Config(id, name)
         }
-        other => Place::Other(other),
+        other => Resource::Other(other),
     }
 }
 
-/// An object; `null` is what some clients send where there is nothing to say.
+/// An object. Some clients send `null` instead of an empty one.
 fn from_body(body: &[u8]) -> Result<Map<String, Value>, WireError> {
-    let text = std::str::from_utf8(body).map_err(|_| WireError::Parse("it is not valid UTF-8"))?;
-    if let Some(excess) = scan::excess(body, DEPTH_LIMIT, VALUES_LIMIT) {
-        return Err(WireError::Parse(excess));
-    }
-    match serde_json::from_str(text).map_err(|_| WireError::Parse("it is malformed"))? {
+    match jsonrpc::value(body)? {
         Value::Object(members) => Ok(members),
         Value::Null => Ok(Map::new()),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -200,8 +180,8 @@ fn from_body(body: &[u8]) -> Result<Map<String, Value>, WireError> {
     }
 }
 
-/// The first of each name counts. What is to be a number or a flag is read as one; where it is none,
-/// the decoder says so.
+/// The first value of a name is used. Numbers and flags are converted; the decoder rejects values that
+/// cannot be.
 fn from_query(query: &str) -> Map<String, Value> {
     let mut members = Map::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -221,7 +201,7 @@ fn from_query(query: &str) -> Map<String, Value> {
     members
 }
 
-/// Percent-encoding taken away; None for what is no text then. In a query a plus is a space.
+/// Decodes percent-encoding; None if the result is no UTF-8. In a query a plus is a space.
 fn decoded(text: &str, query: bool) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

@@ -1,26 +1,112 @@
 //! The SDLC agent server as its document describes it: seven kinds of events, six states, REST
 //! around them.
 //!
-//! A frame is one event, in the document's words and with no member that the document does not
-//! have; the events it names without a shape say which task they are about. What must not be here:
-//! a route, a status line, a decision. How the same server speaks as shipped is in
-//! [`crate::coder`].
+//! A frame is one event with exactly the members that the document names. The events that it names without
+//! a shape have the id of their task. Routes, HTTP statuses and decisions do not belong here. The same server as it was
+//! shipped is in [`crate::coder`].
 
 pub mod decode;
 pub(crate) mod project;
 pub mod types;
 
-use loggia_core::{ChoiceId, Refusal, TaskState};
+use loggia_core::{ChoiceId, CustomCommands, Refusal, SessionId, Surface, TaskState};
 use serde_json::{Map, Value, json};
 
-use crate::a2a03::types::State;
-use crate::dialect::Dialect;
-use crate::project::update::value_of;
-use crate::read::violation;
-use crate::refuse::{WireError, refuse};
-use types::Tool;
+use crate::a2a03;
+use crate::dialect::{Dialect, Extension};
+use crate::intent::Asked;
+use crate::project::Step;
+use crate::project::snapshot::TaskSnapshot;
+use crate::project::update::{ChatMessage, Update, value_of};
+use crate::protocol::Protocol;
+use crate::read::{Read, violation};
+use crate::refuse::{Condition, WireError, refuse};
+use types::{Event, Tool};
 
-/// A task's metadata, from its snapshot and the tools there are.
+pub(crate) struct Sdlc;
+
+impl Protocol for Sdlc {
+    /// Its routes decode their own bodies ([`decode`]); methods are those of 0.3.
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+        a2a03::decode::decode(method, params, extension)
+    }
+
+    fn surface(&self) -> Surface {
+        Surface::Sdlc
+    }
+
+    /// Confirmations are records of their own.
+    fn has_answer_form(&self, _: Extension) -> bool {
+        true
+    }
+
+    /// HTTP statuses tell a conflict and an absent object apart, which the codes of JSON-RPC do not.
+    fn http_status(&self, error: &WireError) -> Option<u16> {
+        match error {
+            WireError::Refused(
+                Refusal::AlreadyAnswered { .. }
+                | Refusal::Withdrawn { .. }
+                | Refusal::MixedQuestion
+                | Refusal::DetailsChanged
+                | Refusal::TaskExists
+                | Refusal::TaskOver
+                | Refusal::NothingToCancel,
+            )
+            | WireError::Condition(
+                Condition::QuestionElsewhere
+                | Condition::ContextMismatch
+                | Condition::WorkspaceDiffers,
+            ) => Some(409),
+            WireError::Refused(Refusal::UnknownQuestion)
+            | WireError::Condition(Condition::UnknownContext) => Some(404),
+            _ => None,
+        }
+    }
+
+    fn stream_error(&self, given: &WireError) -> Option<Value> {
+        Some(error(given).1)
+    }
+
+    fn updates(&self, step: &mut Step<'_>, _: Extension) -> Vec<Update> {
+        project::updates(step)
+    }
+
+    fn task(&self, task: TaskSnapshot<'_>) -> Value {
+        project::task(&task)
+    }
+
+    fn has_question_in_status(&self) -> bool {
+        false
+    }
+
+    fn answer_starts_with_task(&self, _: Extension) -> bool {
+        false
+    }
+
+    /// Its streams have events and no tasks.
+    fn subscribes_from_start(&self) -> bool {
+        true
+    }
+
+    fn message(&self, _: &SessionId, message: &ChatMessage) -> Option<Value> {
+        let (text, message_id) = (message.to_text(), message.id.clone());
+        Some(value_of(&Event::TextContent { text, message_id }))
+    }
+
+    fn has_rejected_tasks(&self) -> bool {
+        false
+    }
+
+    fn commands(&self, custom: &CustomCommands) -> Value {
+        types::commands(custom)
+    }
+
+    fn waits_for_commands(&self) -> bool {
+        true
+    }
+}
+
+/// A task's metadata, from its snapshot and the server's tools.
 pub fn metadata(mut snapshot: Value, tools: &[Tool]) -> Value {
     let given = snapshot["availableTools"].as_array().cloned();
     let allowed = |tool: &&Tool| {
@@ -30,16 +116,16 @@ pub fn metadata(mut snapshot: Value, tools: &[Tool]) -> Value {
     snapshot
 }
 
-/// One task's metadata in both forms at once: as documented, and wrapped as the shipped server
-/// sends it. Neither client looks for what the other one reads.
+/// One task's metadata in both forms at once: as documented, and wrapped as the shipped server sends it. Clients of
+/// one form ignore the other.
 pub fn metadata_of_one(metadata: &Value) -> Value {
     let mut both = metadata.as_object().cloned().unwrap_or_default();
     both.insert("metadata".into(), metadata.clone());
     Value::Object(both)
 }
 
-/// A refusal in the words of a confirmation, which can say yes, no and an answer, and no name of a
-/// choice. `message` is what the client calls its message.
+/// A refusal in terms of a confirmation, which has `approved` and `answer` instead of the name of a choice. `message`
+/// is the member in which the client sent it.
 #[must_use]
 pub fn in_its_words(error: WireError, message: &str) -> WireError {
     match error {
@@ -50,9 +136,7 @@ pub fn in_its_words(error: WireError, message: &str) -> WireError {
                     "is missing: this is a question; answer with one of its options or in other \
                          words, or say approved: false"
                 }
-                false => {
-                    "must not be there: this call can be approved (true or false), not answered"
-                }
+                false => "must be absent: this call can be approved (true or false), not answered",
             };
             violation(format!("{message}.answer"), why)
         }
@@ -60,7 +144,7 @@ pub fn in_its_words(error: WireError, message: &str) -> WireError {
     }
 }
 
-/// An error as its routes give it: a status, a sentence, and what a program needs to know.
+/// An error of its routes: the HTTP status, and a body with a sentence and the details for programs.
 pub fn error(error: &WireError) -> (u16, Value) {
     let object = refuse(error, Dialect::Sdlc);
     let mut body = Map::new();
@@ -71,8 +155,8 @@ pub fn error(error: &WireError) -> (u16, Value) {
     (object.http, Value::Object(body))
 }
 
-/// What a command answered.
+/// The answer to a command.
 pub fn executed(name: &str, text: &str, task: &str, context: &str, state: TaskState) -> Value {
-    let state = value_of(&State::of_six(state));
+    let state = a2a03::state_of_six(state);
     json!({ "name": name, "data": text, "taskId": task, "contextId": context, "taskState": state })
 }

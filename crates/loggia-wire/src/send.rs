@@ -1,5 +1,5 @@
-//! A decoded message becomes a prompt or an answer. The dialects differ in how a message is
-//! written; what it means is decided here, once.
+//! Messages of A2A become prompts or answers. The versions differ in the form of a message, which is in their
+//! [`MessageForm`]; its meaning is the same in all of them.
 
 use loggia_core::{AnswerMessage, ChoiceId, Content, Edit, Part, SessionId, TaskChoice, TaskId};
 use serde_json::Value;
@@ -10,28 +10,57 @@ use crate::dialect::{Dialect, Extension, View};
 use crate::intent::{
     AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
 };
-use crate::read::{Read, violation};
+use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
 
 /// All text of one message together.
 const TEXT_LIMIT: usize = 1024 * 1024;
+/// The address of a file.
+pub(crate) const FILE_URI_LIMIT: usize = 64 * 1024;
 
-/// A message as any dialect may write it.
-pub(crate) struct Draft {
-    pub session: Option<SessionId>,
-    pub task: Option<TaskId>,
-    /// The client's name for the message.
-    pub message: String,
-    pub parts: Vec<Part>,
+/// How a version of A2A writes a message.
+pub(crate) struct MessageForm {
+    pub dialect: Dialect,
+    /// The role of a client.
+    pub user: &'static str,
+    /// The member that holds the parts.
+    pub parts: &'static str,
+    pub part: fn(&Fields<'_>) -> Read<Part>,
+    /// The path from a part to its data.
+    pub data: &'static str,
+    /// It has `referenceTaskIds`.
+    pub references: bool,
+    pub configuration: fn(&Fields<'_>, Option<Delivery>) -> Read<Configuration>,
+    pub coder: CoderMessages,
+}
+
+/// How to read a message that has the form of the shipped SDLC agent server and does not name the extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CoderMessages {
+    /// It is in that server's dialect: it speaks this version.
+    OwnDialect,
+    /// Its metadata turns the extension on.
+    Extension,
+    /// Nothing.
+    Ignored,
+}
+
+/// A message after reading.
+struct Draft {
+    session: Option<SessionId>,
+    task: Option<TaskId>,
+    /// The client's id for the message.
+    message: String,
+    parts: Vec<Part>,
     /// Where the client wrote them.
-    pub parts_at: String,
-    pub metadata: Option<Value>,
-    pub metadata_at: String,
-    pub extensions: Vec<String>,
-    pub references: Vec<TaskId>,
+    parts_at: String,
+    metadata: Option<Value>,
+    metadata_at: String,
+    extensions: Vec<String>,
+    references: Vec<TaskId>,
     /// Of the request around the message.
-    pub request_metadata: Option<Value>,
-    pub configuration: Configuration,
+    request_metadata: Option<Value>,
+    configuration: Configuration,
 }
 
 pub(crate) struct Configuration {
@@ -41,13 +70,46 @@ pub(crate) struct Configuration {
     pub output_modes: Vec<String>,
 }
 
-pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Read<Asked> {
-    let metadata = draft.metadata.as_ref();
+impl Configuration {
+    /// Of a request without one.
+    pub fn absent(delivery: Delivery) -> Self {
+        Self { delivery, push: None, history: HistoryLength::All, output_modes: Vec::new() }
+    }
+}
+
+/// Decodes a request with a message. `stream` is set where the method streams.
+pub(crate) fn decode(
+    form: &MessageForm,
+    request: &Fields<'_>,
+    message: &Fields<'_>,
+    stream: Option<Delivery>,
+    extension: Extension,
+) -> Read<Asked> {
+    if message.text("role")?.ok_or_else(|| message.missing("role"))? != form.user {
+        let why = format!("must be {} in a message of a client", form.user);
+        return Err(violation(message.path("role"), why));
+    }
+    let draft = Draft {
+        session: message.proto_id("contextId")?.map(Into::into),
+        task: message.proto_id("taskId")?.map(Into::into),
+        message: message.needed_id("messageId")?.to_owned(),
+        parts: parts(message, form.parts, form.part)?,
+        parts_at: message.path(form.parts),
+        metadata: message.metadata("metadata")?,
+        metadata_at: message.path("metadata"),
+        extensions: message.texts("extensions")?,
+        references: match form.references {
+            true => message.ids("referenceTaskIds")?.into_iter().map(TaskId::from).collect(),
+            false => Vec::new(),
+        },
+        request_metadata: request.metadata("metadata")?,
+        configuration: (form.configuration)(request, stream)?,
+    };
     let extension = extension
-        .or(devtool::activated_by_message(&draft.extensions, metadata))
+        .or(devtool::activated_by_message(&draft.extensions, draft.metadata.as_ref()))
         .or(devtool::activated_by_message(&[], draft.request_metadata.as_ref()));
-    let view = spoken(&draft, dialect, extension);
-    let intent = match confirmation(&draft, dialect)? {
+    let view = view_of(&draft, form, extension);
+    let intent = match confirmation(&draft, form)? {
         Some(confirmation) => Intent::Answer(Box::new(answer(draft, confirmation))),
         None => {
             check_text(&draft.parts_at, &draft.parts)?;
@@ -61,27 +123,39 @@ pub(crate) fn asked(draft: Draft, dialect: Dialect, extension: Extension) -> Rea
     Ok(if view == View::CODER { coder::in_this_dialect(asked) } else { asked })
 }
 
-/// Metadata or answers in the form of the shipped SDLC agent server, without the extension's name:
-/// its dialect, where it is 0.3, which is all that server speaks.
-fn spoken(draft: &Draft, dialect: Dialect, extension: Extension) -> View {
+/// The parts of a message, at least one.
+pub(crate) fn parts(
+    message: &Fields<'_>,
+    member: &str,
+    part: fn(&Fields<'_>) -> Read<Part>,
+) -> Read<Vec<Part>> {
+    let items = message.items(member)?;
+    if items.is_empty() {
+        return Err(violation(message.path(member), "must hold at least one part"));
+    }
+    items.into_iter().map(|(at, value)| part(&message.item(at, value)?)).collect()
+}
+
+fn view_of(draft: &Draft, form: &MessageForm, extension: Extension) -> View {
     let metadata = [&draft.metadata, &draft.request_metadata];
-    let named = metadata.iter().any(|metadata| coder::is_spoken_in(metadata.as_ref()));
+    let named = metadata.iter().any(|metadata| coder::is_used_in(metadata.as_ref()));
     let answers =
         |part: &Part| matches!(part, Part::Data { data } if coder::decode::is_answer(data));
-    match (dialect, extension) {
-        (Dialect::A2a03, Extension::Off) if named || draft.parts.iter().any(answers) => View::CODER,
-        (Dialect::A2a1, Extension::Off) if named => View { dialect, extension: Extension::On },
-        (_, _) => View { dialect, extension },
+    let plain = View { dialect: form.dialect, extension };
+    match (form.coder, extension) {
+        (_, Extension::On) | (CoderMessages::Ignored, _) => plain,
+        (CoderMessages::OwnDialect, _) if named || draft.parts.iter().any(answers) => View::CODER,
+        (CoderMessages::Extension, _) if named => View { extension: Extension::On, ..plain },
+        (CoderMessages::OwnDialect | CoderMessages::Extension, _) => plain,
     }
 }
 
-/// A message that confirms a call confirms that call and does nothing else. Only the choice to
-/// answer in words has words beside it.
-fn confirmation(draft: &Draft, dialect: Dialect) -> Read<Option<Confirmation>> {
+/// A message that confirms a call does nothing else. Only the choice to answer in words may have text beside it.
+fn confirmation(draft: &Draft, form: &MessageForm) -> Read<Option<Confirmation>> {
     let confirms = |part: &Part| match part {
         Part::Data { data } => {
-            let shipped = dialect == Dialect::A2a03 && coder::decode::is_answer(data);
-            devtool::decode::is_confirmation(data) || shipped
+            let coder = form.coder == CoderMessages::OwnDialect && coder::decode::is_answer(data);
+            devtool::decode::is_confirmation(data) || coder
         }
         Part::Text { .. } | Part::File { .. } => false,
     };
@@ -89,33 +163,32 @@ fn confirmation(draft: &Draft, dialect: Dialect) -> Read<Option<Confirmation>> {
         return Ok(None);
     };
     let mut confirmation = None;
-    let mut words: Vec<&str> = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
     for (at, part) in draft.parts.iter().enumerate() {
         match part {
             Part::Data { data } if at == index => {
-                let inner = if dialect == Dialect::Proto03 { ".data" } else { "" };
-                let at = format!("{}[{at}].data{inner}", draft.parts_at);
-                let beside = draft.metadata.as_ref().map(|beside| (&*draft.metadata_at, beside));
+                let at = format!("{}[{at}].{}", draft.parts_at, form.data);
+                let metadata = draft.metadata.as_ref().map(|value| (&*draft.metadata_at, value));
                 confirmation = Some(match devtool::decode::is_confirmation(data) {
-                    true => devtool::decode::confirmation(&at, data, beside)?,
+                    true => devtool::decode::confirmation(&at, data, metadata)?,
                     false => coder::decode::answer(&at, data)?,
                 });
             }
-            Part::Text { text } => words.push(text),
-            Part::Data { .. } | Part::File { .. } => return Err(crowded(draft)),
+            Part::Text { text } => texts.push(text),
+            Part::Data { .. } | Part::File { .. } => return Err(not_alone(draft)),
         }
     }
     match confirmation {
-        Some(confirmation) if words.is_empty() => Ok(Some(confirmation)),
+        Some(confirmation) if texts.is_empty() => Ok(Some(confirmation)),
         Some(confirmation) if confirmation.choice.0 == ChoiceId::ANSWER => {
-            let edit = Some(Edit::Text { text: words.join("\n") });
+            let edit = Some(Edit::Text { text: texts.join("\n") });
             Ok(Some(Confirmation { edit, ..confirmation }))
         }
-        Some(_) | None => Err(crowded(draft)),
+        Some(_) | None => Err(not_alone(draft)),
     }
 }
 
-fn crowded(draft: &Draft) -> WireError {
+fn not_alone(draft: &Draft) -> WireError {
     violation(&*draft.parts_at, "must hold one confirmation and nothing beside it")
 }
 
@@ -168,6 +241,41 @@ pub(crate) fn check_text(at: &str, parts: &[Part]) -> Read<()> {
         true => Ok(()),
         false => Err(violation(at, "must hold at most 1 MiB of text")),
     }
+}
+
+/// A file has bytes or an address, and not both.
+pub(crate) fn check_file(
+    fields: &Fields<'_>,
+    (bytes_name, base64): (&str, &Option<String>),
+    (uri_name, uri): (&str, &Option<String>),
+) -> Read<()> {
+    match (base64, uri) {
+        (Some(bytes), None) if !is_base64(bytes) => {
+            Err(violation(fields.path(bytes_name), "must be base64"))
+        }
+        (Some(_), None) | (None, Some(_)) => Ok(()),
+        (Some(_), Some(_)) | (None, None) => {
+            let why = format!("or {uri_name} is required, and not both");
+            Err(violation(fields.path(bytes_name), why))
+        }
+    }
+}
+
+/// Where to send push notifications. An empty member is an absent one.
+pub(crate) fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let (mut scheme, mut credentials) = (None, None);
+    if let Some(authentication) = config.object("authentication")? {
+        scheme = authentication.secret("scheme")?;
+        credentials = authentication.secret("credentials")?;
+    }
+    Ok(PushTarget {
+        id: config.optional_id("id")?.map(str::to_owned),
+        url: config.url("url")?,
+        token: given(config.secret("token")?),
+        scheme: given(scheme),
+        credentials: given(credentials),
+    })
 }
 
 /// Whether text can be base64, in either alphabet.

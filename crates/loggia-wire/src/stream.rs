@@ -1,14 +1,13 @@
 //! The stream of one request: which frames of a session are in it, and where it ends.
 //!
-//! Every binding writes the same streams, so what a stream holds is decided here once. A stream carries at most one
-//! whole task, as its first frame, and updates after it: clients keep one task for each stream.
+//! All bindings write the same streams. A stream has at most one whole task, as its first frame, and updates
+//! after it, because clients keep one task for each stream.
 
 use loggia_core::{Seq, TaskId};
 
-use crate::dialect::{Dialect, Extension, View};
 use crate::project::{End, Frame, FrameId};
 
-/// What a stream decides by.
+/// The properties of a frame by which a stream selects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     pub id: FrameId,
@@ -30,13 +29,13 @@ impl Frame {
 pub enum Subscription {
     /// With the task as it is now.
     Now,
-    /// After this frame, without a task in front.
+    /// After this frame, without a task first.
     After(FrameId),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
-    /// The task is over or asks: the answer opens the next stream.
+    /// The task is over or waits for an answer, which gets its own stream.
     Settled,
     /// The task is over.
     Over,
@@ -49,15 +48,15 @@ pub struct TaskStream {
     until: Until,
     /// A whole task may be the next frame.
     takes_task: bool,
-    /// Ends up to here are past: the task has gone on since.
+    /// Frames up to here do not end the stream: the task has continued since.
     past: Seq,
-    /// What stays in a task is in the opening up to here.
+    /// The opening contains everything that stays in the task up to here.
     shown: Seq,
     over: bool,
 }
 
 impl TaskStream {
-    /// Of a message: until the task is over or asks.
+    /// Of a message: until the task is over or waits for an answer.
     pub fn of_message(task: TaskId) -> Self {
         let (past, shown) = (Seq::ZERO, Seq::ZERO);
         Self { task, until: Until::Settled, takes_task: true, past, shown, over: false }
@@ -68,19 +67,19 @@ impl TaskStream {
         Self { until: Until::Over, ..Self::of_message(task) }
     }
 
-    /// The same where the reader has seen part of it. What ended up to the event `head` has not ended it.
+    /// The same for a reader that has seen part of it. Frames up to the event `head` do not end it.
     #[must_use]
     pub fn resumed(self, head: Seq) -> Self {
         Self { past: head, ..self }
     }
 
-    /// The stream of an answer, given by the event `answer`, which continues the stream before it.
+    /// The stream of an answer, which continues the stream before it. `answer` is the event of the answer.
     #[must_use]
     pub fn continued(self, answer: Seq) -> Self {
         Self { takes_task: false, past: answer, ..self }
     }
 
-    /// An opening is sent in front that contains what stays up to the event `shown`.
+    /// The opening, which is sent first, contains everything that stays in the task up to the event `shown`.
     #[must_use]
     pub fn showing(self, shown: Seq) -> Self {
         Self { shown, ..self }
@@ -90,7 +89,7 @@ impl TaskStream {
         self.over
     }
 
-    /// Takes the opening, which was made for this stream.
+    /// Accepts the opening, which was made for this stream.
     pub fn open(&mut self, opening: Mark) {
         self.takes_task = false;
         self.over = self.is_end(opening);
@@ -100,7 +99,7 @@ impl TaskStream {
     pub fn takes(&mut self, task: &TaskId, frame: Mark) -> bool {
         let seq = frame.id.seq;
         let shown = frame.stays && seq <= self.shown;
-        // A question that a later answer has overtaken would be taken for the end.
+        // A question that was answered since must not end the stream.
         let overtaken = frame.ends == Some(End::InputRequired)
             && self.until == Until::Settled
             && seq <= self.past;
@@ -122,30 +121,5 @@ impl TaskStream {
             (Some(End::InputRequired | End::Terminal), Until::Settled)
             | (Some(End::Terminal), Until::Over) => true,
         }
-    }
-}
-
-impl View {
-    /// Whether the stream of an answer begins with the task. The extension's own exchange in 0.3, and the SDLC
-    /// protocol, continue with the call itself.
-    pub fn answer_opens_with_task(self) -> bool {
-        match self.dialect {
-            Dialect::Sdlc | Dialect::Coder => false,
-            Dialect::A2a03 => self.extension == Extension::Off,
-            Dialect::Proto03 | Dialect::A2a1 | Dialect::Legacy => true,
-        }
-    }
-
-    /// The media type of a webhook's payload.
-    pub fn push_media_type(self) -> &'static str {
-        match self.dialect {
-            Dialect::A2a1 => "application/a2a+json",
-            _ => "application/json",
-        }
-    }
-
-    /// Whether a webhook without an id replaces the task's earlier one.
-    pub fn replaces_unnamed_push(self) -> bool {
-        self.dialect != Dialect::A2a1
     }
 }

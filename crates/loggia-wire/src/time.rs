@@ -1,10 +1,10 @@
-//! Moments as the wire writes them: RFC 3339, UTC, milliseconds; in HTTP's own headers, HTTP's way.
+//! Times on the wire: RFC 3339, UTC, milliseconds; in HTTP headers, the format of HTTP.
 
 use jiff::Timestamp;
 use jiff::fmt::temporal::{DateTimePrinter, Pieces};
 use loggia_core::Millis;
 
-/// `2026-10-28T10:30:00.000Z`. A moment beyond the calendar is shown as 1970.
+/// `2026-10-28T10:30:00.000Z`. A time outside of the calendar is 1970.
 pub fn rfc3339(at: Millis) -> String {
     let moment = Timestamp::from_millisecond(at.0).unwrap_or(Timestamp::UNIX_EPOCH);
     const PRINTER: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
@@ -17,7 +17,7 @@ pub fn http_date(at: Millis) -> String {
     moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// A moment of the calendar's last year that is behind its end in UTC is its end.
+/// A time in the last year of the calendar that is past its end in UTC is its end.
 pub fn parse(text: &str) -> Option<Millis> {
     let moment = text.parse::<Timestamp>().ok().or_else(|| last(text))?;
     Some(Millis(moment.as_millisecond()))

@@ -1,29 +1,55 @@
 //! What a server needs to know about a protocol, as functions of a [`View`], so that it never has to ask which
-//! protocol it is.
+//! protocol it is. The answers are in each protocol's directory ([`crate::protocol`]).
 
 use loggia_core::{ChoiceId, CustomCommands, SessionId, Surface, TaskId, TaskView};
 use serde_json::{Value, json};
 
 use crate::card::CardKind;
-use crate::dialect::{self, A2aVersion, Dialect, Extension, View};
+use crate::dialect::{self, Dialect, Extension, View};
 use crate::intent::{Asked, Delivery, PushTarget};
+use crate::protocol::{ErrorFormat, Protocol};
 use crate::refuse::{self, ErrorObject, Status, WireError};
-use crate::{coder, commands, legacy, reply, sdlc};
+use crate::{devtool, reply};
 
 impl View {
     pub const A2A_03: View = View::plain(Dialect::A2a03);
     pub const A2A_1: View = View::plain(Dialect::A2a1);
     /// A2A 0.3 in the JSON form of its protocol file: HTTP+JSON and gRPC.
     pub const PROTO_03: View = View::plain(Dialect::Proto03);
+    pub const LEGACY: View = View::plain(Dialect::Legacy);
+    pub const SDLC: View = View::plain(Dialect::Sdlc);
+    pub const CODER: View = View::plain(Dialect::Coder);
     /// Followed sessions on the WebSocket, where the extension is always on.
-    pub const WEBSOCKET: View = View { dialect: Dialect::A2a03, extension: Extension::On };
+    pub const WEBSOCKET: View = View::extended(Dialect::A2a03);
+
+    /// The views whose frames are A2A's own: tasks and updates.
+    pub const A2A: [View; 6] = [
+        View::extended(Dialect::A2a03),
+        View::A2A_03,
+        View::extended(Dialect::Proto03),
+        View::PROTO_03,
+        View::extended(Dialect::A2a1),
+        View::A2A_1,
+    ];
+    pub const ALL: [View; 9] = {
+        let [a, b, c, d, e, f] = View::A2A;
+        [a, b, c, d, e, f, View::SDLC, View::CODER, View::LEGACY]
+    };
 
     pub(crate) const fn plain(dialect: Dialect) -> View {
         View { dialect, extension: Extension::Off }
     }
 
+    const fn extended(dialect: Dialect) -> View {
+        View { dialect, extension: Extension::On }
+    }
+
+    pub(crate) fn protocol(self) -> &'static dyn Protocol {
+        self.dialect.protocol()
+    }
+
     /// The view of a JSON-RPC client that names this version in `A2A-Version`. Only 1.0 has an error code for a
-    /// version that is not served, so such a client is answered in 1.0.
+    /// version that is not served, so such a client is answered in the newest version.
     pub fn of_header(version: Option<&str>) -> View {
         View::plain(dialect::dialect_of_version(version))
     }
@@ -35,30 +61,28 @@ impl View {
 
     /// The view under the name that [`View::version`] gives it: how a webhook remembers it.
     pub fn of_version(version: &str, extension: bool) -> Option<View> {
-        let all = [View::LEGACY, View::A2A_03, View::A2A_1];
-        let view = all.into_iter().find(|view| view.version() == version)?;
-        Some(View { extension: if extension { Extension::On } else { Extension::Off }, ..view })
+        let all = Dialect::JSON_RPC.into_iter();
+        let dialect = all.into_iter().find(|some| some.protocol().version_name() == version)?;
+        Some(if extension { View::extended(dialect) } else { View::plain(dialect) })
     }
 
     /// The protocol version as hooks and webhooks name it.
     pub fn version(self) -> &'static str {
-        match self.dialect {
-            Dialect::Legacy => "0.1",
-            other => other.version().written(),
-        }
+        self.protocol().version_name()
     }
 
     pub fn has_extension(self) -> bool {
         self.extension == Extension::On
     }
 
+    /// The name in the log of a task that was begun with the extension.
+    pub fn profile(self) -> Option<String> {
+        self.has_extension().then(|| devtool::PROFILE.to_owned())
+    }
+
     /// The origin that the log gives to what a client of this view does.
     pub fn surface(self) -> Surface {
-        match self.dialect {
-            Dialect::Legacy => Surface::Legacy,
-            Dialect::Sdlc => Surface::Sdlc,
-            Dialect::A2a03 | Dialect::Proto03 | Dialect::A2a1 | Dialect::Coder => Surface::A2a,
-        }
+        self.protocol().surface()
     }
 
     /// Checks the `A2A-Version` of a request.
@@ -77,7 +101,7 @@ impl View {
         params: &Value,
         extension: Extension,
     ) -> Result<Asked, WireError> {
-        dialect::decode_method(self.dialect, method, params, extension)
+        self.protocol().decode(method, params, extension)
     }
 
     /// An error as JSON-RPC has it.
@@ -97,9 +121,9 @@ impl View {
 
     /// The same as a JSON-RPC error.
     pub fn rejected_call(self, http: u16, reason: &str, message: &str) -> ErrorObject {
-        let data = match self.dialect.version() {
-            A2aVersion::V03 => json!({ "reason": reason }),
-            A2aVersion::V1 => self.rejection(http, reason, message).details,
+        let data = match self.protocol().error_format() {
+            ErrorFormat::Reason => json!({ "reason": reason }),
+            ErrorFormat::Typed => self.rejection(http, reason, message).details,
         };
         let code = refuse::closed_door_code(http);
         ErrorObject { code, message: message.to_owned(), data: Some(data), http }
@@ -107,24 +131,17 @@ impl View {
 
     /// The data of an `error` event in a stream that is not JSON-RPC.
     pub fn stream_error(self, error: &WireError) -> Value {
-        match self.dialect {
-            Dialect::Sdlc => sdlc::error(error).1,
-            _ => self.status(error).body,
-        }
+        self.protocol().stream_error(error).unwrap_or_else(|| self.status(error).body)
     }
 
     /// Whether a JSON-RPC request for a stream that fails is answered with a stream of one error. Clients of
     /// 0.3 that asked for a stream read nothing else.
     pub fn refuses_in_stream(self) -> bool {
-        self.dialect != Dialect::A2a1
+        self.protocol().refuses_in_stream()
     }
 
     pub fn card_kind(self) -> CardKind {
-        match self.dialect {
-            Dialect::A2a03 | Dialect::Legacy | Dialect::Sdlc | Dialect::Coder => CardKind::A2a03,
-            Dialect::Proto03 => CardKind::Proto03,
-            Dialect::A2a1 => CardKind::A2a1,
-        }
+        self.protocol().card_kind()
     }
 
     /// How a result is delivered, with the protocol's default where the client did not say.
@@ -136,43 +153,52 @@ impl View {
     /// The choice that an answer means, given the choices that are offered.
     #[must_use]
     pub fn offered_choice(self, choice: ChoiceId, offered: &[ChoiceId]) -> ChoiceId {
-        match self.dialect {
-            Dialect::Coder => coder::within(choice, offered),
-            _ => choice,
-        }
+        self.protocol().offered_choice(choice, offered)
+    }
+
+    /// Whether the stream of an answer begins with the task.
+    pub fn answer_opens_with_task(self) -> bool {
+        self.protocol().answer_starts_with_task(self.extension)
     }
 
     /// Whether a rejected message becomes a rejected task. Otherwise its client gets an error.
     pub fn has_rejected_tasks(self) -> bool {
-        self.dialect != Dialect::Sdlc
+        self.protocol().has_rejected_tasks()
     }
 
     /// Whether a webhook gets each update. Otherwise it gets the whole task when its state changes.
     pub fn pushes_updates(self) -> bool {
-        self.dialect.version() == A2aVersion::V1
+        self.protocol().pushes_updates()
+    }
+
+    /// The media type of a webhook's payload.
+    pub fn push_media_type(self) -> &'static str {
+        self.protocol().push_media_type()
+    }
+
+    /// Whether a webhook without an id replaces the task's earlier one.
+    pub fn replaces_unnamed_push(self) -> bool {
+        self.protocol().replaces_unnamed_push()
     }
 
     /// Whether a task can be written without its history. The legacy service repeats the request that made it.
     pub fn writes_without_history(self) -> bool {
-        self.dialect != Dialect::Legacy
+        !self.has_client_task_ids()
     }
 
     /// The id that clients of this view know a task by.
     pub fn task_id(self, task: &TaskView) -> TaskId {
-        match self.dialect {
-            Dialect::Legacy => TaskId::from(legacy::project::word(task)),
-            _ => task.id.clone(),
-        }
+        self.protocol().client_task_id(task).map_or_else(|| task.id.clone(), TaskId::from)
     }
 
     /// Whether that id can differ from the task's own.
     pub fn has_client_task_ids(self) -> bool {
-        self.dialect == Dialect::Legacy
+        self.protocol().has_client_task_ids()
     }
 
     /// The result of a send: a task, as [`Projector::snapshot`](crate::Projector::snapshot) gives it.
     pub fn sent(self, task: Value) -> Value {
-        reply::sent(self.dialect, task)
+        self.protocol().sent(task)
     }
 
     /// A direct answer without a task: the result of a send, or the only frame of a stream. None where every
@@ -183,7 +209,7 @@ impl View {
 
     /// A webhook as clients may see it: without its secrets.
     pub fn push_config(self, task: &TaskId, target: &PushTarget) -> Value {
-        reply::push(self.dialect, task, target)
+        self.protocol().push_config(task, target)
     }
 
     pub fn push_configs(self, task: &TaskId, targets: &[PushTarget]) -> Value {
@@ -191,20 +217,17 @@ impl View {
     }
 
     pub fn push_config_deleted(self) -> Value {
-        reply::push_deleted(self.dialect)
+        self.protocol().push_config_deleted()
     }
 
     /// The list of slash commands.
     pub fn commands(self, custom: &CustomCommands) -> Value {
-        match self.dialect {
-            Dialect::Sdlc => sdlc::types::commands(custom),
-            _ => json!(commands::GetAllSlashCommandsResponse::all(custom)),
-        }
+        self.protocol().commands(custom)
     }
 
     /// Whether the answer to a slash command is its output, and a command that cannot run is an error. Otherwise
     /// the answer says whether it was started.
     pub fn waits_for_commands(self) -> bool {
-        self.dialect == Dialect::Sdlc
+        self.protocol().waits_for_commands()
     }
 }

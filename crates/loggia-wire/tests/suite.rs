@@ -14,6 +14,7 @@ mod suite {
     mod coder;
     mod decode;
     mod devtool;
+    mod endpoint;
     mod envelope;
     mod generate;
     mod laws;
@@ -26,5 +27,6 @@ mod suite {
     mod script;
     mod sdlc;
     mod transcript;
+    mod view;
     mod words;
 }

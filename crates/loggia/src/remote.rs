@@ -20,7 +20,7 @@ use futures::stream::BoxStream;
 use futures::{SinkExt, StreamExt};
 use loggia_core::{Command, CustomCommands, Envelope, Origin, Seq, SessionId};
 use loggia_session::{Ack, SessionClient, StoreError, SubmitError};
-use loggia_wire::attach::{SUBPROTOCOL, Update, Wanted, Wish};
+use loggia_wire::attach::{ClientCommand, CommandRequest, SUBPROTOCOL, Update};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -112,7 +112,7 @@ pub struct RemoteClient {
     /// The head of the log when this client connected.
     pub head: Seq,
     replica: Arc<Replica>,
-    commands: mpsc::Sender<(Wish, Reply)>,
+    commands: mpsc::Sender<(ClientCommand, Reply)>,
     reached: watch::Receiver<Seq>,
     /// The connected clients.
     pub present: watch::Receiver<Vec<Origin>>,
@@ -184,7 +184,7 @@ impl RemoteClient {
 impl SessionClient for RemoteClient {
     fn submit(&self, command: Command) -> BoxFuture<'_, Result<Ack, SubmitError>> {
         Box::pin(async move {
-            let Some(wish) = Wish::of(command) else {
+            let Some(wish) = ClientCommand::of(command) else {
                 let why = "this is only possible in the session's own process".to_owned();
                 return Err(SubmitError::Store(StoreError::Io(why)));
             };
@@ -223,9 +223,9 @@ struct Link {
     present: watch::Sender<Vec<Origin>>,
     trouble: watch::Sender<Trouble>,
     custom: watch::Sender<CustomCommands>,
-    wanted: mpsc::Receiver<(Wish, Reply)>,
+    wanted: mpsc::Receiver<(ClientCommand, Reply)>,
     /// Sent and not yet answered, by id.
-    pending: BTreeMap<u64, (Wish, Reply)>,
+    pending: BTreeMap<u64, (ClientCommand, Reply)>,
     next: u64,
     /// The head of the log after a reconnect. Until the replica has caught up, the screen may not
     /// show the current question.
@@ -251,7 +251,7 @@ impl Link {
                 Disconnected::Lost(why) => why,
             };
             self.trouble.send_replace(format!("connection lost, trying again ({why})"));
-            self.fail_pending(|wish| !matches!(wish, Wish::Prompt { .. }));
+            self.fail_pending(|wish| !matches!(wish, ClientCommand::Prompt { .. }));
             match self.reconnect().await {
                 Some(fresh) => socket = fresh,
                 None => return,
@@ -261,11 +261,11 @@ impl Link {
     }
 
     /// Fails the selected pending commands.
-    fn fail_pending(&mut self, which: impl Fn(&Wish) -> bool) {
+    fn fail_pending(&mut self, which: impl Fn(&ClientCommand) -> bool) {
         let (failed, kept) =
             std::mem::take(&mut self.pending).into_iter().partition(|(_, (wish, _))| which(wish));
         self.pending = kept;
-        let failed: BTreeMap<u64, (Wish, Reply)> = failed;
+        let failed: BTreeMap<u64, (ClientCommand, Reply)> = failed;
         for (wish, reply) in failed.into_values() {
             let (what, end) = described(&wish);
             fail(reply, format!("the connection was lost before {what} was confirmed{end}"));
@@ -321,7 +321,7 @@ impl Link {
 
     async fn send(&self, socket: &mut Socket, id: u64) -> Result<(), Disconnected> {
         let Some((wish, _)) = self.pending.get(&id) else { return Ok(()) };
-        let wanted = Wanted { id, wish: wish.clone() };
+        let wanted = CommandRequest { id, command: wish.clone() };
         let text = serde_json::to_string(&wanted).unwrap_or_default();
         let sent = socket.send(Message::Text(text.into())).await;
         sent.map_err(|error| Disconnected::Lost(error.to_string()))
@@ -421,7 +421,7 @@ impl Link {
 }
 
 /// Fails all commands while there is no connection, until all clients were dropped.
-async fn refuse(wanted: &mut mpsc::Receiver<(Wish, Reply)>) {
+async fn refuse(wanted: &mut mpsc::Receiver<(ClientCommand, Reply)>) {
     while let Some((wish, reply)) = wanted.recv().await {
         fail(reply, format!("not connected: {} was not sent", described(&wish).0));
     }
@@ -433,12 +433,12 @@ fn fail(reply: Reply, why: String) {
 }
 
 /// The command in a message, and the end of the message if it was not confirmed.
-fn described(wish: &Wish) -> (&'static str, &'static str) {
+fn described(wish: &ClientCommand) -> (&'static str, &'static str) {
     match wish {
-        Wish::Prompt { .. } => ("your prompt", ""),
-        Wish::Shell { .. } => ("your command", ": it may run"),
-        Wish::Answer { .. } => ("your answer", ": it is not sent again"),
-        Wish::Cancel { .. } => ("the cancellation", ": it is not sent again"),
+        ClientCommand::Prompt { .. } => ("your prompt", ""),
+        ClientCommand::Shell { .. } => ("your command", ": it may run"),
+        ClientCommand::Answer { .. } => ("your answer", ": it is not sent again"),
+        ClientCommand::Cancel { .. } => ("the cancellation", ": it is not sent again"),
     }
 }
 

@@ -1,15 +1,15 @@
 // Gemini CLI's own client for remote agents against a running server: node test.mjs URL WORKSPACE
 //
-// `A2AClientManager` is what Gemini CLI calls when an agent definition names a card's address;
-// `A2AResultReassembler` and `extractIdsFromResponse` are what it makes of the events: the text that
-// its user sees and the ids that its next message carries.
+// Gemini CLI calls `A2AClientManager` when an agent definition names the URL of a card.
+// `A2AResultReassembler` and `extractIdsFromResponse` turn the events into the text that
+// its user sees and the ids of its next message.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { all, run, sleep } from './checks.mjs';
 
-// The package exports nothing but its whole, which loads models and telemetry.
+// The package exports only one entry point, which loads models and telemetry.
 const agents = new URL('./node_modules/@google/gemini-cli-core/dist/src/agents/', import.meta.url);
 const { A2AClientManager } = await import(new URL('a2a-client-manager.js', agents));
 const { A2AResultReassembler, extractIdsFromResponse } = await import(

@@ -100,7 +100,7 @@ await run(`js 0.3.14 ${BINDING}`, {
     assert.ok(card.capabilities.extensions.every((extension) => !extension.required));
   },
 
-  // The client reads in the public card that there is more, and asks.
+  // The public card names an extended card, and the client requests it.
   async 'extended card'() {
     const { client, calls } = await connect();
     const card = await client.getAgentCard();
@@ -159,7 +159,7 @@ await run(`js 0.3.14 ${BINDING}`, {
     const { client, calls } = await connect();
     const stream = client.sendMessageStream(message('wait 2s\nsay done'));
     const { id } = (await stream.next()).value;
-    // Two who join, while the first one leaves.
+    // Two clients join, and the first one leaves.
     const both = Promise.all([1, 2].map(() => all(client.resubscribeTask({ id }))));
     await sleep(300);
     await stream.return();
@@ -189,7 +189,7 @@ await run(`js 0.3.14 ${BINDING}`, {
     assert.match(text(task.status.message.parts), /yes\.txt/);
     assert.ok(!existsSync(file('yes.txt')));
     await assert.rejects(client.sendMessage(message('perhaps', task.id)), (error) => {
-      // Only over JSON-RPC does this SDK hand on a code that it has no class for.
+      // This SDK passes on an unknown error code over JSON-RPC only.
       if (BINDING === 'JSONRPC') assert.equal(error.errorResponse.error.code, -32602);
       else assert.match(error.message, /this message/);
       return true;
@@ -221,7 +221,7 @@ await run(`js 0.3.14 ${BINDING}`, {
   async 'a finished task takes no more messages'() {
     const { client } = await connect();
     const { id } = await client.sendMessage(message('say over'));
-    // Over gRPC this SDK has a class for it only where a stream is refused.
+    // Over gRPC this SDK has a class for it only if a stream is refused.
     const kind = BINDING === 'GRPC' ? Error : UnsupportedOperationError;
     await refused(client.sendMessage(message('say more', id)), kind);
   },
@@ -253,7 +253,7 @@ await run(`js 0.3.14 ${BINDING}`, {
     const config = { taskId: id, pushNotificationConfig: { ...callback(hook), id: 'mine' } };
     const made = await client.setTaskPushNotificationConfig(config);
     assert.equal(calls.at(-1)[0], 'tasks/pushNotificationConfig/set');
-    // Secrets are for the webhook alone.
+    // Secrets are sent to the webhook only.
     const { authentication, token, ...shown } = made.pushNotificationConfig;
     assert.deepEqual([made.taskId, shown], [id, { id: 'mine', url: hook.url }]);
     assert.deepEqual(authentication.schemes, ['Bearer']);

@@ -89,7 +89,7 @@ await run(`js 1.3.0 ${BINDING}`, {
     assert.ok(card.capabilities.extensions.every((extension) => !extension.required));
   },
 
-  // The client reads in the public card that there is more, and asks.
+  // The public card names an extended card, and the client requests it.
   async 'extended card'() {
     const { client, calls } = await connect();
     const card = await client.getAgentCard();
@@ -184,7 +184,7 @@ await run(`js 1.3.0 ${BINDING}`, {
     const { client, calls } = await connect();
     const stream = client.sendMessageStream(message('wait 2s\nsay done'));
     const { id } = (await stream.next()).value.payload.value;
-    // Two who join, while the first one leaves.
+    // Two clients join, and the first one leaves.
     const both = Promise.all([1, 2].map(() => all(client.resubscribeTask(plain(id)))));
     await sleep(300);
     await stream.return();
@@ -220,7 +220,7 @@ await run(`js 1.3.0 ${BINDING}`, {
     assert.match(text(task.status.message.parts), /yes\.txt/);
     assert.ok(!existsSync(file('yes.txt')));
     await assert.rejects(client.sendMessage(message('perhaps', task.id)), (error) => {
-      // Only JSON-RPC has a code that says so.
+      // Only JSON-RPC has a code for this error.
       const said = { JSONRPC: error.envelopeCode, 'HTTP+JSON': error.statusCode, GRPC: error.code };
       const wanted = { JSONRPC: A2A_ERROR_CODE.INVALID_PARAMS, 'HTTP+JSON': 400, GRPC: 3 };
       assert.equal(said[BINDING] ?? error.grpcCode ?? error.cause?.code, wanted[BINDING], error);
@@ -292,7 +292,7 @@ await run(`js 1.3.0 ${BINDING}`, {
     const made = await client.createTaskPushNotificationConfig(config);
     assert.equal(calls.at(-1)[0], 'CreateTaskPushNotificationConfig');
     assert.deepEqual([made.taskId, made.id, made.url], [taskId, 'mine', hook.url]);
-    // Secrets are for the webhook alone.
+    // Secrets are sent to the webhook only.
     assert.deepEqual([made.token, made.authentication.credentials], ['', '']);
     assert.deepEqual(await client.getTaskPushNotificationConfig(which), made);
     const listed = { tenant: '', taskId, pageSize: 0, pageToken: '' };

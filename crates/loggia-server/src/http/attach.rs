@@ -9,7 +9,7 @@ use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::Seq;
 use loggia_session::{SessionHandle, SubmitError};
-use loggia_wire::attach::{PROMPT_LIMIT, Update, Wanted, Wish};
+use loggia_wire::attach::{PROMPT_LIMIT, Update, CommandRequest, ClientCommand};
 use loggia_wire::{View, WireError};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
@@ -163,7 +163,7 @@ impl Commands<'_> {
                 Message::Text(_) if !self.caller.principal.tenure.holds().await => {
                     return Close::CREDENTIAL_EXPIRED;
                 }
-                Message::Text(words) => match serde_json::from_str::<Wanted>(&words) {
+                Message::Text(words) => match serde_json::from_str::<CommandRequest>(&words) {
                     Ok(wanted) => self.take(wanted).await,
                     Err(error) => Update::Failed { id: None, message: error.to_string() },
                 },
@@ -180,15 +180,15 @@ impl Commands<'_> {
         }
     }
 
-    async fn take(&self, Wanted { id, wish }: Wanted) -> Update {
+    async fn take(&self, CommandRequest { id, command }: CommandRequest) -> Update {
         let failed = |message| Update::Failed { id: Some(id), message };
-        if let Some(scope) = missing(self.caller.principal.scopes, &wish) {
+        if let Some(scope) = missing(self.caller.principal.scopes, &command) {
             return failed(View::WEBSOCKET.refuse(&out_of_scope(scope)).message);
         }
-        if !fits(&wish) {
+        if !fits(&command) {
             return failed(format!("the prompt is larger than {PROMPT_LIMIT} bytes"));
         }
-        let command = match self.server.screen_attached(wish, self.handle, self.caller).await {
+        let command = match self.server.screen_attached(command, self.handle, self.caller).await {
             Ok(command) => command,
             Err(why) => return failed(why),
         };
@@ -202,22 +202,22 @@ impl Commands<'_> {
     }
 }
 
-fn fits(wish: &Wish) -> bool {
-    match wish {
-        Wish::Prompt { content, .. } => content.to_text().len() <= PROMPT_LIMIT,
-        Wish::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
-        Wish::Answer { .. } | Wish::Cancel { .. } => true,
+fn fits(command: &ClientCommand) -> bool {
+    match command {
+        ClientCommand::Prompt { content, .. } => content.to_text().len() <= PROMPT_LIMIT,
+        ClientCommand::Shell { line, .. } => line.len() <= PROMPT_LIMIT,
+        ClientCommand::Answer { .. } | ClientCommand::Cancel { .. } => true,
     }
 }
 
 /// The scope that the caller lacks for a command.
-fn missing(scopes: Scopes, wish: &Wish) -> Option<&'static str> {
+fn missing(scopes: Scopes, command: &ClientCommand) -> Option<&'static str> {
     let (prompt, approve) = ((scopes.prompt, "prompt"), (scopes.approve, "approve"));
-    let needed = match wish {
-        Wish::Prompt { .. } | Wish::Cancel { .. } => [prompt; 2],
-        Wish::Answer { .. } => [approve; 2],
+    let needed = match command {
+        ClientCommand::Prompt { .. } | ClientCommand::Cancel { .. } => [prompt; 2],
+        ClientCommand::Answer { .. } => [approve; 2],
         // Running a command line needs the scope for approving one.
-        Wish::Shell { .. } => [prompt, approve],
+        ClientCommand::Shell { .. } => [prompt, approve],
     };
     needed.into_iter().find(|(given, _)| !given).map(|(_, scope)| scope)
 }
@@ -238,11 +238,11 @@ mod tests {
         let nothing = Scopes { read: true, prompt: false, approve: false, admin: true };
         let prompts = Scopes { prompt: true, ..nothing };
         let approves = Scopes { approve: true, ..nothing };
-        let prompt = Wish::Prompt { prompt: "p".into(), content: Content::text("hi") };
-        let shell = Wish::Shell { prompt: "p".into(), line: "ls".into() };
+        let prompt = ClientCommand::Prompt { prompt: "p".into(), content: Content::text("hi") };
+        let shell = ClientCommand::Shell { prompt: "p".into(), line: "ls".into() };
         let to = Question::Call("c".into());
-        let answer = Wish::Answer { to, choice: "cancel".into(), edit: None, digest: None };
-        let cancel = Wish::Cancel { what: Cancel::Turn };
+        let answer = ClientCommand::Answer { to, choice: "cancel".into(), edit: None, digest: None };
+        let cancel = ClientCommand::Cancel { what: Cancel::Turn };
         let table = [
             // reads only, may prompt, may approve, both
             (prompt, [false, true, false, true]),
@@ -250,10 +250,10 @@ mod tests {
             (answer, [false, false, true, true]),
             (cancel, [false, true, false, true]),
         ];
-        for (wish, wanted) in table {
+        for (command, wanted) in table {
             let may =
-                [nothing, prompts, approves, Scopes::CLIENT].map(|it| missing(it, &wish).is_none());
-            assert_eq!(may, wanted, "{wish:?}");
+                [nothing, prompts, approves, Scopes::CLIENT].map(|it| missing(it, &command).is_none());
+            assert_eq!(may, wanted, "{command:?}");
         }
     }
 }

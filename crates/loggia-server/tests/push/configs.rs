@@ -127,7 +127,7 @@ async fn there_are_limits() {
     let refused = stage.refused("CreateTaskPushNotificationConfig", config(5)).await;
     assert_eq!(refused["code"], -32602, "{refused}");
     let said = refused["message"].as_str().unwrap();
-    assert!(said.starts_with("There is no room for another webhook: "), "{refused}");
+    assert!(said.starts_with("Too many webhooks: "), "{refused}");
     // One that is there may be set up anew.
     stage.call("CreateTaskPushNotificationConfig", config(3)).await;
     // What would break out of a header.

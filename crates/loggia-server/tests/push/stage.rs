@@ -16,7 +16,7 @@ use loggia_server::state::{Caller, Defaults, Server, Shape};
 use loggia_session::{Agent, Hub, MemoryStore, SessionHandle, Store};
 use loggia_testkit::{Act, ScriptAgent, client};
 use loggia_wire::jsonrpc::Body;
-use loggia_wire::legacy::{self, Reading};
+use loggia_wire::legacy::{self, DecodeOptions};
 use loggia_wire::{
     Call, CardFacts, Delivery, Dialect, Extension, Id, decode, dialect_of, jsonrpc, refuse,
 };
@@ -118,7 +118,8 @@ impl Stage {
     /// A request of the task service.
     pub async fn task_of(&self, who: &str, method: &str, params: Value) -> Result<Value, Value> {
         let call = Call { id: Id::NULL, method: method.to_owned(), params };
-        let reading = Reading { names: legacy::Names::Of(who), send: Delivery::WhenSettled };
+        let reading =
+            DecodeOptions { ids: legacy::TaskIds::OfClient(who), send: Delivery::WhenSettled };
         let asked = match legacy::decode(&call, reading) {
             Ok(asked) => self.server.ask(asked, &caller(who), None).await,
             Err(error) => Err(error),

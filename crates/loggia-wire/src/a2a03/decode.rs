@@ -7,9 +7,9 @@ use crate::dialect::{Dialect, Extension, View};
 use crate::intent::{Asked, Delivery, HistoryLength, Intent, PushTarget};
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
-use crate::send::{self, Configuration, Draft, is_base64};
+use crate::send::{self, CoderMessages, Configuration, FILE_URI_LIMIT, MessageForm};
 
-pub(crate) fn asked(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
     let fields = Fields::of_params(params)?;
     let intent = match method {
         "message/send" => return message(&fields, None, extension),
@@ -42,7 +42,7 @@ fn task(fields: &Fields<'_>) -> Read<TaskId> {
     fields.needed_id("id").map(TaskId::from)
 }
 
-/// Zero means everything, as the comment in the 0.3 protocol file says and its SDKs do.
+/// Zero means all, as the comment in the 0.3 protocol file says and its SDKs do.
 pub(crate) fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
     Ok(match fields.count("historyLength")? {
         None | Some(0) => HistoryLength::All,
@@ -51,40 +51,28 @@ pub(crate) fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
 }
 
 fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
-    let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
-    match message.text("role")?.ok_or_else(|| message.missing("role"))? {
-        "user" => {}
-        _ => return Err(violation(message.path("role"), "must be user in what a client sends")),
-    }
-    let draft = Draft {
-        session: message.id("contextId")?.map(Into::into),
-        task: message.id("taskId")?.map(Into::into),
-        message: message.needed_id("messageId")?.to_owned(),
-        parts: parts(&message)?,
-        parts_at: message.path("parts"),
-        metadata: message.metadata("metadata")?,
-        metadata_at: message.path("metadata"),
-        extensions: message.texts("extensions")?,
-        references: message.ids("referenceTaskIds")?.into_iter().map(TaskId::from).collect(),
-        request_metadata: fields.metadata("metadata")?,
-        configuration: configuration(fields, "pushNotificationConfig", stream)?,
+    const FORM: MessageForm = MessageForm {
+        dialect: Dialect::A2a03,
+        user: "user",
+        parts: "parts",
+        part,
+        data: "data",
+        references: true,
+        configuration: |fields, stream| configuration(fields, "pushNotificationConfig", stream),
+        coder: CoderMessages::OwnDialect,
     };
-    send::asked(draft, Dialect::A2a03, extension)
+    let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
+    send::decode(&FORM, fields, &message, stream, extension)
 }
 
-/// Without `blocking`, nobody waits: the protocol's own words are "if true, the client will wait".
+/// Without `blocking`, a send does not wait: the specification says "if true, the client will wait".
 pub(crate) fn configuration(
     fields: &Fields<'_>,
     push: &str,
     stream: Option<Delivery>,
 ) -> Read<Configuration> {
     let Some(given) = fields.object("configuration")? else {
-        return Ok(Configuration {
-            delivery: stream.unwrap_or(Delivery::Unsaid),
-            push: None,
-            history: HistoryLength::All,
-            output_modes: Vec::new(),
-        });
+        return Ok(Configuration::absent(stream.unwrap_or(Delivery::Unsaid)));
     };
     let unary = match given.flag("blocking")? {
         Some(true) => Delivery::WhenSettled,
@@ -100,15 +88,7 @@ pub(crate) fn configuration(
     })
 }
 
-pub(crate) fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
-    let items = message.items("parts")?;
-    if items.is_empty() {
-        return Err(violation(message.path("parts"), "must hold at least one part"));
-    }
-    items.into_iter().map(|(at, value)| part(&Fields::of(at, value)?)).collect()
-}
-
-fn part(fields: &Fields<'_>) -> Read<Part> {
+pub(crate) fn part(fields: &Fields<'_>) -> Read<Part> {
     match fields.text("kind")?.ok_or_else(|| fields.missing("kind"))? {
         "text" => {
             let text = fields.owned_text("text")?.ok_or_else(|| fields.missing("text"))?;
@@ -124,22 +104,14 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
     }
 }
 
-/// `url` is what some clients write for `uri`.
+/// Some clients write `url` for `uri`.
 pub(crate) fn file(fields: &Fields<'_>) -> Read<Part> {
     let base64 = fields.owned_text("bytes")?;
-    let uri = match fields.header_text("uri", 64 * 1024)? {
-        None => fields.header_text("url", 64 * 1024)?,
+    let uri = match fields.header_text("uri", FILE_URI_LIMIT)? {
+        None => fields.header_text("url", FILE_URI_LIMIT)?,
         given => given,
     };
-    match (&base64, &uri) {
-        (Some(bytes), None) if !is_base64(bytes) => {
-            return Err(violation(fields.path("bytes"), "must be base64"));
-        }
-        (Some(_), None) | (None, Some(_)) => {}
-        (Some(_), Some(_)) | (None, None) => {
-            return Err(violation(fields.path("bytes"), "or uri must be there, and only one"));
-        }
-    }
+    send::check_file(fields, ("bytes", &base64), ("uri", &uri))?;
     Ok(Part::File {
         name: fields.owned_text("name")?,
         media_type: fields.owned_text("mimeType")?,
@@ -148,23 +120,17 @@ pub(crate) fn file(fields: &Fields<'_>) -> Read<Part> {
     })
 }
 
+/// Some clients write the `scheme` of 1.0 instead of `schemes`.
 pub(crate) fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
-    let authentication = config.object("authentication")?;
-    let (mut scheme, mut credentials) = (None, None);
-    if let Some(given) = &authentication {
-        // Some clients of either version write the other's form.
-        let listed = given.texts("schemes")?.into_iter().next();
-        scheme = match given.secret("scheme")? {
-            None => listed.filter(|scheme| !scheme.chars().any(char::is_control)),
-            one => one,
-        };
-        credentials = given.secret("credentials")?;
-    }
-    Ok(PushTarget {
-        id: config.optional_id("id")?.map(str::to_owned),
-        url: config.url("url")?,
-        token: config.secret("token")?.filter(|token| !token.is_empty()),
-        scheme: scheme.filter(|scheme| !scheme.is_empty()),
-        credentials: credentials.filter(|credentials| !credentials.is_empty()),
-    })
+    let listed = match config.object("authentication")? {
+        Some(given) => {
+            let listed = given.texts("schemes")?.into_iter().next();
+            listed.filter(|_| given.get("scheme").is_none())
+        }
+        None => None,
+    };
+    let target = send::push_target(config)?;
+    let listed =
+        listed.filter(|scheme| !scheme.is_empty() && !scheme.chars().any(char::is_control));
+    Ok(PushTarget { scheme: target.scheme.or(listed), ..target })
 }

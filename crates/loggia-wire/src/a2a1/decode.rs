@@ -1,20 +1,19 @@
-//! A2A 1.0 requests to intents. `tenant` is checked before ([`crate::check_tenant`]) and says nothing
-//! here.
+//! A2A 1.0 requests to intents. `tenant` was checked before ([`crate::check_tenant`]).
 
 use loggia_core::{Part, TaskId, TaskState};
 use serde_json::Value;
 
 use crate::dialect::{Dialect, Extension, View};
-use crate::intent::{Asked, Delivery, HistoryLength, Intent, ListTasks, PushTarget, StatusFilter};
+use crate::intent::{Asked, Delivery, HistoryLength, Intent, ListTasks, StatusFilter};
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
-use crate::send::{self, Configuration, Draft, is_base64};
+use crate::send::{self, CoderMessages, Configuration, FILE_URI_LIMIT, MessageForm, is_base64};
 use crate::time;
 
 const PAGE: usize = 50;
 const LARGEST_PAGE: usize = 100;
 
-pub(crate) fn asked(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
     let fields = Fields::of_params(params)?.with_proto_names();
     let intent = match method {
         "SendMessage" => return message(&fields, None, extension),
@@ -24,7 +23,7 @@ pub(crate) fn asked(method: &str, params: &Value, extension: Extension) -> Read<
         "CancelTask" => Intent::Cancel { task: task(&fields, "id")? },
         "SubscribeToTask" => Intent::Subscribe { task: task(&fields, "id")? },
         "CreateTaskPushNotificationConfig" => {
-            Intent::SetPush { task: task(&fields, "taskId")?, target: push_target(&fields)? }
+            Intent::SetPush { task: task(&fields, "taskId")?, target: send::push_target(&fields)? }
         }
         "GetTaskPushNotificationConfig" => Intent::GetPush {
             task: task(&fields, "taskId")?,
@@ -61,7 +60,7 @@ pub(crate) fn list(fields: &Fields<'_>) -> Read<ListTasks> {
         })?),
     };
     Ok(ListTasks {
-        // An empty string is how the protocol's default looks.
+        // An empty text is the protocol's default.
         session: fields.text("contextId")?.filter(|id| !id.is_empty()).map(Into::into),
         status: status(fields)?,
         page_size,
@@ -88,59 +87,34 @@ fn status(fields: &Fields<'_>) -> Read<StatusFilter> {
 }
 
 fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
-    let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
-    match message.text("role")?.ok_or_else(|| message.missing("role"))? {
-        "ROLE_USER" => {}
-        _ => {
-            return Err(violation(
-                message.path("role"),
-                "must be ROLE_USER in what a client sends",
-            ));
-        }
-    }
-    let draft = Draft {
-        session: message.optional_id("contextId")?.map(Into::into),
-        task: message.optional_id("taskId")?.map(Into::into),
-        message: message.needed_id("messageId")?.to_owned(),
-        parts: parts(&message)?,
-        parts_at: message.path("parts"),
-        metadata: message.metadata("metadata")?,
-        metadata_at: message.path("metadata"),
-        extensions: message.texts("extensions")?,
-        references: message.ids("referenceTaskIds")?.into_iter().map(TaskId::from).collect(),
-        request_metadata: fields.metadata("metadata")?,
-        configuration: configuration(fields, stream)?,
+    const FORM: MessageForm = MessageForm {
+        dialect: Dialect::A2a1,
+        user: "ROLE_USER",
+        parts: "parts",
+        part,
+        data: "data",
+        references: true,
+        configuration,
+        coder: CoderMessages::Extension,
     };
-    send::asked(draft, Dialect::A2a1, extension)
+    let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
+    send::decode(&FORM, fields, &message, stream, extension)
 }
 
-/// A send waits, unless it is told to return immediately.
+/// A send waits unless the client asks for an immediate answer.
 fn configuration(fields: &Fields<'_>, stream: Option<Delivery>) -> Read<Configuration> {
     let Some(given) = fields.object("configuration")? else {
-        return Ok(Configuration {
-            delivery: stream.unwrap_or(Delivery::WhenSettled),
-            push: None,
-            history: HistoryLength::All,
-            output_modes: Vec::new(),
-        });
+        return Ok(Configuration::absent(stream.unwrap_or(Delivery::WhenSettled)));
     };
     let at_once = given.flag("returnImmediately")?.unwrap_or(false);
     let unary = if at_once { Delivery::AtOnce } else { Delivery::WhenSettled };
     let push = given.object("taskPushNotificationConfig")?;
     Ok(Configuration {
         delivery: stream.unwrap_or(unary),
-        push: push.map(|config| push_target(&config)).transpose()?,
+        push: push.map(|config| send::push_target(&config)).transpose()?,
         history: history(&given)?,
         output_modes: given.texts("acceptedOutputModes")?,
     })
-}
-
-fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
-    let items = message.items("parts")?;
-    if items.is_empty() {
-        return Err(violation(message.path("parts"), "must hold at least one part"));
-    }
-    items.into_iter().map(|(at, value)| part(&Fields::of(at, value)?.with_proto_names())).collect()
 }
 
 fn part(fields: &Fields<'_>) -> Read<Part> {
@@ -164,24 +138,8 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
             Some(bytes) if is_base64(&bytes) => file(Some(bytes), None),
             Some(_) | None => Err(violation(fields.path("raw"), "must be base64")),
         },
-        Some("url") => file(None, fields.header_text("url", 64 * 1024)?),
+        Some("url") => file(None, fields.header_text("url", FILE_URI_LIMIT)?),
         Some("data") => Ok(Part::Data { data: fields.get("data").cloned().unwrap_or_default() }),
-        Some(_) | None => Err(violation(fields.path("text"), "or raw, url or data must be there")),
+        Some(_) | None => Err(violation(fields.path("text"), "or raw, url or data is required")),
     }
-}
-
-fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
-    let authentication = config.object("authentication")?;
-    let (mut scheme, mut credentials) = (None, None);
-    if let Some(given) = &authentication {
-        scheme = given.secret("scheme")?;
-        credentials = given.secret("credentials")?;
-    }
-    Ok(PushTarget {
-        id: config.optional_id("id")?.map(str::to_owned),
-        url: config.url("url")?,
-        token: config.secret("token")?.filter(|token| !token.is_empty()),
-        scheme: scheme.filter(|scheme| !scheme.is_empty()),
-        credentials: credentials.filter(|credentials| !credentials.is_empty()),
-    })
 }

@@ -1,4 +1,4 @@
-//! Answers as clients of the shipped server send them: a data part `{callId, outcome, newContent}`.
+//! Answers of the shipped server's clients: a data part `{callId, outcome, newContent}`.
 
 use loggia_core::{CallId, ChoiceId, Edit, Question};
 use serde_json::Value;
@@ -6,14 +6,14 @@ use serde_json::Value;
 use crate::devtool::decode::Confirmation;
 use crate::read::{Fields, Read, violation};
 
-/// Whether a data part means to be an answer, well-formed or not: either member is enough, so that
-/// half an answer is refused and does not become the next prompt.
+/// Whether a data part is meant as an answer. One of the two members is enough, so that an incomplete answer
+/// is refused and does not become the next prompt.
 pub(crate) fn is_answer(data: &Value) -> bool {
     let members = ["callId", "outcome"];
     data.as_object().is_some_and(|map| members.iter().any(|name| map.contains_key(*name)))
 }
 
-/// Read strictly: a member that is not known might be meant to change what is approved.
+/// An unknown member is refused, because it might be meant to change what is approved.
 pub(crate) fn answer(at: &str, data: &Value) -> Read<Confirmation> {
     const KNOWN: [&str; 4] = ["callId", "outcome", "newContent", "answers"];
     let fields = Fields::of(at, data)?;
@@ -30,10 +30,10 @@ pub(crate) fn answer(at: &str, data: &Value) -> Read<Confirmation> {
     }
     let choice = choice(outcome, words.is_some());
     let edit = match (words, content) {
-        // That server ignores what comes with a refusal.
+        // That server ignores other members of a refusal.
         (_, _) if choice == ChoiceId::CANCEL => None,
         (Some(_), Some(_)) => {
-            return Err(violation(fields.path("answers"), "and newContent: only one may be there"));
+            return Err(violation(fields.path("answers"), "and newContent exclude each other"));
         }
         (Some(text), None) => Some(Edit::Text { text }),
         (None, content) => content.map(|content| Edit::File { content }),
@@ -46,8 +46,8 @@ pub(crate) fn answer(at: &str, data: &Value) -> Read<Confirmation> {
     })
 }
 
-/// An outcome as a choice of ours. Whole servers and whole tools are not trusted at once: such an
-/// answer reaches as far as "always" does. What is not known is passed on, and refused by name.
+/// The choice of an outcome. Loggia does not trust a whole server or tool at once, so these outcomes mean
+/// "always". An unknown outcome is passed on and refused by name.
 fn choice(outcome: &str, in_words: bool) -> &str {
     match outcome {
         "proceed_once" if in_words => ChoiceId::ANSWER,
@@ -60,7 +60,7 @@ fn choice(outcome: &str, in_words: bool) -> &str {
     }
 }
 
-/// The answers to a question, by its number; ours ask one.
+/// The answers to a question, by number. Loggia asks one question at a time.
 fn answers(fields: &Fields<'_>) -> Read<Option<String>> {
     let Some(given) = fields.object("answers")? else { return Ok(None) };
     let mut texts = Vec::new();

@@ -1,4 +1,4 @@
-//! The record of one call: what it wants, where it stands, what is asked about it, what came out.
+//! The record of one call: its request, its status, its question, its result.
 
 use loggia_core::{Access, CallOutcome, ChoiceId, Details, FileDiff};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::types::{
 use crate::devtool::schema::object;
 use crate::project::calls::OpenCall;
 
-/// `prompt` is what the turn was for; a reader that only polls is told the task instead.
+/// `prompt` is the prompt of the turn; in a snapshot it is the task.
 pub(super) fn record(call: &OpenCall, status: ToolStatus, task: &str, prompt: &str) -> ToolCall {
     ToolCall {
         request: Request {
@@ -35,7 +35,7 @@ pub(super) fn record(call: &OpenCall, status: ToolStatus, task: &str, prompt: &s
     }
 }
 
-/// A choice of ours in that server's words.
+/// The outcome of a choice.
 fn outcome_word(choice: &str) -> &str {
     match choice {
         ChoiceId::PROCEED_ALWAYS_PROJECT => "proceed_always_and_save",
@@ -55,7 +55,7 @@ fn kind_of(access: Access) -> &'static str {
     }
 }
 
-/// What a person is asked to decide about.
+/// The details that a person has to decide about.
 pub(super) fn details(call: &OpenCall) -> ConfirmationDetails {
     let title = call.title.clone();
     match &call.details {
@@ -97,7 +97,7 @@ pub(super) fn details(call: &OpenCall) -> ConfirmationDetails {
     }
 }
 
-/// The programs that a line runs, as far as it can be read with certainty.
+/// The programs that a command line runs, as far as they can be read with certainty.
 fn root_commands(line: &str) -> Vec<String> {
     let Ok(commands) = loggia_shell::plain_commands(line) else {
         return line.split_whitespace().next().map(str::to_owned).into_iter().collect();
@@ -115,7 +115,7 @@ fn file_name(diff: &FileDiff) -> &str {
     diff.path.rsplit('/').next().unwrap_or_default()
 }
 
-/// How it ended.
+/// The result.
 pub(super) fn response(call: &OpenCall, outcome: &CallOutcome) -> (ToolStatus, Response) {
     let (status, text, error, kind) = match outcome {
         CallOutcome::Succeeded { output } => (ToolStatus::Success, &output.text, None, None),

@@ -1,70 +1,10 @@
-//! The shipped server's records, with its spelling, as far as clients read them. Left out are what
-//! it repeats with every event (a tool's description and two schemas; the metadata route has them)
-//! and its own stored state.
+//! The shipped server's records, with its spelling, as far as clients read them. Its stored state is left out, and so
+//! are the description and the schemas of a tool, which it repeats with every event; the metadata route has them.
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::a2a03::types::{Artifact, Part, Role, State};
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", tag = "kind", rename = "task")]
-pub struct Task {
-    pub id: String,
-    pub context_id: String,
-    pub status: Status,
-    pub history: Vec<Message>,
-    pub artifacts: Vec<Artifact>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", tag = "kind", rename = "status-update")]
-pub struct StatusUpdate {
-    pub task_id: String,
-    pub context_id: String,
-    pub status: Status,
-    pub r#final: bool,
-    pub metadata: Map<String, Value>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Status {
-    pub state: State,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<Message>,
-    pub timestamp: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", tag = "kind", rename = "message")]
-pub struct Message {
-    pub role: Role,
-    pub parts: Vec<Part>,
-    pub message_id: String,
-    pub task_id: String,
-    pub context_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Value>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase", tag = "kind", rename = "artifact-update")]
-pub struct ArtifactUpdate {
-    pub task_id: String,
-    pub context_id: String,
-    pub artifact: LiveOutput,
-    pub append: bool,
-    pub last_chunk: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LiveOutput {
-    pub artifact_id: String,
-    pub parts: Vec<Part>,
-}
-
-/// One call, whole, on every update.
+/// A whole call, in every update.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
@@ -112,7 +52,7 @@ pub enum ToolStatus {
 }
 
 impl ToolStatus {
-    /// For the names of messages.
+    /// For the ids of messages.
     pub fn word(self) -> &'static str {
         match self {
             ToolStatus::Scheduled => "scheduled",

@@ -1,8 +1,8 @@
-//! What clients of the extension send: settings, confirmations, slash commands.
+//! Requests of clients of the extension: settings, confirmations, slash commands.
 //!
-//! The schemas are protocol buffers, whose JSON form may be spelled in two ways (`tool_call_id`,
-//! `toolCallId`); both are read, S1's own is written. A confirmation is read strictly: a member
-//! that is not known might be meant to change what is approved.
+//! The schemas are protocol buffers, whose JSON form has two spellings (`tool_call_id`, `toolCallId`). Both
+//! are accepted; S1's is written. A confirmation with an unknown member is refused, because the member might
+//! be meant to change what is approved.
 
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use serde_json::Value;
 
 use super::{CODER_AGENT, URI, is_ours};
 use crate::commands;
-use crate::intent::{AgentSettings, Answers, Intent, RunSlash, Written};
+use crate::intent::{AgentSettings, Answers, Intent, RepositoryFields, RunSlash};
 use crate::read::{Fields, Read, violation};
 
 const PATH_LIMIT: usize = 4096;
 const COMMAND_DEPTH: usize = 16;
-/// As much as the text of a message.
+/// The same as for the text of a message.
 const ARGUMENTS_LIMIT: usize = 1024 * 1024;
 
-/// One choice for one call, as S1's `ToolCallConfirmation` says it.
+/// One choice for one call: S1's `ToolCallConfirmation`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Confirmation {
     pub to: Question,
@@ -28,14 +28,14 @@ pub(crate) struct Confirmation {
     pub digest: Option<String>,
 }
 
-/// Whether a data part means to be a confirmation, well-formed or not.
+/// Whether a data part is meant as a confirmation, well-formed or not.
 pub(crate) fn is_confirmation(data: &Value) -> bool {
     let members = ["tool_call_id", "toolCallId", "selected_option_id", "selectedOptionId"];
     data.as_object().is_some_and(|map| members.iter().any(|name| map.contains_key(*name)))
 }
 
-/// `metadata` is the message's, and where it stands: the correlation id and the digest may be there
-/// instead, under the extension's name or beside it.
+/// `metadata` is that of the message, with its path. It may have the correlation id and the digest, under
+/// the extension's URI or next to it.
 pub(crate) fn confirmation(
     at: &str,
     data: &Value,
@@ -60,9 +60,9 @@ pub(crate) fn confirmation(
         return Err(violation(at, "holds a member that a confirmation does not have"));
     }
     let call = either(&fields, "tool_call_id", "toolCallId")?
-        .ok_or_else(|| fields.missing(spelled(&fields, "tool_call_id", "toolCallId")))?;
+        .ok_or_else(|| fields.missing(missing_spelling(&fields, "tool_call_id", "toolCallId")))?;
     let choice = either(&fields, "selected_option_id", "selectedOptionId")?.ok_or_else(|| {
-        fields.missing(spelled(&fields, "selected_option_id", "selectedOptionId"))
+        fields.missing(missing_spelling(&fields, "selected_option_id", "selectedOptionId"))
     })?;
     let beside = metadata.map(|(at, metadata)| Fields::of(at, metadata)).transpose()?;
     let keyed = beside.as_ref().and_then(|beside| beside.names().find(|name| is_ours(name)));
@@ -86,26 +86,26 @@ pub(crate) fn confirmation(
     let choice = ChoiceId::from(choice);
     Ok(Confirmation {
         to,
-        // A refusal changes nothing, whatever else it carries.
+        // A refusal changes nothing, whatever else it has.
         edit: if choice.proceeds() { edit(&fields)? } else { None },
         choice,
         digest: named("details_digest", "detailsDigest")?,
     })
 }
 
-/// New content for the file that was shown, and nothing else: the path is not the client's to say.
+/// New content for the file that was shown. The client cannot change the path.
 fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     let nested = both(fields, "modified_details", "modifiedDetails")?;
     let direct = both(fields, "file_details", "fileDetails")?;
     let details = match (nested, direct) {
         (Some(_), Some(_)) => {
-            let name = written(fields, "file_details", "fileDetails");
-            return Err(violation(fields.path(name), "stands there twice"));
+            let name = spelling(fields, "file_details", "fileDetails");
+            return Err(violation(fields.path(name), "is there twice"));
         }
         (Some(nested), None) => {
             let only = |name: &String| ["file_details", "fileDetails"].contains(&name.as_str());
             if !nested.names().all(only) {
-                let at = fields.path(written(fields, "modified_details", "modifiedDetails"));
+                let at = fields.path(spelling(fields, "modified_details", "modifiedDetails"));
                 return Err(violation(at, "may only hold file_details"));
             }
             both(&nested, "file_details", "fileDetails")?
@@ -121,19 +121,19 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
         Some(content) => Some(content),
         None => details.text("newContent")?,
     };
-    let content =
-        content.ok_or_else(|| details.missing(spelled(fields, "new_content", "newContent")))?;
+    let content = content
+        .ok_or_else(|| details.missing(missing_spelling(fields, "new_content", "newContent")))?;
     Ok(Some(Edit::File { content: content.to_owned() }))
 }
 
-/// Settings in a message's metadata, under the extension's name or in the shipped server's form.
+/// Settings in a message's metadata, under the extension's URI or in the shipped server's form.
 pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentSettings>> {
     let Some(metadata) = metadata else { return Ok(None) };
     let fields = Fields::of(at, metadata)?;
     let keyed = fields.names().find(|name| is_ours(name)).cloned();
     for name in [keyed, Some(CODER_AGENT.to_owned())].into_iter().flatten() {
         let Some(value) = fields.get(&name) else { continue };
-        // As the client wrote it, but for what it may have written into the version.
+        // The path without the version that the client wrote.
         let at = match name == CODER_AGENT {
             true => format!("{at}.{CODER_AGENT}"),
             false => format!("{at}[{URI}]"),
@@ -145,8 +145,8 @@ pub(crate) fn settings(at: &str, metadata: Option<&Value>) -> Read<Option<AgentS
     Ok(None)
 }
 
-/// Whether the sender says that a message is a prompt (`"prompt": true` under the extension's name) or an answer
-/// (`false`). Without it, the words of a message to a task may be an answer.
+/// Whether the client marks a message as a prompt (`"prompt": true` under the extension's URI) or as an
+/// answer (`false`). Without the mark, the text of a message to a task may be an answer.
 pub(crate) fn answers(at: &str, metadata: Option<&Value>) -> Read<Answers> {
     let Some(metadata) = metadata else { return Ok(Answers::Maybe) };
     let fields = Fields::of(at, metadata)?;
@@ -163,7 +163,7 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
     let workspace_path = workspace_path(fields)?;
     let repository = repository(fields)?;
     if workspace_path.is_some() && repository.is_some() {
-        let other = written(fields, "workspace_path", "workspacePath");
+        let other = spelling(fields, "workspace_path", "workspacePath");
         let why = format!("must not be given together with {other}: it is one or the other");
         return Err(violation(fields.path("repository"), why));
     }
@@ -178,9 +178,11 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
         None => fields.flag("autoExecute")?,
         given => given,
     };
-    let written = Written::below(&fields.path("repository"), "url", "revision");
     let settings = AgentSettings {
-        written: repository.as_ref().map(|_| written).unwrap_or_default(),
+        repository_fields: match &repository {
+            Some(_) => RepositoryFields::below(&fields.path("repository"), "url", "revision"),
+            None => RepositoryFields::default(),
+        },
         workspace_path,
         mcp_servers,
         allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
@@ -191,8 +193,8 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
     Ok((settings != AgentSettings::default()).then_some(settings))
 }
 
-/// The metadata as everybody may see it: how to reach a client's tool servers may hold secrets, and
-/// what a prompt holds goes into the log and to every reader.
+/// The metadata without the addresses of the client's tool servers, which may contain secrets: a prompt's
+/// metadata goes into the log and to every reader.
 pub(crate) fn without_servers(mut metadata: Value) -> Value {
     let keyed = metadata.as_object_mut().into_iter().flat_map(|map| map.iter_mut());
     let ours = keyed.filter(|(name, _)| *name == CODER_AGENT || is_ours(name));
@@ -203,8 +205,8 @@ pub(crate) fn without_servers(mut metadata: Value) -> Value {
 }
 
 fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
-    let name = written(fields, "workspace_path", "workspacePath");
-    // An empty one is how protocol buffers write one that is not there.
+    let name = spelling(fields, "workspace_path", "workspacePath");
+    // Protocol buffers write an absent text as an empty one.
     let Some(path) = fields.text(name)?.filter(|path| !path.is_empty()) else { return Ok(None) };
     let at = || fields.path(name);
     if path.len() > PATH_LIMIT || path.chars().any(char::is_control) {
@@ -216,8 +218,8 @@ fn workspace_path(fields: &Fields<'_>) -> Read<Option<String>> {
     }
 }
 
-/// What to work in a copy of. Whether it is allowed is for the server to say, and whether the
-/// directory is one is known when there is a copy.
+/// The repository to clone. The server decides whether it is allowed; the directory is checked after
+/// cloning.
 fn repository(fields: &Fields<'_>) -> Read<Option<Repository>> {
     let Some(fields) = fields.object("repository")? else { return Ok(None) };
     let directory = match fields.text("target_directory")? {
@@ -260,16 +262,16 @@ pub(crate) fn slash(method: &str, params: &Value) -> Read<Intent> {
     }))
 }
 
-/// Which of its two spellings a member has.
-fn written<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
+/// The spelling that the client used for a member.
+fn spelling<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
     match fields.get(snake) {
         None if fields.get(camel).is_some() => camel,
         Some(_) | None => snake,
     }
 }
 
-/// How a client that leaves a member out would have spelled it: as it spells the others.
-fn spelled<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
+/// The spelling for a member that is missing: that of the client's other members.
+fn missing_spelling<'n>(fields: &Fields<'_>, snake: &'n str, camel: &'n str) -> &'n str {
     let in_camel = fields.names().any(|name| name.bytes().any(|byte| byte.is_ascii_uppercase()));
     if in_camel { camel } else { snake }
 }

@@ -1,10 +1,10 @@
-//! S1's schemas, field for field, in the order and spelling in which S1 writes them.
+//! S1's schemas: the same fields, order and spelling.
 
 use loggia_core::{CallFailure, Choice, Details, Output};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// One call, whole, on every update.
+/// A whole call, in every update.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolCall {
     pub tool_call_id: String,
@@ -34,7 +34,7 @@ pub enum ToolCallStatus {
 }
 
 impl ToolCallStatus {
-    /// For the names of messages.
+    /// For the ids of messages.
     pub fn word(self) -> &'static str {
         match self {
             ToolCallStatus::Pending => "pending",
@@ -148,8 +148,7 @@ impl ConfirmationRequest {
 }
 
 impl From<&Output> for ToolOutput {
-    /// A changed file is shown as what changed; otherwise text is what people and models read, and
-    /// structured data stands in only where there is none.
+    /// The diff of a changed file; otherwise the text; structured data only if there is no text.
     fn from(output: &Output) -> Self {
         match (&output.diff, &output.data) {
             (Some(diff), _) => Self::Diff(diff.into()),
@@ -169,7 +168,7 @@ impl From<&CallFailure> for ErrorDetails {
     }
 }
 
-/// A `Struct` is an object; anything else is put into one.
+/// A `Struct` is an object; any other value is wrapped in one.
 pub fn object(value: &Value) -> Value {
     match value {
         Value::Object(_) => value.clone(),

@@ -1,4 +1,4 @@
-//! The version that an extension's URI carries, compared by Semantic Versioning 2.0.0.
+//! The version in an extension's URI, compared by Semantic Versioning 2.0.0.
 
 use std::cmp::Ordering;
 
@@ -7,12 +7,12 @@ pub struct Version {
     pub major: u64,
     pub minor: u64,
     pub patch: u64,
-    /// Dot-separated identifiers after a hyphen; build metadata is dropped, it has no precedence.
+    /// Dot-separated identifiers after a hyphen. Build metadata has no precedence and is dropped.
     pub pre: Vec<String>,
 }
 
 impl Version {
-    /// `1.2.3`, `1.2`, `1`, each with or without a pre-release and build; what is left out is zero.
+    /// `1.2.3`, `1.2`, `1`, each with or without a pre-release and build; missing numbers are zero.
     pub fn parse(text: &str) -> Option<Self> {
         let (text, build) = text.split_once('+').map_or((text, None), |(v, b)| (v, Some(b)));
         let (core, pre) = text.split_once('-').map_or((text, None), |(v, p)| (v, Some(p)));
@@ -25,7 +25,7 @@ impl Version {
         (numbers.next().is_none() && built).then_some(Self { major, minor, patch, pre })
     }
 
-    /// `v0`, `v1.2`: a version as a segment of a path.
+    /// `v0`, `v1.2`: a version as a path segment.
     pub fn of_segment(segment: &str) -> Option<Self> {
         segment.strip_prefix('v').and_then(Self::parse)
     }
@@ -50,8 +50,8 @@ pub fn version_in(uri: &str) -> Option<Version> {
     uri.rsplit('/').find_map(Version::of_segment)
 }
 
-/// Whether an agent that offers `offered` understands a client that was written for `wanted`: the
-/// same major version, and nothing missing. Before 1.0.0 a minor version may change everything.
+/// Whether an agent that offers `offered` supports a client that was written for `wanted`: the same major
+/// version, and not an older one. Before 1.0.0 a minor version may break compatibility.
 pub fn compatible(wanted: &Version, offered: &Version) -> bool {
     let same_line = match (wanted.major, offered.major) {
         (0, 0) => wanted.minor == offered.minor,

@@ -1,8 +1,8 @@
-//! A look at JSON text before anything parses it: how deep it nests and how much it holds. It neither
-//! recurses nor allocates, and does not care whether the text is valid.
+//! Counts the depth and the values of JSON text before it is parsed. It neither recurses nor allocates, and
+//! accepts invalid text.
 
-/// What is wrong with a text whose arrays and objects nest deeper than `depth_limit`, or that holds
-/// more than `values_limit` values: read, each takes many times the two bytes it can be written in.
+/// The reason to reject a text whose arrays and objects nest deeper than `depth_limit`, or which has more
+/// than `values_limit` values. A value of two bytes takes many times as much memory when parsed.
 pub fn excess(json: &[u8], depth_limit: usize, values_limit: usize) -> Option<&'static str> {
     let (mut depth, mut values) = (0usize, 0usize);
     let mut bytes = json.iter();
@@ -27,12 +27,12 @@ pub fn excess(json: &[u8], depth_limit: usize, values_limit: usize) -> Option<&'
     None
 }
 
-/// Goes on behind the quote that ends a string.
+/// Advances past the quote that ends a string.
 fn skip_string<'a>(bytes: &mut impl Iterator<Item = &'a u8>) {
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => return,
-            // Whatever it is, it ends nothing.
+            // An escaped character never ends the string.
             b'\\' => drop(bytes.next()),
             _ => {}
         }

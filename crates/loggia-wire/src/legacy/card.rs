@@ -1,6 +1,6 @@
-//! `/.well-known/agent.json`: the card where A2A 0.1 and 0.2 look for it. It tells of the task
-//! service, its methods and how to get a token, and its `url` is the one URL for every version, so
-//! that a client of 0.2 finds `message/send` there.
+//! `/.well-known/agent.json`: the card where clients of A2A 0.1 and 0.2 look for it. It describes the legacy
+//! service, its methods and how to get a token. Its `url` is the URL for every version, so that a client of
+//! 0.2 finds `message/send` there.
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use crate::card::{AuthScheme, CardFacts, CardKind, card};
 pub fn agent_json(facts: &CardFacts) -> Value {
     let mut shown = Map::new();
     if let Value::Object(modern) = card(facts, CardKind::A2a03) {
-        // What has another form here, or did not exist yet.
+        // Members with another form here, or newer than this card.
         const NEWER: &[&str] = &["additionalInterfaces", "preferredTransport", "protocolVersion"];
         shown.extend(modern.into_iter().filter(|(name, _)| !NEWER.contains(&name.as_str())));
     }
@@ -39,7 +39,7 @@ fn endpoints(facts: &CardFacts) -> Value {
     Value::Object(endpoints)
 }
 
-/// 0.1 lists the names of schemes; how to come by a token stands beside them.
+/// 0.1 lists the names of schemes; the way to a token is next to them.
 fn authentication(facts: &CardFacts) -> Value {
     match token_url(facts) {
         Some((url, scopes)) => {

@@ -1,13 +1,13 @@
-//! Requests of the task service to intents.
+//! Requests of the legacy service to intents.
 //!
-//! Parts may be tagged `type`, `kind` or not at all, and python-a2a has one `content` instead. What
-//! the service can not ask, policy answers: a session that it opens is unattended.
+//! Parts may be tagged `type`, `kind` or not at all, and python-a2a has one `content` instead. Clients
+//! cannot answer questions, so a session that they open is unattended: policy decides.
 
 use loggia_core::{Content, Part, TaskChoice, TaskId};
 use serde_json::{Map, Value, json};
 
 use super::{STREAM, name, request};
-use crate::dialect::{Dialect, Extension, View};
+use crate::dialect::View;
 use crate::intent::{
     AgentSettings, Answers, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
 };
@@ -18,31 +18,29 @@ use crate::{a2a03, send};
 
 mod repository;
 
-/// Whose words the names in a request are.
+/// Whose task ids a request has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Names<'a> {
-    /// This client's own.
-    Of(&'a str),
-    /// Ours, as other protocols use them.
-    Ours,
+pub enum TaskIds<'a> {
+    /// Those of this client.
+    OfClient(&'a str),
+    /// The tasks' own ids, as in other protocols.
+    OfServer,
 }
 
-/// How the service is addressed.
+/// The circumstances of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reading<'a> {
-    pub names: Names<'a>,
+pub struct DecodeOptions<'a> {
+    pub ids: TaskIds<'a>,
     /// When `tasks/send` answers.
     pub send: Delivery,
 }
 
-const VIEW: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
-
-pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
+pub fn decode(call: &Call, options: DecodeOptions<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(&call.params)?;
-    let task = || fields.needed_id("id").map(|word| reading.task(word));
+    let task = || fields.needed_id("id").map(|word| options.task(word));
     let intent = match call.method.as_str() {
-        "tasks/send" => sent(&call.params, &fields, reading, reading.send)?,
-        "tasks/sendSubscribe" | STREAM => sent(&call.params, &fields, reading, Delivery::Stream)?,
+        "tasks/send" => sent(&call.params, &fields, options, options.send)?,
+        "tasks/sendSubscribe" | STREAM => sent(&call.params, &fields, options, Delivery::Stream)?,
         "tasks/get" => Intent::GetTask { task: task()?, history: history(&fields)? },
         "tasks/cancel" => Intent::Cancel { task: task()? },
         "tasks/resubscribe" => Intent::Subscribe { task: task()? },
@@ -54,20 +52,20 @@ pub fn decode(call: &Call, reading: Reading<'_>) -> Result<Asked, WireError> {
         "tasks/pushNotification/get" => Intent::GetPush { task: task()?, config: None },
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(Asked { view: VIEW, intent })
+    Ok(Asked { view: View::LEGACY, intent })
 }
 
-/// The parameters of `tasks/sendSubscribe` without an envelope around them.
-pub fn decode_bare(params: &Value, reading: Reading<'_>) -> Result<Asked, WireError> {
+/// Decodes the parameters of `tasks/sendSubscribe` without an envelope.
+pub fn decode_bare(params: &Value, options: DecodeOptions<'_>) -> Result<Asked, WireError> {
     let fields = Fields::of_params(params)?;
-    Ok(Asked { view: VIEW, intent: sent(params, &fields, reading, Delivery::Stream)? })
+    Ok(Asked { view: View::LEGACY, intent: sent(params, &fields, options, Delivery::Stream)? })
 }
 
-impl Reading<'_> {
+impl DecodeOptions<'_> {
     fn task(&self, word: &str) -> TaskId {
-        match self.names {
-            Names::Of(owner) => name::task(owner, word),
-            Names::Ours => word.into(),
+        match self.ids {
+            TaskIds::OfClient(owner) => name::task(owner, word),
+            TaskIds::OfServer => word.into(),
         }
     }
 }
@@ -75,15 +73,15 @@ impl Reading<'_> {
 fn sent(
     params: &Value,
     fields: &Fields<'_>,
-    reading: Reading<'_>,
+    options: DecodeOptions<'_>,
     delivery: Delivery,
 ) -> Read<Intent> {
-    let task = reading.task(fields.needed_id("id")?);
+    let task = options.task(fields.needed_id("id")?);
     let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
     match message.text("role")? {
         None | Some("user") => {}
         Some(_) => {
-            return Err(violation(message.path("role"), "must be user in what a client sends"));
+            return Err(violation(message.path("role"), "must be user in a message of a client"));
         }
     }
     let mut parts = parts(&message)?;
@@ -105,10 +103,13 @@ fn sent(
         None => message.id("message_id")?,
         given => given,
     };
-    let written = context.as_ref().filter(|_| repository.is_some());
-    let written = written.map(repository::written).unwrap_or_default();
-    let settings =
-        AgentSettings { repository, written, unattended: true, ..AgentSettings::default() };
+    let described = context.as_ref().filter(|_| repository.is_some());
+    let settings = AgentSettings {
+        repository_fields: described.map(repository::fields).unwrap_or_default(),
+        repository,
+        unattended: true,
+        ..AgentSettings::default()
+    };
     Ok(Intent::Prompt(Box::new(Prompt {
         session: fields.id("sessionId")?.map(Into::into),
         task: TaskChoice::Named(task),
@@ -128,12 +129,12 @@ fn sent(
     })))
 }
 
-/// A client of this protocol that does not ask for a history does not want one.
+/// Without `historyLength`, clients of this protocol expect no history.
 fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
     Ok(HistoryLength::Last(fields.count("historyLength")?.unwrap_or(0)))
 }
 
-/// What stands in the context beside the repository is for the agent to read.
+/// Members of the context that do not describe the repository are for the agent to read.
 fn told(context: &Fields<'_>, cloned: bool) -> Option<Part> {
     let ours = |name: &str| cloned && repository::MEMBERS.contains(&name);
     let names = context.names().filter(|name| !ours(name));
@@ -152,7 +153,7 @@ fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
     }
 }
 
-/// python-a2a: one `content`, text or something structured.
+/// python-a2a: one `content`, text or structured.
 fn content_part(content: &Fields<'_>, value: Option<&Value>) -> Read<Part> {
     match (content.text("type")?, value) {
         (None | Some("text"), _) | (Some(_), None) => {
@@ -187,6 +188,6 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
 }
 
 fn push_target(config: &Fields<'_>) -> Read<PushTarget> {
-    // One for each task: setting it again replaces it.
+    // A task has one webhook; setting it again replaces it.
     Ok(PushTarget { id: None, ..a2a03::decode::push_target(config)? })
 }

@@ -1,6 +1,5 @@
-//! What a client calls its task, and what we call it: a digest of the client's word and of who the
-//! client is. Found again after a restart without being remembered anywhere, and the same word of
-//! somebody else is another task.
+//! The task of a client's task id: a digest of that id and of the client's name. It needs no table, also
+//! after a restart, and the same id of another client is another task.
 
 use loggia_core::{SessionId, TaskId};
 use sha2::{Digest, Sha256};
@@ -9,12 +8,12 @@ pub fn task(owner: &str, word: &str) -> TaskId {
     TaskId::from(digest("task", owner, word))
 }
 
-/// The session of a word that no session of ours has as its own name.
+/// The session of a client's session name that is no session id.
 pub fn session(owner: &str, word: &str) -> SessionId {
     SessionId::from(digest("session", owner, word))
 }
 
-/// The lengths stand in front, so that no two different pairs are the same bytes.
+/// Each text has its length first, so that no two different pairs have the same bytes.
 fn digest(kind: &str, owner: &str, word: &str) -> uuid::Uuid {
     let mut hash = Sha256::new();
     for text in ["loggia tasks", kind, owner, word] {

@@ -1,5 +1,5 @@
-//! What a client sent, kept word for word in the prompt that it became: so that it can be shown
-//! again, and a repetition can be told from another task under the same name.
+//! The request of a client, kept in its prompt: to show it again, and to tell a repeated request from
+//! another one under the same task id.
 
 use loggia_core::{Content, Exchange, TaskView};
 use serde_json::{Map, Number, Value, json};
@@ -11,17 +11,16 @@ use crate::refuse::Violation;
 /// The key in a prompt's metadata.
 pub const REQUEST: &str = "urn:loggia:tasks:request:v1";
 
-/// Where a message was rewritten on its way in: the digest of what the client had sent. The words
-/// themselves were taken out for a reason.
+/// If a message was rewritten by a hook: the digest of the original, whose text must not be kept.
 const REWRITTEN: &str = "urn:loggia:tasks:rewritten:v1";
 
-/// Where a message was rejected: the digest of all that the client had sent.
+/// If a message was rejected: the digest of the whole request.
 const WITHHELD: &str = "urn:loggia:tasks:withheld:v1";
 
-/// What tells one request from another under the same name.
+/// The members by which two requests under the same id are compared.
 const TELLING: &[&str] = &["message", "context", "metadata", "sessionId"];
 
-/// How to call back may hold secrets, and what a prompt holds is read by everybody.
+/// A webhook may contain secrets, and every reader sees a prompt's metadata.
 const SECRET: &str = "pushNotification";
 
 pub(super) fn kept(params: &Map<String, Value>) -> Value {
@@ -30,25 +29,30 @@ pub(super) fn kept(params: &Map<String, Value>) -> Value {
     Value::Object([(REQUEST.to_owned(), Value::Object(kept))].into_iter().collect())
 }
 
-/// The parameters of a `tasks/send`, as they are in its prompt.
+/// The parameters of a `tasks/send` in its prompt.
 pub fn of_content(content: &Content) -> Option<&Value> {
     content.metadata.as_ref()?.get(REQUEST)
 }
 
-/// The client's name for the task that this prompt begins.
+/// The client's id for the task that this prompt begins.
 pub fn word(content: &Content) -> Option<&str> {
     of_content(content)?.get("id")?.as_str()
 }
 
-/// The request that a task was made by; None for a task that came another way, whatever its
-/// metadata says: the name has to fit.
+/// The request that made a task. None for a task of another protocol: whatever its metadata says, its id
+/// must be the digest.
 pub fn of_task(view: &TaskView) -> Option<&Value> {
     let Some(Exchange::Prompt { content, origin, .. }) = view.history.first() else { return None };
     let owner = origin.principal.as_deref()?;
     (name::task(owner, word(content)?) == view.id).then(|| of_content(content)).flatten()
 }
 
-/// Puts other words in the place of those that a client sent, here as well.
+/// The id that its client gave a task; None for a task of another protocol.
+pub(crate) fn client_task_id(view: &TaskView) -> Option<&str> {
+    of_task(view)?.get("id")?.as_str()
+}
+
+/// Replaces the text that a client sent.
 pub fn rewrite(content: &mut Content, text: &str) {
     let Some(metadata) = content.metadata.as_mut().and_then(Value::as_object_mut) else { return };
     let Some(request) = metadata.get_mut(REQUEST).and_then(Value::as_object_mut) else { return };
@@ -60,7 +64,7 @@ pub fn rewrite(content: &mut Content, text: &str) {
     metadata.insert(REWRITTEN.to_owned(), digest(&essence("message", sent)).into());
 }
 
-/// What is kept of a message that was rejected: what its client knows it by, and none of its words.
+/// What is kept of a rejected message: its ids, and none of its text.
 pub fn withheld(content: Content) -> Content {
     let metadata = of_content(&content).map(|request| {
         let name = |name: &str| Some((name.to_owned(), request.get(name)?.clone()));
@@ -75,8 +79,8 @@ fn telling(request: &Value) -> Value {
     TELLING.iter().map(|name| member(name).unwrap_or_default()).collect()
 }
 
-/// How a request differs from the one before it under the same name. A message's own id is no
-/// difference: a client that tries again may give it a new one.
+/// How a request differs from an earlier one under the same id. The message's own id is ignored: a client
+/// that retries may use a new one.
 pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
     let mark = |name: &str| before.metadata.as_ref().and_then(|metadata| metadata.get(name));
     let (rewritten, withheld) = (mark(REWRITTEN), mark(WITHHELD));
@@ -104,7 +108,7 @@ pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
     Some(Violation { field: field.to_owned(), why })
 }
 
-/// What a member means, in one of its spellings.
+/// A member in a normal form.
 fn essence(name: &str, value: Option<Value>) -> Option<Value> {
     let mut value = value.filter(|value| !value.is_null())?;
     plain_numbers(&mut value);
@@ -116,7 +120,7 @@ fn essence(name: &str, value: Option<Value>) -> Option<Value> {
     Some(value)
 }
 
-/// The message's own id and the tags of its parts are no part of what it says; who says it is known.
+/// The message's id, its role and the tags of its parts do not change its meaning.
 fn plain_message(message: &mut Map<String, Value>) {
     const SILENT: [&str; 4] = ["messageId", "message_id", "role", "kind"];
     message.retain(|name, value| !value.is_null() && !SILENT.contains(&name.as_str()));
@@ -135,7 +139,7 @@ fn plain_message(message: &mut Map<String, Value>) {
     }
 }
 
-/// What to check out has three names, and nothing said about depth means all of it.
+/// The revision has three names, and no `shallow` means a full clone.
 fn plain_context(context: &mut Map<String, Value>) {
     context.retain(|_, value| !value.is_null());
     if !context.contains_key("repositoryUrl") {
@@ -159,7 +163,7 @@ fn plain_numbers(value: &mut Value) {
             if let Some(double) = double.and_then(Number::from_f64) {
                 *number = double;
             }
-            // What is whole is written without its point.
+            // Whole numbers are written without a point.
             let text = number.to_string();
             let whole = text.strip_suffix(".0").and_then(|text| text.parse::<i64>().ok());
             if let Some(whole) = whole {
@@ -172,7 +176,7 @@ fn plain_numbers(value: &mut Value) {
     }
 }
 
-/// Members of an object are in the order of their names, so the same value has the same text.
+/// Members of an object are sorted by name, so the same value has the same text.
 fn digest(value: &Option<Value>) -> String {
     let text = value.as_ref().map(Value::to_string).unwrap_or_default();
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,5 +1,5 @@
-//! The methods of the task service as JSON Schema, for the card. A test holds them against what is
-//! decoded and what is written.
+//! The methods of the legacy service as JSON Schema, for the card. A test compares them with the decoder and
+//! the frames.
 
 use serde_json::{Value, json};
 

@@ -1,9 +1,9 @@
-//! A task as nothing but words, for python-a2a's `/stream`: it posts a message and reads chunks of
-//! the answer. Made of the frames of the task service, so it is no view of its own.
+//! The text of a task, for python-a2a's `/stream`: its client posts a message and reads chunks of the
+//! answer. It is made of the frames of the legacy service.
 
 use serde_json::{Map, Value, json};
 
-/// The chunk that an event is, if it has words: `{content, append}`, the last one `lastChunk` too.
+/// The chunk of an event, if it has text: `{content, append}`; the last one has `lastChunk` too.
 pub fn chunk(event: &Value) -> Option<Value> {
     let words = |parts: &Value| -> String {
         let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -15,14 +15,14 @@ pub fn chunk(event: &Value) -> Option<Value> {
         return (!content.is_empty()).then(|| json!({ "content": content, "append": true }));
     }
     (event["final"] == true).then(|| {
-        // What went well was said; what did not is said now.
+        // The text of a completed task was sent already; the reason of a failure was not.
         let failed = event["state"] != "completed";
         let content = if failed { words(&event["message"]["parts"]) } else { String::new() };
         json!({ "content": content, "append": true, "lastChunk": true })
     })
 }
 
-/// The task that a message without one begins.
+/// The parameters of a task that a bare message begins.
 pub fn task_of(message: Value, id: &str) -> Value {
     let mut params = Map::new();
     params.insert("id".into(), id.into());

@@ -1,8 +1,7 @@
 //! The calls of the open turn: what is asked, what runs, and how much of its output is shown.
 //!
-//! A client is told a call's output whole each time, so it is told at most ten times a second, by
-//! the log's own clock. What is held back goes out with the next event that comes late enough, and
-//! in any case before the call ends.
+//! An update of a call's output has the whole output, so there are at most ten a second, by the time of the
+//! log. Output that is held back is sent with the next event that is late enough, or before the call ends.
 
 use loggia_core::transcript::{LIVE_TAIL, keep_tail};
 use loggia_core::{
@@ -10,7 +9,7 @@ use loggia_core::{
 };
 use serde_json::Value;
 
-use crate::devtool::AboutAnswer;
+use crate::devtool::AnswerMetadata;
 
 const LIVE_PAUSE: i64 = 100;
 
@@ -23,32 +22,32 @@ pub(crate) struct Calls {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OpenCall {
     pub id: CallId,
-    /// The model's reply that it belongs to.
+    /// The model's reply that has the call.
     pub message: MessageId,
     pub tool: String,
     pub access: Access,
     pub title: String,
     pub input: Value,
-    /// As proposed, or as edited by whoever approved it.
+    /// As proposed, or as edited by the person who approved it.
     pub details: Details,
-    pub asked: Option<Asked>,
-    pub answer: Option<AboutAnswer>,
+    pub asked: Option<PendingApproval>,
+    pub answer: Option<AnswerMetadata>,
     pub started: bool,
     pub ended: bool,
-    /// Clients know of it.
+    /// Clients have seen it.
     pub announced: bool,
-    live: Live,
+    live: LiveText,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct PendingApproval {
     pub approval: ApprovalId,
     pub choices: Vec<Choice>,
     pub risk: Risk,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Live {
+struct LiveText {
     tail: String,
     shown: Option<Millis>,
     held: bool,
@@ -59,7 +58,7 @@ impl OpenCall {
         self.asked.is_some() && self.answer.is_none() && !self.ended
     }
 
-    /// It ended while its question was open: its turn ends with it, and nothing was at work since.
+    /// It ended while its question was open: its turn ended with it, and it never ran.
     pub fn is_withdrawn(&self) -> bool {
         self.asked.is_some() && self.answer.is_none() && self.ended
     }
@@ -68,9 +67,9 @@ impl OpenCall {
         (!self.live.tail.is_empty()).then_some(self.live.tail.as_str())
     }
 
-    /// Whether output is waiting to be shown and may be shown now. Then it counts as shown.
+    /// Whether held output may be shown now. If so, it counts as shown.
     pub fn shows_live(&mut self, at: Millis) -> bool {
-        // A clock that went back must not silence a call.
+        // A clock that went back must not stop the updates of a call.
         let pause = self.live.shown.map(|shown| at.0.saturating_sub(shown.0));
         let due = pause.is_none_or(|pause| !(0..LIVE_PAUSE).contains(&pause));
         let shows = self.live.held && due;
@@ -81,7 +80,7 @@ impl OpenCall {
         shows
     }
 
-    /// The same at the end of the call, when there is no later.
+    /// The same at the end of the call, for the last time.
     pub fn shows_last_live(&mut self) -> bool {
         std::mem::take(&mut self.live.held)
     }
@@ -101,8 +100,8 @@ impl Calls {
         self.open.iter_mut().find(|open| open.id == *call)
     }
 
-    /// Calls whose output was held back and may be shown now, but for the one that this event is
-    /// about; what they hold counts as shown.
+    /// The calls whose held output may be shown now, except for the call of this event. Their output counts
+    /// as shown.
     pub fn due(&mut self, envelope: &Envelope) -> Vec<CallId> {
         let printing = if let Event::CallOutput { call, .. } | Event::CallEnded { call, .. } =
             &envelope.event
@@ -145,19 +144,19 @@ impl Calls {
                     started: false,
                     ended: false,
                     announced: false,
-                    live: Live::default(),
+                    live: LiveText::default(),
                 });
             }
             Event::ApprovalAsked { approval, call, choices, risk } => self.change(call, |open| {
                 let (approval, choices) = (approval.clone(), choices.clone());
-                open.asked = Some(Asked { approval, choices, risk: *risk });
+                open.asked = Some(PendingApproval { approval, choices, risk: *risk });
                 open.answer = None;
             }),
             Event::ApprovalAnswered { call, choice, edit, details, .. } => {
                 let by = envelope.origin.to_string();
                 self.change(call, |open| {
                     let edited = edit.is_some() && details.is_some();
-                    open.answer = Some(AboutAnswer { choice: choice.0.clone(), by, edited });
+                    open.answer = Some(AnswerMetadata { choice: choice.0.clone(), by, edited });
                     if let Some(details) = details {
                         open.details = details.clone();
                     }
@@ -168,32 +167,11 @@ impl Calls {
                 self.change(call, |open| open.print(text, *skipped));
             }
             Event::CallEnded { call, .. } => self.change(call, |open| open.ended = true),
-            Event::SessionOpened { .. }
-            | Event::SettingsChanged { .. }
-            | Event::PolicyAmended { .. }
-            | Event::SessionNamed { .. }
-            | Event::SessionClosed { .. }
-            | Event::TaskOpened { .. }
-            | Event::TaskClosed { .. }
-            | Event::PromptAccepted { .. }
-            | Event::PromptWithdrawn { .. }
-            | Event::PromptScreened { .. }
-            | Event::TurnStarted { .. }
-            | Event::TurnEnded { .. }
-            | Event::TextAppended { .. }
-            | Event::ThoughtAppended { .. }
-            | Event::PlanUpdated { .. }
-            | Event::SourcesCited { .. }
-            | Event::UsageReported { .. }
-            | Event::ArtifactPublished { .. }
-            | Event::ContextCompacted { .. }
-            | Event::NoticeRaised { .. }
-            | Event::PromptExpanded { .. }
-            | Event::Unknown => {}
+            _ => {}
         }
     }
 
-    /// Drops what ended, once its frames are made.
+    /// Drops calls that ended, after their frames are made.
     pub fn forget(&mut self, envelope: &Envelope) {
         if matches!(envelope.event, Event::TurnEnded { .. }) {
             self.open.clear();

@@ -1,16 +1,16 @@
-//! Words for things: a question that a person can read and answer, and what a turn came to.
+//! Texts: a question that a person can read and answer, the response of a turn, the reason of a failure.
 
 use std::borrow::Cow;
 
 use loggia_core::{Artifact, Details, Event, Exchange, Source, TaskView, TurnId, TurnOutcome};
 
-use super::calls::{Asked, OpenCall};
-use super::update::{Piece, Update};
+use super::calls::{OpenCall, PendingApproval};
+use super::update::ArtifactChunk;
 use super::{Setup, Step};
 
-/// What a client without the extension shows its person: all that would run, what may be answered,
-/// and how.
-pub(super) fn question_text(call: &OpenCall, asked: &Asked, setup: &Setup) -> String {
+/// A question for clients without the extension: everything that would run, the possible answers, and how to give
+/// them.
+pub(super) fn question_text(call: &OpenCall, asked: &PendingApproval, setup: &Setup) -> String {
     let mut text = match &call.details {
         Details::Execute { command, directory } => {
             let directory = setup.directory(directory);
@@ -31,7 +31,7 @@ pub(super) fn question_text(call: &OpenCall, asked: &Asked, setup: &Setup) -> St
     text
 }
 
-fn how_to_answer(details: &Details, asked: &Asked) -> String {
+fn how_to_answer(details: &Details, asked: &PendingApproval) -> String {
     match details {
         Details::Question { options, .. } if options.is_empty() => {
             "\nAnswer in your own words, or with cancel.".to_owned()
@@ -63,14 +63,14 @@ pub(crate) fn sources_text(sources: &[Source]) -> String {
     format!("Sources:{}", lines.collect::<String>())
 }
 
-/// Where paragraphs of a response meet.
+/// Between paragraphs of a response.
 pub(super) const PARAGRAPH: &str = "\n\n";
 
 pub(super) fn response_id(turn: &TurnId) -> String {
     ["response-", turn.as_str()].concat()
 }
 
-/// All that the agent said in a turn.
+/// The whole text of the agent in a turn.
 pub(super) fn response_text(task: &TaskView, wanted: &TurnId) -> String {
     let said = task.history.iter().filter_map(|said| match said {
         Exchange::Reply { turn, text, .. } => (turn == wanted).then(|| Cow::from(text)),
@@ -82,18 +82,18 @@ pub(super) fn response_text(task: &TaskView, wanted: &TurnId) -> String {
     said.collect::<Vec<Cow<'_, str>>>().join(PARAGRAPH)
 }
 
-/// A chunk that an agent published. The first chunk of an artifact appends to nothing.
-pub(crate) fn published(piece: &Artifact, before: bool) -> Update {
-    Update::Piece(Piece {
-        id: piece.id.clone(),
-        name: piece.name.clone(),
-        parts: piece.parts.clone(),
-        append: piece.append && before,
-        last: piece.last,
-    })
+/// A chunk that an agent published. The first chunk of an artifact does not append.
+pub(crate) fn published(artifact: &Artifact, before: bool) -> ArtifactChunk {
+    ArtifactChunk {
+        id: artifact.id.clone(),
+        name: artifact.name.clone(),
+        parts: artifact.parts.clone(),
+        append: artifact.append && before,
+        last: artifact.last,
+    }
 }
 
-/// One failure is one message, in a stream and in a task of later.
+/// The id of the message of a failure: the same in a stream and in a snapshot.
 pub(crate) fn failure_id(task: &TaskView) -> String {
     format!("failure-{}", task.failed_at)
 }

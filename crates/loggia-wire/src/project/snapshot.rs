@@ -1,75 +1,85 @@
-//! A task as it is now, before a dialect writes it down.
+//! A task as it is now, before a protocol writes it.
 
-use loggia_core::{Exchange, Millis, Part, SessionId, TaskArtifact, TaskId, TaskState, TaskView};
+use loggia_core::{Exchange, Millis, Part, SessionId, TaskArtifact, TaskState, TaskView};
 
 use super::calls::Calls;
 use super::question::{failure_id, response_id, response_text, sources_text};
-use super::update::{Piece, Said, Speaker};
-use super::{Setup, Shown, plain, tool};
-use crate::devtool::{About, EventKind};
-use crate::dialect::{Dialect, Extension, View};
+use super::update::{ArtifactChunk, ChatMessage, Role};
+use super::{Setup, TaskDetail, plain, tool};
+use crate::devtool::{EventKind, EventMetadata};
+use crate::dialect::{Extension, View};
 use crate::intent::HistoryLength;
+use crate::protocol::Protocol;
 
-pub(crate) struct Shape<'a> {
+pub(crate) struct TaskSnapshot<'a> {
     pub view: &'a TaskView,
-    pub task: &'a TaskId,
     pub session: &'a SessionId,
     pub state: TaskState,
-    pub said: Option<Said>,
+    /// The message of the status: the open question, or the reason of a failure.
+    pub message: Option<ChatMessage>,
     pub at: Millis,
     /// None: left out.
-    pub history: Option<Vec<Said>>,
-    pub artifacts: Option<Vec<Piece>>,
-}
-
-/// What the open turn of a session adds to its task.
-#[derive(Clone, Copy)]
-pub(super) struct Open<'a> {
+    pub history: Option<Vec<ChatMessage>>,
+    pub artifacts: Option<Vec<ArtifactChunk>>,
+    /// Of the session's open turn.
     pub calls: &'a Calls,
     pub setup: &'a Setup,
-    pub model: &'a str,
 }
 
-pub(super) fn shape<'a>(
-    session: &'a SessionId,
-    view: &'a TaskView,
-    open: Open<'_>,
-    reader: View,
-    shown: Shown,
-) -> Shape<'a> {
-    Shape {
-        view,
-        task: &view.id,
-        session,
-        state: view.state,
-        said: match reader.dialect {
-            // What is asked stands in records of its own.
-            Dialect::Sdlc | Dialect::Coder if view.state == TaskState::InputRequired => None,
-            _ => said(view, open, reader.extension),
-        },
-        at: view.updated,
-        history: history(view, shown.history),
-        artifacts: shown.artifacts.then(|| artifacts(view, reader.dialect)),
+impl<'a> TaskSnapshot<'a> {
+    pub(super) fn new(
+        session: &'a SessionId,
+        view: &'a TaskView,
+        calls: &'a Calls,
+        setup: &'a Setup,
+        reader: View,
+        detail: TaskDetail,
+    ) -> Self {
+        let protocol = reader.protocol();
+        let asks = view.state == TaskState::InputRequired;
+        let message = match asks && !protocol.has_question_in_status() {
+            true => None,
+            false => status_message(view, calls, setup, reader.extension),
+        };
+        Self {
+            view,
+            session,
+            state: view.state,
+            message,
+            at: view.updated,
+            history: history(view, detail.history),
+            artifacts: detail.artifacts.then(|| artifacts(view, protocol)),
+            calls,
+            setup,
+        }
+    }
+
+    pub fn id(&self) -> &'a str {
+        self.view.id.as_str()
     }
 }
 
-/// What belongs to the state: the open question, or why it failed.
-fn said(view: &TaskView, open: Open<'_>, extension: Extension) -> Option<Said> {
-    let Open { calls, setup, model } = open;
+fn status_message(
+    view: &TaskView,
+    calls: &Calls,
+    setup: &Setup,
+    extension: Extension,
+) -> Option<ChatMessage> {
     match (view.state, extension) {
         (TaskState::InputRequired, Extension::Off) => plain::open_question(calls, setup),
         (TaskState::InputRequired, Extension::On) => tool::open_questions(calls).map(|said| {
             let question = tool::only_question(calls);
-            let about = About { question, ..About::kind(EventKind::ToolCallUpdate) };
-            Said { metadata: Some(about.metadata(model).into()), ..said }
+            let about =
+                EventMetadata { question, ..EventMetadata::kind(EventKind::ToolCallUpdate) };
+            ChatMessage { metadata: Some(about.metadata(&setup.model).into()), ..said }
         }),
         (TaskState::Failed, _) => {
             let why = view.failure.as_deref()?;
-            Some(Said::text(failure_id(view), why))
+            Some(ChatMessage::text(failure_id(view), why))
         }
         (TaskState::Rejected, _) => {
             let why = view.failure.as_deref()?;
-            Some(Said::text(format!("rejected-{}", view.id), why))
+            Some(ChatMessage::text(format!("rejected-{}", view.id), why))
         }
         (
             TaskState::Submitted | TaskState::Working | TaskState::Completed | TaskState::Canceled,
@@ -78,7 +88,7 @@ fn said(view: &TaskView, open: Open<'_>, extension: Extension) -> Option<Said> {
     }
 }
 
-fn history(view: &TaskView, length: HistoryLength) -> Option<Vec<Said>> {
+fn history(view: &TaskView, length: HistoryLength) -> Option<Vec<ChatMessage>> {
     let skipped = match length {
         HistoryLength::All => 0,
         HistoryLength::Last(0) => return None,
@@ -87,55 +97,43 @@ fn history(view: &TaskView, length: HistoryLength) -> Option<Vec<Said>> {
     Some(view.history.iter().skip(skipped).map(exchange).collect())
 }
 
-fn exchange(said: &Exchange) -> Said {
-    let by_user = |id: String, parts: Vec<Part>, metadata| Said {
+fn exchange(said: &Exchange) -> ChatMessage {
+    let from_user = |id: String, parts: Vec<Part>, metadata| ChatMessage {
         id,
-        by: Speaker::User,
+        role: Role::User,
         parts: if parts.is_empty() { vec![Part::Text { text: String::new() }] } else { parts },
         metadata,
     };
     match said {
         Exchange::Prompt { prompt, content, .. } => {
             let id = content.message.clone().unwrap_or_else(|| prompt.to_string());
-            by_user(id, content.parts.clone(), content.metadata.clone())
+            from_user(id, content.parts.clone(), content.metadata.clone())
         }
-        Exchange::Reply { message, text, .. } => Said::text(message.as_str(), text),
+        Exchange::Reply { message, text, .. } => ChatMessage::text(message.as_str(), text),
         Exchange::Sources { turn, sources, .. } => {
-            Said::text(format!("{turn}-sources"), sources_text(sources))
+            ChatMessage::text(format!("{turn}-sources"), sources_text(sources))
         }
-        Exchange::Question { approval, subject, .. } => Said::text(approval.as_str(), subject),
+        Exchange::Question { approval, subject, .. } => {
+            ChatMessage::text(approval.as_str(), subject)
+        }
         Exchange::Answer { approval, choice, text, message, .. } => {
             let sent = message.clone().unwrap_or_default();
             let text = sent.text.or_else(|| text.clone()).unwrap_or_else(|| choice.to_string());
             let id = sent.id.unwrap_or_else(|| format!("{approval}-answer"));
-            by_user(id, vec![Part::Text { text }], None)
+            from_user(id, vec![Part::Text { text }], None)
         }
     }
 }
 
-/// What was published on purpose comes first, then what was said, then which files changed. The task
-/// service numbers its artifacts in the order in which they came, and lists them so.
-pub(crate) fn artifacts(view: &TaskView, dialect: Dialect) -> Vec<Piece> {
-    let mut ordered: Vec<&TaskArtifact> = view.artifacts.iter().collect();
-    if dialect == Dialect::Coder {
-        // The words stand in its history, and changed files in the records of their calls.
-        ordered.retain(|artifact| matches!(artifact, TaskArtifact::Published { .. }));
-    }
-    if dialect != Dialect::Legacy {
-        ordered.sort_by_key(|artifact| match artifact {
-            TaskArtifact::Published { .. } => 0,
-            TaskArtifact::Response { .. } => 1,
-            TaskArtifact::Change { .. } => 2,
-        });
-    }
-    let whole = |artifact, name: &str, parts: Vec<Part>, last: bool| Piece {
+pub(crate) fn artifacts(view: &TaskView, protocol: &dyn Protocol) -> Vec<ArtifactChunk> {
+    let whole = |artifact, name: &str, parts: Vec<Part>, last: bool| ArtifactChunk {
         id: id_of(artifact),
         name: name.to_owned(),
         parts,
         append: false,
         last,
     };
-    let pieces = ordered.into_iter().map(|artifact| match artifact {
+    let pieces = protocol.artifacts(view).into_iter().map(|artifact| match artifact {
         TaskArtifact::Published { name, parts, complete, .. } => {
             whole(artifact, name, parts.clone(), *complete)
         }
@@ -159,10 +157,10 @@ fn id_of(artifact: &TaskArtifact) -> String {
     }
 }
 
-/// The artifact that a piece belongs to, and the how-manieth of its task it is.
+/// The artifact that a chunk belongs to, and its index in the task.
 pub(crate) fn artifact_of<'a>(
     view: &'a TaskView,
-    piece: &Piece,
+    piece: &ArtifactChunk,
 ) -> Option<(usize, &'a TaskArtifact)> {
     view.artifacts.iter().enumerate().find(|(_, artifact)| id_of(artifact) == piece.id)
 }

@@ -1,8 +1,8 @@
-//! Events for clients that speak the development-tool extension: S1's flow, line for line.
+//! Events for clients of the development-tool extension, in the order of S1's flow.
 //!
-//! Everything is a status update, calls are whole every time, and a call's first update says
-//! PENDING. Where several calls wait for an answer, answering one repeats the others: a client
-//! that reads one stream a request must hear of them.
+//! Everything is a status update, each update of a call has the whole call, and the first one says PENDING. If several
+//! calls wait for an answer, an answer to one repeats the others: a client that reads one stream for each request must
+//! see them.
 
 use loggia_core::{CallId, CallOutcome, Details, Event, Level, Part, Seq, TaskState};
 use serde_json::Value;
@@ -10,57 +10,64 @@ use serde_json::Value;
 use super::calls::{Calls, OpenCall};
 use super::plain::waits_again;
 use super::question::{failure_id, published, response_id, response_text, sources_text};
-use super::update::{Piece, Said, Status, Update, value_of};
+use super::update::{ArtifactChunk, ChatMessage, StatusChange, Update, value_of};
 use super::{End, Notice, Step};
 use crate::devtool::schema::{
     AgentThought, ConfirmationRequest, ErrorDetails, ToolCall, ToolCallStatus, ToolOutput, object,
 };
-use crate::devtool::{About, AboutQuestion, EventKind};
-use crate::dialect::Dialect;
+use crate::devtool::{EventKind, EventMetadata, QuestionMetadata};
 
-pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
+pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     let mut updates = overdue(step);
     match &step.envelope.event {
-        // First: the stream of the message begins with it.
+        // The stream of a message begins with the task.
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } | Event::PromptScreened { .. } => {
             updates.insert(0, Update::Task);
             let accepted = matches!(step.envelope.event, Event::PromptAccepted { .. });
-            updates.extend((accepted && waits_again(step)).then(|| changed(step)));
+            updates.extend((accepted && waits_again(step)).then(|| state_update(step)));
         }
         Event::TurnStarted { .. } | Event::TaskClosed { .. } => {
-            updates.push(changed(step));
-            updates.extend(noted(step));
+            updates.push(state_update(step));
+            updates.extend(notices(step));
         }
         Event::PromptWithdrawn { .. } => {
-            updates.extend(step.task.state.is_over().then(|| changed(step)));
+            updates.extend(step.task.state.is_over().then(|| state_update(step)));
         }
         Event::TextAppended { message, text, .. } => {
-            updates.push(spoken(step, EventKind::TextContent, Said::text(message.as_str(), text)));
+            updates.push(message_update(
+                step,
+                EventKind::TextContent,
+                ChatMessage::text(message.as_str(), text),
+            ));
         }
         Event::SourcesCited { turn, sources } => {
-            let said = Said::text(format!("{turn}-sources"), sources_text(sources));
-            updates.push(spoken(step, EventKind::TextContent, said));
+            let message = ChatMessage::text(format!("{turn}-sources"), sources_text(sources));
+            updates.push(message_update(step, EventKind::TextContent, message));
         }
         Event::ThoughtAppended { message, subject, text, .. } => {
             let thought = AgentThought { subject: subject.clone(), description: text.clone() };
-            let said = Said::schemas(format!("{message}-thought"), vec![value_of(&thought)]);
-            updates.push(spoken(step, EventKind::Thought, said));
+            let id = format!("{message}-thought");
+            let message = ChatMessage::schemas(id, vec![value_of(&thought)]);
+            updates.push(message_update(step, EventKind::Thought, message));
         }
         Event::ApprovalAsked { call, .. } => updates.extend(asked(step, call)),
         Event::CallStarted { call, .. } => updates.extend(started(step, call)),
         Event::CallOutput { call, .. } => updates.extend(printed(step, call)),
         Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
         Event::ArtifactPublished { artifact, .. } => {
-            updates.push(published(artifact, step.published_before));
+            updates.push(Update::Artifact(published(artifact, step.published_before)));
         }
-        Event::NoticeRaised { .. } => updates.extend(noted(step)),
+        Event::NoticeRaised { .. } => updates.extend(notices(step)),
         Event::PromptExpanded { command, source, text, .. } => {
             let text = Event::expansion(command, source, text);
-            updates.push(told(step, &Notice { seq: step.envelope.seq, level: Level::Info, text }));
+            updates.push(notice_update(
+                step,
+                &Notice { seq: step.envelope.seq, level: Level::Info, text },
+            ));
         }
         Event::TurnEnded { .. } => {
             updates.extend(whole_response(step));
-            updates.push(changed(step));
+            updates.push(state_update(step));
         }
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
@@ -77,7 +84,7 @@ pub(super) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     updates
 }
 
-/// Output that was held back and whose time has come, whatever happened to the task just now.
+/// Output that was held back and is due now, whatever the event is.
 fn overdue(step: &mut Step<'_>) -> Vec<Update> {
     let due = if step.running { step.calls.due(step.envelope) } else { Vec::new() };
     let (state, seq) = (step.task.state, step.envelope.seq);
@@ -129,18 +136,19 @@ fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Updat
     }
     if let CallOutcome::Succeeded { output } = outcome {
         let piece = output.artifact.as_ref();
-        updates.extend(piece.map(|piece| published(piece, step.published_before)));
+        updates
+            .extend(piece.map(|piece| Update::Artifact(published(piece, step.published_before))));
     }
     updates
 }
 
-/// A call that nobody asked about begins as PENDING too.
+/// A call that needs no approval begins as PENDING too.
 fn announced(seq: Seq, state: TaskState, call: &mut OpenCall) -> Option<Update> {
     let first = !std::mem::replace(&mut call.announced, true);
     first.then(|| update(seq, state, call, pending(call)))
 }
 
-/// The questions that are still open, for the stream that an answer to another one opened.
+/// The questions that are still open, for the stream of an answer to another one.
 pub(super) fn ask_again(calls: &Calls, seq: Seq) -> Vec<Update> {
     let open = calls.open_questions();
     let mut updates: Vec<Update> =
@@ -149,36 +157,36 @@ pub(super) fn ask_again(calls: &Calls, seq: Seq) -> Vec<Update> {
     updates
 }
 
-/// The end of a request's stream: somebody has to answer.
+/// The end of a request's stream: the task waits for an answer.
 fn waiting(calls: &Calls) -> Option<Update> {
-    let said = open_questions(calls)?;
-    Some(Update::Status(Status {
+    let questions = open_questions(calls)?;
+    Some(Update::Status(StatusChange {
         state: TaskState::InputRequired,
-        said: Some(said),
-        about: Some(About {
+        message: Some(questions),
+        about: Some(EventMetadata {
             question: only_question(calls),
-            ..About::kind(EventKind::StateChange)
+            ..EventMetadata::kind(EventKind::StateChange)
         }),
         ends: Some(End::InputRequired),
     }))
 }
 
 /// Every call that waits for an answer, whole.
-pub(super) fn open_questions(calls: &Calls) -> Option<Said> {
+pub(super) fn open_questions(calls: &Calls) -> Option<ChatMessage> {
     let first = calls.open_questions().next()?.asked.as_ref()?;
     let calls = calls.open_questions().map(|call| value_of(&pending(call)));
-    Some(Said::schemas(first.approval.as_str(), calls.collect()))
+    Some(ChatMessage::schemas(first.approval.as_str(), calls.collect()))
 }
 
-/// The question that waits. Where several do, each is named with its own call: an answer to one of them must not
-/// carry the name of another.
-pub(super) fn only_question(calls: &Calls) -> Option<AboutQuestion> {
+/// The open question, if there is only one. Otherwise each is named with its own call: an answer must not carry the
+/// id of another question.
+pub(super) fn only_question(calls: &Calls) -> Option<QuestionMetadata> {
     let mut open = calls.open_questions();
     open.next().filter(|_| open.next().is_none()).and_then(about_question)
 }
 
-fn about_question(call: &OpenCall) -> Option<AboutQuestion> {
-    call.asked.as_ref().map(|asked| AboutQuestion {
+fn about_question(call: &OpenCall) -> Option<QuestionMetadata> {
+    call.asked.as_ref().map(|asked| QuestionMetadata {
         correlation: asked.approval.to_string(),
         digest: call.details.digest(),
     })
@@ -186,14 +194,14 @@ fn about_question(call: &OpenCall) -> Option<AboutQuestion> {
 
 fn update(seq: Seq, state: TaskState, call: &OpenCall, shown: ToolCall) -> Update {
     let id = format!("{}-{seq}-{}", call.id, shown.status.word());
-    let about = About {
+    let about = EventMetadata {
         question: shown.confirmation_request.as_ref().and_then(|_| about_question(call)),
         answer: call.answer.clone(),
-        ..About::kind(EventKind::ToolCallUpdate)
+        ..EventMetadata::kind(EventKind::ToolCallUpdate)
     };
-    Update::Status(Status {
+    Update::Status(StatusChange {
         state,
-        said: Some(Said::schemas(id, vec![value_of(&shown)])),
+        message: Some(ChatMessage::schemas(id, vec![value_of(&shown)])),
         about: Some(about),
         ends: None,
     })
@@ -237,7 +245,7 @@ fn tool_call(call: &OpenCall, status: ToolCallStatus) -> ToolCall {
         status,
         tool_name: call.tool.clone(),
         description: Some(call.title.clone()),
-        input_parameters: object(&as_it_runs(call)),
+        input_parameters: object(&edited_input(call)),
         live_content: None,
         output: None,
         error: None,
@@ -245,13 +253,13 @@ fn tool_call(call: &OpenCall, status: ToolCallStatus) -> ToolCall {
     }
 }
 
-/// The input of a call, with the change of the person who approved it.
-fn as_it_runs(call: &OpenCall) -> Value {
+/// The input of a call, with the edit of the person who approved it.
+fn edited_input(call: &OpenCall) -> Value {
     let mut input = call.input.clone();
     let edited = call.answer.as_ref().is_some_and(|answer| answer.edited);
     let Some(members) = input.as_object_mut().filter(|_| edited) else { return input };
     match &call.details {
-        // A tool that takes no whole file has no member for one; the extension calls it `new_content`.
+        // A tool that does not write whole files has no member for the content; the extension calls it `new_content`.
         Details::Edit(diff) => {
             let member = if members.contains_key("content") { "content" } else { "new_content" };
             members.insert(member.to_owned(), diff.new.as_str().into());
@@ -264,49 +272,49 @@ fn as_it_runs(call: &OpenCall) -> Value {
     input
 }
 
-fn spoken(step: &Step<'_>, kind: EventKind, said: Said) -> Update {
-    let about = Some(About::kind(kind));
-    Update::Status(Status { state: step.task.state, said: Some(said), about, ends: None })
+fn message_update(step: &Step<'_>, kind: EventKind, message: ChatMessage) -> Update {
+    let about = Some(EventMetadata::kind(kind));
+    let state = step.task.state;
+    Update::Status(StatusChange { state, message: Some(message), about, ends: None })
 }
 
-fn noted<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
-    step.notices.iter().map(|notice| told(step, notice))
+fn notices<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
+    step.notices.iter().map(|notice| notice_update(step, notice))
 }
 
-fn told(step: &Step<'_>, notice: &Notice) -> Update {
+fn notice_update(step: &Step<'_>, notice: &Notice) -> Update {
     let error = match notice.level {
         Level::Info => None,
         Level::Warning | Level::Error => Some(notice.text.clone()),
     };
-    Update::Status(Status {
+    Update::Status(StatusChange {
         state: step.task.state,
-        said: Some(Said::text(notice.id(), &notice.text)),
-        about: Some(About { error, ..About::kind(EventKind::StateChange) }),
+        message: Some(ChatMessage::text(notice.id(), &notice.text)),
+        about: Some(EventMetadata { error, ..EventMetadata::kind(EventKind::StateChange) }),
         ends: None,
     })
 }
 
-/// The task's state, and why where it failed. A task whose next prompt waits is not over.
-fn changed(step: &Step<'_>) -> Update {
+/// The task's state, with the reason if it failed. A task with a queued prompt is not over.
+fn state_update(step: &Step<'_>) -> Update {
     let failure = super::question::failure_of(step);
-    let said = failure.map(|why| Said::text(failure_id(step.task), why));
-    Update::Status(Status {
+    Update::Status(StatusChange {
         state: step.task.state,
-        said,
-        about: Some(About {
+        message: failure.map(|why| ChatMessage::text(failure_id(step.task), why)),
+        about: Some(EventMetadata {
             error: failure.map(str::to_owned),
-            ..About::kind(EventKind::StateChange)
+            ..EventMetadata::kind(EventKind::StateChange)
         }),
         ends: step.task.state.is_over().then_some(End::Terminal),
     })
 }
 
-/// 1.0 wants results as artifacts. The text went out as it came; here it is once more, whole.
+/// The whole text of the turn as an artifact, after it was sent in pieces.
 fn whole_response(step: &Step<'_>) -> Option<Update> {
-    let turn = step.turn.filter(|_| step.dialect == Dialect::A2a1)?;
+    let turn = step.turn.filter(|_| step.protocol.repeats_response())?;
     let text = response_text(step.task, turn);
     (!text.is_empty()).then(|| {
-        Update::Piece(Piece {
+        Update::Artifact(ArtifactChunk {
             id: response_id(turn),
             name: "response".to_owned(),
             parts: vec![Part::Text { text }],

@@ -1,14 +1,14 @@
-//! What a frame says, before a dialect writes it down.
+//! The contents of frames, before a protocol writes them.
 
 use loggia_core::{Millis, Part, SessionId, TaskId, TaskState};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::End;
-use crate::devtool::{About, EventKind};
+use crate::devtool::{EventKind, EventMetadata};
 
-/// Where a frame stands and who made it.
-pub(crate) struct Place<'a> {
+/// The session, the task and the time of a frame, and the model that made it.
+pub(crate) struct FrameContext<'a> {
     pub session: &'a SessionId,
     pub task: &'a TaskId,
     pub at: Millis,
@@ -16,12 +16,12 @@ pub(crate) struct Place<'a> {
 }
 
 pub(crate) enum Update {
-    /// The task as it is, whole.
+    /// The whole task as it is.
     Task,
-    Status(Status),
-    Piece(Piece),
-    /// As it goes out: for dialects whose frames are their own.
-    Written {
+    Status(StatusChange),
+    Artifact(ArtifactChunk),
+    /// A frame in its final form, for dialects with their own frames.
+    Ready {
         body: Value,
         ends: Option<End>,
     },
@@ -31,38 +31,39 @@ impl Update {
     pub fn ends(&self) -> Option<End> {
         match self {
             Update::Status(status) => status.ends,
-            Update::Written { ends, .. } => *ends,
-            Update::Task | Update::Piece(_) => None,
+            Update::Ready { ends, .. } => *ends,
+            Update::Task | Update::Artifact(_) => None,
         }
     }
 
-    /// Whether a task of later says it, too. What calls did and what was thought is told once.
+    /// Contained in every later snapshot of the task. Calls and thoughts are not.
     pub fn stays(&self) -> bool {
         match self {
-            Update::Task | Update::Piece(_) => true,
+            Update::Task | Update::Artifact(_) => true,
             Update::Status(status) => {
                 status.about.as_ref().is_some_and(|about| about.kind == EventKind::TextContent)
             }
-            Update::Written { .. } => false,
+            Update::Ready { .. } => false,
         }
     }
 }
 
-pub(crate) struct Status {
+pub(crate) struct StatusChange {
     pub state: TaskState,
-    pub said: Option<Said>,
-    pub about: Option<About>,
+    pub message: Option<ChatMessage>,
+    /// For clients with the extension.
+    pub about: Option<EventMetadata>,
     pub ends: Option<End>,
 }
 
-impl Status {
-    pub fn metadata(&self, place: &Place<'_>) -> Option<Map<String, Value>> {
+impl StatusChange {
+    pub fn metadata(&self, place: &FrameContext<'_>) -> Option<Map<String, Value>> {
         self.about.as_ref().map(|about| about.metadata(place.model))
     }
 }
 
-/// A piece of an artifact; appended to the pieces before it, or in place of them.
-pub(crate) struct Piece {
+/// A chunk of an artifact. It is appended to the chunks before it, or replaces them.
+pub(crate) struct ArtifactChunk {
     pub id: String,
     pub name: String,
     pub parts: Vec<Part>,
@@ -71,38 +72,42 @@ pub(crate) struct Piece {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct ChatMessage {
     pub id: String,
-    pub by: Speaker,
+    pub role: Role,
     pub parts: Vec<Part>,
     pub metadata: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Speaker {
+pub(crate) enum Role {
     User,
     Agent,
 }
 
-impl Said {
+impl ChatMessage {
     pub fn text(id: impl Into<String>, text: impl Into<String>) -> Self {
         let parts = vec![Part::Text { text: text.into() }];
-        Self { id: id.into(), by: Speaker::Agent, parts, metadata: None }
+        Self { id: id.into(), role: Role::Agent, parts, metadata: None }
+    }
+
+    /// The text of its parts.
+    pub fn to_text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            Part::File { .. } | Part::Data { .. } => None,
+        });
+        texts.collect()
     }
 
     /// Objects of the extension's schemas.
     pub fn schemas(id: impl Into<String>, data: Vec<Value>) -> Self {
         let parts = data.into_iter().map(|data| Part::Data { data }).collect();
-        Self { id: id.into(), by: Speaker::Agent, parts, metadata: None }
+        Self { id: id.into(), role: Role::Agent, parts, metadata: None }
     }
 }
 
-/// Our types have no map with keys other than strings, so writing one down does not fail.
-pub(crate) fn value_of(shape: &impl Serialize) -> Value {
-    serde_json::to_value(shape).unwrap_or_default()
-}
-
-/// The same as JSON.
-pub(crate) fn text_of(shape: &impl Serialize) -> String {
-    serde_json::to_string(shape).unwrap_or_default()
+/// Serialization cannot fail: no type here has a map whose keys are not strings.
+pub(crate) fn value_of(value: &impl Serialize) -> Value {
+    serde_json::to_value(value).unwrap_or_default()
 }

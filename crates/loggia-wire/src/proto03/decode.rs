@@ -8,15 +8,15 @@ use crate::dialect::{Dialect, Extension, View};
 use crate::intent::{Asked, Delivery, Intent, PushTarget};
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
-use crate::send::{self, Draft, is_base64};
+use crate::send::{self, CoderMessages, FILE_URI_LIMIT, MessageForm};
 
-pub(crate) fn asked(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
     let fields = Fields::of_params(params)?.with_proto_names();
     let intent = match method {
         "SendMessage" => return message(&fields, None, extension),
         "SendStreamingMessage" => return message(&fields, Some(Delivery::Stream), extension),
         "GetTask" => Intent::GetTask { task: task(&fields, "name")?, history: history(&fields)? },
-        // Only its HTTP paths have lists, and nothing says how they look: as in 1.0.
+        // Only its HTTP paths have lists, whose form is not specified: they are as in 1.0.
         "ListTasks" => Intent::ListTasks(crate::a2a1::decode::list(&fields)?),
         "CancelTask" => Intent::Cancel { task: task(&fields, "name")? },
         "TaskSubscription" => Intent::Subscribe { task: task(&fields, "name")? },
@@ -36,7 +36,7 @@ pub(crate) fn asked(method: &str, params: &Value, extension: Extension) -> Read<
     Ok(Asked { view: View { dialect: Dialect::Proto03, extension }, intent })
 }
 
-/// Two ids in a name, each as long as an id may be.
+/// A name has two ids, each of the longest length.
 const NAME_LIMIT: usize = 1024;
 
 fn name<'a>(fields: &Fields<'a>, member: &str) -> Read<&'a str> {
@@ -67,7 +67,7 @@ fn config(fields: &Fields<'_>) -> Read<(TaskId, String)> {
     }
 }
 
-/// The protocol file puts the configuration below `config`; some clients send what is in it alone.
+/// The protocol file has the configuration in `config`; some clients send its members directly.
 fn create_push(fields: &Fields<'_>) -> Read<Intent> {
     let task = task(fields, "parent")?;
     let resource = fields.object("config")?;
@@ -83,43 +83,23 @@ fn create_push(fields: &Fields<'_>) -> Read<Intent> {
 }
 
 fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
-    // In the protocol file the field is called `request`.
+    const FORM: MessageForm = MessageForm {
+        dialect: Dialect::Proto03,
+        user: "ROLE_USER",
+        parts: "content",
+        part,
+        data: "data.data",
+        references: false,
+        configuration: |fields, stream| configuration(fields, "pushNotification", stream),
+        coder: CoderMessages::Ignored,
+    };
+    // The protocol file calls the member `request`.
     let message = match fields.object("message")? {
         None => fields.object("request")?,
         given => given,
     };
     let message = message.ok_or_else(|| fields.missing("message"))?;
-    match message.text("role")?.ok_or_else(|| message.missing("role"))? {
-        "ROLE_USER" => {}
-        _ => {
-            return Err(violation(
-                message.path("role"),
-                "must be ROLE_USER in what a client sends",
-            ));
-        }
-    }
-    let draft = Draft {
-        session: message.optional_id("contextId")?.map(Into::into),
-        task: message.optional_id("taskId")?.map(Into::into),
-        message: message.needed_id("messageId")?.to_owned(),
-        parts: parts(&message)?,
-        parts_at: message.path("content"),
-        metadata: message.metadata("metadata")?,
-        metadata_at: message.path("metadata"),
-        extensions: message.texts("extensions")?,
-        references: Vec::new(),
-        request_metadata: fields.metadata("metadata")?,
-        configuration: configuration(fields, "pushNotification", stream)?,
-    };
-    send::asked(draft, Dialect::Proto03, extension)
-}
-
-fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
-    let items = message.items("content")?;
-    if items.is_empty() {
-        return Err(violation(message.path("content"), "must hold at least one part"));
-    }
-    items.into_iter().map(|(at, value)| part(&Fields::of(at, value)?.with_proto_names())).collect()
+    send::decode(&FORM, fields, &message, stream, extension)
 }
 
 fn part(fields: &Fields<'_>) -> Read<Part> {
@@ -133,24 +113,15 @@ fn part(fields: &Fields<'_>) -> Read<Part> {
             Some(_) => Err(violation(data.path("data"), "must be an object")),
             None => Err(data.missing("data")),
         },
-        (None, None, None) => Err(violation(fields.path("text"), "or file or data must be there")),
+        (None, None, None) => Err(violation(fields.path("text"), "or file or data is required")),
         (_, _, _) => Err(violation(fields.path("text"), "and file and data exclude each other")),
     }
 }
 
 fn file(fields: &Fields<'_>) -> Read<Part> {
     let base64 = fields.owned_text("fileWithBytes")?;
-    let uri = fields.header_text("fileWithUri", 64 * 1024)?;
-    match (&base64, &uri) {
-        (Some(bytes), None) if !is_base64(bytes) => {
-            return Err(violation(fields.path("fileWithBytes"), "must be base64"));
-        }
-        (Some(_), None) | (None, Some(_)) => {}
-        (Some(_), Some(_)) | (None, None) => {
-            let why = "or fileWithUri must be there, and only one";
-            return Err(violation(fields.path("fileWithBytes"), why));
-        }
-    }
+    let uri = fields.header_text("fileWithUri", FILE_URI_LIMIT)?;
+    send::check_file(fields, ("fileWithBytes", &base64), ("fileWithUri", &uri))?;
     let given = |text: Option<String>| text.filter(|text| !text.is_empty());
     Ok(Part::File {
         name: given(fields.owned_text("name")?),

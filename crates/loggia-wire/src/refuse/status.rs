@@ -1,26 +1,26 @@
-//! A refusal where HTTP or gRPC has its own word for it: the status beside the error.
+//! Errors of HTTP+JSON and gRPC, which have their own status.
 //!
-//! 1.0 writes `google.rpc.Status` (§11.6, §10.6), 0.3 a bare object with the code of JSON-RPC. The
-//! reasons and the facts are those of the one table.
+//! 1.0 writes `google.rpc.Status` (§11.6, §10.6), 0.3 a plain object with the code of JSON-RPC.
 
 use serde_json::{Value, json};
 
-use super::{NOT_PERMITTED, Row, WireError, code_in, free_form, row, typed_details};
-use crate::dialect::{A2aVersion, Dialect};
+use super::{ErrorRow, NOT_PERMITTED, WireError, code_in, free_form, row, typed_details};
+use crate::dialect::Dialect;
+use crate::protocol::ErrorFormat;
 
-/// What HTTP+JSON and gRPC say of an error.
+/// An error as HTTP+JSON and gRPC write it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
     pub http: u16,
     pub rpc: RpcCode,
     pub message: String,
-    /// Typed objects: `ErrorInfo`, or `BadRequest` where a field is to blame.
+    /// Typed objects: `ErrorInfo`, or `BadRequest` for an invalid field.
     pub details: Value,
     /// The body of an HTTP+JSON response.
     pub body: Value,
 }
 
-/// The codes of gRPC that are in use here.
+/// The gRPC codes in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpcCode {
     InvalidArgument = 3,
@@ -38,12 +38,13 @@ pub enum RpcCode {
 pub fn status(error: &WireError, dialect: Dialect) -> Status {
     let row = row(error);
     let (message, details) = (error.to_string(), typed_details(error, &row));
-    let rpc = RpcCode::of(&row, dialect);
-    let (http, body) = match dialect.version() {
-        A2aVersion::V1 => (row.http, rpc.body(row.http, &message, &details)),
-        A2aVersion::V03 => {
+    let format = dialect.protocol().error_format();
+    let rpc = RpcCode::of(&row, format);
+    let (http, body) = match format {
+        ErrorFormat::Typed => (row.http, rpc.body(row.http, &message, &details)),
+        ErrorFormat::Reason => {
             let body = json!({
-                "code": code_in(&row, dialect),
+                "code": code_in(&row, format),
                 "message": message,
                 "error": name_03(row.code),
                 "data": free_form(error, &row),
@@ -54,8 +55,7 @@ pub fn status(error: &WireError, dialect: Dialect) -> Status {
     Status { http, rpc, message, details, body }
 }
 
-/// A request that was not let in, so that nobody has read it: the status, a reason for programs, a
-/// sentence.
+/// A request that was rejected before it was read: the HTTP status, a reason for programs, a sentence.
 pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dialect) -> Status {
     let rpc = RpcCode::of_http(http);
     let (named, domain) = match http {
@@ -68,9 +68,9 @@ pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dial
         "domain": domain,
         "metadata": { "cause": reason },
     }]);
-    let body = match dialect.version() {
-        A2aVersion::V1 => rpc.body(http, message, &details),
-        A2aVersion::V03 => {
+    let body = match dialect.protocol().error_format() {
+        ErrorFormat::Typed => rpc.body(http, message, &details),
+        ErrorFormat::Reason => {
             let code = closed_door_code(http);
             json!({ "code": code, "message": message, "error": name_03(code), "data": { "reason": reason } })
         }
@@ -78,7 +78,7 @@ pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dial
     Status { http, rpc, message: message.to_owned(), details, body }
 }
 
-/// The code of JSON-RPC where the request was not let in.
+/// The JSON-RPC code of a request that was rejected before it was read.
 pub fn closed_door_code(http: u16) -> i32 {
     match http {
         413 => -32600,
@@ -88,7 +88,7 @@ pub fn closed_door_code(http: u16) -> i32 {
 }
 
 impl RpcCode {
-    /// What belongs to an HTTP status where nothing more is known.
+    /// The code for an HTTP status.
     pub fn of_http(http: u16) -> Self {
         match http {
             401 => RpcCode::Unauthenticated,
@@ -102,11 +102,11 @@ impl RpcCode {
         }
     }
 
-    fn of(row: &Row, dialect: Dialect) -> Self {
+    fn of(row: &ErrorRow, format: ErrorFormat) -> Self {
         match row.code {
             -32601 => RpcCode::Unimplemented,
-            // Clients of 0.3 know by the code alone what it is.
-            -32003 | -32004 if dialect.version() == A2aVersion::V03 => RpcCode::Unimplemented,
+            // Clients of 0.3 tell these two apart from other errors by the gRPC code alone.
+            -32003 | -32004 if format == ErrorFormat::Reason => RpcCode::Unimplemented,
             -32002 | -32003 | -32004 | -32007 | -32008 | -32009 => RpcCode::FailedPrecondition,
             _ => RpcCode::of_http(row.http),
         }
@@ -136,8 +136,8 @@ impl RpcCode {
     }
 }
 
-/// As the SDKs of 0.3 answer, where 1.0 settled on something else.
-fn http_03(row: &Row) -> u16 {
+/// The statuses of the 0.3 SDKs, where 1.0 chose others.
+fn http_03(row: &ErrorRow) -> u16 {
     match row.code {
         -32002 => 409,
         -32003 | -32004 => 501,
@@ -148,7 +148,7 @@ fn http_03(row: &Row) -> u16 {
     }
 }
 
-/// What 0.3 calls the error.
+/// The name of an error in 0.3.
 fn name_03(code: i32) -> &'static str {
     match code {
         -32700 => "JSONParseError",

@@ -1,7 +1,7 @@
 //! Bodies of the document's routes to intents.
 //!
-//! The document shows a confirmation and describes the rest in words; so a prompt may come as a
-//! text, as `{text}`, as `{parts}` or as a whole message, and settings beside it or around it.
+//! The document shows a confirmation and only describes the other bodies. So a prompt may be a text,
+//! `{text}`, `{parts}` or a whole message, with settings beside it or inside it.
 
 use loggia_core::{CallId, ChoiceId, Content, Edit, Part, Question, TaskChoice, TaskId};
 use serde_json::{Map, Value};
@@ -15,13 +15,13 @@ use crate::intent::{
 };
 use crate::jsonrpc::value;
 use crate::read::{Fields, Read, violation};
-use crate::send::check_text;
+use crate::send::{self, check_text};
 
-/// As much as the text of a message.
+/// The same as for the text of a message.
 const ARGUMENTS_LIMIT: usize = 1024 * 1024;
 
-/// `POST /tasks`. Nothing has to be said; what is said is the settings, as the document has them, or
-/// the shipped server's `{agentSettings, contextId}`.
+/// `POST /tasks`. The body may be empty; otherwise it is the settings, as documented, or the shipped
+/// server's `{agentSettings, contextId}`.
 pub fn open_task(bytes: &[u8]) -> Read<OpenTask> {
     let body = body(bytes)?;
     let fields = Fields::of_body(&body)?;
@@ -43,9 +43,9 @@ pub fn open_task(bytes: &[u8]) -> Read<OpenTask> {
     })
 }
 
-/// Where settings stand that are not the body itself.
+/// Members with settings, where these are not the body itself.
 const BESIDE: [&str; 2] = ["agentSettings", "settings"];
-/// The members of settings, `kind` among them: a body with one of these is the settings.
+/// The members of settings, `kind` included. A body with one of them is the settings.
 const SETTINGS: [&str; 10] = [
     "kind",
     "workspacePath",
@@ -59,7 +59,7 @@ const SETTINGS: [&str; 10] = [
     "repository",
 ];
 
-/// Settings of a task that is to be made: where it works has to be among them.
+/// Settings of a new task: they must name a workspace or a repository.
 fn needed(fields: &Fields<'_>) -> Read<AgentSettings> {
     check_kind(fields)?;
     let settings = agent_settings(fields)?.unwrap_or_default();
@@ -76,7 +76,7 @@ fn check_kind(fields: &Fields<'_>) -> Read<()> {
     }
 }
 
-/// `POST /message/stream`: a prompt, an answer, or nothing more than a task to watch.
+/// `POST /message/stream`: a prompt, an answer, or only a task to follow.
 pub fn message(bytes: &[u8]) -> Read<Message> {
     let body = body(bytes)?;
     let fields = Fields::of_body(&body)?;
@@ -94,7 +94,7 @@ pub fn message(bytes: &[u8]) -> Read<Message> {
     Ok(Message { asked: Asked { view: View::SDLC, intent }, at })
 }
 
-/// What a request wants, and which of its two names its message has.
+/// A request, and the member that holds its message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub asked: Asked,
@@ -123,14 +123,14 @@ fn said(fields: &Fields<'_>, name: &str, named: Named) -> Read<Intent> {
         }
     }
     if message.text("role")?.is_some_and(|role| role != "user") {
-        return Err(violation(message.path("role"), "must be user in what a client sends"));
+        return Err(violation(message.path("role"), "must be user in a message of a client"));
     }
     let parts = match (message.text("text")?, message.get("parts")) {
         (Some(text), None) => vec![Part::Text { text: text.to_owned() }],
-        (None, Some(_)) => a2a03::decode::parts(&message)?,
+        (None, Some(_)) => send::parts(&message, "parts", a2a03::decode::part)?,
         (None, None) => return Err(message.missing("text")),
         (Some(_), Some(_)) => {
-            return Err(violation(message.path("text"), "and parts: only one may be there"));
+            return Err(violation(message.path("text"), "and parts exclude each other"));
         }
     };
     let metadata = message.metadata("metadata")?;
@@ -169,7 +169,7 @@ fn prompt(
     })))
 }
 
-/// Read strictly: a member that is not known might be meant to change what is approved.
+/// An unknown member is refused, because it might be meant to change what is approved.
 fn confirmation(message: &Fields<'_>, named: Named) -> Read<Intent> {
     const KNOWN: [&str; 5] = ["kind", "toolCallId", "approved", "answer", "newContent"];
     if !message.names().all(|name| KNOWN.contains(&name.as_str())) {
@@ -183,7 +183,7 @@ fn confirmation(message: &Fields<'_>, named: Named) -> Read<Intent> {
     let (choice, edit) = match (approved, answer, content) {
         (false, _, _) => (ChoiceId::CANCEL, None),
         (true, Some(_), Some(_)) => {
-            return Err(violation(message.path("answer"), "and newContent: only one may be there"));
+            return Err(violation(message.path("answer"), "and newContent exclude each other"));
         }
         (true, Some(answer), None) => (ChoiceId::ANSWER, Some(answer)),
         (true, None, content) => (ChoiceId::PROCEED_ONCE, content),
@@ -201,7 +201,7 @@ fn confirmation(message: &Fields<'_>, named: Named) -> Read<Intent> {
     })))
 }
 
-/// `POST /executeCommand`: the command by its whole name, its arguments as a list.
+/// `POST /executeCommand`: the command's full name, and its arguments as a list.
 pub fn command(bytes: &[u8]) -> Read<RunSlash> {
     let body = body(bytes)?;
     let fields = Fields::of_body(&body)?;
@@ -226,7 +226,7 @@ pub fn command(bytes: &[u8]) -> Read<RunSlash> {
     Ok(RunSlash { session, path, args, settings: settings_beside(&fields, first)? })
 }
 
-/// Of a request that makes a task, whole; of a later one, what is to change.
+/// All settings of a request that makes a task; for a later request, the changes.
 fn settings_beside(fields: &Fields<'_>, first: bool) -> Read<Option<AgentSettings>> {
     for name in BESIDE {
         match fields.object(name)? {
@@ -241,7 +241,7 @@ fn settings_beside(fields: &Fields<'_>, first: bool) -> Read<Option<AgentSetting
     Ok(None)
 }
 
-/// No body is an empty one.
+/// An absent body is an empty object.
 fn body(bytes: &[u8]) -> Read<Value> {
     match bytes.trim_ascii().is_empty() {
         true => Ok(Value::Object(Map::new())),

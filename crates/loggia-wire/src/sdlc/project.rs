@@ -1,38 +1,38 @@
-//! Events in the document's words: its event-flow diagram, line for line.
+//! Events as the document names them, in the order of its event-flow diagram.
 //!
-//! A prompt that begins at once is told by its turn; one that has to wait is told as submitted, at once.
-//! Where several calls wait for an answer, answering one repeats the others: a client that reads
-//! one stream a request must hear of them.
+//! A prompt that starts at once shows as its turn; a queued prompt shows as submitted. If several calls wait for an
+//! answer, an answer to one repeats the others: a client that reads one stream for each request must see them.
 
 use loggia_core::{
     CallId, CallOutcome, Details, Event as Fact, Mode, Risk, Screening, Settings, TaskState,
 };
 use serde_json::Value;
 
-use super::types::{ConfirmationRequest, Event, TaskMetadata, Weight};
-use crate::a2a03::types::State;
+use super::types::{ConfirmationRequest, Event, Severity, TaskMetadata};
+use crate::a2a03::state_of_six;
 use crate::devtool::schema::{ToolCallStatus, object};
-use crate::project::calls::{Asked, OpenCall};
+use crate::project::calls::{OpenCall, PendingApproval};
 use crate::project::question::failure_of;
-use crate::project::snapshot::Shape;
+use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{Update, value_of};
 use crate::project::{End, Setup, Step};
 use crate::time::rfc3339;
 
-pub(crate) fn snapshot(shape: &Shape<'_>, model: &str, setup: &Setup) -> Value {
+pub(crate) fn task(task: &TaskSnapshot<'_>) -> Value {
+    let settings = task.setup.settings.as_ref();
     value_of(&TaskMetadata {
-        id: shape.task.to_string(),
-        context_id: shape.session.to_string(),
-        task_state: State::of_six(shape.state),
-        model: model.to_owned(),
+        id: task.id().to_owned(),
+        context_id: task.session.to_string(),
+        task_state: state_of_six(task.state),
+        model: task.setup.model.clone(),
         mcp_servers: Vec::new(),
-        available_tools: setup.settings.as_ref().and_then(|settings| settings.tools.clone()),
+        available_tools: settings.and_then(|settings| settings.tools.clone()),
     })
 }
 
 pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     match &step.envelope.event {
-        Fact::TaskOpened { .. } | Fact::TaskClosed { .. } => vec![changed(step)],
+        Fact::TaskOpened { .. } | Fact::TaskClosed { .. } => vec![state_update(step)],
         Fact::PromptScreened { prompt, screening, .. } => {
             let said = match screening {
                 Screening::Rejected { .. } => None,
@@ -41,26 +41,26 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
                     Some(event(Event::TextContent { text, message_id }))
                 }
             };
-            said.into_iter().chain([changed(step)]).collect()
+            said.into_iter().chain([state_update(step)]).collect()
         }
-        // A prompt that has to wait is told the state of its task; otherwise the turn begins with the
-        // next event. Where the task itself asks, its questions are repeated.
+        // A queued prompt gets the state of its task; otherwise the next event starts the turn. If the task waits for
+        // an answer, its questions are repeated.
         Fact::PromptAccepted { .. } => match (step.busy, step.running) {
             (false, _) => Vec::new(),
             (true, true) if step.task.state == TaskState::InputRequired => ask_again(step),
-            (true, _) => vec![changed(step)],
+            (true, _) => vec![state_update(step)],
         },
         Fact::PromptWithdrawn { .. } => {
-            step.task.state.is_over().then(|| changed(step)).into_iter().collect()
+            step.task.state.is_over().then(|| state_update(step)).into_iter().collect()
         }
-        // There is no event for words of the server; what a client did not get shows in the settings.
+        // The document has no event for notices. The settings show what a client did not get.
         Fact::TurnStarted { .. } => {
-            let told = step.reconfigured || !step.notices.is_empty();
-            let settings = told.then_some(step.setup.settings.as_ref()).flatten();
+            let shown = step.settings_changed || !step.notices.is_empty();
+            let settings = shown.then_some(step.setup.settings.as_ref()).flatten();
             let settings = settings.map(|settings| agent_settings(step, settings));
-            [changed(step)].into_iter().chain(settings).collect()
+            [state_update(step)].into_iter().chain(settings).collect()
         }
-        Fact::TurnEnded { .. } => vec![changed(step)],
+        Fact::TurnEnded { .. } => vec![state_update(step)],
         Fact::TextAppended { message, text, .. } => {
             vec![event(Event::TextContent { text: text.clone(), message_id: message.to_string() })]
         }
@@ -76,19 +76,21 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
         }
         Fact::SettingsChanged { settings } => vec![agent_settings(step, settings)],
         Fact::CallProposed { call, .. } => {
-            update(step, call, ToolCallStatus::Pending, Told::Input).into_iter().collect()
+            update(step, call, ToolCallStatus::Pending, CallDetail::Input).into_iter().collect()
         }
         Fact::ApprovalAsked { call, .. } => {
             let asked = step.calls.get(call).and_then(|call| confirmation(step, call)).map(event);
             asked.into_iter().chain([waiting(step)]).collect()
         }
         Fact::ApprovalAnswered { .. } => match step.calls.open_questions().next() {
-            None => vec![changed(step)],
+            None => vec![state_update(step)],
             Some(_) => Vec::new(),
         },
         Fact::CallStarted { call, .. } => {
             let mut updates: Vec<Update> =
-                update(step, call, ToolCallStatus::Executing, Told::Nothing).into_iter().collect();
+                update(step, call, ToolCallStatus::Executing, CallDetail::Nothing)
+                    .into_iter()
+                    .collect();
             if step.calls.get(call).is_some_and(|call| call.answer.is_some()) {
                 updates.extend(ask_again(step));
             }
@@ -118,25 +120,30 @@ fn agent_settings(step: &Step<'_>, settings: &Settings) -> Update {
 }
 
 fn event(event: Event) -> Update {
-    Update::Written { body: value_of(&event), ends: None }
+    Update::Ready { body: value_of(&event), ends: None }
 }
 
-/// What an update of a call says beside its status.
-enum Told {
+/// A detail in an update of a call, besides its status.
+enum CallDetail {
     Nothing,
     Input,
     Result(String),
     Error(String),
 }
 
-fn update(step: &Step<'_>, call: &CallId, status: ToolCallStatus, told: Told) -> Option<Update> {
+fn update(
+    step: &Step<'_>,
+    call: &CallId,
+    status: ToolCallStatus,
+    detail: CallDetail,
+) -> Option<Update> {
     let call = step.calls.get(call)?;
     let (mut input_parameters, mut result, mut error) = (None, None, None);
-    match told {
-        Told::Nothing => {}
-        Told::Input => input_parameters = Some(object(&call.input)),
-        Told::Result(text) => result = Some(text),
-        Told::Error(text) => error = Some(text),
+    match detail {
+        CallDetail::Nothing => {}
+        CallDetail::Input => input_parameters = Some(object(&call.input)),
+        CallDetail::Result(text) => result = Some(text),
+        CallDetail::Error(text) => error = Some(text),
     }
     Some(event(Event::ToolCallUpdate {
         tool_call_id: call.id.to_string(),
@@ -149,18 +156,18 @@ fn update(step: &Step<'_>, call: &CallId, status: ToolCallStatus, told: Told) ->
 }
 
 fn ended(step: &Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
-    let (status, told) = match outcome {
+    let (status, detail) = match outcome {
         CallOutcome::Succeeded { output } => {
-            (ToolCallStatus::Succeeded, Told::Result(output.text.clone()))
+            (ToolCallStatus::Succeeded, CallDetail::Result(output.text.clone()))
         }
         CallOutcome::Failed { failure } => {
-            (ToolCallStatus::Failed, Told::Error(failure.message.clone()))
+            (ToolCallStatus::Failed, CallDetail::Error(failure.message.clone()))
         }
         CallOutcome::Cancelled { reason } => {
-            (ToolCallStatus::Cancelled, Told::Error(reason.clone()))
+            (ToolCallStatus::Cancelled, CallDetail::Error(reason.clone()))
         }
     };
-    let mut updates: Vec<Update> = update(step, call, status, told).into_iter().collect();
+    let mut updates: Vec<Update> = update(step, call, status, detail).into_iter().collect();
     let refused = |call: &OpenCall| call.answer.is_some() && !call.started;
     if step.calls.get(call).is_some_and(refused) {
         updates.extend(ask_again(step));
@@ -168,7 +175,7 @@ fn ended(step: &Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
     updates
 }
 
-/// The questions that are still open, for the stream that an answer to another one opened.
+/// The questions that are still open, for the stream of an answer to another one.
 fn ask_again(step: &Step<'_>) -> Vec<Update> {
     let open = step.calls.open_questions().filter_map(|call| confirmation(step, call));
     let mut updates: Vec<Update> = open.map(event).collect();
@@ -178,25 +185,25 @@ fn ask_again(step: &Step<'_>) -> Vec<Update> {
     updates
 }
 
-/// The end of a request's stream: somebody has to answer.
+/// The end of a request's stream: the task waits for an answer.
 fn waiting(step: &Step<'_>) -> Update {
     let state = TaskState::InputRequired;
-    Update::Written { body: state_change(step, state, None), ends: Some(End::InputRequired) }
+    Update::Ready { body: state_change(step, state, None), ends: Some(End::InputRequired) }
 }
 
-/// The task's state, and why where it failed. A task whose next prompt waits is not over.
-fn changed(step: &Step<'_>) -> Update {
+/// The task's state, with the reason if it failed. A task with a queued prompt is not over.
+fn state_update(step: &Step<'_>) -> Update {
     let over = step.task.state.is_over().then_some(End::Terminal);
     let error = failure_of(step).map(str::to_owned);
-    Update::Written { body: state_change(step, step.task.state, error), ends: over }
+    Update::Ready { body: state_change(step, step.task.state, error), ends: over }
 }
 
 fn state_change(step: &Step<'_>, state: TaskState, error: Option<String>) -> Value {
     value_of(&Event::StateChange {
-        task_state: State::of_six(state),
-        task_id: step.place.task.to_string(),
-        context_id: step.place.session.to_string(),
-        timestamp: rfc3339(step.place.at),
+        task_state: state_of_six(state),
+        task_id: step.context.task.to_string(),
+        context_id: step.context.session.to_string(),
+        timestamp: rfc3339(step.context.at),
         error,
     })
 }
@@ -211,23 +218,23 @@ fn confirmation(step: &Step<'_>, call: &OpenCall) -> Option<Event> {
     })
 }
 
-/// What runs a program or touches what configures programs weighs more than what reads.
-fn request(setup: &Setup, call: &OpenCall, asked: &Asked) -> ConfirmationRequest {
+/// Commands and changes are warnings, questions are information, high risk is danger.
+fn request(setup: &Setup, call: &OpenCall, asked: &PendingApproval) -> ConfirmationRequest {
     let (prompt, kind) = match &call.details {
         Details::Execute { command, directory } => {
             let directory = setup.directory(directory);
-            (format!("Run in {directory}:\n{command}"), Weight::Warning)
+            (format!("Run in {directory}:\n{command}"), Severity::Warning)
         }
-        Details::Edit(diff) => (diff.unified.clone(), Weight::Warning),
+        Details::Edit(diff) => (diff.unified.clone(), Severity::Warning),
         Details::Mcp { server, tool } => {
-            (format!("Use the tool {tool} of the server {server}."), Weight::Warning)
+            (format!("Use the tool {tool} of the server {server}."), Severity::Warning)
         }
-        Details::Question { text, options } if options.is_empty() => (text.clone(), Weight::Info),
+        Details::Question { text, options } if options.is_empty() => (text.clone(), Severity::Info),
         Details::Question { text, options } => {
-            (format!("{text}\n- {}", options.join("\n- ")), Weight::Info)
+            (format!("{text}\n- {}", options.join("\n- ")), Severity::Info)
         }
-        Details::Generic { text } => (text.clone(), Weight::Info),
+        Details::Generic { text } => (text.clone(), Severity::Info),
     };
-    let kind = if asked.risk == Risk::High { Weight::Danger } else { kind };
+    let kind = if asked.risk == Risk::High { Severity::Danger } else { kind };
     ConfirmationRequest { title: call.title.clone(), prompt, kind }
 }

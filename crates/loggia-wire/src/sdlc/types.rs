@@ -1,13 +1,13 @@
-//! The document's shapes, field for field, in its order and spelling.
+//! The document's objects: the same fields, order and spelling.
 
-use loggia_core::{CustomCommands, slash};
+use loggia_core::CustomCommands;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::a2a03::types::State;
+use crate::commands::{GetAllSlashCommandsResponse, SlashCommand, SlashCommandArgument};
 use crate::devtool::schema::ToolCallStatus;
 
-/// What the server publishes.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Event {
@@ -30,11 +30,11 @@ pub enum Event {
     },
     TextContent {
         text: String,
-        /// Pieces of one reply have one id.
+        /// The chunks of one reply have one id.
         message_id: String,
     },
     StateChange {
-        task_state: State,
+        task_state: &'static str,
         task_id: String,
         context_id: String,
         timestamp: String,
@@ -60,13 +60,13 @@ pub struct ConfirmationRequest {
     pub title: String,
     pub prompt: String,
     #[serde(rename = "type")]
-    pub kind: Weight,
+    pub kind: Severity,
 }
 
 /// How carefully a person should look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Weight {
+pub enum Severity {
     Info,
     Warning,
     Danger,
@@ -77,14 +77,14 @@ pub enum Weight {
 pub struct TaskMetadata {
     pub id: String,
     pub context_id: String,
-    pub task_state: State,
+    pub task_state: &'static str,
     pub model: String,
     pub mcp_servers: Vec<Value>,
-    /// Until [`super::metadata`] puts the tools here: the names of those given, or null for all.
+    /// Before [`super::metadata`] puts the tools here: the names of the allowed tools, or null for all.
     pub available_tools: Option<Vec<String>>,
 }
 
-/// A tool as the server was told of it.
+/// A tool of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     pub name: String,
@@ -103,39 +103,26 @@ impl Tool {
     }
 }
 
-/// The answer to `GET /listCommands`: every command with its whole name.
+/// The answer to `GET /listCommands`: every command with its full name.
 pub fn commands(custom: &CustomCommands) -> Value {
-    let mut commands = tree("", slash::COMMANDS);
-    commands.extend(custom.commands.iter().map(|command| {
-        json!({
-            "name": command.name,
-            "description": command.description,
-            "arguments": [{
-                "name": crate::commands::ARGUMENTS,
-                "description": command.hint.as_deref().unwrap_or_default(),
-                "isRequired": false,
-            }],
-            "subCommands": [],
-        })
-    }));
-    json!({ "commands": commands })
+    json!({ "commands": tree("", &GetAllSlashCommandsResponse::all(custom).commands) })
 }
 
-fn tree(above: &str, commands: &[slash::SlashCommand]) -> Vec<Value> {
-    let command = |command: &slash::SlashCommand| {
+fn tree(above: &str, commands: &[SlashCommand]) -> Vec<Value> {
+    let argument = |argument: &SlashCommandArgument| {
+        json!({
+            "name": argument.name,
+            "description": argument.description,
+            "isRequired": argument.is_required,
+        })
+    };
+    let command = |command: &SlashCommand| {
         let name = format!("{above}{}", command.name);
-        let arguments = command.arguments.iter().map(|argument| {
-            json!({
-                "name": argument.name,
-                "description": argument.description,
-                "isRequired": argument.required,
-            })
-        });
         json!({
             "name": name,
             "description": command.description,
-            "arguments": arguments.collect::<Vec<Value>>(),
-            "subCommands": tree(&format!("{name} "), command.sub_commands),
+            "arguments": command.arguments.iter().map(argument).collect::<Vec<Value>>(),
+            "subCommands": tree(&format!("{name} "), &command.sub_commands),
         })
     };
     commands.iter().map(command).collect()

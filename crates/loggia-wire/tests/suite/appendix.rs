@@ -1,4 +1,4 @@
-//! S1, appendix A, line by line: what the client sends, what the server sends, in which order.
+//! S1, appendix A, line by line: the messages of the client and of the server, in order.
 
 use loggia_core::{Command, Question, TaskChoice};
 use loggia_wire::{
@@ -132,7 +132,7 @@ fn the_example_interaction() {
     script.succeed(&call, written("hello.txt", "hello\n"));
     script.next_reply().say("I wrote hello.txt.").finish();
 
-    // 7 and 9. The stream of the second request: what comes after the end of the first.
+    // 7 and 9. The stream of the second request: everything after the end of the first.
     let frames = project(&script.log, view);
     let [executing, succeeded, text, completed] = &frames[4..] else {
         panic!("four more events, not {}", frames.len() - 4);

@@ -1,4 +1,4 @@
-//! The cards: one for everybody, one for each version.
+//! The cards: one with both versions, one for each version.
 
 use loggia_core::{Mode, ModelName};
 use loggia_wire::card::{AuthScheme, GrpcUrls, SETUP, Skill, proto_card};
@@ -78,7 +78,7 @@ fn every_card() {
     }
 }
 
-/// Where a credential is possible and none is needed, both versions say so.
+/// A credential is possible and not needed: both versions say so.
 #[test]
 fn a_card_of_a_server_that_knows_local_clients() {
     let [_, oauth] = facts().auth.try_into().unwrap();
@@ -94,9 +94,9 @@ fn a_card_of_a_server_that_knows_local_clients() {
     }
 }
 
-/// Where there is no way to get a token, none is named.
+/// Without a token URL, the card names none.
 #[test]
-fn the_oldest_card_says_how_to_prove_oneself() {
+fn the_legacy_card_says_how_to_authenticate() {
     let shown = legacy::card::agent_json(&facts());
     assert_eq!(shown["url"], "https://example.org/loggia", "one URL for every version");
     assert_eq!(shown["endpoints"]["rpc"], "https://example.org/loggia/rpc");
@@ -108,9 +108,9 @@ fn the_oldest_card_says_how_to_prove_oneself() {
     assert_eq!(shown["authentication"]["schemes"], serde_json::json!(["Bearer"]));
 }
 
-/// Members that A2A 1.0 knows; it is read strictly.
+/// The members of A2A 1.0, whose clients reject others.
 #[test]
-fn the_pure_card_holds_nothing_else() {
+fn the_1_0_card_has_no_other_members() {
     const KNOWN: &[&str] = &[
         "name",
         "description",
@@ -139,7 +139,7 @@ fn the_pure_card_holds_nothing_else() {
 }
 
 #[test]
-fn the_hybrid_is_both() {
+fn the_hybrid_card_has_both_versions() {
     let (hybrid, v1, v03) = (
         card(&facts(), CardKind::Hybrid),
         card(&facts(), CardKind::A2a1),
@@ -152,7 +152,7 @@ fn the_hybrid_is_both() {
     }
     assert_eq!(hybrid["url"], v03["url"]);
     assert_eq!(hybrid["supportedInterfaces"][0], v1["supportedInterfaces"][0]);
-    // The 0.3 conformance kit refuses a card with a transport it does not know.
+    // The 0.3 conformance kit rejects a card with an unknown transport.
     let transports = hybrid["additionalInterfaces"].as_array().unwrap().iter();
     let transports: Vec<&Value> = transports.map(|interface| &interface["transport"]).collect();
     assert_eq!(transports, ["JSONRPC", "HTTP+JSON", "GRPC"]);
@@ -164,7 +164,7 @@ fn the_hybrid_is_both() {
 }
 
 #[test]
-fn who_gets_which() {
+fn the_root_card_by_version() {
     assert_eq!(card_kind(None), CardKind::Hybrid);
     assert_eq!(card_kind(Some("")), CardKind::Hybrid);
     assert_eq!(card_kind(Some("0.3")), CardKind::Hybrid);
@@ -187,7 +187,7 @@ fn the_same_facts_give_the_same_bytes() {
 }
 
 #[test]
-fn where_grpc_is() {
+fn grpc_addresses() {
     let cases = [
         ("http://localhost:41242", Some("localhost:41242")),
         ("http://[::1]:41242", Some("[::1]:41242")),
@@ -210,7 +210,7 @@ fn where_grpc_is() {
     }
 }
 
-/// The protocol file of 0.3 wraps what its JSON writes plainly.
+/// The protocol file of 0.3 wraps members that its JSON does not.
 #[test]
 fn the_card_of_the_0_3_protocol_file() {
     let shown = proto_card(card(&facts(), CardKind::Proto03));
@@ -235,7 +235,7 @@ fn every_extended_card() {
     }
 }
 
-/// The public card says nothing of what only readers of sessions are told.
+/// The public card does not show how sessions are set up.
 #[test]
 fn the_extended_card_adds_and_changes_nothing_else() {
     for kind in [CardKind::Hybrid, CardKind::A2a1, CardKind::A2a03] {

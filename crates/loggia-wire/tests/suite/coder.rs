@@ -1,11 +1,11 @@
-//! The SDLC agent server as shipped: who speaks it, what an answer is, and its exchange of an
+//! The SDLC agent server as shipped: which messages are in its dialect, its answers, and the exchange for an
 //! approved file, event by event.
 
 use loggia_core::{Access, ChoiceId, Details, Edit, Question, Report, TaskChoice, Usage};
 use loggia_wire::jsonrpc::Call;
 use loggia_wire::{
-    Asked, Delivery, Dialect, End, Extension, Frame, Id, Intent, Projector, Shown, View, WireError,
-    coder, decode,
+    Asked, Delivery, Dialect, End, Extension, Frame, Id, Intent, Projector, TaskDetail, View,
+    WireError, coder, decode,
 };
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn message(more: Value) -> Value {
 }
 
 #[test]
-fn who_speaks_it() {
+fn activation() {
     let settings = json!({ "coderAgent": { "kind": "agent-settings", "workspacePath": "/w" } });
     let shipped = message(json!({ "metadata": settings }));
     let said = asked("message/stream", shipped.clone(), Extension::Off).unwrap();
@@ -36,7 +36,7 @@ fn who_speaks_it() {
     let Intent::Prompt(prompt) = said.intent else { panic!() };
     assert_eq!(prompt.content.profile.as_deref(), Some(coder::PROFILE));
     assert_eq!(prompt.settings.unwrap().workspace_path.as_deref(), Some("/w"));
-    // Who names the extension is answered in the extension.
+    // A client that names the extension is answered in the extension.
     let view = asked("message/stream", shipped, Extension::On).unwrap().view;
     assert_eq!(view, View { dialect: Dialect::A2a03, extension: Extension::On });
     let both = message(json!({ "metadata": settings, "extensions": [loggia_wire::devtool::URI] }));
@@ -50,7 +50,7 @@ fn who_speaks_it() {
     assert_eq!(view, View { dialect: Dialect::A2a1, extension: Extension::On });
 }
 
-/// What a plain request about a task becomes where the task was begun in this dialect.
+/// A plain request about a task that was begun in this dialect.
 #[test]
 fn a_plain_request_follows_its_task() {
     for (method, params) in [
@@ -95,7 +95,7 @@ fn every_outcome_is_a_choice() {
             "answer",
             Some(Edit::Text { text: "both".into() }),
         ),
-        // Passed on, and refused where the offered choices are known.
+        // Passed on, and refused by the session, which knows the offered choices.
         (json!({ "outcome": "approve" }), "approve", None),
     ] {
         let mut data = data;
@@ -184,15 +184,15 @@ fn an_approved_file_event_by_event() {
     assert_eq!(asked["type"], "edit");
     assert_eq!(asked["originalContent"], "");
     assert_eq!(asked["newContent"], "hello\n");
-    // What a poll shows: the words are in the history, and the state is that server's.
+    // A poll: the text is in the history, and the state is that server's.
     let mut projector = Projector::new("session-1".into(), View::CODER);
     script.log.iter().for_each(|envelope| projector.fold(envelope));
-    let shown = projector.snapshot(&task, Shown::default()).unwrap();
+    let shown = projector.snapshot(&task, TaskDetail::default()).unwrap();
     assert_eq!(shown["status"]["state"], "input-required");
     assert_eq!(shown["history"][1]["parts"][0]["text"], "I'll create hello.txt. ");
 }
 
-/// Commands name what they run; output replaces what was shown; the question is in a poll, too.
+/// A command's record names its programs, output replaces earlier output, and a poll has the question.
 #[test]
 fn a_command_asks_and_prints() {
     let mut script = Script::new();
@@ -200,7 +200,7 @@ fn a_command_asks_and_prints() {
     let call = script.shell("cargo build && cargo test");
     let mut projector = Projector::new("session-1".into(), View::CODER);
     script.log.iter().for_each(|envelope| projector.fold(envelope));
-    let shown = projector.snapshot(&task, Shown::default()).unwrap();
+    let shown = projector.snapshot(&task, TaskDetail::default()).unwrap();
     let record = &shown["status"]["message"]["parts"][0]["data"];
     assert_eq!(record["status"], "awaiting_approval");
     assert_eq!(record["confirmationDetails"]["type"], "exec");
@@ -222,7 +222,7 @@ fn a_command_asks_and_prints() {
     "#);
 }
 
-/// What is asked about a tool of somebody else's server, and about anything else.
+/// Questions about a tool of an MCP server, and about other calls.
 #[test]
 fn other_calls_ask_in_their_own_forms() {
     let mut script = Script::new();
@@ -247,9 +247,9 @@ fn other_calls_ask_in_their_own_forms() {
     assert_eq!(asked[1]["urls"], json!([]));
 }
 
-/// This dialect does not say what is offered: who wants more than that gets as much as that.
+/// This dialect does not show the offered choices: a wider choice is narrowed to an offered one.
 #[test]
-fn always_reaches_as_far_as_is_offered() {
+fn a_wider_choice_is_narrowed_to_an_offered_one() {
     let offered = |ids: &[&str]| ids.iter().map(|id| ChoiceId::from(*id)).collect::<Vec<_>>();
     let all = offered(&["proceed_once", "proceed_always", "proceed_always_project", "cancel"]);
     let some = offered(&["proceed_once", "proceed_always", "cancel"]);
@@ -267,7 +267,7 @@ fn always_reaches_as_far_as_is_offered() {
     }
 }
 
-/// The log says how a task was begun.
+/// The log has the profile of a task.
 #[test]
 fn the_profile_is_in_the_log() {
     let mut script = Script::new();

@@ -1,4 +1,4 @@
-//! What requests mean, and which requests mean nothing.
+//! Valid requests and their intents.
 
 use loggia_core::{Content, Part, TaskChoice, TaskState};
 use loggia_wire::{
@@ -131,7 +131,7 @@ fn a_message_of_every_kind_of_part() {
 }
 
 #[test]
-fn when_a_send_gives_its_result() {
+fn delivery_of_a_send() {
     let configured = |params: Value, configuration: Value| {
         let mut params = params;
         params["configuration"] = configuration;
@@ -189,7 +189,7 @@ fn when_a_send_gives_its_result() {
 }
 
 #[test]
-fn which_task_a_message_belongs_to() {
+fn the_task_of_a_message() {
     let named = json!({ "taskId": "t1", "contextId": "s1", "referenceTaskIds": ["t0"] });
     for (method, params) in
         [("message/send", message03(named.clone())), ("SendMessage", message1(named.clone()))]
@@ -208,7 +208,7 @@ fn which_task_a_message_belongs_to() {
 }
 
 #[test]
-fn what_else_can_be_asked() {
+fn requests_without_a_message() {
     let task = || "t1".into();
     let target = PushTarget {
         id: Some("c1".into()),
@@ -300,8 +300,8 @@ fn what_else_can_be_asked() {
     }
 }
 
-/// 1.0 is protocol buffers as JSON, which may also be read by the names of the protocol file. 0.3
-/// is not, and what it does not know it leaves alone.
+/// 1.0 is protocol buffers as JSON, which may also have the names of the protocol file. 0.3 is not, and
+/// ignores those names as unknown members.
 #[test]
 fn names_of_the_protocol_file() {
     let pairs = [
@@ -335,7 +335,7 @@ fn names_of_the_protocol_file() {
     for (method, camel, proto) in pairs {
         assert_eq!(intent(method, camel), intent(method, proto.clone()), "{method} {proto}");
     }
-    // Where both stand, the name that the specification asks for counts.
+    // If both names are there, the one that the specification writes is used.
     let both = json!({ "id": "t1", "historyLength": 1, "history_length": 2 });
     let expected = Intent::GetTask { task: "t1".into(), history: HistoryLength::Last(1) };
     assert_eq!(intent("GetTask", both), expected);

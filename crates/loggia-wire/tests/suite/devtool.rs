@@ -1,4 +1,4 @@
-//! The extension: who activates it, versions, settings, confirmations, commands.
+//! The extension: activation, versions, settings, confirmations, commands.
 
 use loggia_core::{Edit, Question};
 use loggia_wire::commands::{
@@ -24,7 +24,7 @@ fn send(message: Value) -> Result<Asked, WireError> {
 }
 
 #[test]
-fn who_speaks_it() {
+fn activation() {
     let active = |message| send(message).unwrap().view.extension;
     assert_eq!(active(json!({})), Extension::Off);
     assert_eq!(active(json!({ "extensions": ["https://example.org/other"] })), Extension::Off);
@@ -104,7 +104,7 @@ fn settings_with_the_first_message() {
     assert_eq!(given.workspace_path.as_deref(), Some("/work/demo"));
     assert_eq!(given.mcp_servers, Some(servers));
     assert_eq!(given.allowed_tools, Some(vec!["read_file".to_owned()]));
-    // What goes into the log and to every reader does not tell how to reach a client's servers.
+    // The addresses of a client's tool servers do not go into the log.
     let shown = json!({
         URI: { "workspace_path": "/work/demo", "allowed_tools": ["read_file"] }, "mine": 1,
     });
@@ -198,7 +198,7 @@ fn a_confirmation() {
     assert_eq!(beside.digest.as_deref(), Some("abc"));
 }
 
-/// Several questions may be open; this is how to answer one of them in words.
+/// If several questions are open, a confirmation answers one of them in text.
 #[test]
 fn a_confirmation_in_words() {
     let parts = |choice: &str| {
@@ -216,7 +216,7 @@ fn a_confirmation_in_words() {
 }
 
 #[test]
-fn a_confirmation_that_is_none() {
+fn invalid_confirmations() {
     let long = "x".repeat(1_000_000);
     let cases = [
         ("no choice", json!({ "tool_call_id": "c1" })),

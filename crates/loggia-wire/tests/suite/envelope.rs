@@ -1,10 +1,10 @@
-//! Envelopes: the malformed corpus, ids word for word, batches.
+//! Envelopes: the malformed corpus, exact ids, batches.
 
 use loggia_wire::jsonrpc::{self, Body, Rejected};
 use loggia_wire::{Extension, Id, decode, refuse};
 use proptest::prelude::*;
 
-/// What a server answers to a body: the error's code, or none.
+/// The answer to a body: the error's code, or none.
 fn answer(body: &[u8]) -> (Id, Option<i32>, String) {
     let (id, dialect, error) = match jsonrpc::parse(body) {
         Ok(Body::One(call)) => {
@@ -25,7 +25,7 @@ fn answer(body: &[u8]) -> (Id, Option<i32>, String) {
     (id, Some(error.code), text)
 }
 
-/// No path, no name of a type, no place in a source file, and not what the client sent.
+/// No path, no name of a type, no place in a source file, and nothing that the client sent.
 fn assert_safe(text: &str) {
     assert!(text.len() < 1024, "an error of {} bytes", text.len());
     for secret in ["::", ".rs", "struct", "enum ", "variant", "line ", "column", "serde", "/work"] {
@@ -142,7 +142,7 @@ fn the_malformed_corpus() {
 }
 
 #[test]
-fn a_limit_is_the_last_thing_that_passes() {
+fn limits_are_inclusive() {
     // The envelope and the parameters are two of the 64.
     assert_eq!(answer(nested(62, "[", "]").as_bytes()).1, None);
     assert_eq!(answer(nested(63, "[", "]").as_bytes()).1, Some(-32700));
@@ -156,7 +156,7 @@ fn a_limit_is_the_last_thing_that_passes() {
 }
 
 #[test]
-fn ids_come_back_word_for_word() {
+fn ids_are_echoed_exactly() {
     let ids = [
         "1",
         "-1",
@@ -188,7 +188,7 @@ fn numbers_come_back_as_they_were_sent() {
         request(&format!("\"method\":\"tasks/get\",\"params\":{{\"id\":\"t\",\"n\":{numbers}}}"));
     let Ok(Body::One(call)) = jsonrpc::parse(body.as_bytes()) else { panic!("one call") };
     assert_eq!(call.params["n"].to_string(), numbers);
-    // Only the mark of an exponent has one spelling.
+    // Only the sign of an exponent is normalized.
     let spelled: serde_json::Value = serde_json::from_str("[1E5,0.1e1,1E+400,1e-07]").unwrap();
     assert_eq!(spelled.to_string(), "[1e+5,0.1e+1,1e+400,1e-07]");
 }

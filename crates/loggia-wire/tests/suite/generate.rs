@@ -1,4 +1,4 @@
-//! Random lawful logs: any mix of what clients and agents do, as far as the core lets it happen.
+//! Random valid logs: any mix of actions of clients and agents that the core accepts.
 
 use loggia_core::{
     Artifact, CallId, CallOutcome, Cancel, Command, Edit, Envelope, Level, Output, Part, Report,
@@ -115,7 +115,7 @@ pub fn play(actions: &[Action]) -> Vec<Envelope> {
     script.log
 }
 
-/// What the core refuses does not happen; that is not what is tested here.
+/// A refused command leaves no event; refusals are tested elsewhere.
 fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
     let named = |tasks: &[TaskId], index: usize| tasks.get(index % tasks.len().max(1)).cloned();
     match action {

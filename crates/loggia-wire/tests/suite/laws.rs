@@ -1,10 +1,10 @@
-//! What holds for every log.
+//! Laws that hold for every log.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use loggia_core::{Envelope, Event, Seq, Session, TaskId, TaskState, Tasks};
 use loggia_wire::{
-    A2aVersion, Dialect, End, Extension, Frame, FrameId, HistoryLength, Projector, Shown,
+    A2aVersion, Dialect, End, Extension, Frame, FrameId, HistoryLength, Projector, TaskDetail,
     TaskStream, View, reply,
 };
 use proptest::prelude::*;
@@ -17,9 +17,9 @@ fn fresh(view: View) -> Projector {
     Projector::new("session-1".into(), view)
 }
 
-/// The event inside a frame, whatever the dialect wraps around it.
+/// The event inside a frame, without the dialect's wrapper.
 fn inner(frame: &Frame) -> (&str, &Value) {
-    // The task service tells its events apart by what is in them.
+    // Events of the legacy service are told apart by their members.
     for (member, kind) in
         [("createdAt", "task"), ("artifact", "artifact-update"), ("state", "status-update")]
     {
@@ -44,7 +44,7 @@ proptest! {
     // Every cut of every log in every view is folded from the start.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// L7: cut anywhere, resume by the id of the last frame seen, and nothing is missing or twice.
+    /// L7: after a cut anywhere, resuming by the id of the last frame gives every later frame once.
     #[test]
     fn resuming_is_exact(log in log()) {
         for view in View::ALL {
@@ -64,7 +64,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Folding silently and projecting leave a projector in the same place.
+    /// Folding with and without frames leaves a projector in the same state.
     #[test]
     fn folding_and_projecting_agree(log in log(), cut in 0usize..60) {
         for view in View::ALL {
@@ -80,10 +80,9 @@ proptest! {
         }
     }
 
-    /// Whoever wants a task as it is now needs no frames, and what is written down at once is, byte by
-    /// byte, what the value would have been.
+    /// A snapshot needs no frames.
     #[test]
-    fn learning_is_enough_for_a_task_as_it_is(log in log(), cut in 0usize..60, last in 0usize..4) {
+    fn a_snapshot_needs_no_frames(log in log(), cut in 0usize..60, last in 0usize..4) {
         let lengths = [HistoryLength::All, HistoryLength::Last(last)];
         let cut = cut.min(log.len());
         for view in View::ALL {
@@ -95,7 +94,7 @@ proptest! {
             prop_assert_eq!(learned.head(), projected.head());
             prop_assert_eq!(learned.tasks(), projected.tasks());
             for (task, history) in learned.tasks().iter().zip(lengths.into_iter().cycle()) {
-                let shown = Shown { history, artifacts: true };
+                let shown = TaskDetail { history, artifacts: true };
                 let value = projected.snapshot(&task.id, shown).unwrap();
                 prop_assert_eq!(learned.snapshot(&task.id, shown).unwrap(), value.clone());
                 let sent = reply::sent(view.dialect, value).to_string();
@@ -104,9 +103,9 @@ proptest! {
         }
     }
 
-    /// A stream that begins with a task as it is goes on with what comes next, and with no more.
+    /// A stream that begins with a snapshot continues with exactly the frames after it.
     #[test]
-    fn an_opening_is_a_place_in_the_stream(log in log(), cut in 0usize..60) {
+    fn an_opening_is_a_position_in_the_stream(log in log(), cut in 0usize..60) {
         let cut = cut.min(log.len());
         for view in View::ALL {
             let mut projector = fresh(view);
@@ -125,7 +124,7 @@ proptest! {
         }
     }
 
-    /// The view of a task says of its state what the session says.
+    /// The view of a task has the state that the session has.
     #[test]
     fn task_views_agree_with_the_session(log in log()) {
         let (mut session, mut tasks) = (Session::default(), Tasks::default());
@@ -138,7 +137,7 @@ proptest! {
         }
     }
 
-    /// A client that only reads frames knows what a poll would tell it.
+    /// A client that only reads frames knows the same as one that polls.
     #[test]
     fn frames_add_up_to_the_snapshot(log in log()) {
         for view in with_coder() {
@@ -148,7 +147,7 @@ proptest! {
             let mut client = Client::default();
             frames.iter().for_each(|frame| client.read(frame));
             for task in projector.tasks().iter() {
-                let shown = projector.snapshot(&task.id, Shown::default()).unwrap();
+                let shown = projector.snapshot(&task.id, TaskDetail::default()).unwrap();
                 prop_assert_eq!(&client.states[&task.id], &shown["status"]["state"]);
                 if view.extension == Extension::Off && view != View::CODER {
                     let seen = client.artifacts.get(&task.id).cloned().unwrap_or_default();
@@ -158,8 +157,8 @@ proptest! {
         }
     }
 
-    /// Every stream begins with a task, every frame names its task, and streams end where and only
-    /// where a task is over or asks.
+    /// Every stream begins with a task, every frame names its task, and streams end exactly where a task is
+    /// over or waits for an answer.
     #[test]
     fn frames_are_well_formed(log in log()) {
         for view in View::A2A {
@@ -185,8 +184,8 @@ proptest! {
         }
     }
 
-    /// The same for frames whose tasks are not told anew: a stream ends where and only where the
-    /// task is over or asks, and a reader of states alone knows what a poll would say.
+    /// The same for dialects that do not repeat the task: a stream ends exactly where the task is over or
+    /// waits for an answer, and a client that only reads states knows the same as one that polls.
     #[test]
     fn events_are_well_formed(log in log()) {
         for view in [View::SDLC, View::CODER] {
@@ -216,7 +215,7 @@ proptest! {
         }
     }
 
-    /// Whoever reads the documented events alone knows every task's state.
+    /// A client that only reads the documented events knows every task's state.
     #[test]
     fn state_changes_add_up(log in log()) {
         let mut projector = fresh(View::SDLC);
@@ -229,7 +228,7 @@ proptest! {
             }
         }
         for task in projector.tasks().iter() {
-            let shown = projector.snapshot(&task.id, Shown::default()).unwrap();
+            let shown = projector.snapshot(&task.id, TaskDetail::default()).unwrap();
             prop_assert_eq!(states.get(&task.id), Some(&shown["taskState"]));
         }
     }
@@ -284,7 +283,7 @@ fn check_end(view: View, frame: &Frame, event: &Value) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// A client that keeps what it is told.
+/// A client that keeps everything it reads.
 #[derive(Default)]
 struct Client {
     states: HashMap<TaskId, Value>,
@@ -301,7 +300,7 @@ impl Client {
             }
             "status-update" | "statusUpdate" => {
                 self.states.insert(frame.task.clone(), event["status"]["state"].clone());
-                // The task service's last event has everything, for whoever reads no other.
+                // The last event of the legacy service has all artifacts.
                 if event.get("artifacts").is_some() {
                     let known = self.artifacts.get(&frame.task).cloned().unwrap_or_default();
                     assert_eq!(known, artifacts(event));
@@ -313,7 +312,7 @@ impl Client {
                 let text = parts_text(&event["artifact"]["parts"]);
                 let appends = event.get("append").unwrap_or(&event["artifact"]["append"]);
                 if *appends == true {
-                    // The official SDKs drop a piece that appends to nothing.
+                    // The official SDKs drop a chunk that appends to nothing.
                     known.get_mut(&id).expect("appends to something").push_str(&text);
                 } else {
                     known.insert(id, text);
@@ -326,12 +325,12 @@ impl Client {
 
 fn artifacts(task: &Value) -> BTreeMap<String, String> {
     let items = task["artifacts"].as_array().unwrap();
-    // What the task service says where there is nothing to show.
+    // The legacy service's artifact for a task without artifacts.
     let items = items.iter().filter(|item| item["name"] != "status");
     items.map(|item| (artifact_id(item), parts_text(&item["parts"]))).collect()
 }
 
-/// What pieces of one artifact have in common: an id, or a number.
+/// What identifies the chunks of one artifact: an id, or a number.
 fn artifact_id(artifact: &Value) -> String {
     artifact["artifactId"].as_str().map_or_else(|| artifact["index"].to_string(), str::to_owned)
 }
@@ -341,7 +340,7 @@ fn parts_text(parts: &Value) -> String {
 }
 
 #[test]
-fn a_clock_that_goes_back_silences_nobody() {
+fn a_clock_that_goes_back_does_not_stop_updates() {
     let mut script = super::script::Script::with_mode(loggia_core::Mode::All);
     script.prompt("Build it");
     let call = script.shell("make");
@@ -352,8 +351,8 @@ fn a_clock_that_goes_back_silences_nobody() {
     assert_eq!(last["live_content"], "one\ntwo\n");
 }
 
-/// A client of one task that reads one stream a request: the streams of its prompt and of its answers, in order, and
-/// where the last of them ended.
+/// A client of one task that reads one stream for each request: the streams of its prompt and of its
+/// answers, in order, and where the last one ended.
 fn streams(log: &[Envelope], view: View, task: &TaskId) -> Option<(Vec<Vec<Frame>>, FrameId)> {
     let whole = project(log, view);
     let (mut projector, mut starts) = (fresh(view), Vec::new());
@@ -384,8 +383,8 @@ fn streams(log: &[Envelope], view: View, task: &TaskId) -> Option<(Vec<Vec<Frame
     Some((read, end))
 }
 
-/// Reading one stream a request, as clients of S1 and S2 do, misses nothing: every update is in one of them, and in no
-/// more than one, but for questions that were overtaken by an answer.
+/// Clients of S1 and S2 read one stream for each request. Together the streams have every update exactly
+/// once, except for questions that were answered in the meantime.
 fn check_streams(log: &[Envelope], view: View, task: &TaskId) {
     let Some((read, end)) = streams(log, view, task) else { return };
     let seen: Vec<FrameId> = read.concat().iter().map(|frame| frame.id).collect();
@@ -400,7 +399,7 @@ fn check_streams(log: &[Envelope], view: View, task: &TaskId) {
 }
 
 #[test]
-fn the_stream_of_an_answer_goes_on_where_the_last_one_ended() {
+fn the_stream_of_an_answer_continues_where_the_last_one_ended() {
     let mut parallel = super::script::Script::new();
     let task = parallel.prompt("Write two files");
     let calls = [parallel.write("a.txt", "a\n"), parallel.write("b.txt", "b\n")];
@@ -442,8 +441,8 @@ proptest! {
         }
     }
 
-    /// Clients keep one task for each stream: wherever a stream begins and whatever others send to its task, at most its
-    /// first frame is a whole task.
+    /// Clients keep one task for each stream. Wherever a stream begins and whatever others send to its task,
+    /// at most its first frame is a whole task.
     #[test]
     fn a_stream_has_one_task_and_it_comes_first(log in log()) {
         for view in View::ALL {
@@ -474,7 +473,7 @@ fn is_whole(view: View, frame: &Frame) -> bool {
     view != View::SDLC && is_task(frame)
 }
 
-/// The stream of a prompt begins with its task, also where the task has been running.
+/// The stream of a prompt begins with its task, also if the task was running before.
 #[test]
 fn the_stream_of_a_prompt_begins_with_its_task() {
     let log = super::logs::queued();
@@ -490,9 +489,9 @@ fn the_stream_of_a_prompt_begins_with_its_task() {
     }
 }
 
-/// The task in front of an answer's stream is never its last frame, in whatever way a dialect says that.
+/// The task at the beginning of an answer's stream never looks like its last frame, in any dialect.
 #[test]
-fn a_stream_that_goes_on_begins_with_no_end() {
+fn a_continued_stream_does_not_begin_with_its_end() {
     let log = super::logs::two_files();
     for view in View::ALL {
         let mut projector = fresh(view);

@@ -1,10 +1,10 @@
-//! The task service: what its requests mean, and that its answers are the guide's, field for field.
+//! The legacy service: its requests, and its answers, which have every field of the guide.
 
 use loggia_core::{Content, Part, Repository, TaskChoice, TaskId, TurnOutcome};
-use loggia_wire::legacy::{self, Names, Reading, name, request};
+use loggia_wire::legacy::{self, DecodeOptions, TaskIds, name, request};
 use loggia_wire::{
-    Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector, Prompt, Shown,
-    View, WireError, decode as decode_others, dialect_of, refuse,
+    Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector, Prompt,
+    TaskDetail, View, WireError, decode as decode_others, dialect_of, refuse,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,11 +13,12 @@ use super::refused::anything;
 use super::script::Script;
 
 const OWNER: &str = "client:ann";
-const READING: Reading<'static> = Reading { names: Names::Of(OWNER), send: Delivery::AtOnce };
+const OPTIONS: DecodeOptions<'static> =
+    DecodeOptions { ids: TaskIds::OfClient(OWNER), send: Delivery::AtOnce };
 const VIEW: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
 
 fn ask(method: &str, params: Value) -> Result<Asked, WireError> {
-    legacy::decode(&Call { id: Id::NULL, method: method.into(), params }, READING)
+    legacy::decode(&Call { id: Id::NULL, method: method.into(), params }, OPTIONS)
 }
 
 fn prompt(method: &str, params: Value) -> Prompt {
@@ -106,7 +107,7 @@ fn methods() {
 }
 
 #[test]
-fn parts_of_every_age() {
+fn parts_in_every_form() {
     let parts = |message: Value| {
         prompt("tasks/send", json!({ "id": "t", "message": message })).content.parts
     };
@@ -133,9 +134,9 @@ fn parts_of_every_age() {
     assert_eq!((name.as_deref(), base64.as_deref()), (Some("a.txt"), Some("aGk=")));
 }
 
-/// What is no repository is for the agent to read, and what is one is not.
+/// Members of the context that do not describe a repository are for the agent to read.
 #[test]
-fn the_rest_of_the_context_is_told_to_the_agent() {
+fn the_rest_of_the_context_is_for_the_agent() {
     let told =
         |context: Value| prompt("tasks/send", with("context", context)).content.parts.split_off(1);
     let data = |pairs: Value| vec![Part::Data { data: json!({ "context": pairs }) }];
@@ -158,7 +159,7 @@ fn repositories() {
     }
     let same = json!({ "repositoryUrl": "https://h:8443/x", "branch": "a", "revision": "a" });
     assert_eq!(read(same).repository.unwrap().revision.as_deref(), Some("a"));
-    // Where it leads is for the one who clones to see: the task fails, and says why.
+    // The directory is checked after cloning: the task fails with the reason.
     for directory in ["../..", "/etc", "a/../../b"] {
         let read = read(json!({ "repositoryUrl": "https://h/x", "targetDirectory": directory }));
         assert_eq!(read.repository.unwrap().directory.as_deref(), Some(directory));
@@ -166,7 +167,7 @@ fn repositories() {
 }
 
 #[test]
-fn what_is_refused_and_which_field_is_to_blame() {
+fn errors_name_the_invalid_field() {
     let context = |context: Value| with("context", context);
     let url = |url: &str| context(json!({ "repositoryUrl": url }));
     let long = "x".repeat(2050);
@@ -267,9 +268,9 @@ fn what_is_refused_and_which_field_is_to_blame() {
     }
 }
 
-/// The guide's words.
+/// The guide's sentences.
 #[test]
-fn errors_read_as_the_guide_has_them() {
+fn error_messages_are_the_guides() {
     let shown = |error: &WireError| {
         let shown = refuse(error, Dialect::Legacy);
         (shown.code, shown.message)
@@ -285,20 +286,20 @@ fn errors_read_as_the_guide_has_them() {
 }
 
 #[test]
-fn a_name_belongs_to_whoever_gave_it() {
+fn a_task_id_belongs_to_its_client() {
     let task = name::task("ann", "1");
     assert_eq!(task, name::task("ann", "1"));
     for (owner, word) in [("bob", "1"), ("ann", "2"), ("ann1", ""), ("", "ann1"), ("an", "n1")] {
         assert_ne!(task, name::task(owner, word), "{owner} {word}");
     }
     assert_ne!(task.as_str(), name::session("ann", "1").as_str());
-    // Written into every log: it must never change.
+    // This value is in every log and must never change.
     let known = name::task("client:reports", "report-7");
     assert_eq!(known, TaskId::from("aef6ac3b-e438-8e2b-82a9-c4e6c719a143"));
 }
 
 #[test]
-fn a_repetition_is_told_from_a_difference() {
+fn repeated_and_different_requests() {
     let content = |params: Value| prompt("tasks/send", params).content;
     let field = |before: &Value, now: &Value| {
         request::difference(&content(before.clone()), &content(now.clone())).map(|it| it.field)
@@ -329,9 +330,9 @@ fn a_repetition_is_told_from_a_difference() {
     assert_eq!(elsewhere.field, "id");
 }
 
-/// The words are gone, and the same request is still the same.
+/// The text is gone, and the same request is still recognized.
 #[test]
-fn a_rewritten_request_is_recognised_without_its_words() {
+fn a_rewritten_request_is_recognized_without_its_text() {
     let sent = || prompt("tasks/send", saying("the secret is hush")).content;
     let mut kept = sent();
     request::rewrite(&mut kept, "the secret is kept");
@@ -349,9 +350,9 @@ fn a_rewritten_request_is_recognised_without_its_words() {
     assert_eq!(plain, Content::text("hi"));
 }
 
-/// python-a2a's stream of words, made of the same events.
+/// python-a2a's text stream, made of the same events.
 #[test]
-fn words_of_a_task() {
+fn the_text_stream_of_a_task() {
     let chunk = legacy::words::chunk;
     let artifact = |name: &str, text: &str| json!({ "id": "t", "artifact": { "name": name, "parts": [{ "type": "text", "text": text }] } });
     assert_eq!(
@@ -370,9 +371,9 @@ fn words_of_a_task() {
     assert_eq!(chunk(&status("failed", true)), Some(last("why")));
 }
 
-/// The card says so many characters, and so many are read.
+/// The decoder accepts ids of the length that the card allows.
 #[test]
-fn names_are_as_long_as_the_card_says() {
+fn ids_are_as_long_as_the_card_says() {
     let longest =
         legacy::schema::methods()[0]["inputSchema"]["properties"]["id"]["maxLength"].clone();
     let named = |count: usize| ask("tasks/send", with("id", json!("é".repeat(count))));
@@ -383,19 +384,19 @@ fn names_are_as_long_as_the_card_says() {
     assert_eq!(shown, "Invalid params: 'id' must have 1 to 256 characters.");
 }
 
-/// What a client says of itself it does not say for the agent.
+/// A client cannot send a message of the agent.
 #[test]
-fn a_client_speaks_as_the_user() {
+fn a_client_has_the_role_of_the_user() {
     let mut params = saying("x");
     params["message"]["role"] = json!("agent");
     let error = ask("tasks/send", params).unwrap_err();
     let shown = refuse(&error, Dialect::Legacy).message;
-    assert_eq!(shown, "Invalid params: 'message.role' must be user in what a client sends.");
+    assert_eq!(shown, "Invalid params: 'message.role' must be user in a message of a client.");
 }
 
-/// A request is the same in every spelling, and another one where it says something else.
+/// A request is the same in every spelling, and different if its meaning differs.
 #[test]
-fn a_repetition_may_be_spelled_otherwise() {
+fn a_repeated_request_may_have_another_spelling() {
     let first = json!({ "id": "t", "message": { "role": "user", "parts": [{ "text": "x" }] },
                         "metadata": { "n": 1 }, "context": { "repositoryUrl": "https://h/r",
                                                              "branch": "b" } });
@@ -435,9 +436,9 @@ fn a_repetition_may_be_spelled_otherwise() {
     }
 }
 
-/// Of what was rejected the names are kept and not a word; a repetition is known all the same.
+/// Of a rejected request only the ids are kept; a repeated request is still recognized.
 #[test]
-fn what_is_rejected_is_known_again() {
+fn a_rejected_request_is_recognized() {
     let content = |text: &str| prompt("tasks/send", saying(text)).content;
     let kept = request::withheld(content("a secret"));
     assert_eq!(request::word(&kept), Some("t"));
@@ -456,7 +457,7 @@ fn a_callbacks_secrets_are_kept_nowhere() {
     assert!(!format!("{:?}", prompt.content).contains("hush"));
 }
 
-/// A session with one task of the service, as it is after `more`.
+/// A session with one task of the service, after `more`.
 fn shown(params: Value, more: impl FnOnce(&mut Script)) -> Value {
     let mut script = Script::new();
     let prompt = prompt("tasks/send", params);
@@ -465,11 +466,11 @@ fn shown(params: Value, more: impl FnOnce(&mut Script)) -> Value {
     let mut projector = Projector::new("session-1".into(), VIEW);
     script.log.iter().for_each(|envelope| projector.fold(envelope));
     let task = projector.tasks().iter().next().unwrap().id.clone();
-    let shown = Shown { history: HistoryLength::Last(0), artifacts: true };
+    let shown = TaskDetail { history: HistoryLength::Last(0), artifacts: true };
     projector.snapshot(&task, shown).unwrap()
 }
 
-/// Every member of the guide's answers is there, in its form.
+/// The answers have every member of the guide, in its form.
 #[test]
 fn the_guides_answers() {
     let task = shown(example(), |_| {});
@@ -524,9 +525,9 @@ fn artifacts_are_listed_in_the_order_of_their_index() {
     assert_eq!(listed, at.iter().zip(&names).collect::<Vec<_>>(), "{task}");
 }
 
-/// A result without artifacts is no result to some clients, and they send the task again.
+/// Some clients take a result without artifacts for no result, and send the task again.
 #[test]
-fn a_task_that_is_over_always_has_something_to_show() {
+fn a_task_that_is_over_always_has_an_artifact() {
     let failed = |script: &mut Script| {
         script.finish_as(TurnOutcome::failed("the model is gone"));
     };
@@ -541,21 +542,21 @@ fn the_clients_own_session_name_comes_back() {
     assert_eq!(shown(with("sessionId", json!("mine")), |_| {})["sessionId"], "mine");
 }
 
-/// Metadata that looks like ours makes no name: somebody else's task keeps the one it has.
+/// Forged metadata does not give a task of another client an id.
 #[test]
-fn a_forged_request_is_not_believed() {
+fn a_forged_request_is_ignored() {
     let mut script = Script::new();
     let content = prompt("tasks/send", example()).content;
     script.prompt_as("mallory", TaskChoice::Named("task-1".into()), content);
     let mut projector = Projector::new("session-1".into(), VIEW);
     script.log.iter().for_each(|envelope| projector.fold(envelope));
-    let task = projector.snapshot(&"task-1".into(), Shown::default()).unwrap();
+    let task = projector.snapshot(&"task-1".into(), TaskDetail::default()).unwrap();
     assert_eq!((&task["id"], task.get("input")), (&json!("task-1"), None));
 }
 
-/// The card's schemas name what is decoded and what is written.
+/// The card's schemas fit the decoder and the frames.
 #[test]
-fn schemas_fit_what_is_spoken() {
+fn schemas_fit_the_decoder_and_the_frames() {
     let methods = legacy::schema::methods();
     let definitions = legacy::schema::definitions();
     for method in methods.as_array().unwrap() {
@@ -589,7 +590,7 @@ fn schemas_fit_what_is_spoken() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever is asked, the answer is an intent or an error that gives nothing away.
+    /// Any request gets an intent, or an error that reveals nothing.
     #[test]
     fn the_decoder_takes_anything(params in anything()) {
         for method in ["tasks/send", "tasks/get", "tasks/cancel", "tasks/pushNotification/set"] {

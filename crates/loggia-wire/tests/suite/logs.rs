@@ -48,7 +48,7 @@ fn check(log_name: &str, log: &[Envelope], view: View) {
     settings.bind(|| insta::assert_snapshot!(log_name, transcript(log, view)));
 }
 
-/// What the core's scenarios do not show.
+/// Logs that the core's scenarios do not have.
 fn all() -> Vec<(&'static str, Vec<Envelope>)> {
     vec![
         ("thought-and-sources", hello()),
@@ -74,7 +74,7 @@ fn hello() -> Vec<Envelope> {
     script.log
 }
 
-/// Two calls of one reply wait at once; an answer to one must tell of the other.
+/// Two calls of one reply wait at once; an answer to one must repeat the other.
 pub fn two_files() -> Vec<Envelope> {
     let mut script = Script::new();
     script.prompt("Write two files");
@@ -153,7 +153,7 @@ fn failed() -> Vec<Envelope> {
     script.log
 }
 
-/// What is noted before there is a task to tell it in is told with the first turn.
+/// A notice that is raised before the first task is sent with the first turn.
 fn noted() -> Vec<Envelope> {
     let mut script = Script::new();
     let text = "autoExecute is not allowed here: calls still ask";

@@ -1,4 +1,4 @@
-//! The table of refusals, in both dialects.
+//! The table of errors, in four dialects.
 
 use loggia_core::{Millis, Origin, Refusal, Surface};
 use loggia_wire::refuse::Forbidden;
@@ -22,7 +22,7 @@ fn all() -> Vec<(&'static str, WireError)> {
             }),
         ),
         ("version", WireError::VersionNotSupported),
-        ("other version", WireError::OtherVersion(A2aVersion::V03)),
+        ("other version", WireError::OtherVersion { of: A2aVersion::V03, named: A2aVersion::V1 }),
         (
             "already answered",
             refused(Refusal::AlreadyAnswered { choice: "proceed_once".into(), by, at }),
@@ -78,7 +78,7 @@ fn all() -> Vec<(&'static str, WireError)> {
     ]
 }
 
-/// One snapshot that reads like the error section of both documents.
+/// One snapshot that reads like the error section of the documents.
 #[test]
 fn the_table() {
     let mut text = String::new();
@@ -93,7 +93,7 @@ fn the_table() {
             let (shown, status) = (refuse(&error, dialect), status(&error, dialect));
             let body = serde_json::to_value(&shown).unwrap();
             let beside = match dialect {
-                // Two documents that know nothing of gRPC.
+                // These two have no gRPC.
                 Dialect::Legacy | Dialect::Sdlc => format!("http {}", shown.http),
                 _ => format!("http {}  grpc {}", status.http, status.rpc.name()),
             };
@@ -110,7 +110,7 @@ fn the_table() {
 }
 
 #[test]
-fn a_late_answer_is_told_who_won() {
+fn a_late_answer_names_the_first_one() {
     let (_, error) = all().into_iter().find(|(name, _)| *name == "already answered").unwrap();
     let shown = refuse(&error, Dialect::A2a03);
     assert_eq!(shown.code, -32602);
@@ -125,7 +125,7 @@ fn a_late_answer_is_told_who_won() {
     assert_eq!(shown[0]["metadata"]["by"], "web:ann");
 }
 
-/// Every code of A2A 1.0.1 carries its own name.
+/// Every code of A2A 1.0.1 has its name.
 #[test]
 fn codes_of_the_protocol_have_its_names() {
     for (name, error) in all() {

@@ -1,4 +1,4 @@
-//! Requests that mean nothing: which field is to blame, and that nothing at all can do harm.
+//! Invalid requests: the error names the field, and no input can do harm.
 
 use loggia_wire::{Dialect, Extension, WireError, decode_method, dialect_of, refuse};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::decode::{ask, message1, message03};
 
 #[test]
-fn what_is_refused_and_which_field_is_to_blame() {
+fn errors_name_the_invalid_field() {
     let text = |n: usize| "x".repeat(n);
     let cases: Vec<(&str, Value, &str)> = vec![
         ("message/send", json!({}), "message"),
@@ -57,7 +57,7 @@ fn what_is_refused_and_which_field_is_to_blame() {
             "message.parts[0].file.bytes",
         ),
         ("message/send", message03(json!({ "role": "boss" })), "message.role"),
-        // Nobody speaks for the agent.
+        // A client cannot send a message of the agent.
         ("message/send", message03(json!({ "role": "agent" })), "message.role"),
         ("SendMessage", message1(json!({ "role": "ROLE_AGENT" })), "message.role"),
         ("message/send", message03(json!({ "role": null })), "message.role"),
@@ -137,7 +137,7 @@ fn what_is_refused_and_which_field_is_to_blame() {
     }
 }
 
-/// Any JSON at all.
+/// Any JSON.
 pub fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -157,7 +157,7 @@ pub fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Names that decoders look for, so that arbitrary JSON gets past their first question.
+/// Names that decoders look for, so that random JSON gets past their first check.
 fn member() -> impl Strategy<Value = String> {
     let known = vec![
         "message",
@@ -211,7 +211,7 @@ fn member() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever is asked, the answer is an intent or an error that gives nothing away.
+    /// Any request gets an intent, or an error that reveals nothing.
     #[test]
     fn decoders_take_anything(params in anything()) {
         let methods = [

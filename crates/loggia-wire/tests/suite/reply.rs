@@ -2,7 +2,7 @@
 
 use loggia_core::{AnswerMessage, ChoiceId, Command, Content, Question, Screening, TaskChoice};
 use loggia_wire::{
-    Dialect, End, Extension, HistoryLength, Projector, PushTarget, Shown, View, reply,
+    Dialect, End, Extension, HistoryLength, Projector, PushTarget, TaskDetail, View, reply,
 };
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn a_direct_answer_without_a_task() {
     );
 }
 
-/// What a person answered stands in the history as it was sent: under its id, in its words.
+/// The history has a person's answer as it was sent: its id, its text.
 #[test]
 fn an_answer_in_the_history_is_as_it_was_sent() {
     let message = |id: &str, text: Option<&str>| {
@@ -50,7 +50,7 @@ fn an_answer_in_the_history_is_as_it_was_sent() {
             let view = View { dialect, extension: Extension::Off };
             let mut projector = Projector::new("s1".into(), view);
             script.log.iter().for_each(|event| projector.fold(event));
-            let shown = projector.snapshot(&task, Shown::default()).unwrap();
+            let shown = projector.snapshot(&task, TaskDetail::default()).unwrap();
             let said = shown["history"].as_array().unwrap().last().unwrap().clone();
             let parts = if dialect == Dialect::Proto03 { &said["content"] } else { &said["parts"] };
             assert_eq!(parts[0]["text"], text, "{said}");
@@ -60,9 +60,9 @@ fn an_answer_in_the_history_is_as_it_was_sent() {
     }
 }
 
-/// What is rejected or answered before it gets here is a task of the log like any other.
+/// A message that a hook rejected or answered is a task of the log like any other.
 #[test]
-fn a_message_that_got_no_turn() {
+fn a_rejected_or_answered_message() {
     let command = |screening| Command::Screened {
         prompt: "p1".into(),
         task: TaskChoice::Named("t1".into()),
@@ -79,7 +79,7 @@ fn a_message_that_got_no_turn() {
         let frames: Vec<_> = script.log.iter().flat_map(|event| projector.project(event)).collect();
         assert_eq!(frames.len(), 1, "{dialect:?}");
         assert_eq!(frames[0].ends, Some(End::Terminal), "{dialect:?}");
-        projector.snapshot(&"t1".into(), Shown::default()).unwrap()
+        projector.snapshot(&"t1".into(), TaskDetail::default()).unwrap()
     };
     let table = [
         (Dialect::A2a03, "rejected", "completed"),
@@ -134,14 +134,14 @@ fn a_page_of_tasks() {
 }
 
 #[test]
-fn as_much_of_a_task_as_was_asked_for() {
+fn the_requested_detail_of_a_task() {
     let log = super::logs::two_files();
     let view = View { dialect: Dialect::A2a1, extension: Extension::Off };
     let mut projector = Projector::new("session-1".into(), view);
     log.iter().for_each(|envelope| projector.fold(envelope));
     let task = projector.tasks().iter().next().unwrap().id.clone();
     let show =
-        |history, artifacts| projector.snapshot(&task, Shown { history, artifacts }).unwrap();
+        |history, artifacts| projector.snapshot(&task, TaskDetail { history, artifacts }).unwrap();
     let whole = show(HistoryLength::All, true);
     let history = whole["history"].as_array().unwrap();
     assert_eq!(history.len(), 5, "a prompt, two questions, two answers");

@@ -1,4 +1,4 @@
-//! HTTP+JSON: which path is which method, what its parameters are, and how an error reads.
+//! HTTP+JSON: paths, parameters, errors.
 
 use loggia_core::{Content, Part, TaskState};
 use loggia_wire::rest::{NoRoute, route, verbs};
@@ -108,7 +108,7 @@ fn paths_of_0_3() {
 }
 
 #[test]
-fn paths_that_lead_nowhere() {
+fn unknown_paths() {
     let unknown = ["/", "/tasks/", "/tasks/a/b", "/a/b/tasks", "/v1/x", "/%ff/tasks", "//tasks"];
     for path in unknown {
         assert_eq!(asked("GET", path), Err(NoRoute::Unknown), "{path}");
@@ -130,9 +130,9 @@ fn paths_that_lead_nowhere() {
     }
 }
 
-/// Whoever says 1.x has a tenant of this name.
+/// For a client that names 1.x, `v1` is a tenant.
 #[test]
-fn a_tenant_by_the_name_of_v1() {
+fn a_tenant_named_v1() {
     for (version, dialect) in [
         (None, Dialect::Proto03),
         (Some(""), Dialect::Proto03),
@@ -269,7 +269,7 @@ fn a_callback_of_0_3_in_three_spellings() {
 }
 
 #[test]
-fn what_0_3_refuses() {
+fn invalid_requests_of_0_3() {
     let message = |content: Value| json!({ "message": { "messageId": "m1", "role": "ROLE_USER", "content": content } });
     let cases = [
         ("GetTask", json!({}), "name"),
@@ -321,7 +321,7 @@ fn an_error_in_the_shape_of_each_version() {
 }
 
 proptest! {
-    /// Whatever arrives is a method with parameters or an error that gives nothing back.
+    /// Any request gets a method with parameters, or an error that reveals nothing.
     #[test]
     fn any_request_gets_an_answer(
         verb in "GET|POST|DELETE",

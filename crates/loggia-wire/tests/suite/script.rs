@@ -1,4 +1,4 @@
-//! Logs made by the real core, one command at a time, on a clock that only the test moves.
+//! Logs made by the real core, one command at a time, with a clock that only the test moves.
 
 use loggia_core::{
     Access, AgentName, ApprovalId, CallFailure, CallId, CallOutcome, Cancel, ChoiceId, Command,
@@ -50,7 +50,7 @@ impl Script {
         script
     }
 
-    /// Moves the clock; every command moves it by one second besides.
+    /// Moves the clock; every command also moves it by one second.
     pub fn wait(&mut self, millis: i64) -> &mut Self {
         self.at += millis;
         self
@@ -92,7 +92,7 @@ impl Script {
         self.prompt_to(TaskChoice::New, text).expect("a new task is never refused")
     }
 
-    /// A whole message of somebody.
+    /// A whole reply of the model.
     pub fn prompt_as(&mut self, principal: &str, task: TaskChoice, content: Content) {
         self.wait(1000);
         let origin =
@@ -232,7 +232,7 @@ pub fn diff(path: &str, old: Option<&str>, new: &str) -> FileDiff {
     FileDiff::between(path, &format!("/work/demo/{path}"), old, new)
 }
 
-/// What a tool gives back that wrote a file.
+/// The output of a tool that wrote a file.
 pub fn written(path: &str, new: &str) -> Output {
     Output { diff: Some(diff(path, None, new)), ..Output::text(format!("wrote {path}")) }
 }

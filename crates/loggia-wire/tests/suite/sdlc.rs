@@ -1,5 +1,5 @@
-//! The SDLC agent server as documented: its diagram line by line, its shapes member by member, and
-//! what its routes take.
+//! The SDLC agent server as documented: its diagram line by line, the members of its objects, and the bodies
+//! of its routes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use loggia_core::{
 };
 use loggia_wire::sdlc::decode;
 use loggia_wire::sdlc::types::Tool;
-use loggia_wire::{Delivery, End, Frame, Intent, Projector, Shown, View, sdlc};
+use loggia_wire::{Delivery, End, Frame, Intent, Projector, TaskDetail, View, sdlc};
 use serde_json::{Value, json};
 
 use super::script::{Script, client};
@@ -62,7 +62,7 @@ fn members(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Every kind of event, and in each of them the members that the document gives it and no other.
+/// Every kind of event has exactly the members that the document gives it.
 #[test]
 fn all_seven_kinds_have_the_documents_members() {
     let mut script = Script::new();
@@ -114,7 +114,7 @@ fn all_seven_kinds_have_the_documents_members() {
     assert_eq!(settings.body["autoExecute"], true);
 }
 
-/// All six states are said.
+/// All six states occur.
 #[test]
 fn all_six_states() {
     let mut script = Script::new();
@@ -135,10 +135,9 @@ fn all_six_states() {
     assert_eq!(failed.body["error"], "it broke");
 }
 
-/// A prompt that waits is told so at once, whatever it waits for; where its own task is at work, the
-/// last word is that the task is.
+/// A queued prompt gets a state at once. If its own task is running, that state is `working`.
 #[test]
-fn a_prompt_that_waits_is_told_so_at_once() {
+fn a_queued_prompt_gets_a_state_at_once() {
     let states = |script: &Script| -> Vec<String> {
         let mut projector = Projector::new("s".into(), View::SDLC);
         let mut last = Vec::new();
@@ -151,7 +150,7 @@ fn a_prompt_that_waits_is_told_so_at_once() {
     let mut script = Script::new();
     let task = script.prompt("one");
     script.prompt_to(TaskChoice::Continue(task.clone()), "two").unwrap();
-    // The task is at work already, and does not go back.
+    // The task is running already, and its state does not go back.
     assert_eq!(states(&script), ["working"]);
     script.prompt("another task");
     assert_eq!(states(&script), ["submitted"]);
@@ -165,7 +164,7 @@ fn metadata_is_the_documents_and_the_shipped_servers_at_once() {
     let log = golden("task_opened");
     let mut projector = Projector::new("session-1".into(), View::SDLC);
     log.iter().take(2).for_each(|envelope| projector.fold(envelope));
-    let snapshot = projector.snapshot(&"task-1".into(), Shown::default()).unwrap();
+    let snapshot = projector.snapshot(&"task-1".into(), TaskDetail::default()).unwrap();
     let tool = Tool {
         name: "write_file".into(),
         description: "Writes.".into(),
@@ -266,9 +265,9 @@ fn a_confirmation_says_yes_or_no() {
     }
 }
 
-/// A confirmation has no names of choices, so none are asked for.
+/// A confirmation has no names of choices, so an error must not ask for one.
 #[test]
-fn an_answer_that_does_not_fit_is_told_in_a_confirmations_words() {
+fn an_error_in_terms_of_a_confirmation() {
     let refused = |offered: &[&str]| {
         let offered = offered.iter().map(|id| (*id).to_owned()).collect();
         let error = Refusal::NotAChoice { given: "proceed_once".into(), offered };
@@ -283,7 +282,7 @@ fn an_answer_that_does_not_fit_is_told_in_a_confirmations_words() {
 }
 
 #[test]
-fn what_routes_refuse_names_the_field() {
+fn errors_of_routes_name_the_field() {
     let message = |body: Value| decode::message(body.to_string().as_bytes()).unwrap_err();
     for (body, field) in [
         (json!({}), "userMessage"),
@@ -324,7 +323,7 @@ fn what_routes_refuse_names_the_field() {
 }
 
 #[test]
-fn commands_have_their_whole_names() {
+fn commands_have_their_full_names() {
     let tree = sdlc::types::commands(&loggia_core::CustomCommands::default());
     let memory = tree["commands"].as_array().unwrap().iter().find(|it| it["name"] == "memory");
     let below: Vec<&Value> =

@@ -1,5 +1,5 @@
-//! Frames as a reader of the protocol document would like to see them: one after the other, with
-//! short names instead of ids, common ids dropped, and no line wasted on a brace.
+//! Frames in a form that is easy to read: one after the other, with short names instead of ids, without
+//! common ids, and compact.
 
 use std::collections::HashMap;
 
@@ -49,7 +49,7 @@ fn frame_text(frame: &Frame) -> String {
     format!("{} · {}{ends}\n{}\n\n", frame.id, frame.task, compact(&body, 0))
 }
 
-/// The ids that every event and message repeats; a law sees to it that they are right.
+/// The ids that every event and message repeats; a law checks them.
 fn drop_repeated(value: &mut Value, task: &str) {
     match value {
         Value::Object(map) => {
@@ -65,7 +65,7 @@ fn drop_repeated(value: &mut Value, task: &str) {
     }
 }
 
-/// JSON in which whatever fits on a line stands on a line, members sorted.
+/// JSON with sorted members, on one line if it fits.
 pub fn compact(value: &Value, indent: usize) -> String {
     let flat = flat(value);
     if flat.chars().count() + indent <= 110 {
@@ -94,7 +94,7 @@ pub fn compact(value: &Value, indent: usize) -> String {
     }
 }
 
-/// The extension's name is long, and always the same.
+/// The extension's URI is long and always the same.
 fn short(text: &str) -> String {
     text.replace(loggia_wire::devtool::URI, "<development-tool>")
 }
@@ -126,7 +126,7 @@ fn names(log: &[Envelope]) -> Vec<(String, String)> {
     let mut order: Vec<(String, String)> = Vec::new();
     let mut counts: HashMap<&'static str, usize> = HashMap::new();
     let mut add = |kind: &'static str, id: &str| {
-        // Only what a person would not read: ids the test chose stay as they are.
+        // Generated ids only: ids that the test chose stay.
         if id.len() < 32 || named.contains_key(id) {
             return;
         }
@@ -157,7 +157,7 @@ fn names(log: &[Envelope]) -> Vec<(String, String)> {
     order
 }
 
-/// A hash says nothing to a reader.
+/// A hash is replaced too.
 fn digests(text: &str) -> String {
     let mut out = String::new();
     let mut word = String::new();

@@ -1,4 +1,4 @@
-//! Answers in words, and the questions they answer.
+//! Answers in text, and their questions.
 
 use loggia_core::policy::choices;
 use loggia_core::{Choice, ChoiceId, Details, Edit, Risk};
@@ -61,9 +61,9 @@ fn words_for_an_approval() {
     }
 }
 
-/// "always" is not a word for something that was not offered.
+/// "always" does not match a choice that is not offered.
 #[test]
-fn only_what_is_offered() {
+fn text_matches_offered_choices_only() {
     let details = execute();
     let offered = choices("tool", &details, Risk::High, &loggia_shell::Parser);
     assert_eq!(words_to_choice("always", &offered, &details), None);
@@ -78,7 +78,7 @@ fn words_for_a_question() {
     assert_eq!(choice(" Use Zig. ", &open).as_deref(), Some("answer: Use Zig."));
     assert_eq!(choice("cancel", &open).as_deref(), Some("cancel"));
     assert_eq!(choice("", &open), None);
-    // The name of "answer in words" is a word like any other.
+    // The name of the choice to answer in text is a text like any other.
     assert_eq!(choice("answer", &open).as_deref(), Some("answer: answer"));
     let closed = question(&["Rust", "Python"]);
     assert_eq!(choice("rust", &closed).as_deref(), Some("option_1"));
@@ -89,9 +89,9 @@ fn words_for_a_question() {
     assert_eq!(ChoiceId::ANSWER, "answer");
 }
 
-/// Whatever the question says may be answered, can be answered with just that.
+/// Every answer that a question lists is accepted.
 #[test]
-fn what_is_listed_is_understood() {
+fn listed_answers_are_accepted() {
     use loggia_wire::{Dialect, Extension, View};
     let mut script = super::script::Script::new();
     script.prompt("Build it");

@@ -1,9 +1,9 @@
-//! `context.repositoryUrl` and what goes with it. Shapes only: what may be cloned is decided where
-//! it is cloned, and a directory is looked for where there is one.
+//! `context.repositoryUrl` and the members that go with it. Only their shape is checked; whether a
+//! repository may be cloned is decided elsewhere, and the directory is checked after cloning.
 
 use loggia_core::Repository;
 
-use crate::intent::Written;
+use crate::intent::RepositoryFields;
 use crate::read::{Fields, Read, violation};
 
 /// The members of a context that are about the repository.
@@ -39,7 +39,7 @@ fn check_url(url: &str) -> Result<(), &'static str> {
     }
     let (authority, path) = rest.split_once('/').ok_or(SHAPE)?;
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
-    // A name alone is how ssh knows a service (`git@`); a password is a secret anywhere.
+    // For ssh a user name names a service (`git@`); a password is always a secret.
     if user.is_some_and(|user| scheme != "ssh" || user.contains(':')) {
         return Err("must hold no credentials");
     }
@@ -50,15 +50,15 @@ fn check_url(url: &str) -> Result<(), &'static str> {
     if path.is_empty() { Err(SHAPE) } else { Ok(()) }
 }
 
-/// What its members are called here.
-pub fn written(context: &Fields<'_>) -> Written {
+/// The paths of the members, for errors.
+pub fn fields(context: &Fields<'_>) -> RepositoryFields {
     let named = REVISIONS.iter().find(|name| context.get(name).is_some());
-    Written::below(context.at(), URL, named.unwrap_or(&"revision"))
+    RepositoryFields::below(context.at(), URL, named.unwrap_or(&"revision"))
 }
 
 const REVISIONS: [&str; 3] = ["revision", "branch", "commit"];
 
-/// One name for what to look at, under any of its three names.
+/// The revision, under any of its three names.
 fn revision(context: &Fields<'_>) -> Read<Option<String>> {
     let mut found: Option<(&str, &str)> = None;
     for name in REVISIONS {
