@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::rest::route;
-use loggia_wire::{Dialect, Extension, WireError, decode_method, status};
+use loggia_wire::{Extension, View, WireError};
 
 /// Methods of both gRPC services; gRPC has parameters without a path.
 const METHODS: [&str; 5] = [
@@ -26,25 +26,25 @@ fuzz_target!(|bytes: &[u8]| {
     };
     for version in [None, Some("1.0")] {
         let Ok(route) = route(verb, path, version) else { continue };
-        let asked = route.params(query, body).and_then(|params| {
-            decode_method(route.dialect, route.method, &params, Extension::Off)
-        });
+        let asked = route
+            .params(query, body)
+            .and_then(|params| route.view().decode(route.method, &params, Extension::Off));
         if let Err(error) = asked {
-            show(&error, route.dialect);
+            show(&error, route.view());
         }
     }
     let Ok(params) = serde_json::from_slice(body) else { return };
-    for dialect in [Dialect::Proto03, Dialect::A2a1] {
+    for view in [View::PROTO_03, View::A2A_1] {
         for method in METHODS {
-            if let Err(error) = decode_method(dialect, method, &params, Extension::On) {
-                show(&error, dialect);
+            if let Err(error) = view.decode(method, &params, Extension::On) {
+                show(&error, view);
             }
         }
     }
 });
 
-fn show(error: &WireError, dialect: Dialect) {
-    let shown = status(error, dialect);
+fn show(error: &WireError, view: View) {
+    let shown = view.status(error);
     assert!((400..600).contains(&shown.http));
     assert!(shown.body.to_string().len() < 1024);
 }

@@ -4,9 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::jsonrpc::{self, Body, Rejected};
 use loggia_wire::legacy::{self, DecodeOptions, TaskIds};
-use loggia_wire::{
-    Asked, Call, Delivery, Dialect, Extension, Intent, WireError, decode, dialect_of, refuse, sdlc,
-};
+use loggia_wire::{Asked, Call, Delivery, Extension, Intent, View, WireError, decode, sdlc};
 
 fuzz_target!(|bytes: &[u8]| {
     rest(bytes);
@@ -39,10 +37,10 @@ fn rest(bytes: &[u8]) {
 }
 
 fn answer(call: Call) {
-    let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+    let view = View::of_call(&call.method, None);
     for extension in [Extension::Off, Extension::On] {
         if let Err(error) = decode(&call, extension) {
-            show(&call.id, &error, dialect);
+            show(&call.id, &error, view);
         }
     }
     for ids in [TaskIds::OfClient("token:somebody"), TaskIds::OfServer] {
@@ -51,7 +49,7 @@ fn answer(call: Call) {
         for asked in [legacy::decode(&call, options), bare] {
             match asked {
                 Ok(asked) => repeat(&asked),
-                Err(error) => show(&call.id, &error, Dialect::Legacy),
+                Err(error) => show(&call.id, &error, View::LEGACY),
             }
         }
     }
@@ -66,11 +64,11 @@ fn repeat(asked: &Asked) {
 }
 
 fn reject(rejected: &Rejected) {
-    show(&rejected.id, &rejected.error, rejected.dialect);
+    show(&rejected.id, &rejected.error, rejected.view());
 }
 
-fn show(id: &loggia_wire::Id, error: &WireError, dialect: Dialect) {
-    let text = jsonrpc::error_response(id, &refuse(error, dialect));
+fn show(id: &loggia_wire::Id, error: &WireError, view: View) {
+    let text = jsonrpc::error_response(id, &view.refuse(error));
     assert!(text.len() < 1024);
     assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
 }

@@ -9,7 +9,7 @@ use loggia_core::{
     Cancel, Command, Question, Refusal, Seq, SessionId, TaskChoice, TaskId, TaskView,
 };
 use loggia_session::{Ack, HubError, SessionHandle};
-use loggia_wire::devtool::Subject;
+use loggia_wire::Subject;
 use loggia_wire::{
     Answer, Asked, Condition, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt, TaskDetail,
     View, WireError,

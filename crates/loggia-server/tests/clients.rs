@@ -24,12 +24,12 @@ use loggia_session::{Hub, MemoryStore};
 use loggia_testkit::{Act, ScriptAgent, client};
 use loggia_wire::context;
 use loggia_wire::{
-    AgentSettings, Asked, CardFacts, Delivery, Dialect, Extension, HistoryLength, Intent,
-    ListTasks, OpenTask, Prompt, StatusFilter, View, WireError,
+    AgentSettings, Asked, CardFacts, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
+    StatusFilter, View, WireError,
 };
 use serde_json::Value;
 
-const VIEW: View = View { dialect: Dialect::A2a1, extension: Extension::Off };
+const VIEW: View = View::A2A_1;
 
 struct Stage {
     hub: Arc<Hub>,

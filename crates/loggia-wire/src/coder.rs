@@ -12,13 +12,13 @@ mod project;
 mod record;
 mod types;
 
-use loggia_core::{ChoiceId, LateUntil, TaskArtifact, TaskChoice, TaskView};
+use loggia_core::{ChoiceId, LateUntil, TaskArtifact, TaskView};
 use serde_json::Value;
 
 use crate::a2a03;
 use crate::devtool::CODER_AGENT;
-use crate::dialect::{Extension, View};
-use crate::intent::{Asked, Delivery, Intent};
+use crate::dialect::Extension;
+use crate::intent::{Asked, Delivery};
 use crate::project::Step;
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::Update;
@@ -82,30 +82,6 @@ pub(crate) fn is_used_in(metadata: Option<&Value>) -> bool {
     metadata.is_some_and(|metadata| metadata.get(CODER_AGENT).is_some())
 }
 
-/// The task of a plain 0.3 request. Such a request does not tell the view of its answer: the task may have been begun
-/// in this dialect.
-pub fn leaves_open(asked: &Asked) -> Option<&loggia_core::TaskId> {
-    if asked.view != View::A2A_03 {
-        return None;
-    }
-    match &asked.intent {
-        Intent::Prompt(prompt) => prompt.named_task(),
-        Intent::Answer(answer) => answer.task.as_ref(),
-        Intent::Cancel { task } | Intent::Subscribe { task } | Intent::GetTask { task, .. } => {
-            Some(task)
-        }
-        Intent::OpenTask(_)
-        | Intent::ListTasks(_)
-        | Intent::SetPush { .. }
-        | Intent::GetPush { .. }
-        | Intent::ListPush { .. }
-        | Intent::DeletePush { .. }
-        | Intent::GetExtendedCard
-        | Intent::ListSlash { .. }
-        | Intent::RunSlash(_) => None,
-    }
-}
-
 /// The widest offered choice that is not wider than the given one. Its clients do not see the offered choices, so they
 /// may send "always" where only "once" is offered. Any other choice stays as it is.
 #[must_use]
@@ -116,17 +92,4 @@ pub fn within(choice: ChoiceId, offered: &[ChoiceId]) -> ChoiceId {
     let narrower = WIDEST_FIRST.iter().skip(from);
     let taken = narrower.copied().find(|id| offered.iter().any(|offered| offered.0 == *id));
     taken.map_or(choice, ChoiceId::from)
-}
-
-/// The same request in this dialect, where a task continues after a turn has ended.
-#[must_use]
-pub fn in_this_dialect(asked: Asked) -> Asked {
-    let Asked { mut intent, .. } = asked;
-    if let Intent::Prompt(prompt) = &mut intent {
-        prompt.content.profile = Some(PROFILE.to_owned());
-        if let TaskChoice::Continue(task) = &prompt.task {
-            prompt.task = TaskChoice::Reopen(task.clone());
-        }
-    }
-    Asked { view: View::CODER, intent }
 }

@@ -6,11 +6,9 @@ pub mod decode;
 pub mod schema;
 pub mod version;
 
-use loggia_core::{SessionId, TaskChoice, TaskId};
 use serde_json::{Map, Value, json};
 
-use crate::dialect::{Extension, View};
-use crate::intent::{Asked, Intent};
+use crate::dialect::Extension;
 use version::{Version, compatible, version_in};
 
 /// The extension's URI, which contains its version.
@@ -59,62 +57,6 @@ pub fn activated_by_message(extensions: &[String], metadata: Option<&Value>) -> 
     let keyed =
         metadata.and_then(Value::as_object).is_some_and(|map| map.keys().any(|key| is_ours(key)));
     on_if(listed || keyed)
-}
-
-/// The subject of a request that does not name the extension. Only the first message of a session has to
-/// name it (S1 §3.2), so the task or the session may have been begun with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Subject<'a> {
-    Task(&'a TaskId),
-    Session(&'a SessionId),
-}
-
-pub fn leaves_open(asked: &Asked) -> Option<Subject<'_>> {
-    if !is_plain(asked.view) {
-        return None;
-    }
-    let named = |task, session| -> Option<Subject<'_>> {
-        let session: Option<&SessionId> = session;
-        Option::map(task, Subject::Task).or(session.map(Subject::Session))
-    };
-    match &asked.intent {
-        Intent::Prompt(prompt) => named(prompt.named_task(), prompt.session.as_ref()),
-        Intent::Answer(answer) => named(answer.task.as_ref(), answer.session.as_ref()),
-        Intent::Cancel { task }
-        | Intent::Subscribe { task }
-        | Intent::GetTask { task, .. }
-        | Intent::SetPush { task, .. } => Some(Subject::Task(task)),
-        Intent::OpenTask(_)
-        | Intent::ListTasks(_)
-        | Intent::GetPush { .. }
-        | Intent::ListPush { .. }
-        | Intent::DeletePush { .. }
-        | Intent::GetExtendedCard
-        | Intent::ListSlash { .. }
-        | Intent::RunSlash(_) => None,
-    }
-}
-
-/// Whether a request is only possible with the extension: a confirmation has no other form.
-pub fn is_meant(asked: &Asked) -> bool {
-    is_plain(asked.view) && matches!(asked.intent, Intent::Answer(_))
-}
-
-fn is_plain(view: View) -> bool {
-    view.extension == Extension::Off && View::A2A.contains(&view)
-}
-
-/// The same request with the extension on.
-#[must_use]
-pub fn with_extension(asked: Asked) -> Asked {
-    let Asked { view, mut intent } = asked;
-    if let Intent::Prompt(prompt) = &mut intent {
-        prompt.content.profile = Some(PROFILE.to_owned());
-        if let TaskChoice::Continue(task) = &prompt.task {
-            prompt.task = TaskChoice::Reopen(task.clone());
-        }
-    }
-    Asked { view: View { extension: Extension::On, ..view }, intent }
 }
 
 fn on_if(active: bool) -> Extension {

@@ -1,12 +1,10 @@
 //! Which protocol a request speaks, told by its method or its path, and whether the development-tool extension is
 //! on. `A2A-Version` checks a request; it does not route it.
 
-use serde_json::Value;
-
 use crate::intent::Asked;
 use crate::jsonrpc::Call;
 use crate::protocol::Protocol;
-use crate::refuse::{Condition, WireError};
+use crate::refuse::WireError;
 use crate::{a2a1, a2a03, coder, commands, devtool, legacy, proto03, sdlc};
 
 /// A protocol as Loggia speaks it. Its [`Protocol`] says everything else about it.
@@ -104,13 +102,13 @@ pub fn dialect_of(method: &str) -> Option<Dialect> {
 
 /// The dialect in which a call is answered. The version that the request names decides only for an unknown method:
 /// it tells how the client reads errors.
-pub fn answered_in(method: &str, version: Option<&str>) -> Dialect {
+pub(crate) fn answered_in(method: &str, version: Option<&str>) -> Dialect {
     dialect_of(method).unwrap_or_else(|| dialect_of_version(version))
 }
 
 /// The dialect of a JSON-RPC client that names this version. Only 1.0 has an error code for a version that is not
 /// served, so such a client is answered in the newest version.
-pub fn dialect_of_version(version: Option<&str>) -> Dialect {
+pub(crate) fn dialect_of_version(version: Option<&str>) -> Dialect {
     match check_version(version, Dialect::A2a03) {
         Ok(()) => Dialect::A2a03,
         Err(_) => {
@@ -141,7 +139,7 @@ pub fn is_served_version(given: Option<&str>) -> bool {
 
 /// Checks the `A2A-Version` header or query parameter. Without one, a request fits every dialect; the patch number is
 /// ignored.
-pub fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
+pub(crate) fn check_version(given: Option<&str>, dialect: Dialect) -> Result<(), WireError> {
     let given = given.map(str::trim).unwrap_or_default();
     if given.is_empty() || !dialect.protocol().has_version_header() {
         return Ok(());
@@ -182,30 +180,5 @@ pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
         let view = View { dialect, extension: Extension::On };
         return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
     }
-    decode_method(dialect, &call.method, &call.params, extension)
-}
-
-/// The same where a path or a gRPC service has told the dialect.
-pub fn decode_method(
-    dialect: Dialect,
-    method: &str,
-    params: &Value,
-    extension: Extension,
-) -> Result<Asked, WireError> {
-    dialect.protocol().decode(method, params, extension)
-}
-
-/// Checks the tenant of a request. In 1.0 a tenant is a name for an agent on a server, not an identity. A request
-/// names the tenant of the interface that it uses, or none.
-pub fn check_tenant(
-    served: Option<&str>,
-    dialect: Dialect,
-    params: &Value,
-) -> Result<(), WireError> {
-    match params.get("tenant").and_then(Value::as_str) {
-        _ if !dialect.protocol().has_tenants() => Ok(()),
-        None | Some("") => Ok(()),
-        given if given == served => Ok(()),
-        Some(_) => Err(Condition::UnknownTenant.into()),
-    }
+    dialect.protocol().decode(&call.method, &call.params, extension)
 }

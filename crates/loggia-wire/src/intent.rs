@@ -9,8 +9,7 @@ use loggia_core::{
 };
 use serde_json::Value;
 
-use crate::devtool::Subject;
-use crate::dialect::{Dialect, View};
+use crate::dialect::{Extension, View};
 use crate::{coder, devtool};
 
 /// A decoded request, and the view of its answer.
@@ -21,24 +20,62 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The task or session whose profile decides the view of this request. None if the request names its
-    /// view.
+    /// The task or session whose profile decides the view of this request. None if the request names its view.
     pub fn profile_subject(&self) -> Option<Subject<'_>> {
-        coder::leaves_open(self).map(Subject::Task).or(devtool::leaves_open(self))
+        let plain = self.view.extension == Extension::Off && View::A2A.contains(&self.view);
+        let named = |task, session: Option<_>| -> Option<Subject<'_>> {
+            Option::map(task, Subject::Task).or(session.map(Subject::Session))
+        };
+        match &self.intent {
+            _ if !plain => None,
+            Intent::Prompt(prompt) => named(prompt.named_task(), prompt.session.as_ref()),
+            Intent::Answer(answer) => named(answer.task.as_ref(), answer.session.as_ref()),
+            Intent::Cancel { task }
+            | Intent::Subscribe { task }
+            | Intent::GetTask { task, .. }
+            | Intent::SetPush { task, .. } => Some(Subject::Task(task)),
+            Intent::OpenTask(_)
+            | Intent::ListTasks(_)
+            | Intent::GetPush { .. }
+            | Intent::ListPush { .. }
+            | Intent::DeletePush { .. }
+            | Intent::GetExtendedCard
+            | Intent::ListSlash { .. }
+            | Intent::RunSlash(_) => None,
+        }
     }
 
     /// The request in the view of a task or session with this profile.
     #[must_use]
     pub fn in_profile(self, profile: Option<&str>) -> Asked {
-        let may_be_coder = coder::leaves_open(&self).is_some();
-        let may_be_extended = devtool::leaves_open(&self).is_some();
-        let about_task = matches!(self.profile_subject(), Some(Subject::Task(_)));
-        match profile {
-            Some(coder::PROFILE) if may_be_coder => coder::in_this_dialect(self),
-            Some(devtool::PROFILE) if may_be_extended => devtool::with_extension(self),
-            _ if about_task && devtool::is_meant(&self) => devtool::with_extension(self),
+        let extended = View { extension: Extension::On, ..self.view };
+        let push = matches!(self.intent, Intent::SetPush { .. });
+        // A confirmation exists in the extension only.
+        let confirms = matches!(self.intent, Intent::Answer(_));
+        match (self.profile_subject(), profile) {
+            (Some(Subject::Task(_)), Some(coder::PROFILE))
+                if self.view == View::A2A_03 && !push =>
+            {
+                self.continued_in(View::CODER, coder::PROFILE)
+            }
+            (Some(_), Some(devtool::PROFILE)) => self.continued_in(extended, devtool::PROFILE),
+            (Some(Subject::Task(_)), _) if confirms => {
+                self.continued_in(extended, devtool::PROFILE)
+            }
             _ => self,
         }
+    }
+
+    /// The same request in a view where a task continues after a turn has ended.
+    pub(crate) fn continued_in(self, view: View, profile: &str) -> Asked {
+        let Asked { mut intent, .. } = self;
+        if let Intent::Prompt(prompt) = &mut intent {
+            prompt.content.profile = Some(profile.to_owned());
+            if let TaskChoice::Continue(task) = &prompt.task {
+                prompt.task = TaskChoice::Reopen(task.clone());
+            }
+        }
+        Asked { view, intent }
     }
 
     /// Whether the answer would be a stream.
@@ -49,6 +86,13 @@ impl Asked {
             intent => matches!(intent, Intent::Subscribe { .. }),
         }
     }
+}
+
+/// A task or a session that may have been begun in another view than a request about it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject<'a> {
+    Task(&'a TaskId),
+    Session(&'a SessionId),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -291,17 +335,6 @@ impl Prompt {
         match task.existing().is_some() && answers != Answers::Never {
             true => Command::Reply(Reply { prompt, task, content, otherwise, late, may_answer }),
             false => Command::Prompt { prompt, task, content },
-        }
-    }
-}
-
-impl Delivery {
-    /// The protocol's default for a client that did not say.
-    #[must_use]
-    pub fn in_dialect(self, dialect: Dialect) -> Delivery {
-        match self {
-            Delivery::Unsaid => dialect.protocol().default_delivery(),
-            said => said,
         }
     }
 }

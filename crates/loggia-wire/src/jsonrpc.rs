@@ -51,7 +51,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rejected {
     pub id: Id,
-    pub dialect: Dialect,
+    dialect: Dialect,
     pub error: WireError,
 }
 

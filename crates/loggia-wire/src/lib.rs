@@ -2,7 +2,7 @@
 //!
 //! Each protocol has a directory, and implements [`protocol::Protocol`] at its top. [`decode`] turns a
 //! request into an [`Intent`], which names no protocol; [`Projector::project`] turns an event into
-//! [`Frame`]s of one protocol; [`refuse()`] is the one table of errors. A server uses [`View`] and
+//! [`Frame`]s of one protocol; [`refuse`] is the one table of errors. A server uses [`View`] and
 //! [`Endpoint`] and never asks which protocol it serves.
 //!
 //! No socket, runtime, clock, file or decision belongs here. The same log always gives the same frames with
@@ -43,20 +43,16 @@ mod view;
 
 pub use card::{CardFacts, CardKind, Extended, card, card_kind, extended_card};
 pub use dialect::{
-    A2aVersion, Dialect, Extension, View, answered_in, check_call_version, check_tenant,
-    check_version, decode, decode_method, dialect_of, dialect_of_version, is_served_version,
-    methods, streams,
+    A2aVersion, Dialect, Extension, View, check_call_version, decode, dialect_of,
+    is_served_version, methods, streams,
 };
 pub use endpoint::{CallContext, Endpoint, KnownNames, StreamFormat, TaskNames, decode_call};
 pub use intent::{
     AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask,
-    Prompt, PushTarget, RepositoryFields, RunSlash, StatusFilter,
+    Prompt, PushTarget, RepositoryFields, RunSlash, StatusFilter, Subject,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use loggia_core::words::words_to_choice;
 pub use project::{Answered, End, Frame, FrameId, Projector, TaskDetail};
-pub use refuse::{
-    Condition, ErrorObject, RpcCode, Status, Violation, WireError, closed_door_code, refuse,
-    refused_at_the_door, status,
-};
+pub use refuse::{Condition, ErrorObject, RpcCode, Status, Violation, WireError};
 pub use stream::{Mark, Subscription, TaskStream};

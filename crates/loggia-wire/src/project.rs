@@ -259,11 +259,6 @@ impl Projector {
         Some(self.view.protocol().task(self.task_snapshot(view, detail)))
     }
 
-    /// The task as it is now, as the result of a send.
-    pub fn sent(&self, task: &TaskId, detail: TaskDetail) -> Option<String> {
-        Some(self.view.sent(self.snapshot(task, detail)?).to_string())
-    }
-
     /// The task as it is now, as the first frame of a stream that continues with the next event.
     pub fn opening(&self, task: &TaskId) -> Option<Frame> {
         let view = self.tasks.get(task)?;

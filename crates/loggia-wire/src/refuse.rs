@@ -15,7 +15,8 @@ use crate::dialect::{A2aVersion, Dialect};
 use crate::protocol::ErrorFormat;
 use crate::time::rfc3339;
 
-pub use status::{RpcCode, Status, closed_door_code, refused_at_the_door, status};
+pub use status::{RpcCode, Status};
+pub(crate) use status::{rejection, rejection_code, status};
 
 /// Why a request fails.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -174,7 +175,7 @@ const INTERNAL: i32 = -32603;
 /// JSON-RPC reserves -32000 for servers, and A2A does not use it.
 const NOT_PERMITTED: i32 = -32000;
 
-pub fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
+pub(crate) fn refuse(error: &WireError, dialect: Dialect) -> ErrorObject {
     let (row, protocol) = (row(error), dialect.protocol());
     // A request that could not be read has no version yet; its code is enough.
     let unread = matches!(

@@ -14,7 +14,7 @@ use crate::{a2a1, proto03};
 /// The method of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
-    pub dialect: Dialect,
+    dialect: Dialect,
     pub method: &'static str,
     /// The answer is a stream of frames.
     pub streams: bool,

@@ -120,7 +120,7 @@ pub(crate) fn decode(
         }
     };
     let asked = Asked { view, intent };
-    Ok(if view == View::CODER { coder::in_this_dialect(asked) } else { asked })
+    Ok(if view == View::CODER { asked.continued_in(view, coder::PROFILE) } else { asked })
 }
 
 /// The parts of a message, at least one.

@@ -5,11 +5,12 @@ use loggia_core::{ChoiceId, CustomCommands, SessionId, Surface, TaskId, TaskView
 use serde_json::{Value, json};
 
 use crate::card::CardKind;
+use crate::devtool;
 use crate::dialect::{self, Dialect, Extension, View};
 use crate::intent::{Asked, Delivery, PushTarget};
+use crate::project::update::ChatMessage;
 use crate::protocol::{ErrorFormat, Protocol};
-use crate::refuse::{self, ErrorObject, Status, WireError};
-use crate::{devtool, reply};
+use crate::refuse::{self, Condition, ErrorObject, Status, WireError};
 
 impl View {
     pub const A2A_03: View = View::plain(Dialect::A2a03);
@@ -90,8 +91,15 @@ impl View {
         dialect::check_version(given, self.dialect)
     }
 
+    /// Checks the tenant of a request. In 1.0 a tenant is a name for an agent on a server, not an identity. A
+    /// request names the tenant of the interface that it uses, or none.
     pub fn check_tenant(self, served: Option<&str>, params: &Value) -> Result<(), WireError> {
-        dialect::check_tenant(served, self.dialect, params)
+        match params.get("tenant").and_then(Value::as_str) {
+            _ if !self.protocol().has_tenants() => Ok(()),
+            None | Some("") => Ok(()),
+            given if given == served => Ok(()),
+            Some(_) => Err(Condition::UnknownTenant.into()),
+        }
     }
 
     /// Decodes a request whose path or gRPC service has told the view.
@@ -116,7 +124,7 @@ impl View {
 
     /// A request that was rejected before it was read, for HTTP+JSON and gRPC.
     pub fn rejection(self, http: u16, reason: &str, message: &str) -> Status {
-        refuse::refused_at_the_door(http, reason, message, self.dialect)
+        refuse::rejection(http, reason, message, self.dialect)
     }
 
     /// The same as a JSON-RPC error.
@@ -125,7 +133,7 @@ impl View {
             ErrorFormat::Reason => json!({ "reason": reason }),
             ErrorFormat::Typed => self.rejection(http, reason, message).details,
         };
-        let code = refuse::closed_door_code(http);
+        let code = refuse::rejection_code(http);
         ErrorObject { code, message: message.to_owned(), data: Some(data), http }
     }
 
@@ -147,7 +155,10 @@ impl View {
     /// How a result is delivered, with the protocol's default where the client did not say.
     #[must_use]
     pub fn delivery(self, requested: Delivery) -> Delivery {
-        requested.in_dialect(self.dialect)
+        match requested {
+            Delivery::Unsaid => self.protocol().default_delivery(),
+            named => named,
+        }
     }
 
     /// The choice that an answer means, given the choices that are offered.
@@ -204,7 +215,7 @@ impl View {
     /// A direct answer without a task: the result of a send, or the only frame of a stream. None where every
     /// answer is a task.
     pub fn message(self, session: &SessionId, id: &str, text: &str) -> Option<Value> {
-        reply::message(self.dialect, session, id, text)
+        self.protocol().message(session, &ChatMessage::text(id, text))
     }
 
     /// A webhook as clients may see it: without its secrets.
@@ -213,7 +224,8 @@ impl View {
     }
 
     pub fn push_configs(self, task: &TaskId, targets: &[PushTarget]) -> Value {
-        reply::pushes(self.dialect, task, targets)
+        let configs = targets.iter().map(|target| self.push_config(task, target));
+        self.protocol().push_configs(configs.collect())
     }
 
     pub fn push_config_deleted(self) -> Value {

@@ -1,7 +1,7 @@
 //! Limits of gRPC messages.
 
 use loggia_server::grpc::transcode::{decode, encode, method};
-use loggia_wire::{Dialect, status};
+use loggia_wire::View;
 use serde_json::{Value, json};
 
 fn sent(data: Value) -> Result<Value, String> {
@@ -9,7 +9,7 @@ fn sent(data: Value) -> Result<Value, String> {
     let input = method("lf.a2a.v1.A2AService", "SendMessage").unwrap().input();
     let bytes = encode(&input, request.to_string().as_bytes()).unwrap();
     decode(&input, &bytes).map_err(|error| {
-        assert_eq!(status(&error, Dialect::A2a1).rpc.name(), "INVALID_ARGUMENT");
+        assert_eq!(View::A2A_1.status(&error).rpc.name(), "INVALID_ARGUMENT");
         error.to_string()
     })
 }

@@ -17,9 +17,7 @@ use loggia_session::{Agent, Hub, MemoryStore, SessionHandle, Store};
 use loggia_testkit::{Act, ScriptAgent, client};
 use loggia_wire::jsonrpc::Body;
 use loggia_wire::legacy::{self, DecodeOptions};
-use loggia_wire::{
-    Call, CardFacts, Delivery, Dialect, Extension, Id, decode, dialect_of, jsonrpc, refuse,
-};
+use loggia_wire::{Call, CardFacts, Delivery, Extension, Id, View, decode, jsonrpc};
 use serde_json::{Value, json};
 
 pub struct Stage {
@@ -107,12 +105,12 @@ impl Stage {
         let Ok(Body::One(call)) = jsonrpc::parse(request.to_string().as_bytes()) else {
             panic!("{request}");
         };
-        let dialect = dialect_of(method).unwrap();
+        let view = View::of_call(method, None);
         let asked = match decode(&call, extension) {
             Ok(asked) => self.server.ask(asked, caller, None).await,
             Err(error) => Err(error),
         };
-        asked.map_err(|error| serde_json::to_value(refuse(&error, dialect)).unwrap())
+        asked.map_err(|error| serde_json::to_value(view.refuse(&error)).unwrap())
     }
 
     /// A request of the task service.
@@ -127,7 +125,7 @@ impl Stage {
         match asked {
             Ok(Reply::Value(value)) => Ok(value),
             Ok(Reply::Frame(_) | Reply::Frames(_)) => panic!("{method} streams"),
-            Err(error) => Err(serde_json::to_value(refuse(&error, Dialect::Legacy)).unwrap()),
+            Err(error) => Err(serde_json::to_value(View::LEGACY.refuse(&error)).unwrap()),
         }
     }
 

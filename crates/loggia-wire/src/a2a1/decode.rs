@@ -1,4 +1,4 @@
-//! A2A 1.0 requests to intents. `tenant` was checked before ([`crate::check_tenant`]).
+//! A2A 1.0 requests to intents. `tenant` was checked before ([`View::check_tenant`]).
 
 use loggia_core::{Part, TaskId, TaskState};
 use serde_json::Value;

@@ -35,7 +35,7 @@ pub enum RpcCode {
     Unauthenticated = 16,
 }
 
-pub fn status(error: &WireError, dialect: Dialect) -> Status {
+pub(crate) fn status(error: &WireError, dialect: Dialect) -> Status {
     let row = row(error);
     let (message, details) = (error.to_string(), typed_details(error, &row));
     let format = dialect.protocol().error_format();
@@ -56,7 +56,7 @@ pub fn status(error: &WireError, dialect: Dialect) -> Status {
 }
 
 /// A request that was rejected before it was read: the HTTP status, a reason for programs, a sentence.
-pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dialect) -> Status {
+pub(crate) fn rejection(http: u16, reason: &str, message: &str, dialect: Dialect) -> Status {
     let rpc = RpcCode::of_http(http);
     let (named, domain) = match http {
         415 => ("CONTENT_TYPE_NOT_SUPPORTED".to_owned(), "a2a-protocol.org"),
@@ -71,7 +71,7 @@ pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dial
     let body = match dialect.protocol().error_format() {
         ErrorFormat::Typed => rpc.body(http, message, &details),
         ErrorFormat::Reason => {
-            let code = closed_door_code(http);
+            let code = rejection_code(http);
             json!({ "code": code, "message": message, "error": name_03(code), "data": { "reason": reason } })
         }
     };
@@ -79,7 +79,7 @@ pub fn refused_at_the_door(http: u16, reason: &str, message: &str, dialect: Dial
 }
 
 /// The JSON-RPC code of a request that was rejected before it was read.
-pub fn closed_door_code(http: u16) -> i32 {
+pub(crate) fn rejection_code(http: u16) -> i32 {
     match http {
         413 => -32600,
         415 => -32005,

@@ -4,8 +4,8 @@
 use loggia_core::{Access, ChoiceId, Details, Edit, Question, Report, TaskChoice, Usage};
 use loggia_wire::jsonrpc::Call;
 use loggia_wire::{
-    Asked, Delivery, Dialect, End, Extension, Frame, Id, Intent, Projector, TaskDetail, View,
-    WireError, coder, decode,
+    Asked, Delivery, Dialect, End, Extension, Frame, Id, Intent, Projector, Subject, TaskDetail,
+    View, WireError, coder, decode,
 };
 use serde_json::{Value, json};
 
@@ -60,15 +60,15 @@ fn a_plain_request_follows_its_task() {
         ("message/send", message(json!({ "taskId": "t" }))),
     ] {
         let plain = asked(method, params.clone(), Extension::Off).unwrap();
-        assert_eq!(coder::leaves_open(&plain), Some(&"t".into()), "{method}");
-        let followed = coder::in_this_dialect(plain);
+        assert_eq!(plain.profile_subject(), Some(Subject::Task(&"t".into())), "{method}");
+        let followed = plain.in_profile(Some(coder::PROFILE));
         assert_eq!(followed.view, View::CODER);
         if let Intent::Prompt(prompt) = &followed.intent {
             assert_eq!(prompt.task, TaskChoice::Reopen("t".into()));
             assert_eq!(prompt.delivery, Delivery::Unsaid);
         }
         let named = asked(method, params, Extension::On).unwrap();
-        assert_eq!(coder::leaves_open(&named), None, "{method}");
+        assert_eq!(named.profile_subject(), None, "{method}");
     }
 }
 

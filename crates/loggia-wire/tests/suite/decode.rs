@@ -3,8 +3,7 @@
 use loggia_core::{Content, Part, TaskChoice, TaskState};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, ListTasks, PushTarget,
-    StatusFilter, View, WireError, check_call_version, check_version, decode, dialect_of, refuse,
-    streams,
+    StatusFilter, View, WireError, check_call_version, decode, dialect_of, streams,
 };
 use serde_json::{Value, json};
 
@@ -58,17 +57,17 @@ fn methods_tell_the_dialects_apart() {
 #[test]
 fn versions() {
     for given in [None, Some(""), Some(" "), Some("1.0"), Some("1.0.1"), Some(" 1.0 ")] {
-        assert_eq!(check_version(given, Dialect::A2a1), Ok(()), "{given:?}");
+        assert_eq!(View::A2A_1.check_version(given), Ok(()), "{given:?}");
     }
     for given in [None, Some(""), Some("0.3"), Some("0.3.0")] {
-        assert_eq!(check_version(given, Dialect::A2a03), Ok(()), "{given:?}");
+        assert_eq!(View::A2A_03.check_version(given), Ok(()), "{given:?}");
     }
     for given in ["99.0", "1", "1.1", "2.0", "v1.0", "1.0.0.0", "1.x", "0.3"] {
-        let error = check_version(Some(given), Dialect::A2a1).unwrap_err();
-        assert_eq!(refuse(&error, Dialect::A2a1).code, -32009, "{given}");
+        let error = View::A2A_1.check_version(Some(given)).unwrap_err();
+        assert_eq!(View::A2A_1.refuse(&error).code, -32009, "{given}");
     }
-    let error = check_version(Some("1.0"), Dialect::A2a03).unwrap_err();
-    let shown = refuse(&error, Dialect::A2a03);
+    let error = View::A2A_03.check_version(Some("1.0")).unwrap_err();
+    let shown = View::A2A_03.refuse(&error);
     assert_eq!(shown.code, -32603);
     assert_eq!(shown.message, "This is a request of A2A 0.3, but its A2A-Version says 1.0");
     let fits = |method: &str, given: &str| {
@@ -402,7 +401,7 @@ fn a_message_comes_back_in_the_history_as_it_was_sent() {
         content: prompt.content,
     };
     script.submit(super::script::client("ann"), command).unwrap();
-    let view = View { dialect: Dialect::A2a03, extension: Extension::Off };
+    let view = View::A2A_03;
     let frames = super::transcript::project(&script.log, view);
     assert_eq!(frames[0].body["history"][0]["parts"], parts);
     assert_eq!(frames[0].body["history"][0]["messageId"], "m1");

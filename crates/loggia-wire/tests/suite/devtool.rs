@@ -7,9 +7,7 @@ use loggia_wire::commands::{
 };
 use loggia_wire::devtool::version::{Version, compatible, version_in};
 use loggia_wire::devtool::{URI, activated_by_header, is_ours};
-use loggia_wire::{
-    Asked, Call, Dialect, Extension, Id, Intent, RunSlash, WireError, decode, refuse,
-};
+use loggia_wire::{Asked, Call, Extension, Id, Intent, RunSlash, View, WireError, decode};
 use serde_json::{Value, json};
 
 fn send(message: Value) -> Result<Asked, WireError> {
@@ -148,7 +146,7 @@ fn settings_with_the_first_message() {
         json!({ "repository": { "url": "https://h/x" }, "workspace_path": "/work/demo" }),
     ] {
         let error = send(json!({ "metadata": { URI: bad.clone() } })).unwrap_err();
-        assert_eq!(refuse(&error, Dialect::A2a03).code, -32602, "{bad}");
+        assert_eq!(View::A2A_03.refuse(&error).code, -32602, "{bad}");
     }
 }
 
@@ -212,7 +210,7 @@ fn a_confirmation_in_words() {
     };
     assert_eq!(answer.edit, Some(Edit::Text { text: "Zig, please".into() }));
     let error = send(json!({ "parts": parts("proceed_once") })).unwrap_err();
-    assert_eq!(refuse(&error, Dialect::A2a03).code, -32602);
+    assert_eq!(View::A2A_03.refuse(&error).code, -32602);
 }
 
 #[test]
@@ -265,7 +263,7 @@ fn invalid_confirmations() {
     ];
     for (what, data) in cases {
         let error = confirm(data).expect_err(what);
-        let shown = refuse(&error, Dialect::A2a03);
+        let shown = View::A2A_03.refuse(&error);
         assert_eq!(shown.code, -32602, "{what}");
         assert!(shown.message.len() < 200, "{what}");
     }
@@ -276,7 +274,7 @@ fn invalid_confirmations() {
         json!([confirmation, confirmation]),
     ] {
         let error = send(json!({ "parts": parts })).unwrap_err();
-        assert_eq!(refuse(&error, Dialect::A2a03).code, -32602);
+        assert_eq!(View::A2A_03.refuse(&error).code, -32602);
     }
 }
 

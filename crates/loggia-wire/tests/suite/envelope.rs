@@ -1,24 +1,23 @@
 //! Envelopes: the malformed corpus, exact ids, batches.
 
-use loggia_wire::jsonrpc::{self, Body, Rejected};
-use loggia_wire::{Extension, Id, decode, refuse};
+use loggia_wire::jsonrpc::{self, Body};
+use loggia_wire::{Extension, Id, View, decode};
 use proptest::prelude::*;
 
 /// The answer to a body: the error's code, or none.
 fn answer(body: &[u8]) -> (Id, Option<i32>, String) {
-    let (id, dialect, error) = match jsonrpc::parse(body) {
+    let (id, view, error) = match jsonrpc::parse(body) {
         Ok(Body::One(call)) => {
-            let dialect =
-                loggia_wire::dialect_of(&call.method).unwrap_or(loggia_wire::Dialect::A2a03);
+            let view = View::of_call(&call.method, None);
             match decode(&call, Extension::Off) {
                 Ok(_) => return (call.id, None, String::new()),
-                Err(error) => (call.id, dialect, error),
+                Err(error) => (call.id, view, error),
             }
         }
         Ok(Body::Batch(_)) => return (Id::NULL, None, String::new()),
-        Err(Rejected { id, dialect, error }) => (id, dialect, error),
+        Err(rejected) => (rejected.id.clone(), rejected.view(), rejected.error),
     };
-    let error = refuse(&error, dialect);
+    let error = view.refuse(&error);
     let text = jsonrpc::error_response(&id, &error);
     assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok(), "{text}");
     assert_safe(&text);
@@ -201,7 +200,7 @@ fn a_batch_is_answered_item_by_item() {
     let Ok(Body::Batch(items)) = jsonrpc::parse(body.as_bytes()) else { panic!("a batch") };
     let codes: Vec<Option<i32>> = items
         .iter()
-        .map(|item| item.as_ref().err().map(|bad| refuse(&bad.error, bad.dialect).code))
+        .map(|item| item.as_ref().err().map(|bad| bad.view().refuse(&bad.error).code))
         .collect();
     assert_eq!(codes, [None, Some(-32600), Some(-32600)]);
     for (count, fits) in [(100, true), (101, false), (10_000, false)] {

@@ -4,7 +4,7 @@ use loggia_core::{Content, Part, Repository, TaskChoice, TaskId, TurnOutcome};
 use loggia_wire::legacy::{self, DecodeOptions, TaskIds, name, request};
 use loggia_wire::{
     Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector, Prompt,
-    TaskDetail, View, WireError, decode as decode_others, dialect_of, refuse,
+    TaskDetail, View, WireError, decode as decode_others, dialect_of,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::script::Script;
 const OWNER: &str = "client:ann";
 const OPTIONS: DecodeOptions<'static> =
     DecodeOptions { ids: TaskIds::OfClient(OWNER), send: Delivery::AtOnce };
-const VIEW: View = View { dialect: Dialect::Legacy, extension: Extension::Off };
+const VIEW: View = View::LEGACY;
 
 fn ask(method: &str, params: Value) -> Result<Asked, WireError> {
     legacy::decode(&Call { id: Id::NULL, method: method.into(), params }, OPTIONS)
@@ -262,7 +262,7 @@ fn errors_name_the_invalid_field() {
         let error = ask(method, params.clone()).unwrap_err();
         let WireError::Invalid(violation) = &error else { panic!("{error:?}") };
         assert_eq!(violation.field, field, "{method} {params:.200}");
-        let shown = refuse(&error, Dialect::Legacy);
+        let shown = View::LEGACY.refuse(&error);
         assert_eq!(shown.code, -32602);
         assert!(shown.message.starts_with(&format!("Invalid params: '{field}' ")), "{shown:?}");
     }
@@ -272,7 +272,7 @@ fn errors_name_the_invalid_field() {
 #[test]
 fn error_messages_are_the_guides() {
     let shown = |error: &WireError| {
-        let shown = refuse(error, Dialect::Legacy);
+        let shown = View::LEGACY.refuse(error);
         (shown.code, shown.message)
     };
     let missing = ask("tasks/get", json!({})).unwrap_err();
@@ -380,7 +380,7 @@ fn ids_are_as_long_as_the_card_says() {
     let longest = usize::try_from(longest.as_u64().unwrap()).unwrap();
     assert!(named(longest).is_ok());
     let error = named(longest + 1).unwrap_err();
-    let shown = refuse(&error, Dialect::Legacy).message;
+    let shown = View::LEGACY.refuse(&error).message;
     assert_eq!(shown, "Invalid params: 'id' must have 1 to 256 characters.");
 }
 
@@ -390,7 +390,7 @@ fn a_client_has_the_role_of_the_user() {
     let mut params = saying("x");
     params["message"]["role"] = json!("agent");
     let error = ask("tasks/send", params).unwrap_err();
-    let shown = refuse(&error, Dialect::Legacy).message;
+    let shown = View::LEGACY.refuse(&error).message;
     assert_eq!(shown, "Invalid params: 'message.role' must be user in a message of a client.");
 }
 
@@ -595,7 +595,7 @@ proptest! {
     fn the_decoder_takes_anything(params in anything()) {
         for method in ["tasks/send", "tasks/get", "tasks/cancel", "tasks/pushNotification/set"] {
             if let Err(error) = ask(method, params.clone()) {
-                let shown = refuse(&error, Dialect::Legacy);
+                let shown = View::LEGACY.refuse(&error);
                 prop_assert_eq!(shown.code, -32602);
                 prop_assert!(!shown.message.contains("::"), "{}", shown.message);
             }

@@ -2,7 +2,7 @@
 
 use loggia_core::{Millis, Origin, Refusal, Surface};
 use loggia_wire::refuse::Forbidden;
-use loggia_wire::{A2aVersion, Condition, Dialect, Violation, WireError, refuse, status};
+use loggia_wire::{A2aVersion, Condition, View, Violation, WireError};
 use serde_json::json;
 
 fn all() -> Vec<(&'static str, WireError)> {
@@ -84,17 +84,17 @@ fn the_table() {
     let mut text = String::new();
     for (name, error) in all() {
         text.push_str(&format!("{name}\n"));
-        for (dialect, label) in [
-            (Dialect::A2a03, "0.3"),
-            (Dialect::A2a1, "1.0"),
-            (Dialect::Legacy, "0.1"),
-            (Dialect::Sdlc, "sdlc"),
+        for (view, label) in [
+            (View::A2A_03, "0.3"),
+            (View::A2A_1, "1.0"),
+            (View::LEGACY, "0.1"),
+            (View::SDLC, "sdlc"),
         ] {
-            let (shown, status) = (refuse(&error, dialect), status(&error, dialect));
+            let (shown, status) = (view.refuse(&error), view.status(&error));
             let body = serde_json::to_value(&shown).unwrap();
-            let beside = match dialect {
+            let beside = match view {
                 // These two have no gRPC.
-                Dialect::Legacy | Dialect::Sdlc => format!("http {}", shown.http),
+                View::LEGACY | View::SDLC => format!("http {}", shown.http),
                 _ => format!("http {}  grpc {}", status.http, status.rpc.name()),
             };
             let body = super::transcript::compact(&body, 16);
@@ -112,14 +112,14 @@ fn the_table() {
 #[test]
 fn a_late_answer_names_the_first_one() {
     let (_, error) = all().into_iter().find(|(name, _)| *name == "already answered").unwrap();
-    let shown = refuse(&error, Dialect::A2a03);
+    let shown = View::A2A_03.refuse(&error);
     assert_eq!(shown.code, -32602);
     let data = json!({
         "reason": "already-answered", "choice": "proceed_once", "by": "web:ann",
         "at": "2026-01-01T00:00:00.000Z",
     });
     assert_eq!(shown.data, Some(data));
-    let shown = refuse(&error, Dialect::A2a1).data.unwrap();
+    let shown = View::A2A_1.refuse(&error).data.unwrap();
     assert_eq!(shown[0]["@type"], "type.googleapis.com/google.rpc.ErrorInfo");
     assert_eq!(shown[0]["reason"], "ALREADY_ANSWERED");
     assert_eq!(shown[0]["metadata"]["by"], "web:ann");
@@ -129,7 +129,7 @@ fn a_late_answer_names_the_first_one() {
 #[test]
 fn codes_of_the_protocol_have_its_names() {
     for (name, error) in all() {
-        let shown = refuse(&error, Dialect::A2a1);
+        let shown = View::A2A_1.refuse(&error);
         if (-32010..=-32001).contains(&shown.code) {
             let info = &shown.data.unwrap()[0];
             assert_eq!(info["domain"], "a2a-protocol.org", "{name}");

@@ -1,6 +1,6 @@
 //! Invalid requests: the error names the field, and no input can do harm.
 
-use loggia_wire::{Dialect, Extension, WireError, decode_method, dialect_of, refuse};
+use loggia_wire::{Extension, View, WireError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ fn errors_name_the_invalid_field() {
         let error = ask(method, params).unwrap_err();
         let WireError::Invalid(violation) = &error else { panic!("{method}: {error:?}") };
         assert_eq!(violation.field, field, "{method}: {violation:?}");
-        let shown = refuse(&error, dialect_of(method).unwrap());
+        let shown = View::of_call(method, None).refuse(&error);
         assert_eq!(shown.code, -32602);
         assert!(shown.message.len() < 200, "{}", shown.message);
     }
@@ -221,8 +221,8 @@ proptest! {
         ];
         for method in methods {
             if let Err(error) = ask(method, params.clone()) {
-                for dialect in [Dialect::A2a03, Dialect::A2a1, Dialect::Legacy] {
-                    let shown = refuse(&error, dialect);
+                for view in [View::A2A_03, View::A2A_1, View::LEGACY] {
+                    let shown = view.refuse(&error);
                     prop_assert_eq!(shown.code, -32602);
                     prop_assert!(!shown.message.contains("::"), "{}", shown.message);
                 }
@@ -245,9 +245,9 @@ proptest! {
             "GetTaskPushNotificationConfig", "ListTaskPushNotificationConfig",
         ];
         for method in of_the_protocol_file {
-            let asked = decode_method(Dialect::Proto03, method, &params, Extension::Off);
+            let asked = View::PROTO_03.decode( method, &params, Extension::Off);
             if let Err(error) = asked {
-                prop_assert_eq!(refuse(&error, Dialect::Proto03).code, -32602);
+                prop_assert_eq!(View::PROTO_03.refuse(&error).code, -32602);
             }
         }
     }

@@ -1,16 +1,14 @@
 //! Answers that are not frames.
 
 use loggia_core::{AnswerMessage, ChoiceId, Command, Content, Question, Screening, TaskChoice};
-use loggia_wire::{
-    Dialect, End, Extension, HistoryLength, Projector, PushTarget, TaskDetail, View, reply,
-};
+use loggia_wire::{End, HistoryLength, Projector, PushTarget, TaskDetail, View, reply};
 use serde_json::json;
 
 use super::script::{Script, client};
 
 #[test]
 fn a_direct_answer_without_a_task() {
-    let shown = reply::message(Dialect::A2a03, &"s1".into(), "m1", "Hello").unwrap();
+    let shown = View::A2A_03.message(&"s1".into(), "m1", "Hello").unwrap();
     assert_eq!(
         shown,
         json!({
@@ -18,7 +16,7 @@ fn a_direct_answer_without_a_task() {
             "parts": [{ "kind": "text", "text": "Hello" }],
         })
     );
-    let shown = reply::message(Dialect::A2a1, &"s1".into(), "m1", "Hello").unwrap();
+    let shown = View::A2A_1.message(&"s1".into(), "m1", "Hello").unwrap();
     assert_eq!(
         shown,
         json!({ "message": {
@@ -46,13 +44,12 @@ fn an_answer_in_the_history_is_as_it_was_sent() {
         let (to, choice) = (Question::Call(call), ChoiceId::from(ChoiceId::PROCEED_ONCE));
         let answer = Command::Answer { to, choice, edit: None, digest: None, message };
         script.submit(client("ann"), answer).unwrap();
-        for dialect in [Dialect::A2a03, Dialect::A2a1, Dialect::Proto03] {
-            let view = View { dialect, extension: Extension::Off };
+        for view in [View::A2A_03, View::A2A_1, View::PROTO_03] {
             let mut projector = Projector::new("s1".into(), view);
             script.log.iter().for_each(|event| projector.fold(event));
             let shown = projector.snapshot(&task, TaskDetail::default()).unwrap();
             let said = shown["history"].as_array().unwrap().last().unwrap().clone();
-            let parts = if dialect == Dialect::Proto03 { &said["content"] } else { &said["parts"] };
+            let parts = if view == View::PROTO_03 { &said["content"] } else { &said["parts"] };
             assert_eq!(parts[0]["text"], text, "{said}");
             let given = said["messageId"].as_str().unwrap();
             assert!(if id.is_empty() { given.ends_with("-answer") } else { given == id }, "{said}");
@@ -71,30 +68,29 @@ fn a_rejected_or_answered_message() {
     };
     let rejected = command(Screening::Rejected { reason: "not today".into() });
     let answered = command(Screening::Answered { text: "forty-two".into() });
-    let shown = |command: &Command, dialect| {
+    let shown = |command: &Command, view| {
         let mut script = Script::new();
         script.submit(client("ann"), command.clone()).unwrap();
-        let view = View { dialect, extension: Extension::Off };
         let mut projector = Projector::new("s1".into(), view);
         let frames: Vec<_> = script.log.iter().flat_map(|event| projector.project(event)).collect();
-        assert_eq!(frames.len(), 1, "{dialect:?}");
-        assert_eq!(frames[0].ends, Some(End::Terminal), "{dialect:?}");
+        assert_eq!(frames.len(), 1, "{view:?}");
+        assert_eq!(frames[0].ends, Some(End::Terminal), "{view:?}");
         projector.snapshot(&"t1".into(), TaskDetail::default()).unwrap()
     };
     let table = [
-        (Dialect::A2a03, "rejected", "completed"),
-        (Dialect::Proto03, "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"),
-        (Dialect::A2a1, "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"),
-        (Dialect::Legacy, "failed", "completed"),
+        (View::A2A_03, "rejected", "completed"),
+        (View::PROTO_03, "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"),
+        (View::A2A_1, "TASK_STATE_REJECTED", "TASK_STATE_COMPLETED"),
+        (View::LEGACY, "failed", "completed"),
     ];
-    for (dialect, no, yes) in table {
-        let (rejected, answered) = (shown(&rejected, dialect), shown(&answered, dialect));
+    for (view, no, yes) in table {
+        let (rejected, answered) = (shown(&rejected, view), shown(&answered, view));
         assert_eq!(rejected["status"]["state"], no);
         assert!(rejected["status"]["message"].to_string().contains("not today"), "{rejected}");
         assert_eq!(answered["status"]["state"], yes);
         assert_eq!(answered["artifacts"][0]["parts"][0]["text"], "forty-two", "{answered}");
     }
-    let metadata = shown(&rejected, Dialect::Sdlc);
+    let metadata = shown(&rejected, View::SDLC);
     assert_eq!(metadata["taskState"], "failed");
 }
 
@@ -111,18 +107,18 @@ fn callbacks_are_shown_without_their_secrets() {
     let v03 = json!({ "taskId": "t1", "pushNotificationConfig": {
         "id": "c1", "url": "https://example.org/hook", "authentication": { "schemes": ["Bearer"] },
     } });
-    assert_eq!(reply::push(Dialect::A2a03, &task, &target), v03);
+    assert_eq!(View::A2A_03.push_config(&task, &target), v03);
     let v1 = json!({
         "id": "c1", "taskId": "t1", "url": "https://example.org/hook",
         "authentication": { "scheme": "Bearer" },
     });
-    assert_eq!(reply::push(Dialect::A2a1, &task, &target), v1);
+    assert_eq!(View::A2A_1.push_config(&task, &target), v1);
     let targets = [target];
-    assert_eq!(reply::pushes(Dialect::A2a03, &task, &targets), json!([v03]));
+    assert_eq!(View::A2A_03.push_configs(&task, &targets), json!([v03]));
     let listed = json!({ "configs": [v1], "nextPageToken": "" });
-    assert_eq!(reply::pushes(Dialect::A2a1, &task, &targets), listed);
-    assert_eq!(reply::push_deleted(Dialect::A2a03), json!(null));
-    assert_eq!(reply::push_deleted(Dialect::A2a1), json!({}));
+    assert_eq!(View::A2A_1.push_configs(&task, &targets), listed);
+    assert_eq!(View::A2A_03.push_config_deleted(), json!(null));
+    assert_eq!(View::A2A_1.push_config_deleted(), json!({}));
 }
 
 #[test]
@@ -136,7 +132,7 @@ fn a_page_of_tasks() {
 #[test]
 fn the_requested_detail_of_a_task() {
     let log = super::logs::two_files();
-    let view = View { dialect: Dialect::A2a1, extension: Extension::Off };
+    let view = View::A2A_1;
     let mut projector = Projector::new("session-1".into(), view);
     log.iter().for_each(|envelope| projector.fold(envelope));
     let task = projector.tasks().iter().next().unwrap().id.clone();
@@ -150,6 +146,6 @@ fn the_requested_detail_of_a_task() {
     assert_eq!(last["history"].as_array().unwrap(), &history[4..]);
     let none = show(HistoryLength::Last(0), false);
     assert!(none.get("history").is_none() && none.get("artifacts").is_none());
-    assert_eq!(reply::sent(Dialect::A2a1, none.clone()), json!({ "task": none }));
-    assert_eq!(reply::sent(Dialect::A2a03, none.clone()), none);
+    assert_eq!(View::A2A_1.sent(none.clone()), json!({ "task": none }));
+    assert_eq!(View::A2A_03.sent(none.clone()), none);
 }

@@ -3,18 +3,17 @@
 use loggia_core::{Content, Part, TaskState};
 use loggia_wire::rest::{NoRoute, route, verbs};
 use loggia_wire::{
-    Condition, Delivery, Dialect, Extension, HistoryLength, Intent, StatusFilter, WireError,
-    check_tenant, decode_method, refused_at_the_door, status,
+    Condition, Delivery, Extension, HistoryLength, Intent, StatusFilter, View, WireError,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// The method and the parameters of a request without a body.
-fn asked(verb: &str, target: &str) -> Result<(Dialect, &'static str, Value), NoRoute> {
+fn asked(verb: &str, target: &str) -> Result<(View, &'static str, Value), NoRoute> {
     let (path, query) = target.split_once('?').map_or((target, None), |(p, q)| (p, Some(q)));
     let route = route(verb, path, None)?;
     let params = route.params(query, b"").unwrap();
-    Ok((route.dialect, route.method, params))
+    Ok((route.view(), route.method, params))
 }
 
 #[test]
@@ -66,7 +65,7 @@ fn paths_of_1_0() {
         ("GET", "/tasks/tasks", "GetTask", json!({ "id": "tasks" })),
     ];
     for (verb, target, method, params) in cases {
-        assert_eq!(asked(verb, target), Ok((Dialect::A2a1, method, params)), "{verb} {target}");
+        assert_eq!(asked(verb, target), Ok((View::A2A_1, method, params)), "{verb} {target}");
     }
 }
 
@@ -103,7 +102,7 @@ fn paths_of_0_3() {
         ("GET", "/a2a/0.3/v1/card", "GetAgentCard", json!({})),
     ];
     for (verb, target, method, params) in cases {
-        assert_eq!(asked(verb, target), Ok((Dialect::Proto03, method, params)), "{verb} {target}");
+        assert_eq!(asked(verb, target), Ok((View::PROTO_03, method, params)), "{verb} {target}");
     }
 }
 
@@ -133,15 +132,15 @@ fn unknown_paths() {
 /// For a client that names 1.x, `v1` is a tenant.
 #[test]
 fn a_tenant_named_v1() {
-    for (version, dialect) in [
-        (None, Dialect::Proto03),
-        (Some(""), Dialect::Proto03),
-        (Some("0.3"), Dialect::Proto03),
-        (Some("1.0"), Dialect::A2a1),
-        (Some("99.0"), Dialect::A2a1),
+    for (version, view) in [
+        (None, View::PROTO_03),
+        (Some(""), View::PROTO_03),
+        (Some("0.3"), View::PROTO_03),
+        (Some("1.0"), View::A2A_1),
+        (Some("99.0"), View::A2A_1),
     ] {
         let route = route("GET", "/v1/tasks", version).unwrap();
-        assert_eq!(route.dialect, dialect, "{version:?}");
+        assert_eq!(route.view(), view, "{version:?}");
     }
 }
 
@@ -156,9 +155,9 @@ fn a_tenant_is_the_one_of_the_card_or_none() {
         (Some("acme"), json!({ "tenant": "Acme" }), false),
     ];
     for (served, params, fits) in cases {
-        let checked = check_tenant(served, Dialect::A2a1, &params);
+        let checked = View::A2A_1.check_tenant(served, &params);
         assert_eq!(checked.is_ok(), fits, "{served:?} {params}");
-        assert_eq!(check_tenant(served, Dialect::Proto03, &params), Ok(()), "0.3 has none");
+        assert_eq!(View::PROTO_03.check_tenant(served, &params), Ok(()), "0.3 has none");
     }
 }
 
@@ -166,17 +165,17 @@ fn a_tenant_is_the_one_of_the_card_or_none() {
 fn a_query_is_read_by_the_types_of_its_members() {
     let target = "/tasks?pageSize=7&page_token=a%2Bb+c&status=TASK_STATE_WORKING\
                   &includeArtifacts=true&history_length=0&pageSize=9";
-    let (dialect, method, params) = asked("GET", target).unwrap();
-    let asked = decode_method(dialect, method, &params, Extension::Off).unwrap();
+    let (view, method, params) = asked("GET", target).unwrap();
+    let asked = view.decode(method, &params, Extension::Off).unwrap();
     let Intent::ListTasks(list) = asked.intent else { panic!("{:?}", asked.intent) };
     assert_eq!((list.page_size, list.artifacts), (7, true));
     assert_eq!(list.page_token.as_deref(), Some("a+b c"));
     assert_eq!(list.status, StatusFilter::Is(TaskState::Working));
     assert_eq!(list.history, HistoryLength::Last(0));
     for wrong in ["/tasks?pageSize=x", "/tasks?pageSize=-1", "/tasks?includeArtifacts=maybe"] {
-        let (dialect, method, params) = self::asked("GET", wrong).unwrap();
-        let error = decode_method(dialect, method, &params, Extension::Off).unwrap_err();
-        assert_eq!(status(&error, dialect).http, 400, "{wrong}");
+        let (view, method, params) = self::asked("GET", wrong).unwrap();
+        let error = view.decode(method, &params, Extension::Off).unwrap_err();
+        assert_eq!(view.status(&error).http, 400, "{wrong}");
     }
 }
 
@@ -225,7 +224,7 @@ fn a_message_of_0_3() {
         }),
     ];
     for params in spelled {
-        let asked = decode_method(Dialect::Proto03, "SendMessage", &params, Extension::Off);
+        let asked = View::PROTO_03.decode("SendMessage", &params, Extension::Off);
         let Intent::Prompt(prompt) = asked.unwrap().intent else { panic!("a prompt") };
         assert_eq!(prompt.session.as_ref().map(|id| id.as_str()), Some("c1"));
         assert_eq!(prompt.delivery, Delivery::WhenSettled);
@@ -262,7 +261,7 @@ fn a_callback_of_0_3_in_three_spellings() {
     for mut params in spelled {
         params["parent"] = "tasks/t1".into();
         let method = "CreateTaskPushNotificationConfig";
-        let asked = decode_method(Dialect::Proto03, method, &params, Extension::Off).unwrap();
+        let asked = View::PROTO_03.decode(method, &params, Extension::Off).unwrap();
         let Intent::SetPush { task, target } = asked.intent else { panic!("a callback") };
         assert_eq!((task.as_str(), target.id.as_deref(), target.token), ("t1", Some("c1"), None));
     }
@@ -289,10 +288,10 @@ fn invalid_requests_of_0_3() {
         ("SendMessage", message(json!([{ "kind": "text" }])), "message.content[0].text"),
     ];
     for (method, params, field) in cases {
-        let error = decode_method(Dialect::Proto03, method, &params, Extension::Off).unwrap_err();
+        let error = View::PROTO_03.decode(method, &params, Extension::Off).unwrap_err();
         let WireError::Invalid(violation) = &error else { panic!("{error:?}") };
         assert_eq!(violation.field, field, "{method} {params}");
-        assert_eq!(status(&error, Dialect::Proto03).http, 422);
+        assert_eq!(View::PROTO_03.status(&error).http, 422);
     }
 }
 
@@ -308,15 +307,15 @@ fn an_error_in_the_shape_of_each_version() {
     let v1 = json!({ "error": {
         "code": 404, "status": "NOT_FOUND", "message": "Task not found", "details": [info],
     }});
-    assert_eq!(status(&error, Dialect::A2a1).body, v1);
+    assert_eq!(View::A2A_1.status(&error).body, v1);
     let v03 = json!({
         "code": -32001, "message": "Task not found", "error": "TaskNotFoundError",
         "data": { "reason": "unknown-task" },
     });
-    assert_eq!(status(&error, Dialect::Proto03).body, v03);
-    let closed = refused_at_the_door(415, "content-type", "No.", Dialect::A2a1);
+    assert_eq!(View::PROTO_03.status(&error).body, v03);
+    let closed = View::A2A_1.rejection(415, "content-type", "No.");
     assert_eq!(closed.body["error"]["details"][0]["reason"], "CONTENT_TYPE_NOT_SUPPORTED");
-    let closed = refused_at_the_door(401, "token-needed", "No.", Dialect::A2a1);
+    let closed = View::A2A_1.rejection(401, "token-needed", "No.");
     assert_eq!(closed.body["error"]["status"], "UNAUTHENTICATED");
 }
 
@@ -332,9 +331,9 @@ proptest! {
     ) {
         let Ok(route) = route(&verb, &path, version.as_deref()) else { return Ok(()) };
         let asked = route.params(Some(&query), body.as_bytes())
-            .and_then(|params| decode_method(route.dialect, route.method, &params, Extension::Off));
+            .and_then(|params| route.view().decode(route.method, &params, Extension::Off));
         if let Err(error) = asked {
-            let shown = status(&error, route.dialect);
+            let shown = route.view().status(&error);
             prop_assert!((400..600).contains(&shown.http));
             prop_assert!(shown.body.to_string().len() < 1024);
         }

@@ -92,11 +92,11 @@ fn words_for_a_question() {
 /// Every answer that a question lists is accepted.
 #[test]
 fn listed_answers_are_accepted() {
-    use loggia_wire::{Dialect, Extension, View};
+    use loggia_wire::View;
     let mut script = super::script::Script::new();
     script.prompt("Build it");
     script.shell("make");
-    let view = View { dialect: Dialect::A2a03, extension: Extension::Off };
+    let view = View::A2A_03;
     let frames = super::transcript::project(&script.log, view);
     let text = frames.last().unwrap().body["status"]["message"]["parts"][0]["text"]
         .as_str()

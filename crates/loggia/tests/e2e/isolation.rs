@@ -6,7 +6,7 @@
 
 use loggia_core::Event;
 use loggia_server::grpc::transcode;
-use loggia_wire::Dialect;
+use loggia_wire::View;
 use regex::Regex;
 use serde_json::{Value, json};
 
@@ -145,20 +145,20 @@ fn every_route_and_every_method_is_in_the_tables() {
 /// The HTTP+JSON and gRPC tables are complete.
 fn every_method_of_every_binding() {
     let path = |path: &str| path.split('?').next().unwrap().to_owned();
-    let tried: Vec<(Dialect, &str)> = HTTP_JSON
+    let tried: Vec<(View, &str)> = HTTP_JSON
         .iter()
         .map(|(verb, at, _)| {
             let route = loggia_wire::rest::route(verb, &path(at), None);
             let route = route.unwrap_or_else(|_| panic!("{verb} {at} leads nowhere"));
-            (route.dialect, route.method)
+            (route.view(), route.method)
         })
         .collect();
-    for (service, dialect) in [(V1, Dialect::A2a1), (V03, Dialect::Proto03)] {
+    for (service, view) in [(V1, View::A2A_1), (V03, View::PROTO_03)] {
         let table = ROUTES.iter().find(|(path, _)| *path == format!("/{service}/{{method}}"));
         let Some((_, Probe::Grpc(calls))) = table else { panic!("{service} is not in the table") };
         for method in transcode::methods(service) {
             assert!(calls.iter().any(|(tried, _)| *tried == method), "{service}/{method}");
-            assert!(tried.contains(&(dialect, method.as_str())), "HTTP+JSON {dialect:?} {method}");
+            assert!(tried.contains(&(view, method.as_str())), "HTTP+JSON {view:?} {method}");
         }
     }
 }
