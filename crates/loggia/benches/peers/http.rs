@@ -1,4 +1,5 @@
-//! One connection to a server, as cheap as it goes: the load must not be the bottleneck.
+//! One connection to a server, with as little work as possible: the load generator shares the
+//! processors with the server.
 
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// A turn takes milliseconds: who waits this long waits for ever.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+/// A turn takes milliseconds; after this long it has failed.
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub struct Connection {
     port: u16,
@@ -19,7 +20,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// None: nobody listens there yet.
+    /// None if the port refuses connections, as before the server listens.
     pub async fn open(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
         stream.set_nodelay(true).ok()?;
@@ -39,7 +40,7 @@ impl Connection {
         Some((status, response.into_body().collect().await.ok()?.to_bytes()))
     }
 
-    /// Asks in A2A 1.0; the body of the answer is still to be read.
+    /// Sends an A2A 1.0 request and returns the response with its unread body.
     pub async fn ask(&mut self, body: String) -> hyper::Result<Response<Incoming>> {
         let request = Request::post("/")
             .header("Host", format!("127.0.0.1:{}", self.port))
@@ -51,15 +52,15 @@ impl Connection {
         self.sender.send_request(request).await
     }
 
-    /// Asks and reads the whole answer; None if there is none in time.
+    /// Sends a request and reads the whole response; None after an error or a timeout.
     pub async fn call(&mut self, body: String) -> Option<Bytes> {
         let answer =
             async { Some(self.ask(body).await.ok()?.into_body().collect().await.ok()?.to_bytes()) };
-        tokio::time::timeout(PATIENCE, answer).await.ok().flatten()
+        tokio::time::timeout(TIMEOUT, answer).await.ok().flatten()
     }
 }
 
-/// A send, unary or streaming. `more` goes into the message, such as a task's id.
+/// The body of `SendMessage` or `SendStreamingMessage`. `more` is added to the message's members.
 pub fn send(method: &str, number: usize, text: &str, more: &str) -> String {
     let text = serde_json::to_string(text).expect("text");
     format!(
@@ -107,7 +108,7 @@ impl Lines {
     }
 }
 
-pub fn holds(bytes: &[u8], words: &str) -> bool {
-    // Quicker than comparing at every place.
+pub fn contains(bytes: &[u8], words: &str) -> bool {
+    // The search in `str` is faster than a comparison at each offset.
     std::str::from_utf8(bytes).is_ok_and(|text| text.contains(words))
 }
