@@ -1,7 +1,7 @@
 //! What one more client of a dialect costs: `cargo bench -p loggia-server`, with `-- --quick` for a
 //! short run. One session, bursts of events, 1 to 1,000 readers of one shared projection, beside
 //! what the same events would cost a reader that projects and encodes for itself. Sockets are not
-//! in it. Prints a table; see `docs/performance.md`.
+//! in it. Prints a table; see `docs/contributing/performance.md`.
 
 #![allow(
     clippy::unwrap_used,

@@ -4,7 +4,7 @@
 //! Three kinds, in turns and in changing order: a client or token that does not exist, one that is
 //! wrong in its first byte, one that is wrong in its last. The limiter is left out, or it would be
 //! what is measured. Prints medians and, for each pair of kinds, the test of Kolmogorov and Smirnov:
-//! a report, which a busy machine may spoil. See `docs/performance.md`.
+//! a report, which a busy machine may spoil. See `docs/contributing/performance.md`.
 
 #![allow(
     clippy::unwrap_used,

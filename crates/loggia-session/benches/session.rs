@@ -1,6 +1,6 @@
 //! How fast a session is, on a real disk: `cargo bench -p loggia-session`, with `-- --quick` for a
 //! short run, with a part's name (`-- fan-out`) for that part alone. Prints a table; what the rows
-//! mean is in `docs/performance.md`.
+//! mean is in `docs/contributing/performance.md`.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! How long a frame of the transcript view takes while a stream arrives, in a short and in a long
 //! transcript: `cargo bench -p loggia-tui`, with `-- --quick` for a short run, with a part's name
 //! (`-- frames`, `-- pieces`) for that part alone. Prints a table; what the rows mean is in
-//! `docs/performance.md`.
+//! `docs/contributing/performance.md`.
 //!
 //! Both transcripts are driven in turns, frame by frame, so that whatever else the machine does
 //! falls on both. Times are given twice: as the processor counts them for this thread, and by the

@@ -20,7 +20,7 @@ use crate::cli::Cli;
 use crate::compose::App;
 
 /// A turn is thousands of small short-lived values on several threads: a fifth of a served turn's
-/// time with the system's allocator (docs/performance.md).
+/// time with the system's allocator (docs/contributing/performance.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,4 @@
-//! `loggia man`: the manual, in the words of `--help` and of the tables of docs/configuration.md. What
+//! `loggia man`: the manual, in the words of `--help` and of the tables of docs/reference/configuration.md. What
 //! must not be here: words of its own about what a flag, a variable or a file means.
 
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::cli::Cli;
 use crate::compose::App;
 use crate::config;
 
-const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
+const CONFIGURATION: &str = include_str!("../../../../docs/reference/configuration.md");
 
 /// Sections of the page, and the tables they are made of.
 const TABLES: [(&str, &str); 3] = [
