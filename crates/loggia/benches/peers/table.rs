@@ -58,7 +58,7 @@ type Rates = fn(&Figures) -> &[f64];
 const RATES: &[(&str, Rates)] = &[("16", |one| &one.with_16), ("64", |one| &one.with_64)];
 
 const ROWS: &[(&str, Cell)] = &[
-    ("tasks are kept", |one| one.storage.to_owned()),
+    ("tasks are stored", |one| one.storage.to_owned()),
     ("turns a second, 16 connections, median", |one| count(median(&one.with_16))),
     ("— lowest to highest", |one| range(&one.with_16)),
     ("turns a second, 64 connections, median", |one| count(median(&one.with_64))),
