@@ -64,12 +64,12 @@ fn measure(directory: &Path) -> anyhow::Result<Size> {
 
 /// Counts up to the unit tests at the end of the file, without blank lines.
 fn count(text: &str) -> Size {
-    let tests = text.match_indices("#[cfg(test)]").map(|(at, _)| text.split_at(at));
+    let mut tests = text.match_indices("#[cfg(test)]").map(|(at, _)| text.split_at(at));
     let inline = |rest: &str| {
         let module = rest.lines().find(|line| line.starts_with("mod "));
         module.is_some_and(|line| line.ends_with('{'))
     };
-    let product = tests.into_iter().find(|(_, rest)| inline(rest)).map_or(text, |(code, _)| code);
+    let product = tests.find(|(_, rest)| inline(rest)).map_or(text, |(code, _)| code);
     let mut size = Size { files: 1, ..Size::default() };
     for line in product.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if line.starts_with("//") {
